@@ -28,6 +28,7 @@ export class House {
     house.store = `sqlite:${join(house.folder, 'store.db')}`;
     house.browser = await chromium.launch({ executablePath: BROWSER, args: QUIET, timeout: 3 * PATIENCE });
     house.serving = serve;
+    house.begun = [];
     return house;
   }
 
@@ -35,6 +36,13 @@ export class House {
   folio(...words) {
     const options = { cwd: this.folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: 120_000, maxBuffer: 1 << 28 };
     return execFileSync(FOLIO, ['--store', this.store, '--thread', 'main', ...words], options);
+  }
+
+  /** Begins what `folio` does; it is ended with the house. */
+  begin(...words) {
+    const process = spawn(FOLIO, ['--store', this.store, '--thread', 'main', ...words], { cwd: this.folder, stdio: 'ignore' });
+    this.begun.push(process);
+    return process;
   }
 
   file(name, content) {
@@ -68,6 +76,7 @@ export class House {
   async close() {
     await this.browser?.close();
     await this.stop();
+    for (const process of this.begun) process.kill('SIGKILL');
     rmSync(this.folder, { recursive: true, force: true });
   }
 

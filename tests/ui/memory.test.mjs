@@ -76,6 +76,18 @@ describe('memory', () => {
     const gone = await house.page('/observations/e99999', { quiet: true });
     await gone.getByRole('alert').getByText('e99999').first().waitFor();
     await gone.done();
+    const page99 = await house.page('/pages/p999', { quiet: true });
+    await page99.getByRole('alert').getByText('p999').first().waitFor();
+    // A commit does not have it asked for again.
+    const asked = [];
+    page99.on('request', (request) => asked.push(request.url()));
+    const list = await house.page('/observations');
+    await house.ask('POST', '/observations', { content: 'Later than that page' });
+    await card(list, 'Later than that page').waitFor();
+    await list.done();
+    assert.deepEqual(asked, []);
+    assert.equal(await page99.locator('#connection').textContent(), '');
+    await page99.done();
   });
 
   it('shows exactly what a model reads of a scratchbook, and the receipt of it', async () => {
@@ -137,6 +149,13 @@ describe('memory', () => {
     await page.done();
   });
 
+  it('says what programs can ask for, at 400 pixels too', async () => {
+    const page = await house.page('/docs', { width: 400 });
+    await page.getByText('OpenAPI 3').waitFor();
+    assert.ok(await fits(page), 'the list is wider than the window');
+    await page.done();
+  });
+
   it('has one stream open, whichever way somebody goes through the parts', async () => {
     const streams = async () => Number(/folio_event_streams (\d+)/.exec(await (await fetch(`${house.base}/metrics`)).text())[1]);
     await until(async () => (await streams()) === 0, 'pages that were closed leave no stream');
@@ -182,6 +201,10 @@ describe('where a token is demanded', () => {
     await field.fill('wrong');
     await field.press('Enter');
     await page.getByText('opens nothing').waitFor();
+    // What no header can have.
+    await field.fill('folio_abc…');
+    await field.press('Enter');
+    await page.getByRole('alert').getByText('This is no token').waitFor();
     await field.fill(house.token);
     await page.getByRole('button', { name: 'Open' }).click();
     await page.locator('.empty').waitFor();
@@ -196,6 +219,11 @@ describe('where a token is demanded', () => {
     await house.ask('POST', `/runs/${run}/cancel`, {});
     await page.getByRole('treeitem', { name: 'Behind a token, cancelled' }).waitFor();
     assert.equal(await page.evaluate(() => localStorage.length + document.cookie.length), 0);
+    await page.evaluate(() => sessionStorage.setItem('folio.token', 'folio_abc…'));
+    await page.reload();
+    await field.fill(house.token);
+    await field.press('Enter');
+    await page.getByRole('treeitem', { name: 'Behind a token, cancelled' }).waitFor();
     await page.done();
   });
 });

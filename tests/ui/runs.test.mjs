@@ -13,6 +13,7 @@ const PLAN = {
   ],
 };
 const ASKS = { version: 1, cues: [
+  { role: 'planner', contains: ['You decide how', '# The task\nTidy the shed'], json: { decision: 'plan', reason: 'two things', steps: ['Look around', 'Burn it all'].map((title, at) => ({ id: `s${at}`, title, criteria: ['It is done.'] })) }, times: 'always' },
   { role: 'planner', contains: ['You decide how', 'Paint the door'], json: { decision: 'execute', reason: 'one thing', action: { tool: 'ask_person', args: { question: 'Which colour?' } } }, times: 'always' },
   { role: 'executor', contains: 'Paint the door', calls: [{ tool: 'finish', args: { notes: 'The door is painted.' } }], times: 'always' },
 ] };
@@ -80,8 +81,29 @@ describe('runs', () => {
     const field = page.getByRole('textbox', { name: 'Answer to: Which colour?' });
     await field.fill('blue');
     await field.press('Enter');
+    await field.pressSequentially('or nearly so');
+    assert.equal(await field.inputValue(), 'blue\nor nearly so');
+    await field.press('Control+Enter');
     await field.waitFor({ state: 'detached' });
     await ended(run, 'ok');
+    await page.done();
+  });
+
+  it('shows a question of several lines as they are, and takes such an answer', async () => {
+    const steps = [{ id: 'look', title: 'Measure', executor: 'human', description: 'First the length\n- then the width' }];
+    const run = await house.run({ plan: { title: 'By hand', steps } });
+    const page = await house.page(`/runs/${run}`, { width: 400 });
+    const form = page.locator('form.question');
+    await form.waitFor();
+    assert.match(await form.locator('p').innerText(), /First the length\n- then the width/);
+    assert.ok(await fits(page), 'the question is wider than the window');
+    assert.deepEqual(await hindrances(page), []);
+    await form.getByRole('textbox').fill('three\nfour');
+    await form.getByRole('button', { name: 'Answer' }).click();
+    await form.waitFor({ state: 'detached' });
+    await ended(run, 'ok');
+    const { result } = await house.ask('GET', `/runs/${run}/nodes/look`);
+    assert.match(JSON.stringify(result), /three\\nfour/);
     await page.done();
   });
 
@@ -97,6 +119,42 @@ describe('runs', () => {
       await ended(run, status);
       await page.done();
     }
+  });
+
+  it('takes Enter in the reason for a no, of a call and of a plan, and without a reason for nothing', async () => {
+    for (const body of [{ plan: COMMAND }, { goal: 'Tidy the shed', plan_gate: 'root' }]) {
+      const run = await house.run(body);
+      const page = await house.page(`/runs/${run}`);
+      const form = page.locator('form', { hasText: 'waits for a yes' });
+      const asked = await form.locator('p').textContent();
+      const said = [];
+      page.on('request', (request) => { if (request.url().includes('/approvals/')) said.push(request.postDataJSON()); });
+      const reason = form.getByRole('textbox');
+      await reason.press('Enter');
+      await reason.fill('it would spoil everything');
+      await reason.press('Enter');
+      await form.filter({ hasText: asked }).waitFor({ state: 'detached' });
+      assert.deepEqual(said, [{ approve: false, reason: 'it would spoil everything' }]);
+      await house.ask('POST', `/runs/${run}/cancel`, {}).catch(() => {});
+      await page.done();
+    }
+  });
+
+  it('writes out what is not seen of a command, or turns it around', async () => {
+    const argv = ['echo', 'a\u202etxt.exe', 'b\u200bc\u{e0041}', '\u3164'];
+    const run = await house.run({ plan: { title: 'Not what it seems', steps: [{ id: 'say', title: 'Say\u202e it', do: { tool: 'shell', args: { argv } } }] } });
+    const page = await house.page(`/runs/${run}`);
+    const form = page.locator('form.question');
+    await form.waitFor();
+    const asked = await form.innerText();
+    for (const seen of ['a\\u202etxt.exe', 'b\\u200bc\\u{e0041}', '\\u3164', 'Say\\u202e it']) assert.ok(asked.includes(seen), `${seen}: ${asked}`);
+    assert.doesNotMatch(asked, /[\p{Cf}\u3164]/u);
+    await form.getByRole('button', { name: 'Approve' }).click();
+    await ended(run, 'ok');
+    await until(async () => (await page.locator('[role=treeitem] .call').allInnerTexts()).some((call) => call.includes('a\\u202etxt.exe')), 'the call in the tree');
+    await node(page, 'Say').last().click();
+    await page.getByRole('article').locator('code', { hasText: 'a\\u202etxt.exe' }).waitFor();
+    await page.done();
   });
 
   it('lists the runs that the filters say, and those that ask somebody', async () => {
@@ -152,6 +210,12 @@ describe('runs', () => {
     await about.getByText(/of 25 calls of tools/).waitFor();
     dialog = await limits();
     assert.equal(await dialog.getByLabel(/Calls of tools/).inputValue(), '25');
+    // Enter changes it.
+    await dialog.getByLabel(/Calls of tools/).fill('30');
+    await dialog.getByLabel(/Calls of tools/).press('Enter');
+    await dialog.waitFor({ state: 'detached' });
+    await about.getByText(/of 30 calls of tools/).waitFor();
+    dialog = await limits();
     // What is below is not sent.
     await dialog.getByLabel(/Calls of tools/).fill('0');
     await dialog.getByRole('button', { name: 'Change it' }).click();
@@ -186,6 +250,79 @@ describe('runs', () => {
     await house.ask('POST', `/runs/${run}/cancel`, {});
     await ended(run, 'cancelled');
     await page.done().catch((error) => assert.match(error.message, /409/));
+  });
+
+  it('has the tree in the order of the plan that was changed', async () => {
+    const steps = ['one', 'two', 'three'].map((title, at) => ({ id: title, title, do: at === 0 ? LONG : echo(at) }));
+    const run = await house.run({ plan: { title: 'Another order', steps } });
+    const page = await house.page(`/runs/${run}`);
+    await node(page, 'one, at work').waitFor();
+    const { markdown } = await house.ask('GET', `/runs/${run}/plan`);
+    const [one, two, three] = markdown.split(/^(?=- )/m);
+    const added = two.replaceAll('two', 'new');
+    const put = await fetch(`${house.base}/v1/spaces/main/runs/${run}/plan`, { method: 'PUT', headers: { 'content-type': 'text/markdown', 'if-match': '*' }, body: [one, added, three, two].join('') });
+    assert.equal(put.status, 200);
+    const order = async (shown) => (await shown.getByRole('treeitem').evaluateAll((rows) => rows.map((row) => `${row.ariaPosInSet} ${row.querySelector('.title').textContent}`))).join();
+    const wanted = '1 Another order,1 one,2 new,3 three,4 two';
+    await until(async () => (await order(page)) === wanted, 'the new order where the run is looked at');
+    await page.reload();
+    await node(page, 'two').waitFor();
+    assert.equal(await order(page), wanted);
+    await house.ask('POST', `/runs/${run}/cancel`, {});
+    await ended(run, 'cancelled');
+    await page.done();
+  });
+
+  it('asks before a changed plan is thrown away', async () => {
+    const run = await house.run({ plan: PLAN });
+    const page = await house.page(`/runs/${run}`);
+    await node(page, 'Look to the left, at work').waitFor();
+    await page.getByRole('button', { name: 'Plan', exact: true }).click();
+    await page.getByRole('button', { name: 'Edit the plan' }).click();
+    const text = page.getByRole('textbox', { name: 'The plan, in markdown' });
+    await text.fill('half of it');
+    const dialog = page.getByRole('dialog', { name: /^Throw away/ });
+    const leave = [
+      () => node(page, 'Note what is here').click(), () => page.getByRole('button', { name: 'Result' }).click(),
+      () => page.getByRole('link', { name: 'Search' }).click(),
+    ];
+    for (const go of leave) {
+      await go();
+      await dialog.getByRole('button', { name: 'Leave it' }).click();
+      assert.equal(await text.inputValue(), 'half of it');
+    }
+    await page.getByRole('link', { name: 'To the content' }).press('Enter');
+    await until(() => page.evaluate(() => document.activeElement.id === 'view'), 'the content has the focus');
+    await node(page, 'A look around').click();
+    assert.equal(await text.inputValue(), 'half of it');
+    await node(page, 'Note what is here').click();
+    await dialog.getByRole('button', { name: 'Throw it away' }).click();
+    await page.getByRole('heading', { name: 'Note what is here' }).waitFor();
+    await house.ask('POST', `/runs/${run}/cancel`, {});
+    await ended(run, 'cancelled');
+    await page.done();
+  });
+
+  it('says in every place that a run is paused, and how much of its budget a part has used as it does', async () => {
+    const part = { id: 'part', title: 'A part', budget: { tool_calls: 4 }, plan: [{ id: 'a', title: 'a', do: echo(1) }, { id: 'b', title: 'b', do: echo(2) }, { id: 'c', title: 'c', do: LONG }] };
+    const run = await house.run({ plan: { title: 'With a budget', steps: [{ id: 'gate', title: 'Gate', executor: 'human' }, part] } });
+    const page = await house.page(`/runs/${run}`);
+    const form = page.locator('form.question');
+    await form.waitFor();
+    const meter = node(page, 'A part').getByRole('img');
+    assert.equal(await meter.getAttribute('aria-label'), '0 % of its budget');
+    await form.getByRole('textbox').fill('go');
+    await form.getByRole('button', { name: 'Answer' }).click();
+    await node(page, 'c, at work').waitFor();
+    await until(async () => /^[5-9]\d % of its budget$/.test(await meter.getAttribute('aria-label')), 'the meter moves');
+    await house.ask('PATCH', `/runs/${run}/limits?node=part`, { tool_calls: 40 });
+    await until(async () => /^[5-8] % of its budget$/.test(await meter.getAttribute('aria-label')), 'the meter knows the new limit');
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('article').getByText('paused').waitFor();
+    await node(page, 'With a budget, paused').waitFor();
+    await house.ask('POST', `/runs/${run}/cancel`, {});
+    await ended(run, 'cancelled');
+    await page.done();
   });
 
   it('begins another run from a part of this one', async () => {
@@ -287,16 +424,64 @@ describe('runs', () => {
     await page.done();
   });
 
+  it('marks every run that waits for somebody, however many', async () => {
+    const asks = (at) => ({ title: `In line ${at}.`, steps: [{ id: 'look', title: 'Look', executor: 'human' }] });
+    const page = await house.page('/');
+    await page.getByRole('searchbox').fill('In line');
+    // One server drives eight; two programs drive others.
+    for (const at of [0, 1]) {
+      house.file('asks.json', asks(at));
+      house.begin('run', '--plan', 'asks.json', '--attended');
+      await page.getByRole('link', { name: `In line ${at}.` }).waitFor();
+    }
+    const runs = (await house.ask('GET', '/runs?limit=2')).items.map((run) => run.handle);
+    for (let at = 2; at < 10; at++) runs.push(await house.run({ plan: asks(at) }));
+    await page.reload();
+    const waiting = page.getByRole('link', { name: /In line \d\..*asks you/ });
+    await until(async () => (await waiting.count()) === 10, 'all of them are marked');
+    await house.ask('POST', `/runs/${runs[0]}/cancel`, {});
+    await until(async () => (await waiting.count()) === 9, 'one of them asks no more');
+    for (const run of runs.slice(1)) await house.ask('POST', `/runs/${run}/cancel`, {});
+    await page.done();
+  });
+
   it('says that the server is gone, and goes on when it is back', async () => {
     const page = await house.page('/', { quiet: true });
     await page.getByRole('link').first().waitFor();
     await house.stop();
     await page.getByText('No connection').waitFor();
     await house.serve();
+    await page.getByText('No connection').waitFor({ state: 'hidden' });
+    const long = await house.run({ plan: PLAN });
+    const one = await house.page(`/runs/${long}`, { quiet: true });
+    await node(one, 'Look to the left, at work').waitFor();
+    await house.stop();
+    await one.getByRole('button', { name: 'Pause' }).click();
+    await one.getByText('The server does not answer.').waitFor();
+    await house.serve();
+    await one.getByText('The server does not answer.').waitFor({ state: 'detached' });
+    await one.done();
+    await house.ask('POST', `/runs/${long}/cancel`, {});
     const run = await house.run({ plan: { title: 'After the pause', steps: [PLAN.steps[0]] } });
     await page.getByRole('link', { name: 'After the pause' }).waitFor();
     await page.getByText('No connection').waitFor({ state: 'hidden' });
     await ended(run, 'ok');
+    await page.done();
+  });
+
+  it('says that nobody drives a run any more whose process died', async () => {
+    house.file('long.json', { title: 'Left alone', steps: [{ id: 'a', title: 'Begin', do: LONG }] });
+    await house.stop();
+    await house.serve('--no-resume');
+    const driver = house.begin('run', '--plan', 'long.json', '--attended');
+    const [list, page] = [await house.page('/'), await house.page('/')];
+    await page.getByRole('link', { name: /Left alone/ }).click();
+    await node(page, 'Begin, at work').waitFor();
+    await list.getByRole('link', { name: /Left alone.*running/ }).waitFor();
+    driver.kill('SIGKILL');
+    await page.locator('.state').getByText('nobody drives it').waitFor();
+    await list.getByRole('link', { name: /Left alone.*nobody drives it/ }).waitFor();
+    await list.done();
     await page.done();
   });
 });

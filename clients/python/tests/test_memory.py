@@ -21,6 +21,8 @@ def test_what_is_noticed_is_found_by_all_that_was_said(folio: Folio) -> None:
     assert [one["handle"] for one in found["items"]] == [made["handle"]]
     assert found["total"] == 1
     assert folio.observations(tags=["travel", "none"])["items"] == []
+    folio.observe("in one tag", tags=["by train, slowly"])
+    assert folio.observations(tags=["by train, slowly"])["total"] == 1
     assert folio.observation(made["observation_id"])["content"] == "Prefers aisle seats"
     assert folio.search("AISLE")["items"][0]["handle"] == made["handle"]
 

@@ -114,7 +114,7 @@ impl<'a> Follow<'a> {
                 asked_to_stop = true;
                 self.progress
                     .say(self.context.output, "cancelling; Ctrl-C again leaves at once");
-                runner.cancel(run, None, &self.context.actor().to_string()).await?;
+                runner.cancel(run, None, &self.context.actor()).await?;
             }
         }
         self.progress.draw(self.watch.run(), self.workspace.now());

@@ -557,7 +557,8 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// What somebody is asked, in words: the tool, its arguments, and whether it is once more.
+    /// What somebody is asked, in words: the tool, its arguments, and whether it is once more. What would make them look like others, since it
+    /// turns the direction of the text or is not seen, is written as its number.
     #[must_use]
     pub fn in_words(&self) -> String {
         let again = if self.again {
@@ -565,7 +566,7 @@ impl Approval {
         } else {
             ""
         };
-        format!("{again}{} {}", self.tool, self.args)
+        format!("{again}{} {}", self.tool, words::seen(&self.args.to_string()))
     }
 }
 

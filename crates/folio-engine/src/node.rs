@@ -246,6 +246,8 @@ impl NodeState {
         (Self::Replanning, Move::Cancel, Self::Cancelling),
         (Self::Replanning, Move::Finish, Self::Terminal),
         (Self::WaitingInput, Move::Start, Self::Executing),
+        // What was said yes to is another by now, so it is asked about anew.
+        (Self::WaitingInput, Move::Wait, Self::WaitingInput),
         (Self::WaitingInput, Move::Verify, Self::Verifying),
         (Self::WaitingInput, Move::Cancel, Self::Cancelling),
         (Self::WaitingInput, Move::Finish, Self::Terminal),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use folio_engine::plan::{CODES, Known, KnownTool, Limits, parse};
+use folio_engine::plan::{CODES, Known, KnownTool, Limits, from_value, parse};
 use serde_json::json;
 
 fn tools() -> Known {
@@ -598,4 +598,13 @@ fn mistakes_of_a_plan_in_markdown_stand_in_the_order_of_the_text_e9_1() {
     let found = parse(text, &Known::default()).unwrap_err().0;
     let lines: Vec<u32> = found.iter().map(|mistake| mistake.place.line).collect();
     assert_eq!(lines, [3, 5]);
+}
+
+#[test]
+fn in_a_plan_without_a_text_a_place_is_a_path_e9_1() {
+    let twice = json!({"steps": [{"id": "a", "title": "look"}, {"id": "a", "title": "look again"}]});
+    let found = from_value(&twice, &Known::default()).unwrap_err().0;
+    assert_eq!(found[0].message, "the id `a` is already that of the step at steps[0]");
+    let found = parse(&twice.to_string(), &Known::default()).unwrap_err().0;
+    assert_eq!(found[0].message, "the id `a` is already that of the step at 1:11");
 }

@@ -121,7 +121,10 @@ async fn a_run_that_waits_is_driven_by_nobody_until_somebody_answers() {
         let driving = driving(&submitter(&shared), run);
         waits(&runner, run).await;
         let node = runner.load(run).await.unwrap().questions()[0].0;
-        runner.answer(run, node, "blue", "ada").await.unwrap();
+        runner
+            .answer(run, node, "blue", &Actor::new(Role::Human, "ada"))
+            .await
+            .unwrap();
         let result = driving.await.unwrap().unwrap();
         assert_eq!((result.status, result.notes.as_str()), (Outcome::Ok, "painted blue"));
     }
@@ -161,7 +164,10 @@ async fn losing_all_that_restate_has_loses_no_run() {
     restate.lose(0);
     let node = runner.load(run).await.unwrap().questions()[0].0;
     // Nobody can be told now, and the answer stands.
-    runner.answer(run, node, "blue", "ada").await.unwrap();
+    runner
+        .answer(run, node, "blue", &Actor::new(Role::Human, "ada"))
+        .await
+        .unwrap();
     assert_eq!(driving.await.unwrap().unwrap().notes, "painted blue");
     let (next, _) = runner.submit(echo()).await.unwrap();
     assert_eq!(runner.drive(next).await.unwrap().status, Outcome::Ok);

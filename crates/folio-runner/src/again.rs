@@ -14,7 +14,9 @@ use folio_store::{BlobHash, StoreError};
 use serde_json::{Value, json};
 
 use crate::error::RunnerError;
-use crate::runner::Runner;
+use crate::grants;
+use crate::runner::{Runner, person};
+use crate::steps::needed_model;
 
 /// What a look at a run's journal from its first event found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +42,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `Fork` if there is no such moment; `Store`, `Journal`.
+    /// `Fork` if there is no such moment; `NeedsModel` if it cannot be driven here and is not to be paused; `NotAPerson` if `source` may do what only people allow, and `actor` is none; `Store`, `Journal`.
     pub async fn fork(
         &self,
         source: RunId,
@@ -101,6 +103,17 @@ impl Runner {
             now,
             (self.templates(), &bodies),
         )?;
+        if grants::are_beyond_usual(&fork.run, &fork.events) {
+            // They were for what that person saw.
+            person(&actor)?;
+        }
+        let has_model = self.shared.options.models.is_some() || self.shared.options.dispatch.is_some();
+        if !paused
+            && !has_model
+            && let Some(tasks) = needed_model(&fork.run)
+        {
+            return Err(RunnerError::NeedsModel { tasks });
+        }
         if paused {
             let event = Event::Paused {
                 node: None,

@@ -188,6 +188,9 @@ impl Compactor for ModelCompactor {
             }
             if reply.tool_calls.is_empty() {
                 let said = repair::object(&reply.text, &["summary"])?;
+                if said.ended.is_some() {
+                    return Err("its summary was cut off".to_owned());
+                }
                 return read_summary(&said.value);
             }
             let answers = reply.tool_calls.clone();

@@ -68,6 +68,12 @@ pub(crate) fn allowed_tools_of(run: &Run) -> Vec<String> {
     serde_json::from_value(tools).unwrap_or_default()
 }
 
+/// Whether a person allowed what others may not allow: when the run was submitted, or with a yes among `events` that holds for the rest of it.
+pub(crate) fn are_beyond_usual(run: &Run, events: &[Event]) -> bool {
+    let holds_on = |event: &Event| matches!(event, Event::CallApproved { always: Some(_), .. });
+    shell_of(run) != ShellPolicy::default() || !allowed_tools_of(run).is_empty() || events.iter().any(holds_on)
+}
+
 /// Whether one of `allowed` names `tool`, or, as `SERVER.*`, all of its family.
 #[must_use]
 pub fn allows_tool(allowed: &[String], tool: &str) -> bool {

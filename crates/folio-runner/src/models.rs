@@ -504,8 +504,14 @@ fn place_of(
 
 /// Has a program do what `action` asks for. It keeps its own limit of time, and has the grace to end when it is told to (E9.11).
 async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction, place: Place) -> ModelAnswer {
+    let attempt = action.attempt;
     let request = request_of(action);
     let stop = place.stop.clone();
+    // It is told to stop when its run is, and when its time is over.
+    let place = Place {
+        stop: stop.child_token(),
+        ..place
+    };
     let place_of_provider = tokio::select! {
         biased;
         () = stop.cancelled() => return ModelAnswer::Stopped,
@@ -513,10 +519,16 @@ async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction,
     };
     let mut unheard = |_| {};
     let mut working = model.model.reply_in(&request, &place, &mut unheard);
+    let mut is_late = false;
     let answered = tokio::select! {
         biased;
         answered = &mut working => Some(answered),
         () = stop.cancelled() => None,
+        () = tokio::time::sleep(attempt.unwrap_or(Duration::MAX)), if attempt.is_some() => {
+            is_late = true;
+            place.stop.cancel();
+            None
+        }
     };
     let answer = match answered {
         Some(Ok(reply)) => answer_of(reply, model),
@@ -527,6 +539,14 @@ async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction,
         None => match tokio::time::timeout(GRACE * 2, working).await {
             // It was quicker than the request to stop it: what it did counts.
             Ok(Ok(reply)) => answer_of(reply, model),
+            Ok(Err(_)) | Err(_) if is_late => {
+                let limit = attempt.unwrap_or_default();
+                let message = format!(
+                    "{} took longer than the {limit:?} that its task has, and was ended",
+                    model.name
+                );
+                ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Unknown, message))
+            }
             Ok(Err(_)) | Err(_) => ModelAnswer::Stopped,
         },
     };

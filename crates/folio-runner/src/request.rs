@@ -1,7 +1,7 @@
 //! What somebody wants of a run: one event, written onto what the journal says by then.
 
 use folio_engine::{Event, Run, projection};
-use folio_memory::{Actor, Role, RunId};
+use folio_memory::{Actor, RunId};
 use folio_store::workspace::WorkspaceError;
 use folio_store::{Commit, Expected, Record, RunAppend, StoreError};
 
@@ -35,11 +35,11 @@ impl Runner {
     pub(crate) async fn request(
         &self,
         run: RunId,
-        by: &str,
+        by: &Actor,
         make: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
     ) -> Result<Requested, RunnerError> {
         let workspace = &self.shared.workspace;
-        let actor = Actor::new(Role::Human, by).in_run(run);
+        let actor = by.clone().in_run(run);
         if let Some(key) = &self.key
             && workspace.is_recorded(&actor, key).await?
         {
@@ -98,7 +98,7 @@ impl Runner {
     pub(crate) async fn must_go_on(
         &self,
         run: RunId,
-        by: &str,
+        by: &Actor,
         make: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
     ) -> Result<(), RunnerError> {
         match self.request(run, by, make).await? {

@@ -457,11 +457,11 @@ impl Runner {
     /// # Errors
     ///
     /// `Store` with kind `NotFound` if there is no such run.
-    pub async fn cancel(&self, run: RunId, node: Option<NodeId>, by: &str) -> Result<(), RunnerError> {
+    pub async fn cancel(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
         let request = |_: &Run| {
             Ok(Some(Event::CancelRequested {
                 node,
-                by: by.to_owned(),
+                by: by.to_string(),
             }))
         };
         self.request(run, by, request).await.map(drop)
@@ -471,8 +471,8 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `NoQuestion` if nothing is asked there, `NotAnOption` if it has to be one of a few and is none of them; `Store`.
-    pub async fn answer(&self, run: RunId, node: NodeId, answer: &str, by: &str) -> Result<(), RunnerError> {
+    /// `NoQuestion` if nothing is asked there, or not any more, `NotAnOption` if it has to be one of a few and is none of them; `Store`.
+    pub async fn answer(&self, run: RunId, node: NodeId, answer: &str, by: &Actor) -> Result<(), RunnerError> {
         let request = |run: &Run| {
             let questions = run.questions();
             let Some((_, question)) = questions.iter().find(|(asking, _)| *asking == node) else {
@@ -487,10 +487,13 @@ impl Runner {
             Ok(Some(Event::Answered {
                 node,
                 answer: answer.to_owned(),
-                by: by.to_owned(),
+                by: by.to_string(),
             }))
         };
-        self.request(run, by, request).await.map(drop)
+        match self.request(run, by, request).await? {
+            Requested::Recorded(_) | Requested::Nothing => Ok(()),
+            Requested::Ended => Err(RunnerError::NoQuestion { node }),
+        }
     }
 
     /// Makes `text` the plan of a node, or of the run: its steps in YAML, JSON or markdown, those that stay included.
@@ -501,15 +504,17 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `Edit` if it cannot become the plan, with every mistake; `Ended`; `Store`.
+    /// `Edit` if it cannot become the plan, with every mistake; `NotAPerson`; `Ended`; `Store`.
     pub async fn edit_plan(
         &self,
         run: RunId,
         node: Option<NodeId>,
         text: &str,
         version: Option<u32>,
-        by: &str,
+        by: &Actor,
     ) -> Result<(u32, PlanDifference), RunnerError> {
+        // A plan that a person changed is one that a person said yes to, with all that the run may do.
+        let who = person(by)?;
         // What is edited says of which version it was made, and so cannot be done twice.
         let unkeyed = self.under(None);
         let known = self.known();
@@ -530,7 +535,7 @@ impl Runner {
             // A run that nobody has begun with has its plan from now on.
             unkeyed.request(run, by, expand).await?;
         }
-        let edit = |run: &Run| Ok(run.edit_plan(node, text, version, &known, by)?);
+        let edit = |run: &Run| Ok(run.edit_plan(node, text, version, &known, &who)?);
         let made = match unkeyed.request(run, by, edit).await? {
             Requested::Recorded(event) => Some(*event),
             Requested::Nothing => None,
@@ -574,7 +579,7 @@ impl Runner {
             })),
             None => Err(no_approval(run, node)),
         };
-        self.must_go_on(run, &who, yes).await
+        self.must_go_on(run, by, yes).await
     }
 
     /// Says no to what waits for a yes at `node`: a plan, or a call. Durable when this returns.
@@ -598,7 +603,7 @@ impl Runner {
             })),
             None => Err(no_approval(run, node)),
         };
-        self.must_go_on(run, &who, no).await
+        self.must_go_on(run, by, no).await
     }
 
     /// Changes limits of a run, or of a part of it. `limits` makes of what they are what they are to be. Durable when this
@@ -617,7 +622,7 @@ impl Runner {
         let who = person(by)?;
         let now = self.shared.workspace.clock().now();
         let change = |run: &Run| Ok(Some(run.change_limits(node, limits(run), &who, now)?));
-        self.must_go_on(run, &who, change).await
+        self.must_go_on(run, by, change).await
     }
 
     /// Begins no more calls of a run, or of one subtree of it; what is under way ends. Outlives the driver.
@@ -625,16 +630,14 @@ impl Runner {
     /// # Errors
     ///
     /// As [`Runner::cancel`].
-    pub async fn pause(&self, run: RunId, node: Option<NodeId>, by: &str) -> Result<(), RunnerError> {
-        let by_whom = by.to_owned();
-        self.request(run, by, |_| {
+    pub async fn pause(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
+        let request = |_: &Run| {
             Ok(Some(Event::Paused {
                 node,
-                by: by_whom.clone(),
+                by: by.to_string(),
             }))
-        })
-        .await
-        .map(drop)
+        };
+        self.request(run, by, request).await.map(drop)
     }
 
     /// Has a paused run, or a paused subtree of it, go on.
@@ -642,16 +645,14 @@ impl Runner {
     /// # Errors
     ///
     /// As [`Runner::cancel`].
-    pub async fn go_on(&self, run: RunId, node: Option<NodeId>, by: &str) -> Result<(), RunnerError> {
-        let by_whom = by.to_owned();
-        self.request(run, by, |_| {
+    pub async fn go_on(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
+        let request = |_: &Run| {
             Ok(Some(Event::Continued {
                 node,
-                by: by_whom.clone(),
+                by: by.to_string(),
             }))
-        })
-        .await
-        .map(drop)
+        };
+        self.request(run, by, request).await.map(drop)
     }
 
     /// Ends the turns of runs that have ended while nobody ended their turns: the process was killed in between. How many
@@ -694,7 +695,7 @@ impl Runner {
 }
 
 /// The name of a person; an error if whoever it is speaks for a model or a program.
-fn person(by: &Actor) -> Result<String, RunnerError> {
+pub(crate) fn person(by: &Actor) -> Result<String, RunnerError> {
     if by.role == Role::Human {
         Ok(by.to_string())
     } else {

@@ -194,7 +194,7 @@ async fn a_run_is_stopped_while_a_compactor_says_nothing_e9_11() {
     let house = house().await;
     let driving = house.drive();
     house.asked.pass().await;
-    house.runner.cancel(house.run, None, "ada").await.unwrap();
+    house.runner.cancel(house.run, None, &person("ada")).await.unwrap();
     let result = driving.await.unwrap().unwrap();
     assert_eq!(result.status, Outcome::Cancelled);
     let run = house.runner.load(house.run).await.unwrap();
@@ -209,13 +209,13 @@ async fn a_pause_is_heard_while_a_compactor_is_at_work_and_its_summary_is_kept_e
     let house = house().await;
     let driving = house.drive();
     house.asked.pass().await;
-    house.runner.pause(house.run, None, "ada").await.unwrap();
+    house.runner.pause(house.run, None, &person("ada")).await.unwrap();
     house.answer_always();
     house.until(|_, event| matches!(event, Event::Compacted { .. })).await;
     let run = house.runner.load(house.run).await.unwrap();
     let letters = run.node_at("both/letters").unwrap();
     assert!(letters.result.is_none() && run.in_flight().iter().all(|node| *node != letters.id));
     house.may_finish.0.add_permits(10);
-    house.runner.go_on(house.run, None, "ada").await.unwrap();
+    house.runner.go_on(house.run, None, &person("ada")).await.unwrap();
     assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Ok);
 }

@@ -261,7 +261,7 @@ async fn steered(runner: &Runner, run: &Run, outside: Outside) -> Result<(), fol
     let (id, ada) = (run.id(), Actor::new(Role::Human, "ada"));
     if let Some((node, question)) = run.questions().first() {
         let answer = question.options.first().map_or("blue", String::as_str);
-        return runner.answer(id, *node, answer, "ada").await;
+        return runner.answer(id, *node, answer, &Actor::new(Role::Human, "ada")).await;
     }
     let Some((node, _)) = run.waiting().first().copied() else {
         return Ok(());
@@ -270,7 +270,10 @@ async fn steered(runner: &Runner, run: &Run, outside: Outside) -> Result<(), fol
         Outside::Edits => {
             let shown = run.shown_plan(node).unwrap();
             let text = folio_engine::plan::to_markdown(&shown.steps) + "- [ ] sweep the floor {#sweep}\n";
-            runner.edit_plan(id, Some(node), &text, None, "ada").await.map(drop)
+            runner
+                .edit_plan(id, Some(node), &text, None, &Actor::new(Role::Human, "ada"))
+                .await
+                .map(drop)
         }
         Outside::Raises if run.limits().allowance.model_calls == Some(4) => {
             let more = |_: &Run| NewLimits {

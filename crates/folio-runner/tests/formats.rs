@@ -164,9 +164,21 @@ async fn is_finished_and_says_from_where_it_is_newer(text: &str, format: u32) {
 #[tokio::test]
 async fn what_people_want_of_a_run_leaves_it_to_the_older_version_that_drives_it_e9_9() {
     let house = House::of(FORMAT_7).await;
-    house.runner.pause(house.run, None, "ada").await.unwrap();
-    house.runner.go_on(house.run, None, "ada").await.unwrap();
-    house.runner.cancel(house.run, None, "ada").await.unwrap();
+    house
+        .runner
+        .pause(house.run, None, &Actor::new(Role::Human, "ada"))
+        .await
+        .unwrap();
+    house
+        .runner
+        .go_on(house.run, None, &Actor::new(Role::Human, "ada"))
+        .await
+        .unwrap();
+    house
+        .runner
+        .cancel(house.run, None, &Actor::new(Role::Human, "ada"))
+        .await
+        .unwrap();
     assert_eq!(house.formats().await, [(0, 7)]);
 }
 
@@ -179,7 +191,10 @@ async fn a_run_that_a_newer_version_went_on_with_is_left_as_it_is_e9_9() {
     let refused = [
         house.runner.drive(house.run).await.map(drop),
         house.runner.load(house.run).await.map(drop),
-        house.runner.cancel(house.run, None, "ada").await,
+        house
+            .runner
+            .cancel(house.run, None, &Actor::new(Role::Human, "ada"))
+            .await,
     ];
     for refused in refused {
         let error = refused.unwrap_err();

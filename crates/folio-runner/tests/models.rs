@@ -6,10 +6,14 @@ mod models_support;
 
 use std::sync::Arc;
 
-use folio_engine::{Outcome, StopReason};
-use folio_memory::{EntryQuery, PageQuery, PageRole, RunId};
+use folio_engine::run::ForkAt;
+use folio_engine::{NodeId, Outcome, StopReason};
+use folio_memory::passage::Part;
+use folio_memory::{EntryQuery, PageQuery, PageRole, RunId, ThreadKey};
 use folio_model::{ModelErrorKind, Role, ScriptedModel, When};
 use folio_runner::{Runner, RunnerError, RunnerOptions};
+use folio_store::RunQuery;
+use folio_tools::Registry;
 use models_support::*;
 use serde_json::json;
 
@@ -177,13 +181,71 @@ async fn a_question_waits_until_somebody_answers_it_from_outside_e9_14() {
         }
         tokio::task::yield_now().await;
     };
-    let wrong = house.runner.answer(run, node, "green", "ada").await;
+    let wrong = house.runner.answer(run, node, "green", &person("ada")).await;
     assert!(matches!(wrong, Err(RunnerError::NotAnOption { .. })));
-    house.runner.answer(run, node, "blue", "ada").await.unwrap();
+    house.runner.answer(run, node, "blue", &person("ada")).await.unwrap();
     let result = driving.await.unwrap().unwrap();
     assert_eq!(result.notes, "painted blue");
-    // The second answer comes too late, and changes nothing.
-    house.runner.answer(run, node, "red", "bob").await.unwrap();
+    // The second answer comes too late, changes nothing, and whoever gives it is told.
+    let late = house.runner.answer(run, node, "red", &person("bob")).await;
+    assert!(matches!(late, Err(RunnerError::NoQuestion { .. })), "{late:?}");
+}
+
+#[tokio::test]
+async fn where_there_is_no_model_no_run_is_begun_that_needs_one() {
+    let house = House::new(vec![doing("say hello", "finish", json!({"notes": "hello"}))]);
+    let run = submit(&house.runner, of_goal("say hello", json!({}))).await;
+    house.runner.drive(run).await.unwrap();
+    let workspace = house.runner.workspace();
+    let without = Runner::new(workspace.clone(), Registry::with_builtins(), RunnerOptions::default());
+    let fork = async |paused: bool| {
+        let at = ForkAt::Node(NodeId::root(run));
+        without.fork(run, at, ThreadKey::main(), person("ada"), paused).await
+    };
+    let refused = fork(false).await;
+    assert!(matches!(refused, Err(RunnerError::NeedsModel { .. })), "{refused:?}");
+    let runs = async || {
+        let query = RunQuery::default();
+        workspace.store().runs(workspace.space(), &query).await.unwrap().len()
+    };
+    assert_eq!(runs().await, 1);
+    // Somebody else may go on with it.
+    fork(true).await.unwrap();
+    assert_eq!(runs().await, 2);
+}
+
+#[tokio::test]
+async fn what_a_model_is_not_told_of_a_long_answer_stands_in_the_entry_that_it_is_told_e9_14() {
+    let house = House::new(vec![
+        doing("paint the door", "ask_person", json!({"question": "Which colour?"})),
+        calling("paint the door", "blue", "finish", json!({"notes": "painted blue"})),
+    ]);
+    let run = submit(&house.runner, of_goal("paint the door", json!({}))).await;
+    let driver = house.runner.clone();
+    let driving = tokio::spawn(async move { driver.drive(run).await });
+    let node = loop {
+        let loaded = house.runner.load(run).await.unwrap();
+        if let Some((node, _)) = loaded.questions().first() {
+            break *node;
+        }
+        tokio::task::yield_now().await;
+    };
+    let answer = "blue as the sea ".repeat(2_000);
+    house.runner.answer(run, node, &answer, &person("ada")).await.unwrap();
+    driving.await.unwrap().unwrap();
+    let asked = house.model.asked();
+    let told = &asked.last().unwrap().messages.last().unwrap().text;
+    assert!(told.len() < 10_000 && told.ends_with("ada)"), "{told}");
+    let (_, named) = told.split_once("result_read node=").unwrap();
+    let entry = named.split(' ').next().unwrap();
+    let everything = Part::Bytes { from: 0, to: u64::MAX };
+    let read = house
+        .runner
+        .workspace()
+        .read_body(entry, &everything, 100_000)
+        .await
+        .unwrap();
+    assert_eq!(read.total_bytes, answer.len() as u64);
 }
 
 #[tokio::test]

@@ -334,7 +334,11 @@ async fn checked_by_a_command(answer: &str) -> (NodeResult, usize) {
     };
     let ran = || std::fs::read_to_string(house.folder.path().join("ran")).map_or(0, |ran| ran.lines().count());
     assert_eq!(ran(), 0, "before anybody said yes");
-    house.runner.answer(run, node, answer, "ada").await.unwrap();
+    house
+        .runner
+        .answer(run, node, answer, &Actor::new(Role::Human, "ada"))
+        .await
+        .unwrap();
     (driving.await.unwrap().unwrap(), ran())
 }
 
@@ -480,7 +484,10 @@ async fn a_running_run_can_be_stopped_by_somebody_else() {
     assert!(
         matches!(other.drive(run).await, Err(RunnerError::Store(error)) if error.kind() == folio_store::ErrorKind::Conflict)
     );
-    other.cancel(run, None, "somebody").await.unwrap();
+    other
+        .cancel(run, None, &Actor::new(Role::Human, "somebody"))
+        .await
+        .unwrap();
     let result = driving.await.unwrap().unwrap();
     assert_eq!(result.status, Outcome::Cancelled);
     let run = other.load(run).await.unwrap();
@@ -521,7 +528,10 @@ async fn requests_that_come_in_between_neither_lose_nor_repeat_a_step() {
             .filter(|node| node.result.is_some())
         {
             let id = first.id;
-            other.cancel(run, Some(id), "somebody").await.unwrap();
+            other
+                .cancel(run, Some(id), &Actor::new(Role::Human, "somebody"))
+                .await
+                .unwrap();
             asked += 1;
         }
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use folio::memory::RunId;
+use folio::memory::{Actor, RunId};
 use folio::runner::Runner;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
@@ -63,7 +63,7 @@ impl Driving {
     }
 
     /// Drives the run `id` until it ends. It is stopped in the name of `by` when its request is dropped.
-    pub(crate) fn drive(&self, runner: Runner, id: RunId, by: String, place: OwnedSemaphorePermit) -> AskedFor {
+    pub(crate) fn drive(&self, runner: Runner, id: RunId, by: Actor, place: OwnedSemaphorePermit) -> AskedFor {
         let taken_back = CancellationToken::new();
         let token = taken_back.clone();
         let driven = tokio::spawn(async move {

@@ -36,7 +36,7 @@ class Filters(TypedDict, total=False):
 
 
 def query_of(said: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The query that says `said`: what is None is not said, several values stand one by one."""
+    """The query that says `said`: what is None is not said, several values stand one by one, each with its commas."""
     query: list[tuple[str, str]] = []
     for name, value in said.items():
         if value is None:
@@ -44,7 +44,7 @@ def query_of(said: Mapping[str, Any]) -> list[tuple[str, str]]:
         if isinstance(value, Mapping):
             query += [(f"{name}.{path}", _word(one)) for path, one in value.items()]
         elif isinstance(value, Sequence) and not isinstance(value, str):
-            query += [(name, _word(one)) for one in value]
+            query += [(name, _word(one).replace(",", "\\,")) for one in value]
         else:
             query.append((name, _word(value)))
     return query

@@ -1311,7 +1311,7 @@ class ParkedShape(TypedDict):
 class PartInput(TypedDict):
     """What the body may say."""
 
-    # Only this node and what is below it; without it, the whole run.
+    # Only this node, by its path or its id, and what is below it; without it, the whole run.
     node: NotRequired[str | None]
 
 
@@ -1540,6 +1540,8 @@ class Residue(TypedDict):
     backups: list[str]
     # Where a text still is, in words: another entry, a run, free space of a file.
     found: list[str]
+    # How many texts were not looked for: they are so short that they stand anywhere by chance.
+    not_looked_for: int
     # What was searched: files with their bytes, and rows that are compressed.
     searched: list[str]
 

@@ -80,7 +80,7 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         }
         raised?;
         if !fork.paused {
-            runner.go_on(id, None, &context.actor().to_string()).await?;
+            runner.go_on(id, None, &context.actor()).await?;
         }
     }
     if fork.paused {
@@ -91,7 +91,13 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         return Ok(Exit::Done);
     }
     context.output.detail(format_args!("run: {handle} ({id})"));
-    follow::drive(context, &runner, id).await
+    let hint = || format!("it is {handle}: `folio resume {handle} --model …` goes on with it");
+    follow::drive(context, &runner, id)
+        .await
+        .map_err(|failure| match failure.code() {
+            "needs_model" => failure.hint(hint()),
+            _ => failure,
+        })
 }
 
 /// `folio replay`.

@@ -41,7 +41,7 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
         Some(name) => Some(node_called(&runner, &row, name).await?),
         None => None,
     };
-    runner.cancel(row.id, node, &context.actor().to_string()).await?;
+    runner.cancel(row.id, node, &context.actor()).await?;
     if node.is_none() && !row.driven {
         // Nobody is there to act on it, so it is done here. Nothing begins any more in a run that is to stop.
         runner.drive(row.id).await?;

@@ -202,9 +202,7 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
         Some(name) => node_called(&runner, &row, name).await?,
         None => only_one(&runner, &row).await?,
     };
-    runner
-        .answer(row.id, node, &arguments.answer, &context.actor().to_string())
-        .await?;
+    runner.answer(row.id, node, &arguments.answer, &context.actor()).await?;
     driven_later(context, &row);
     context.output.report(&RunLine::of(&runner.row(arguments.run).await?))?;
     Ok(Exit::Done)
@@ -247,7 +245,7 @@ async fn set_paused(context: &Context<'_>, arguments: Pause, paused: bool) -> Re
         Some(name) => Some(node_called(&runner, &row, name).await?),
         None => None,
     };
-    let by = context.actor().to_string();
+    let by = context.actor();
     if row.status != "running" {
         context
             .output

@@ -214,9 +214,8 @@ pub(crate) async fn edit(context: &Context<'_>, edit: Edit) -> Result<Exit, Fail
         None => ("the plan".to_owned(), edited(context, &place.markdown())?),
     };
     let runner = runner_with(context, context.registry_for(&text).await?).await?;
-    let by = context.actor().to_string();
     let made = runner
-        .edit_plan(place.row.id, Some(place.node), &text, edit.if_version, &by)
+        .edit_plan(place.row.id, Some(place.node), &text, edit.if_version, &context.actor())
         .await;
     let (plan_version, difference) = made.map_err(|error| match error {
         RunnerError::Edit(folio::engine::run::EditError::Mistakes(errors)) => {

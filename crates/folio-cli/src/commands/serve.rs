@@ -1,5 +1,6 @@
 //! `folio serve`: runs and pages over HTTP and in the browser, and the memory of models.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -91,6 +92,14 @@ fn refused(error: ServeError) -> Failure {
         ServeError::NoToken { .. } => Failure::usage("token_needed", error.to_string())
             .hint("folio token new --role client makes one; or listen at 127.0.0.1"),
         ServeError::Store(error) => error.into(),
-        error => Failure::new(Exit::Unavailable, "cannot_serve", error.to_string()).caused_by(&error),
+        error => {
+            let failure = Failure::new(Exit::Unavailable, "cannot_serve", error.to_string()).caused_by(&error);
+            let is_taken = |source: &std::io::Error| source.kind() == ErrorKind::AddrInUse;
+            if matches!(&error, ServeError::Bind { source, .. } if is_taken(source)) {
+                let hint = "another program is there, perhaps another `folio serve`: name another place with --listen 127.0.0.1:PORT";
+                return failure.hint(hint);
+            }
+            failure
+        }
     }
 }

@@ -128,7 +128,10 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         }
         Event::LimitsChanged { .. } => Some(format!("[{elapsed:>6}] limits changed, as {}", event.in_words())),
         Event::PlanEdited { node, .. } => line("edited", *node, &event.in_words()),
-        Event::AskFailed { node, .. } => line("retry", *node, &event.in_words()),
+        Event::AskFailed { node, retry_at, .. } => {
+            let what = if retry_at.is_some() { "retry" } else { "no answer" };
+            line(what, *node, &event.in_words())
+        }
         Event::Rejected { node, .. } => line("rejected", *node, &event.in_words()),
         Event::PassedOn { node, .. } => line("passed on", *node, &event.in_words()),
         Event::SentBack { node, .. } => line("again", *node, &event.in_words()),

@@ -1,10 +1,29 @@
 //! What happened, in one line for people: the same for a terminal, a trace and a page.
 
+use std::fmt::Write as _;
+
 use super::{Always, Event};
 use crate::result::Finding;
 
 /// Characters of a line.
 const LINE_CHARS: usize = 200;
+
+/// A JSON text with what is not seen, or turns the direction of what is, written as its number.
+pub(super) fn seen(json: &str) -> String {
+    let is_unseen = |c: char| {
+        let turns_or_hides = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+        turns_or_hides || c.is_control()
+    };
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_unseen(c) {
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
 
 impl Event {
     /// What it says besides its name and its node, in one line of at most 200 characters; empty if the name says all.

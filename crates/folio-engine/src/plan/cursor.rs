@@ -3,7 +3,7 @@
 use super::errors::{PlanError, code};
 use super::nearest::did_you_mean;
 use super::reads::Segment;
-use super::spanned::{Node, Tree};
+use super::spanned::{Node, START, Tree};
 
 /// A value of the plan's text and the path to it.
 #[derive(Debug, Clone)]
@@ -72,6 +72,16 @@ impl<'a> At<'a> {
             };
         }
         Some(at)
+    }
+
+    /// Where it is: its place in the text, or its path if there is no text.
+    pub(super) fn named(&self) -> String {
+        // At the beginning of a text there is only the whole plan.
+        if self.node.place == START {
+            self.path.clone()
+        } else {
+            self.node.place.to_string()
+        }
     }
 
     /// As [`At::follow`], but the nearest thing around if nothing was written there.

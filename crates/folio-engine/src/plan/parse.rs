@@ -18,6 +18,8 @@ pub struct Known {
     pub tools: Option<BTreeMap<String, KnownTool>>,
     /// Who may be named as `executor`; without it those names are not checked.
     pub executors: Option<BTreeSet<String>>,
+    /// Whether nobody is named who is a person: whoever plans hands people only what they are there for (E9.17).
+    pub without_person: bool,
     /// How large it may be.
     pub limits: Limits,
     /// Names of results from outside that its templates and `needs` may read.

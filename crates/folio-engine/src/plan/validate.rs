@@ -150,7 +150,7 @@ impl<'a> Validator<'a> {
                 }
                 Some(earlier) => {
                     let at = origin.follow_near(&[Segment::Key("id")]);
-                    let message = format!("the id `{id}` is already that of the step at {}", earlier.node.place);
+                    let message = format!("the id `{id}` is already that of the step at {}", earlier.named());
                     let error = self.faults.add(&at, code::DUPLICATE_ID, message);
                     if origin
                         .follow(&[Segment::Key("id")])

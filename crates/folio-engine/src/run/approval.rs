@@ -99,6 +99,9 @@ pub(super) struct AskedAbout {
     pub(super) said: Option<Said>,
 }
 
+/// Who says no where nobody is there.
+const NOBODY: &str = "nobody";
+
 /// What needs no other yes in the run.
 #[derive(Debug)]
 pub(super) struct Rule {
@@ -178,18 +181,21 @@ impl Run {
         let model = self.model_for(index, ask.purpose.role());
         let program = model.and_then(|(model, _)| model.program.as_ref());
         let Some(program) = program else { return Ok(ask) };
-        let may_ask = ask.purpose == Purpose::Work && self.nodes[index].state == NodeState::Executing;
+        let can_wait = matches!(self.nodes[index].state, NodeState::Executing | NodeState::WaitingInput);
+        let may_ask = ask.purpose == Purpose::Work && can_wait;
         let allowed = self.permission(index, &program.name, &program.shown, may_ask)?;
         Ok(AskAction { allowed, ..ask })
     }
 
     /// Whether a person allowed what node `index` is to do, or the event that asks, or that says no.
     fn permission(&self, index: usize, tool: &str, args: &Value, may_ask: bool) -> Result<bool, Box<Event>> {
-        // The journal is asked first: what was allowed once stays allowed, whoever drives the run.
-        match self.asked_about.get(&index).and_then(|asked| asked.said.as_ref()) {
-            Some(Said::Yes) => return Ok(true),
-            Some(Said::No(by, reason)) => return Err(Box::new(self.said_no(index, by, reason))),
-            None => {}
+        // The journal is asked first: what was allowed once stays allowed, whoever drives the run. What a program is started with stands in
+        // settings, which may be others by now; that nobody said yes to.
+        let asked = self.asked_about.get(&index);
+        match asked.and_then(|asked| Some((&asked.approval, asked.said.as_ref()?))) {
+            Some((asked, Said::Yes)) if asked.hash == approval_of(tool, args).hash => return Ok(true),
+            Some((_, Said::No(by, reason))) => return Err(Box::new(self.said_no(index, by, reason))),
+            Some((_, Said::Yes)) | None => {}
         }
         let asks = self.asks_before(tool, args);
         if !asks && self.rules.is_empty() {
@@ -291,7 +297,10 @@ impl Run {
         let result = NodeResult::failed(
             severity,
             StopReason::PolicyDenied,
-            format!("{by} did not allow it{why}"),
+            match by {
+                NOBODY => format!("it was not allowed{why}"),
+                by => format!("{by} did not allow it{why}"),
+            },
         );
         Event::Finished {
             node: self.nodes[index].id,
@@ -312,7 +321,7 @@ impl Run {
                 .asked_about
                 .iter()
                 .filter(|(index, asked)| asked.said.is_none() && self.nodes[**index].state == NodeState::WaitingInput);
-            events.extend(calls.map(|(index, _)| self.said_no(*index, "nobody", "nobody is there to say yes")));
+            events.extend(calls.map(|(index, _)| self.said_no(*index, NOBODY, "nobody is there to say yes")));
         }
         events
     }

@@ -14,11 +14,29 @@ impl Run {
     /// The name of the block about `event`, which was just applied; none if it has none, or one that cannot come twice.
     pub(crate) fn block_of(&self, event: &Event) -> Option<String> {
         let (node, name) = self.kind_of_block(event)?;
+        let written = self.blocks_called(node, &name)?;
+        Some(numbered(name, written))
+    }
+
+    /// The name that the block about an answer to the question of `node` has, which is about to be applied.
+    pub(super) fn next_answer(&self, node: NodeId) -> String {
+        let name = self.answer_to(node);
+        let written = self.blocks_called(node, &name).unwrap_or_default();
+        numbered(name, written + 1)
+    }
+
+    fn blocks_called(&self, node: NodeId, name: &str) -> Option<usize> {
         let index = self.index(node).ok()?;
         let same = self.blocks.get(&index).into_iter().flatten();
-        match same.filter(|written| **written == name).count() {
-            0 | 1 => Some(name),
-            times => Some(format!("{name}/again/{times}")),
+        Some(same.filter(|written| *written == name).count())
+    }
+
+    /// What the blocks about answers to questions of `node` have in common. Of several criteria that a person checks each has an answer.
+    fn answer_to(&self, node: NodeId) -> String {
+        let asked = self.times_asked(node);
+        match self.verdicts_on(node) {
+            0 => format!("answered/{asked}"),
+            verdicts => format!("answered/{asked}/{verdicts}"),
         }
     }
 
@@ -50,13 +68,17 @@ impl Run {
                 None => format!("question/{}", asked()),
                 Some(criterion) => format!("question/{}/{criterion}", asked()),
             },
-            // Of several criteria that a person checks each has an answer.
-            Event::Answered { .. } => match self.verdicts_on(node) {
-                0 => format!("answered/{}", asked()),
-                verdicts => format!("answered/{}/{verdicts}", asked()),
-            },
+            Event::Answered { .. } => self.answer_to(node),
             _ => return None,
         };
         Some((node, name))
+    }
+}
+
+/// `name` for the block that is the `written`th of it.
+fn numbered(name: String, written: usize) -> String {
+    match written {
+        0 | 1 => name,
+        times => format!("{name}/again/{times}"),
     }
 }

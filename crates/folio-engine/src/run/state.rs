@@ -6,7 +6,7 @@ use std::sync::Arc;
 use folio_memory::{RunId, Timestamp};
 use serde_json::Value;
 
-use super::agent::Equipment;
+use super::agent::{Equipment, Fact};
 use super::approval::{AskFirst, AskedAbout, PlanGate, Rule};
 use super::limits::Limits;
 use super::narrow::OwnLimits;
@@ -61,7 +61,7 @@ pub struct Run {
     /// Nodes that wait for the answer of a person.
     pub(super) asking: BTreeSet<usize>,
     /// What people answered, by what was asked.
-    pub(super) answers: BTreeMap<String, String>,
+    pub(super) answers: BTreeMap<String, Fact>,
     /// What memory held when somebody was last told.
     pub(super) last_told: Arc<str>,
     /// Calls of tools that models wanted, and roll-ups: nodes that stand in no plan.

@@ -256,7 +256,10 @@ async fn a_question_waits_for_its_answer(houses: &dyn Houses) -> (House, RunId) 
     let asks = |run: &Run, _: &[Event]| !run.questions().is_empty();
     let result = steered(&house, run, asks, async |runner, now| {
         let node = now.questions()[0].0;
-        runner.answer(run, node, "blue", "ada").await.unwrap();
+        runner
+            .answer(run, node, "blue", &Actor::new(Role::Human, "ada"))
+            .await
+            .unwrap();
     });
     assert_eq!(result.await.notes, "painted blue");
     (house, run)
@@ -298,7 +301,10 @@ async fn a_plan_waits_for_a_yes_and_is_edited(houses: &dyn Houses) -> (House, Ru
     let result = steered(&house, run, waits, async |runner, now| {
         let node = now.waiting()[0].0;
         let text = plan::to_markdown(&now.shown_plan(node).unwrap().steps) + "- [ ] sweep the floor {#sweep}\n";
-        runner.edit_plan(run, Some(node), &text, None, "ada").await.unwrap();
+        runner
+            .edit_plan(run, Some(node), &text, None, &Actor::new(Role::Human, "ada"))
+            .await
+            .unwrap();
         // Edited by a person, it needs no other yes.
         let now = runner.load(run).await.unwrap();
         if !now.waiting().is_empty() {
@@ -325,7 +331,10 @@ async fn a_limit_ends_a_run_and_a_raised_one_lets_it_go_on(houses: &dyn Houses) 
             ..NewLimits::default()
         };
         runner.change_limits(run, None, more, &ada()).await.unwrap();
-        runner.answer(run, now.questions()[0].0, "blue", "ada").await.unwrap();
+        runner
+            .answer(run, now.questions()[0].0, "blue", &Actor::new(Role::Human, "ada"))
+            .await
+            .unwrap();
     });
     assert_eq!(result.await.notes, "painted blue");
     (house, run)
@@ -344,7 +353,10 @@ async fn a_part_is_stopped_and_the_rest_goes_on(houses: &dyn Houses) -> (House, 
     };
     let result = steered(&house, run, begun, async |runner, now| {
         let long = now.node_at("both/long").unwrap().id;
-        runner.cancel(run, Some(long), "ada").await.unwrap();
+        runner
+            .cancel(run, Some(long), &Actor::new(Role::Human, "ada"))
+            .await
+            .unwrap();
     });
     let status = result.await.status;
     let ended = house.runner.load(run).await.unwrap();
@@ -364,7 +376,7 @@ async fn a_paused_run_begins_nothing(houses: &dyn Houses) -> (House, RunId) {
     let run = submit(&house, &plan).await;
     let begun = |run: &Run, _: &[Event]| !run.in_flight().is_empty();
     let result = steered(&house, run, begun, async |runner, _| {
-        runner.pause(run, None, "ada").await.unwrap();
+        runner.pause(run, None, &Actor::new(Role::Human, "ada")).await.unwrap();
         let workspace = runner.workspace();
         let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), run);
         // What is under way ends, and is the last that happens.
@@ -376,7 +388,7 @@ async fn a_paused_run_begins_nothing(houses: &dyn Houses) -> (House, RunId) {
             tokio::time::timeout(quiet, watch.next()).await.is_err(),
             "nothing happens while it is paused"
         );
-        runner.go_on(run, None, "ada").await.unwrap();
+        runner.go_on(run, None, &Actor::new(Role::Human, "ada")).await.unwrap();
     });
     assert_eq!(result.await.status, Outcome::Ok);
     (house, run)

@@ -38,7 +38,7 @@ pub(super) async fn a_plan_is_edited_while_it_is_carried_out(houses: &dyn Houses
     let run = submit(&house, &plan).await;
     let result = steered(&house, run, in_flight, async |runner, _| {
         let text = json!([wait("first", 700), echo("third", json!(3)), echo("fourth", json!(4))]).to_string();
-        runner.edit_plan(run, None, &text, None, "ada").await.unwrap();
+        runner.edit_plan(run, None, &text, None, &ada()).await.unwrap();
     });
     assert_eq!(result.await.status, Outcome::Ok);
     let now = ended(&house, run).await;
@@ -62,7 +62,7 @@ pub(super) async fn a_part_is_paused_and_the_rest_goes_on(houses: &dyn Houses) -
     let both = |run: &Run, _: &[Event]| run.in_flight().len() == 2;
     let result = steered(&house, run, both, async |runner, now| {
         let left = now.node_at("both/left").unwrap().id;
-        runner.pause(run, Some(left), "ada").await.unwrap();
+        runner.pause(run, Some(left), &ada()).await.unwrap();
         let workspace = runner.workspace();
         let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), run);
         let has_ended = |run: &Run, path: &str| run.node_at(path).is_some_and(|node| node.result.is_some());
@@ -70,7 +70,7 @@ pub(super) async fn a_part_is_paused_and_the_rest_goes_on(houses: &dyn Houses) -
             watch.next().await.unwrap();
         }
         assert!(!has_ended(watch.run(), "both/left/two"), "it is paused");
-        runner.go_on(run, Some(left), "ada").await.unwrap();
+        runner.go_on(run, Some(left), &ada()).await.unwrap();
     });
     assert_eq!(result.await.status, Outcome::Ok);
     (house, run)
@@ -81,8 +81,8 @@ pub(super) async fn a_whole_run_is_stopped(houses: &dyn Houses) -> (House, RunId
     let plan = json!({"title": "Stop", "steps": [wait("long", 60_000), echo("after", json!(1))]});
     let run = submit(&house, &plan).await;
     let result = steered(&house, run, in_flight, async |runner, _| {
-        runner.cancel(run, None, "ada").await.unwrap();
-        runner.cancel(run, None, "ada").await.unwrap();
+        runner.cancel(run, None, &ada()).await.unwrap();
+        runner.cancel(run, None, &ada()).await.unwrap();
     });
     assert_eq!(result.await.status, Outcome::Cancelled);
     assert_eq!(result_at(&house, run, "after").await.status, Outcome::Cancelled);

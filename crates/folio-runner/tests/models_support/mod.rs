@@ -132,6 +132,10 @@ pub(crate) fn of_goal(goal: &str, extra: Value) -> NewRun {
     }
 }
 
+pub(crate) fn person(name: &str) -> Actor {
+    Actor::new(Role::Human, name)
+}
+
 pub(crate) async fn submit(runner: &Runner, new: NewRun) -> RunId {
     runner.submit(new).await.unwrap().0
 }

@@ -1,7 +1,7 @@
 //! Who asks: by the token that is sent with the request, or whoever can reach the address.
 //!
 //! A token is looked up by its hash each time, so that one that was taken back, by whatever process, opens nothing from then
-//! on. Requests that come with a token are counted: a program that runs away is slowed down, and nobody else is.
+//! on; nor is more told on what it had opened. Requests that come with a token are counted: a program that runs away is slowed down, and nobody else is.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use folio::Actor;
 use folio::runner::Runner;
-use folio::store::access::hash_of;
+use folio::store::access::{KeptToken, hash_of};
 use tokio::time::Instant;
 
 use super::problem::Problem;
@@ -24,8 +24,14 @@ const BURST_SECONDS: f64 = 2.0;
 #[derive(Debug, Clone)]
 pub(crate) struct Permit {
     pub(crate) actor: Actor,
-    /// The id of the token, if there is one.
-    token: Option<String>,
+    token: Option<Token>,
+}
+
+/// The token that was shown, and where it is kept.
+#[derive(Debug, Clone)]
+struct Token {
+    id: String,
+    runner: Runner,
 }
 
 impl Permit {
@@ -33,6 +39,25 @@ impl Permit {
     pub(crate) fn has_token(&self) -> bool {
         self.token.is_some()
     }
+
+    /// That it still holds. An answer may go on for hours, and a token may be taken back meanwhile, or run out.
+    pub(crate) async fn still_holds(&self) -> Result<(), Problem> {
+        let Some(token) = &self.token else { return Ok(()) };
+        let workspace = token.runner.workspace();
+        let now = workspace.clock().now();
+        let tokens = workspace.store().tokens().await?;
+        let is_it = |kept: &KeptToken| kept.id == token.id && kept.is_valid(now);
+        tokens.iter().any(is_it).then_some(()).ok_or_else(opens_nothing)
+    }
+}
+
+fn opens_nothing() -> Problem {
+    Problem::new(
+        StatusCode::UNAUTHORIZED,
+        "token_invalid",
+        "the access token opens nothing, or nothing any more",
+    )
+    .hint("`folio token list` shows which there are")
 }
 
 /// By what right requests are answered.
@@ -84,14 +109,7 @@ impl Access {
         let tokens = workspace.store().tokens().await?;
         let now = workspace.clock().now();
         let found = tokens.into_iter().find(|kept| kept.hash == hash && kept.is_valid(now));
-        let kept = found.ok_or_else(|| {
-            Problem::new(
-                StatusCode::UNAUTHORIZED,
-                "token_invalid",
-                "the access token opens nothing, or nothing any more",
-            )
-            .hint("`folio token list` shows which there are")
-        })?;
+        let kept = found.ok_or_else(opens_nothing)?;
         if kept.space != *workspace.space() {
             let detail = format!("the access token opens the space {}, and no other", kept.space);
             return Err(Problem::new(StatusCode::FORBIDDEN, "token_of_another_space", detail));
@@ -102,7 +120,10 @@ impl Access {
         }
         Ok(Permit {
             actor: Actor::new(kept.role, kept.name),
-            token: Some(kept.id),
+            token: Some(Token {
+                id: kept.id,
+                runner: self.runner.clone(),
+            }),
         })
     }
 

@@ -11,12 +11,13 @@ use folio::memory::id::{IdError, Ref, RunRef, TurnRef};
 use folio::memory::{Entry, EntryKind};
 use folio::runner::Runner;
 use folio::store::RunRow;
-use folio::{Actor, Role, ThreadKey, Workspace};
+use folio::{Actor, ThreadKey, Workspace};
 use sha2::{Digest as _, Sha256};
 
 use super::access::Permit;
 use super::app::App;
 use super::problem::Problem;
+use crate::submit;
 
 /// The turn that something is done in: `t3` or `turn_…`.
 pub(crate) const TURN: &str = "folio-turn";
@@ -30,6 +31,7 @@ const KEY_BYTES_MAX: usize = 255;
 pub(crate) struct Caller {
     pub(crate) runner: Runner,
     pub(crate) actor: Actor,
+    pub(crate) permit: Permit,
     /// The space as the caller sees it, from the thread that the path names, or the main one.
     pub(crate) workspace: Workspace,
     /// What the store knows the request by, if it has a key: whoever asks for something else, or is somebody else, has another.
@@ -59,7 +61,7 @@ impl FromRequestParts<App> for Caller {
         let thread = names
             .get("thread")
             .map_or_else(ThreadKey::main, |thread| ThreadKey(thread.clone()));
-        let mut actor = permit.actor;
+        let mut actor = permit.actor.clone();
         let mut workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
         if let Some(turn) = text_of(&parts.headers, TURN)? {
             let turn = turn_named(&workspace, &turn).await?;
@@ -77,6 +79,7 @@ impl FromRequestParts<App> for Caller {
         let if_match = if_match_in(&parts.headers)?;
         Ok(Self {
             runner,
+            permit,
             actor,
             workspace,
             key,
@@ -133,21 +136,9 @@ impl Caller {
         self.runner.under(self.key.clone())
     }
 
-    /// What the journal of a run calls whoever stops, answers or pauses.
-    pub(crate) fn who(&self) -> &str {
-        match self.actor.name.as_str() {
-            "" => "an HTTP client",
-            name => name,
-        }
-    }
-
-    /// Refuses what is done to runs to those whom runs do not concern: tools, and roles within a turn (M7.7).
+    /// Refuses what is done to runs to those whom runs do not concern: tools, and roles within a run or a turn (M7.7).
     pub(crate) fn may_steer(&self) -> Result<(), Problem> {
-        if matches!(self.actor.role, Role::Human | Role::Client | Role::Planner) {
-            return Ok(());
-        }
-        let detail = format!("a {} may not start, stop or answer runs", self.actor.role);
-        Err(Problem::new(StatusCode::FORBIDDEN, "role_denied", detail))
+        submit::may_steer(&self.actor)
     }
 
     /// The run that the path names.
@@ -233,6 +224,7 @@ fn if_match_in(headers: &HeaderMap) -> Result<IfMatch, Problem> {
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
+    use folio::Role;
 
     use super::*;
 

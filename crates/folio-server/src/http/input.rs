@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -97,7 +97,7 @@ pub(crate) fn other_kind(kind: &str, wanted: &str) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "body_not_json", detail).hint(format!("send {wanted}"))
 }
 
-fn read<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
+fn read<T: DeserializeOwned + JsonSchema>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
     let kind = kind_of(headers);
     if !kind.eq_ignore_ascii_case("application/json") {
         return Err(other_kind(kind, "application/json"));
@@ -106,8 +106,20 @@ fn read<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Prob
 }
 
 /// Reads JSON, whatever it is said to be.
-pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+///
+/// What is an object is not taken as a list of its values: whoever sends one has left something out.
+pub(crate) fn read_json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result<T, Problem> {
+    let is_list = body.trim_ascii_start().starts_with(b"[");
+    if is_list && is_object::<T>() {
+        return Err(body_invalid("the body is a list, and has to be an object"));
+    }
     serde_json::from_slice(body).map_err(|error| body_invalid(format!("the body cannot be read: {error}")))
+}
+
+/// Whether a `T` is described as an object and nothing else.
+fn is_object<T: JsonSchema>() -> bool {
+    let schema = T::json_schema(&mut SchemaGenerator::default());
+    schema.get("type").and_then(Value::as_str) == Some("object")
 }
 
 /// That a body says what it cannot say.

@@ -56,7 +56,7 @@ enum Kind {
     Whole,
     Number,
     YesOrNo,
-    /// Any of several texts: said several times, or with commas between them.
+    /// Any of several texts: said several times, or with commas between them. A comma that belongs to its text is written `\,`.
     Several,
 }
 
@@ -99,6 +99,22 @@ fn field_of(name: &str, schema: &Value) -> Field {
     }
 }
 
+/// The values between the commas of `text`, without white space around them; `\,` is a comma of its value.
+fn values_in(text: &str) -> Vec<String> {
+    let mut values = vec![String::new()];
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, values.last_mut()) {
+            (',', _) => values.push(String::new()),
+            ('\\', Some(value)) if chars.next_if_eq(&',').is_some() => value.push(','),
+            (c, Some(value)) => value.push(c),
+            (_, None) => {}
+        }
+    }
+    let trimmed = values.iter().map(|value| value.trim());
+    trimmed.filter(|value| !value.is_empty()).map(str::to_owned).collect()
+}
+
 fn read<T: Fields>(pairs: Vec<(String, String)>) -> Result<T, Problem> {
     let known = fields_of::<T>();
     let mut said = Map::new();
@@ -111,10 +127,10 @@ fn read<T: Fields>(pairs: Vec<(String, String)>) -> Result<T, Problem> {
         let field = known.iter().find(|field| field.name == name);
         let field = field.ok_or_else(|| unknown::<T>(&name, &known))?;
         if field.kind == Kind::Several {
-            let values = text.split(',').map(str::trim).filter(|value| !value.is_empty());
+            let values = values_in(&text);
             let place = said.entry(name).or_insert_with(|| Value::Array(Vec::new()));
             if let Value::Array(list) = place {
-                list.extend(values.map(|value| Value::String(value.to_owned())));
+                list.extend(values.into_iter().map(Value::String));
             }
         } else if said.contains_key(&name) {
             let detail = format!("the query field {name:?} stands more than once");
@@ -263,6 +279,21 @@ mod tests {
         };
         assert_eq!(sample(&query), Ok(wanted));
         assert_eq!(sample(&[]), Ok(Sample::default()));
+    }
+
+    #[test]
+    fn a_comma_that_belongs_to_a_value_is_written_as_such() {
+        for (text, tags) in [
+            (r"a\,b", &["a,b"][..]),
+            (r"a\,b, c", &["a,b", "c"]),
+            (r" \, ,", &[","]),
+            (r"a\b,\", &[r"a\b", r"\"]),
+            (",", &[]),
+        ] {
+            assert_eq!(sample(&[("tags", text)]).unwrap().tags, tags, "{text}");
+        }
+        let text = sample(&[("text", r"a\,b")]).unwrap().text;
+        assert_eq!(text.as_deref(), Some(r"a\,b"), "only lists have commas between");
     }
 
     #[test]

@@ -8,11 +8,12 @@ use std::collections::VecDeque;
 use axum::response::sse::{Event as Message, KeepAlive, Sse};
 use folio::Workspace;
 use folio::memory::Seq;
-use folio::store::{LogRow, WorkspaceError};
+use folio::store::LogRow;
 use futures_util::stream::{Stream, unfold};
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::access::Permit;
 use super::metrics::Watcher;
 use super::problem::Problem;
 use super::sse::KEEP_ALIVE;
@@ -25,6 +26,7 @@ const CHUNK: u32 = 200;
 /// Tells what is committed after `after`, or after `head` if nothing is said, until the server stops.
 pub(crate) fn stream(
     workspace: Workspace,
+    permit: Permit,
     after: Option<u64>,
     head: Seq,
     stopping: watch::Receiver<bool>,
@@ -33,6 +35,7 @@ pub(crate) fn stream(
     let unknown = after.filter(|after| *after > head.0);
     let follow = Follow {
         workspace,
+        permit,
         stopping,
         _watcher: watcher,
         seen: Seq(after.unwrap_or(head.0).min(head.0)),
@@ -48,6 +51,7 @@ pub(crate) fn stream(
 
 struct Follow {
     workspace: Workspace,
+    permit: Permit,
     stopping: watch::Receiver<bool>,
     _watcher: Watcher,
     /// The last commit that was read.
@@ -79,16 +83,17 @@ impl Follow {
                 news = self.read() => news,
                 () = wait_until_stopping(stopping) => return None,
             };
-            if let Err(error) = news {
+            if let Err(problem) = news {
                 self.is_over = true;
-                return Some(Message::default().event("problem").json_data(Problem::from(error)));
+                return Some(Message::default().event("problem").json_data(problem));
             }
         }
     }
 
     /// Reads what comes next, when it is there.
-    async fn read(&mut self) -> Result<(), WorkspaceError> {
+    async fn read(&mut self) -> Result<(), Problem> {
         self.workspace.wait(self.seen).await?;
+        self.permit.still_holds().await?;
         let rows = self.workspace.changes(self.seen, CHUNK).await?;
         self.seen = rows.last().map_or(self.seen, |row| row.seq);
         self.pending.extend(rows);

@@ -18,6 +18,7 @@ use futures_util::stream::{Stream, unfold};
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::access::Permit;
 use super::feed::{Feed, Words};
 use super::metrics::Watcher;
 use super::problem::Problem;
@@ -42,14 +43,15 @@ pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
 /// its journal goes at least, by which it is known whether there is such an event.
 pub(crate) fn stream(
     feed: Arc<Feed>,
-    after: u64,
-    head: Seq,
+    permit: Permit,
+    (after, head): (u64, Seq),
     stopping: watch::Receiver<bool>,
     watcher: Watcher,
 ) -> Sse<impl Stream<Item = Result<Message, axum::Error>>> {
     let follow = Follow {
         news: feed.news(),
         feed,
+        permit,
         stopping,
         _watcher: watcher,
         after,
@@ -64,6 +66,7 @@ pub(crate) fn stream(
 
 struct Follow {
     feed: Arc<Feed>,
+    permit: Permit,
     news: watch::Receiver<()>,
     stopping: watch::Receiver<bool>,
     _watcher: Watcher,
@@ -97,7 +100,13 @@ impl Follow {
             }
             tokio::select! {
                 // The feed is held, and with it the one who rings.
-                _rung = self.news.changed() => {}
+                _rung = self.news.changed() => {
+                    if let Err(problem) = self.permit.still_holds().await {
+                        self.stage = Stage::Over;
+                        self.after = u64::MAX;
+                        return Message::default().event("problem").json_data(problem).ok();
+                    }
+                }
                 () = wait_until_stopping(self.stopping.clone()) => return None,
             }
         }

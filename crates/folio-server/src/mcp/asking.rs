@@ -132,7 +132,7 @@ impl Mcp {
                 put_off.push(name);
                 continue;
             };
-            match runner.answer(run, node, answer, caller.actor.source_name()).await {
+            match runner.answer(run, node, answer, &caller.actor).await {
                 Ok(()) | Err(RunnerError::NoQuestion { .. }) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -96,7 +96,7 @@ impl Mcp {
         let stopped = async {
             let row = caller.workspace.run(RunRef::Id(id)).await?;
             if row.status == "running" {
-                self.shared.runner.cancel(id, None, caller.actor.source_name()).await?;
+                self.shared.runner.cancel(id, None, &caller.actor).await?;
             }
             Ok::<(), Problem>(())
         };

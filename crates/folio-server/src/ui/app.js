@@ -6,6 +6,7 @@ import { tick } from './format.js';
 import { showObservation } from './observation.js';
 import { showObservations } from './observations.js';
 import { showPage } from './page.js';
+import { mayLeave } from './plan.js';
 import { showRun } from './run.js';
 import { showRuns } from './runs.js';
 import { showSearch } from './search.js';
@@ -47,6 +48,8 @@ async function show() {
     await part(view, { name: name && decodeURIComponent(name), query: new URLSearchParams(location.search), signal, title, go });
   } catch (error) {
     if (signal.aborted) return;
+    // What cannot be shown is not asked for again with every commit.
+    life.abort();
     view.replaceChildren(trouble(told(error)));
   }
 }
@@ -58,16 +61,18 @@ async function go(address, { replace = false } = {}) {
   scrollTo(0, 0);
 }
 
-document.addEventListener('click', (event) => {
+document.addEventListener('click', async (event) => {
   const link = event.target.closest?.('a[href]');
   if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   const url = new URL(link.href);
   if (url.origin !== location.origin || link.target || !PARTS.some(([known]) => known.test(url.pathname))) return;
   event.preventDefault();
-  go(url.pathname + url.search + url.hash).then(() => {
-    $('view').focus({ preventScroll: true });
-    announce(document.title);
-  });
+  // To a place on what is shown, which stays as it is.
+  if (link.getAttribute('href').startsWith('#')) { $(url.hash.slice(1))?.focus(); return; }
+  if (!await mayLeave()) return;
+  await go(url.pathname + url.search + url.hash);
+  $('view').focus({ preventScroll: true });
+  announce(document.title);
 });
 addEventListener('popstate', show);
 setInterval(() => { if (!document.hidden) tick(); }, 1000);

@@ -6,8 +6,12 @@
 import { $ } from './dom.js';
 
 const KEY = 'folio.token';
+/** What a token is made of. A browser sends no header with other letters, which would look as if the server were gone. */
+const TOKEN = /^[\x21-\x7e]+$/;
 /** Milliseconds between attempts to reach a server that is gone; the last holds on. */
 const PAUSES = [300, 600, 1200, 2500, 5000];
+/** Milliseconds after which is looked again for what no event tells. */
+export const QUIET = 5000;
 let space = null;
 let asking = null;
 
@@ -25,28 +29,44 @@ export const told = (error) => (isGone(error) ? Object.assign(new Error('The ser
 export function connection(is) {
   document.body.classList.toggle('gone', !is);
   $('connection').textContent = is ? '' : 'No connection to the server; trying again …';
+  if (is) for (const said of document.querySelectorAll('.trouble.away')) said.remove();
 }
 
 /** Asks for a token, once for all who wait for it. */
 function unlock(why) {
   asking ??= new Promise((done) => {
-    const dialog = $('unlock');
+    const dialog = $('unlock'), said = () => $('unlock-token').value.trim();
+    const over = new AbortController(), { signal } = over;
     $('unlock-why').textContent = why;
     $('unlock-token').value = '';
     if (!dialog.open) dialog.showModal();
-    dialog.addEventListener('cancel', (event) => event.preventDefault());
+    dialog.addEventListener('cancel', (event) => event.preventDefault(), { signal });
+    dialog.addEventListener('submit', (event) => {
+      if (TOKEN.test(said())) return;
+      event.preventDefault();
+      $('unlock-why').textContent = 'This is no token: it has letters or signs that no token has. Copy it once more.';
+    }, { signal });
     dialog.addEventListener('close', () => {
-      sessionStorage.setItem(KEY, $('unlock-token').value.trim());
+      sessionStorage.setItem(KEY, said());
+      over.abort();
       asking = null;
       done();
-    }, { once: true });
+    }, { signal });
   });
   return asking;
 }
 
+/** The token of this tab, if it has one that can be sent. */
+function tokenOf() {
+  const token = sessionStorage.getItem(KEY);
+  if (!token || TOKEN.test(token)) return token;
+  sessionStorage.removeItem(KEY);
+  return null;
+}
+
 async function raw(path, options = {}) {
   for (;;) {
-    const token = sessionStorage.getItem(KEY);
+    const token = tokenOf();
     const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
     const answer = await fetch(path, { ...options, headers });
     if (answer.ok) return answer;
@@ -160,19 +180,23 @@ export async function follow(path, { after, signal, hear, fresh = () => {} }) {
   }
 }
 
-/** Calls `again` now and after every commit to the space, not more often than twice in a second. What goes wrong later is said above. */
-export function live(again, signal) {
-  let timer = null, isBusy = false, isOwed = false;
+/**
+ * Calls `again` now and after every commit to the space, not more often than twice in a second, and every few seconds while `isOwed()`
+ * says that something may change without a commit. What goes wrong later is said above.
+ */
+export function live(again, signal, isOwed = () => false) {
+  let timer = null, isBusy = false, isAsked = false;
   const now = async () => {
     timer = null;
-    if (isBusy) { isOwed = true; return; }
+    if (isBusy) { isAsked = true; return; }
     isBusy = true;
     try { await again(); connection(true); } catch (error) { if (isGone(error)) connection(false); else if (!signal.aborted) throw error; } finally { isBusy = false; }
-    if (isOwed) { isOwed = false; later(); }
+    if (isAsked) { isAsked = false; later(); }
   };
   const say = (error) => { if (!signal.aborted) $('connection').textContent = error.message; };
   const later = () => { if (!signal.aborted) timer ??= setTimeout(() => now().catch(say), 400); };
-  signal.addEventListener('abort', () => clearTimeout(timer));
+  const beat = setInterval(() => { if (!document.hidden && isOwed()) later(); }, QUIET);
+  signal.addEventListener('abort', () => { clearTimeout(timer); clearInterval(beat); });
   follow('/events', { signal, hear: later, fresh: later }).catch(say);
   return now();
 }

@@ -54,8 +54,8 @@ export function sure(title, text, yes) {
 /** Where nothing is yet, and what to do about it. */
 export const empty = (text, command) => element('p', { class: 'empty' }, text, command && [' ', element('code', {}, command)]);
 
-/** What cannot be shown, and why. */
-export const trouble = (error) => element('div', { class: 'trouble', role: 'alert' }, element('p', {}, error.message),
+/** What cannot be shown, and why. That a server is gone is said until it is back. */
+export const trouble = (error) => element('div', { class: error.gone ? 'trouble away' : 'trouble', role: 'alert' }, element('p', {}, error.message),
   ...(error.hints ?? []).map((hint) => element('p', { class: 'quiet' }, hint)));
 
 /** Calls `then` once, a little after the first of many calls. `ms` may be a function, where it depends on how things stand. */

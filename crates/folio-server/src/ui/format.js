@@ -14,6 +14,15 @@ export const words = (state) => STATES[state]?.[1] ?? state.replaceAll('_', ' ')
 export const mark = (state) => element('span', { class: `mark ${state}`, 'aria-hidden': 'true' }, STATES[state]?.[0] ?? '·');
 export const stateLine = (state) => element('span', { class: state }, mark(state), words(state));
 
+/**
+ * `text` with what is not seen, or makes other letters be seen elsewhere, written out: `\u202e`. For what people say yes to, and for
+ * what was done: a command is to look like no other. Ends of lines stay.
+ */
+export const revealed = (text) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, (letter) => {
+  const code = letter.codePointAt(0).toString(16);
+  return letter === '\n' ? letter : code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
+});
+
 /** How long something took: `1.2 s`, `4 min 10 s`. */
 export function span(ms) {
   const s = Math.max(0, ms) / 1000;

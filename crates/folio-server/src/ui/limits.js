@@ -34,7 +34,6 @@ export async function changeLimits(run, { node, what }) {
   const form = element('form', {
     method: 'dialog',
     onsubmit: (event) => {
-      if (event.submitter?.value !== 'yes') return;
       event.preventDefault();
       const wanted = {};
       for (const { one, unit, input } of inputs) {
@@ -50,8 +49,8 @@ export async function changeLimits(run, { node, what }) {
   ...inputs.map(({ row }) => row),
   known.nodes ? element('label', {}, 'Over in so many minutes from now', minutes) : '',
   note,
-  element('p', { class: 'buttons' }, element('button', { type: 'submit', value: 'no', formnovalidate: true }, 'Leave it'),
-    inputs.length || known.nodes ? element('button', { type: 'submit', value: 'yes', class: 'main' }, 'Change it') : ''));
+  element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: () => dialog.close() }, 'Leave it'),
+    inputs.length || known.nodes ? element('button', { type: 'submit', class: 'main' }, 'Change it') : ''));
   dialog.append(form);
   dialog.addEventListener('close', () => dialog.remove(), { once: true });
   document.body.append(dialog);

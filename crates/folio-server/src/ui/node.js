@@ -2,8 +2,9 @@
 
 import { get, told } from './ask.js';
 import { element, empty, trouble } from './dom.js';
-import { absolute, bytes, cost, dollars, mark, meter, number, stateLine, words } from './format.js';
+import { absolute, bytes, cost, dollars, mark, meter, number, revealed, stateLine, words } from './format.js';
 import { link } from './markdown.js';
+import { stateOf } from './tree.js';
 
 /** Characters of an output that are shown before somebody wants all of it. */
 const SHORT = 4000;
@@ -13,10 +14,10 @@ const LIMITS = { tokens: 'tokens', tokens_in: 'tokens read', tokens_cached: 'tok
 /** The parts of what is known of a node. `find(id)` gives another node of the run, `choose` shows it. */
 export function nodeParts(node, { find, choose }) {
   const { result } = node;
-  const parts = [element('p', { class: 'line' }, stateLine(node.outcome ?? node.state), node.stop_reason && element('span', { class: 'badge calm' }, node.stop_reason.replaceAll('_', ' ')),
+  const parts = [element('p', { class: 'line' }, stateLine(stateOf(node)), node.stop_reason && element('span', { class: 'badge calm' }, node.stop_reason.replaceAll('_', ' ')),
     result?.severity && element('span', { class: 'badge calm' }, `${result.severity} failure`), node.attempt > 1 && element('span', { class: 'meta' }, `attempt ${node.attempt}`))];
   if (node.parked) parts.push(element('p', { class: 'quiet' }, `again at ${absolute(node.parked.until)}: ${node.parked.cause}`));
-  if (node.call) parts.push(element('p', { class: 'quiet' }, element('code', {}, node.call)));
+  if (node.call) parts.push(element('p', { class: 'quiet' }, element('code', {}, revealed(node.call))));
   if (result?.notes) parts.push(element('p', { class: 'said' }, result.notes));
   if (result?.criteria.length) parts.push(element('h3', {}, 'Criteria'), element('ul', { class: 'plain' }, ...result.criteria.map((one) => criterion(one, node.criteria.find(({ id }) => id === one.criterion)?.text))));
   if (result?.evidence.length) parts.push(element('h3', {}, 'Evidence'), element('ul', { class: 'plain' }, ...result.evidence.map((one) => element('li', {}, source(one, find, choose)))));

@@ -2,7 +2,7 @@
 
 import { get, query, send, told } from './ask.js';
 import { difference } from './diff.js';
-import { announce, element, trouble } from './dom.js';
+import { $, announce, element, sure, trouble } from './dom.js';
 import { mark, moment, words } from './format.js';
 import { markdown } from './markdown.js';
 
@@ -26,6 +26,13 @@ export async function showPlan(pane, { run, node, hasEnded, signal }) {
     element('details', {}, element('summary', {}, 'All of it, as it is written'), ...markdown(`\`\`\`\n${plan.markdown.replaceAll('```', "'''")}\n\`\`\``)));
 }
 
+/** Whether what is shown may give way to something else: asks, if a plan was changed and not saved. */
+export async function mayLeave() {
+  const text = $('view').querySelector('textarea.plan');
+  if (!text || text.value === text.defaultValue) return true;
+  return sure('Throw away what you changed in the plan?', 'It is not the plan yet.', 'Throw it away');
+}
+
 function versionItem(version, before) {
   const change = version.difference;
   const counts = change ? ['added', 'changed', 'dropped'].filter((what) => change[what]?.length).map((what) => `${what} ${change[what].join(', ')}`) : [];
@@ -37,8 +44,7 @@ function versionItem(version, before) {
 }
 
 function editor(pane, { run, node, plan, etag, again }) {
-  const text = element('textarea', { 'aria-label': 'The plan, in markdown', spellcheck: 'false', rows: Math.min(30, plan.markdown.split('\n').length + 3) });
-  text.value = plan.markdown;
+  const text = element('textarea', { class: 'plan', 'aria-label': 'The plan, in markdown', spellcheck: 'false', rows: Math.min(30, plan.markdown.split('\n').length + 3) }, plan.markdown);
   const note = element('div', { role: 'alert' });
   const leave = () => { pane.replaceChildren(); pane.said = null; return again(); };
   const save = () => send('PUT', query(`/runs/${run}/plan`, { node }), text.value, { 'if-match': etag }).then(({ difference: change, plan_version: version }) => {

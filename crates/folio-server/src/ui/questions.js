@@ -2,6 +2,7 @@
 
 import { get, post, told } from './ask.js';
 import { announce, element, keep, trouble } from './dom.js';
+import { revealed } from './format.js';
 
 /** A list that shows what the run asks, and how to look again. */
 export function questions(run, { signal, onanswer }) {
@@ -23,30 +24,37 @@ function form(item, done) {
   return item.kind === 'question' ? question(item, note, say) : approval(item, note, say);
 }
 
+const nameOf = (item) => (item.path === '' ? 'The run' : revealed(item.title));
+
 function question(item, note, say) {
   const hasChoices = item.options.length > 0;
-  const field = element('input', { name: 'answer', required: true, autocomplete: 'off', 'aria-label': `Answer to: ${item.question}`, value: item.default ?? '' });
+  const field = element('textarea', {
+    name: 'answer', rows: 2, required: true, autocomplete: 'off', 'aria-label': `Answer to: ${item.question}`, 'aria-keyshortcuts': 'Control+Enter', placeholder: 'Ctrl+Enter sends it',
+    onkeydown: (event) => {
+      if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
+      event.preventDefault();
+      field.form.requestSubmit();
+    },
+  }, item.default ?? '');
   const parts = hasChoices ? item.options.map((option) => element('button', { type: 'submit', value: option }, option))
     : [field, element('button', { type: 'submit', class: 'main' }, 'Answer')];
   return element('form', {
     class: 'question',
     onsubmit: (event) => { event.preventDefault(); say(`/questions/${item.id}/answer`, { answer: hasChoices ? event.submitter.value : field.value }); },
-  }, element('p', {}, element('span', { class: 'quiet' }, `${item.path === '' ? 'The run' : item.title} asks: `), item.question), ...parts, note);
+  }, element('p', {}, element('span', { class: 'quiet' }, `${nameOf(item)} asks: `), item.question), ...parts, note);
 }
 
+// None of the buttons is the one that Enter presses: in the reason it says no, and without a reason nothing.
 function approval(item, note, say) {
-  const reason = element('input', { name: 'reason', autocomplete: 'off', 'aria-label': `Why not: ${item.question}`, placeholder: 'why not' });
+  const asks = revealed(item.question);
+  const reason = element('input', { name: 'reason', autocomplete: 'off', 'aria-label': `Why not: ${asks}`, placeholder: 'why not' });
   const isCall = item.kind === 'call';
-  const yes = (always, text) => element('button', { type: 'submit', value: 'yes', 'data-always': always }, text);
-  return element('form', {
-    class: 'question',
-    onsubmit: (event) => {
-      event.preventDefault();
-      const { value, dataset } = event.submitter ?? { value: 'no', dataset: {} };
-      say(`/approvals/${item.id}`, value === 'yes' ? { approve: true, ...(dataset.always ? { always: dataset.always } : {}) } : { approve: false, reason: reason.value });
-    },
-  }, element('p', {}, element('span', { class: 'quiet' }, `${item.path === '' ? 'The run' : item.title} waits for a yes: `), element(isCall ? 'code' : 'span', {}, item.question)),
-  element('button', { type: 'submit', value: 'yes', class: 'main' }, 'Approve'),
-  ...(isCall ? [yes('arguments', 'Yes, always to this call'), yes('tool', `Yes, always to ${item.call.tool}`)] : []),
-  reason, element('button', { type: 'submit', value: 'no' }, 'Reject'), note);
+  const no = () => say(`/approvals/${item.id}`, { approve: false, reason: reason.value });
+  const button = (text, onclick, attributes = {}) => element('button', { type: 'button', onclick, ...attributes }, text);
+  const yes = (text, more, attributes) => button(text, () => say(`/approvals/${item.id}`, { approve: true, ...more }), attributes);
+  return element('form', { class: 'question', onsubmit: (event) => { event.preventDefault(); if (reason.value.trim()) no(); } },
+    element('p', {}, element('span', { class: 'quiet' }, `${nameOf(item)} waits for a yes: `), element(isCall ? 'code' : 'span', {}, asks)),
+    yes('Approve', {}, { class: 'main' }),
+    ...(isCall ? [yes('Yes, always to this call', { always: 'arguments' }), yes(`Yes, always to ${revealed(item.call.tool)}`, { always: 'tool' })] : []),
+    reason, button('Reject', no), note);
 }

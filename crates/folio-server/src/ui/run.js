@@ -1,12 +1,12 @@
 // One run as it happens: its tree, and beside it what the chosen part came to.
 
-import { follow, get, post, told } from './ask.js';
+import { QUIET, follow, get, post, told } from './ask.js';
 import { $, announce, element, empty, soon, sure, trouble } from './dom.js';
 import { cost, moment, span, stateLine } from './format.js';
 import { changeLimits } from './limits.js';
 import { markdown } from './markdown.js';
 import { nodeParts } from './node.js';
-import { showPlan } from './plan.js';
+import { mayLeave, showPlan } from './plan.js';
 import { questions } from './questions.js';
 import { Tree, stateOf } from './tree.js';
 
@@ -30,14 +30,14 @@ export async function showRun(view, { name, query, signal, title, go }) {
   const chosen = element('h2', {});
   const back = element('button', { type: 'button', class: 'back', onclick: () => { view.classList.remove('reading'); tree.focus(tree.selected ?? tree.root); } }, '← Tree');
   const isNarrow = () => getComputedStyle(back).display !== 'none';
-  const tree = new Tree({ signal, onselect: chose, onopen: () => { if (isNarrow()) back.focus(); } });
+  const tree = new Tree({ signal, mayLeave, onselect: chose, onopen: () => { if (isNarrow()) back.focus(); } });
   const seek = element('input', { type: 'search', class: 'seek', placeholder: 'Find in the tree', 'aria-label': 'Find in the tree', oninput: (event) => tree.seek(event.currentTarget.value.trim()) });
   view.append(
     element('header', {}, element('h1', {}, run.title), state, controls, note, asked.list, progress),
     element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.scroller),
       element('section', { class: 'panel about', 'aria-label': 'About the chosen part' }, element('div', { class: 'bar' }, back, chosen), tabs, pane)));
 
-  let tab = 'result', detail = null, wasDrawn = 0;
+  let tab = 'result', detail = null, wasDrawn = 0, shown = null;
   const nodePath = (node) => `${at}/nodes/${node.id}`;
 
   // ---- the line above, and what people may do
@@ -91,6 +91,9 @@ export async function showRun(view, { name, query, signal, title, go }) {
     return ['result', 'log', ...(node.plan_version > 0 || node.kind === 'plan' ? ['plan'] : [])];
   }
   function chose(node, isByPerson) {
+    // Chosen once more, with its plan being changed: that stays.
+    if (isByPerson && node === shown && pane.querySelector('textarea')) { view.classList.add('reading'); return; }
+    shown = node;
     const tabsThere = tabsOf(node);
     if (isByPerson && node !== tree.root) tab = tab === 'report' || tab === 'summary' || !tabsThere.includes(tab) ? 'result' : tab;
     else if (!tabsThere.includes(tab)) tab = 'result';
@@ -109,7 +112,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
     const node = tree.selected;
     if (!node) return;
     const mine = ++wasDrawn, wanted = tab;
-    tabs.replaceChildren(...tabsOf(node).map((one) => element('button', { type: 'button', 'aria-current': one === tab ? 'true' : null, onclick: () => { tab = one; pane.said = null; pane.replaceChildren(); drawPane(); } }, RUN_TABS[one])));
+    tabs.replaceChildren(...tabsOf(node).map((one) => element('button', { type: 'button', 'aria-current': one === tab ? 'true' : null, onclick: async () => { if (!await mayLeave()) return; tab = one; pane.said = null; pane.replaceChildren(); drawPane(); } }, RUN_TABS[one])));
     const isOld = () => signal.aborted || mine !== wasDrawn || tree.selected !== node || tab !== wanted;
     const put = (said, parts) => { if (!isOld() && pane.said !== said) { pane.said = said; pane.replaceChildren(...parts()); } };
     try {
@@ -154,7 +157,9 @@ export async function showRun(view, { name, query, signal, title, go }) {
     },
     told({ at, text, state: stands, what, nodes = [] }, node) {
       nodes.forEach((made) => tree.add(made));
+      tree.order(nodes);
       const one = node ?? tree.root;
+      if (what === 'limits_changed') get(nodePath(one), { signal }).then(({ limits }) => { one.limits = limits; tree.touch(one); }, () => {});
       if (what === 'paused' || what === 'continued') one.paused = what === 'paused';
       else if (node) Object.assign(node, { state: stands ?? node.state, call: text || node.call, started_at: node.started_at ?? at, plan_version: node.plan_version || Number(what === 'planned') });
       tree.touch(one);
@@ -163,7 +168,9 @@ export async function showRun(view, { name, query, signal, title, go }) {
     resumed() { run.driven = true; },
   };
   const laterSummary = soon(() => { if (!signal.aborted) { summary(); drawControls(); } }, 60);
+  let heard = Date.now();
   const hear = (event, data) => {
+    heard = Date.now();
     if (event === 'end') { atTheEnd(); return false; }
     if (event === 'gap') { go(location.pathname + location.search, { replace: true }); return false; }
     if (event === 'problem') { note.replaceChildren(trouble(new Error(data.detail))); return false; }
@@ -176,6 +183,16 @@ export async function showRun(view, { name, query, signal, title, go }) {
     laterSummary();
     return undefined;
   };
+  // That a driver has died is no event.
+  const isDriven = soon(async () => {
+    const before = heard;
+    if (signal.aborted || tree.root.outcome) return;
+    if (!document.hidden && Date.now() - heard >= QUIET) {
+      const now = await get(at, { signal }).catch(() => run);
+      if (heard === before && now.driven !== run.driven) { run = now; laterSummary(); }
+    }
+    isDriven();
+  }, pause(QUIET));
   async function atTheEnd() {
     asked.none();
     announce(`The run has ended: ${stateOf(tree.root)}.`);
@@ -199,6 +216,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
   $('view').dataset.ready = 'yes';
   if (known.status === 'running') {
     laterQuestions();
+    isDriven();
     follow(`${at}/events`, { after: known.last_event_id, signal, hear }).catch((error) => note.replaceChildren(trouble(told(error))));
   }
 }

@@ -1,16 +1,17 @@
 // The list of runs.
 
-import { get, live, query, told } from './ask.js';
-import { element, empty, keep, trouble } from './dom.js';
+import { get, live } from './ask.js';
+import { element, empty, keep } from './dom.js';
+import { latest } from './filters.js';
 import { mark, moment, span, words } from './format.js';
 
 const STATUSES = ['running', 'ok', 'partial', 'failed', 'cancelled', 'skipped'];
 /** Runs that are shown at first, and with every "more". */
 const MANY = 50;
-/** Runs that are asked, each time, whether they wait for somebody. */
+/** Runs that are asked at a time whether they wait for somebody. */
 const ASKED = 8;
 
-export async function showRuns(view, { query: asked, signal, title, go }) {
+export async function showRuns(view, { query: asked, signal, title }) {
   title('Runs');
   view.className = 'narrow';
   const wanted = new Set(asked.getAll('status'));
@@ -28,7 +29,7 @@ export async function showRuns(view, { query: asked, signal, title, go }) {
       wanted.has(status) ? wanted.delete(status) : wanted.add(status);
       currentTarget.setAttribute('aria-pressed', String(wanted.has(status)));
       address();
-      draw();
+      draw().catch(() => {});
     },
   }, mark(status), words(status)));
   const field = element('input', {
@@ -37,28 +38,56 @@ export async function showRuns(view, { query: asked, signal, title, go }) {
   });
   view.append(element('h1', {}, 'Runs'), element('div', { class: 'filters', role: 'group', 'aria-label': 'Which runs' }, field, ...choices), list, note);
 
-  let known = [], next = null;
+  let known = [], next = null, turn = 0;
+  /** Of the runs that go on: where their journals end, and what they asked when that was at `head`. */
+  let heads = new Map();
+  const asks = new Map();
   const sift = () => {
-    const runs = known.filter((run) => run.title.toLowerCase().includes(text.toLowerCase()) || run.handle === text);
+    const runs = known.filter((run) => run.title.toLowerCase().includes(text.toLowerCase()) || run.handle === text)
+      .map((run) => ({ ...run, asks: run.status === 'running' ? asks.get(run.handle)?.count : 0 }));
     keep(list, runs, (run) => run.handle, card);
-    const more = element('button', { type: 'button', onclick: () => { limit += MANY; draw(); } }, 'Older ones');
+    const more = element('button', { type: 'button', onclick: () => { limit += MANY; draw().catch(() => {}); } }, 'Older ones');
     const isFiltered = wanted.size > 0 || text !== '';
     const nothing = isFiltered ? empty('No run is like that.') : empty('No runs yet. One is started with', 'folio run --plan FILE');
     note.replaceChildren(...(runs.length === 0 ? [nothing] : []), ...(next && limit < 1000 ? [more] : []));
   };
-  const draw = async () => {
-    const fields = new URLSearchParams({ limit: String(limit) });
-    for (const status of wanted) fields.append('status', status);
-    const answer = await get(`/runs?${fields}`, { signal });
-    const items = answer.items.map(({ updated_at, head, ...run }) => ({ ...run, ended_at: run.status === 'running' ? null : updated_at }));
-    const alive = items.filter((run) => run.status === 'running').slice(0, ASKED);
-    await Promise.all(alive.map(async (run) => {
-      run.asks = (await get(`/runs/${run.handle}/questions`, { signal }).catch(() => ({ items: [] }))).items.length;
-    }));
-    [known, next] = [items, answer.next];
-    sift();
+  const look = latest({
+    signal,
+    ask: () => {
+      const fields = new URLSearchParams({ limit: String(limit) });
+      for (const status of wanted) fields.append('status', status);
+      return get(`/runs?${fields}`, { signal });
+    },
+    show(answer) {
+      heads = new Map(answer.items.filter((run) => run.status === 'running').map((run) => [run.handle, run.head]));
+      known = answer.items.map(({ updated_at, head, ...run }) => ({ ...run, ended_at: run.status === 'running' ? null : updated_at }));
+      next = answer.next;
+      sift();
+    },
+    refused(why) {
+      list.replaceChildren();
+      note.replaceChildren(why);
+    },
+  });
+  // What a run asks changes with its journal only. Those of which nothing is known are all asked; of the others some, who was asked
+  // longest ago first.
+  const ask = async () => {
+    const owed = [...heads].filter(([handle, head]) => asks.get(handle)?.head !== head);
+    const [again, first] = [[], []];
+    for (const one of owed) (asks.has(one[0]) ? again : first).push(one);
+    again.sort(([a], [b]) => asks.get(a).at - asks.get(b).at);
+    const wanting = [...first, ...again.slice(0, ASKED)];
+    for (let from = 0; from < wanting.length && !signal.aborted; from += ASKED) {
+      await Promise.all(wanting.slice(from, from + ASKED).map(async ([handle, head]) => {
+        const count = await get(`/runs/${handle}/questions`, { signal }).then(({ items }) => items.length, (error) => (error.status < 500 ? 0 : null));
+        if (count !== null) asks.set(handle, { head, at: ++turn, count });
+      }));
+      sift();
+    }
   };
-  await live(draw, signal).catch((error) => { note.replaceChildren(trouble(told(error))); });
+  const draw = async () => { await look(); await ask(); };
+  // That nobody drives a run any more is no commit.
+  await live(draw, signal, () => heads.size > 0);
 }
 
 function card(run) {

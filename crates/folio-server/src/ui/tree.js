@@ -1,7 +1,7 @@
 // The tree of a run, of which only the rows in sight are elements: ten thousand nodes cost as much as fifty.
 
 import { element } from './dom.js';
-import { cost, mark, meter, span, words } from './format.js';
+import { cost, mark, meter, revealed, span, words } from './format.js';
 
 /** Groups with more members begin closed. */
 const LARGE = 100;
@@ -12,10 +12,21 @@ const BEYOND = 8;
 
 export const stateOf = (node) => node.outcome ?? (node.paused && node.state !== 'executing' ? 'paused' : node.state);
 
+/** Of a limit: what of it the spending of a node uses up, if that is part of it. */
+const SPENT = { tokens: (spent) => (spent.tokens_in ?? 0) + (spent.tokens_out ?? 0) };
+for (const name of ['tokens_in', 'tokens_cached', 'tokens_out', 'micro_usd', 'model_calls', 'tool_calls']) SPENT[name] = (spent) => spent[name] ?? 0;
+
+/** How full the fullest of a node's limits is; `null` if it has none. What was set aside counts as it was when the limits were read. */
+function fullness({ limits, spent, outcome }) {
+  if (!limits?.length) return null;
+  const used = (one) => { const now = SPENT[one.what]?.(spent); return now === undefined ? one.used : outcome ? now : Math.max(one.used, now); };
+  return Math.max(...limits.map((one) => (one.limit ? used(one) / one.limit : 1)));
+}
+
 export class Tree {
-  /** `onselect(node, isByPerson)` is called when another node is chosen. */
-  constructor({ onselect, onopen = () => {}, signal }) {
-    Object.assign(this, { onselect, onopen, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), flat: [], changed: new Set(), sought: '', frame: 0 });
+  /** `onselect(node, isByPerson)` is called when another node is chosen; `mayLeave()` says before that whether a person may choose one. */
+  constructor({ onselect, onopen = () => {}, mayLeave = async () => true, signal }) {
+    Object.assign(this, { onselect, onopen, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), flat: [], changed: new Set(), sought: '', frame: 0 });
     this.list = element('div', { role: 'tree', 'aria-label': 'Tree of the run', class: 'rows', onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) });
     this.scroller = element('div', { class: 'tree', onscroll: () => this.later() }, this.list);
     this.narrow = matchMedia('(max-width: 760px)');
@@ -38,6 +49,17 @@ export class Tree {
     if (!node.above) this.root = node;
     this.isStale = true;
     this.touch(node.above ?? node);
+  }
+
+  /** Puts the children that are among `nodes` in the order that these have. */
+  order(nodes) {
+    const at = new Map(nodes.map(({ id }, place) => [id, place]));
+    for (const above of new Set(nodes.map(({ id }) => this.nodes.get(id)?.above))) {
+      if (!above?.children.every(({ id }) => at.has(id))) continue;
+      above.children.sort((a, b) => at.get(a.id) - at.get(b.id));
+      for (const child of above.children) child.place = undefined;
+      this.restructure();
+    }
   }
 
   isOpen(node) { return node.open ?? (node.children.length > 0 && node.children.length <= LARGE && node.level < LEVELS); }
@@ -127,8 +149,8 @@ export class Tree {
   fill(node, row) {
     const state = stateOf(node);
     const used = cost(node.spent);
-    const share = node.limits?.length ? Math.max(...node.limits.map((one) => (one.limit ? one.used / one.limit : 1))) : null;
-    const parts = [element('span', { class: 'twist' }), mark(state), element('span', { class: 'title', title: node.title }, node.title), element('span', { class: 'call' }, node.call)];
+    const share = fullness(node);
+    const parts = [element('span', { class: 'twist' }), mark(state), element('span', { class: 'title', title: node.title }, node.title), element('span', { class: 'call' }, revealed(node.call))];
     if (node.attempt > 1) parts.push(element('span', { class: 'time' }, `attempt ${node.attempt}`));
     if (share !== null && node.level > 1) parts.push(meter(share, `${Math.round(share * 100)} % of its budget`));
     if (used) parts.push(element('span', { class: 'cost' }, used));
@@ -171,6 +193,13 @@ export class Tree {
     this.onselect(node, isByPerson);
   }
 
+  /** Chooses a node for a person, unless something stands where it would be shown that is to stay; calls `then` then. */
+  async choose(node, then = () => {}) {
+    if (node !== this.selected && !await this.mayLeave()) return;
+    this.select(node);
+    then();
+  }
+
   toggle(node, open) {
     node.open = open;
     this.isStale = true;
@@ -190,8 +219,8 @@ export class Tree {
       End: () => this.focus(this.flat.at(-1)),
       ArrowRight: () => { if (node.children.length > 0) this.isOpen(node) ? this.focus(node.children[0]) : this.toggle(node, true); },
       ArrowLeft: () => (this.isOpen(node) ? this.toggle(node, false) : this.focus(node.above)),
-      Enter: () => { this.select(node); this.onopen(); },
-      ' ': () => this.select(node),
+      Enter: () => this.choose(node, this.onopen),
+      ' ': () => this.choose(node),
     };
     if (!moves[event.key]) return;
     event.preventDefault();
@@ -203,6 +232,6 @@ export class Tree {
     if (!node) return;
     if (event.target.closest('.twist') && node.children.length > 0) { this.toggle(node, !this.isOpen(node)); return; }
     this.focus(node);
-    this.select(node);
+    this.choose(node);
   }
 }

@@ -5,7 +5,7 @@ use folio::engine::run::{NodeKind, NodeView};
 use folio::engine::{Event, NodeId, Run, projection};
 use serde::Serialize;
 
-use super::run::{SpendShape, severity_name, title_of};
+use super::run::{LimitShape, SpendShape, children_as_planned, severity_name, title_of};
 
 /// One thing that happened. Says what is new and nothing else: who applies each to the tree has the tree.
 #[derive(Debug, Serialize)]
@@ -79,7 +79,7 @@ pub(crate) enum EventShape {
     },
 }
 
-/// A node that has just been made: what never changes of it.
+/// A node that has just been made: what never changes of it, and its own limits.
 #[derive(Debug, Serialize)]
 pub(crate) struct NewNode {
     id: String,
@@ -89,6 +89,8 @@ pub(crate) struct NewNode {
     kind: &'static str,
     optional: bool,
     page_id: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    limits: Vec<LimitShape>,
 }
 
 impl NewNode {
@@ -101,6 +103,7 @@ impl NewNode {
             kind: view.kind.as_str(),
             optional: view.optional,
             page_id: projection::branch_page(run, view.id).to_string(),
+            limits: view.purse.map(LimitShape::all_of).unwrap_or_default(),
         }
     }
 }
@@ -213,9 +216,10 @@ fn makes_no_nodes(kind: NodeKind) -> bool {
     matches!(kind, NodeKind::Parallel | NodeKind::Sequence)
 }
 
-/// Adds the nodes that the expansion of `node` made: its children, and the members of the groups among them.
+/// Adds the nodes that the expansion of `node` made: its children, in the order of its plan, and the members of the groups among them.
 fn add_made(run: &Run, node: NodeId, nodes: &mut Vec<NewNode>) {
-    for child in run.children(node) {
+    let children = run.node(node).map(|view| children_as_planned(run, &view));
+    for child in children.unwrap_or_default() {
         nodes.push(NewNode::of(run, &child));
         if makes_no_nodes(child.kind) {
             add_made(run, child.id, nodes);

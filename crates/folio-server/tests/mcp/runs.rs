@@ -184,7 +184,10 @@ async fn who_does_not_wait_asks_later_and_no_more_than_eight_are_driven() {
         .await;
     assert!(code == "runs_busy" && text.contains("hint: "), "{text}");
     for row in runner.workspace().runs(&Default::default()).await.unwrap() {
-        runner.cancel(row.id, None, "test").await.unwrap();
+        runner
+            .cancel(row.id, None, &Actor::new(Role::Client, "test"))
+            .await
+            .unwrap();
     }
     let (text, _) = pair.call("run_status", json!({"run": "r1", "wait_seconds": 60})).await;
     assert!(text.starts_with("r1 [cancelled]"), "{text}");

@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 
-use folio::Role;
 use folio::store::AccessToken;
+use folio::{Actor, ObservationInput, Role};
 use folio_server::{McpOptions, ServeOptions};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::client::{self, Answer};
 use crate::house::{House, is_problem};
@@ -120,6 +122,79 @@ async fn a_token_that_was_taken_back_opens_nothing_from_then_on() {
     );
 }
 
+/// Begins to read what happens; what was told before whoever tells broke off, once `then` is done.
+async fn told(house: &House, path: &str, token: &AccessToken, then: impl AsyncFnOnce()) -> String {
+    let mut socket = TcpStream::connect(("127.0.0.1", house.at.port())).await.unwrap();
+    let reveal = token.reveal();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: memory.example\r\nAuthorization: Bearer {reveal}\r\n\r\n");
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut text = Vec::new();
+    // It is open when the headers are there.
+    while !text.windows(4).any(|end| end == b"\r\n\r\n") {
+        socket.read_buf(&mut text).await.unwrap();
+    }
+    then().await;
+    while !String::from_utf8_lossy(&text).contains("token_invalid") {
+        assert_ne!(socket.read_buf(&mut text).await.unwrap(), 0, "it ended without a word");
+    }
+    String::from_utf8(text).unwrap()
+}
+
+#[tokio::test]
+async fn nothing_more_is_told_to_a_token_that_was_taken_back() {
+    let runner = House::runner().await;
+    let (token, kept) = House::token(&runner, "main", Role::Human).await;
+    let house = House::serving(runner, None, ServeOptions::at("0.0.0.0:0".parse().unwrap())).await;
+    let workspace = house.workspace();
+    let add = async |content: &str| {
+        let input = ObservationInput::from_json(&json!({"content": content})).unwrap();
+        let actor = Actor::new(Role::Human, "ada");
+        workspace.add_observation(&actor, input, None).await.unwrap();
+    };
+    let take_back = async || {
+        add("first").await;
+        let revoked_at = Some(workspace.now());
+        let kept = folio::store::access::KeptToken { revoked_at, ..kept };
+        workspace.store().keep_token(kept).await.unwrap();
+        add("between us").await;
+    };
+    let text = told(&house, "/v1/spaces/main/events", &token, take_back).await;
+    assert!(!text.contains("between us"), "{text}");
+}
+
+#[tokio::test]
+async fn only_people_change_what_a_run_may_do_e9_14() {
+    let runner = House::runner().await;
+    let (client, _) = House::token(&runner, "main", Role::Client).await;
+    let (planner, _) = House::token(&runner, "main", Role::Planner).await;
+    let house = House::serving(runner, None, ServeOptions::at("0.0.0.0:0".parse().unwrap())).await;
+    let plan = json!("steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]");
+    let ask_as = async |token: &AccessToken, method: &str, path: &str, body: Value| {
+        let path = format!("/v1/spaces/main{path}");
+        ask(&house, method, &path, Some(token.reveal()), Some(body)).await
+    };
+    // A planner works in a run, and sees none that it starts: so it starts none.
+    let refused = ask_as(&planner, "POST", "/runs", json!({"plan": plan})).await;
+    is_problem(&refused, 403, "role_denied");
+    assert_eq!(house.workspace().head().await.unwrap().0, 0);
+
+    let run = house
+        .submit("[{id: a, do: {tool: text, args: {op: echo, value: 1}}}]")
+        .await;
+    let steps = json!({"steps": [{"id": "b", "do": {"tool": "text", "args": {"op": "echo", "value": 2}}}]});
+    let refused = ask_as(&client, "PUT", &format!("/runs/{run}/plan"), steps).await;
+    is_problem(&refused, 403, "role_denied");
+    // What it may do stands under its name.
+    let paused = ask_as(&client, "POST", &format!("/runs/{run}/pause"), json!({})).await;
+    assert_eq!(paused.status, 202, "{paused:?}");
+    let journal = house.workspace().journal(run, folio::memory::Seq(0)).await.unwrap();
+    let by = journal.events.iter().find_map(|(_, event)| match event {
+        folio::engine::Event::Paused { by, .. } => Some(by.as_str()),
+        _ => None,
+    });
+    assert_eq!(by, Some("client:ci"));
+}
+
 #[tokio::test]
 async fn a_role_may_do_what_its_row_of_the_table_says_m7_7() {
     let (house, token) = open_to_all(Role::Tool).await;
@@ -156,6 +231,41 @@ async fn a_role_may_do_what_its_row_of_the_table_says_m7_7() {
         let refused = ask(&house, "POST", "/v1/spaces/main/runs", Some(&token), Some(more)).await;
         is_problem(&refused, 403, "role_denied");
     }
+}
+
+#[tokio::test]
+async fn what_a_person_allowed_a_run_nobody_else_takes_over_into_another_e9_14() {
+    let runner = House::runner().await;
+    let (client, _) = House::token(&runner, "main", Role::Client).await;
+    let (person, _) = House::token(&runner, "main", Role::Human).await;
+    let house = House::serving(runner, None, ServeOptions::at("0.0.0.0:0".parse().unwrap())).await;
+    let plan = "steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
+    let forked_by = async |token: &AccessToken, allow_shell: bool| {
+        let body = json!({"plan": plan, "allow_shell": allow_shell});
+        let begun = ask(
+            &house,
+            "POST",
+            "/v1/spaces/main/runs",
+            Some(person.reveal()),
+            Some(body),
+        )
+        .await;
+        let run = begun.json()["run_id"].as_str().unwrap().to_owned();
+        let status = async || {
+            let path = format!("/v1/spaces/main/runs/{run}");
+            let shown = ask(&house, "GET", &path, Some(person.reveal()), None).await;
+            shown.json()["status"].clone()
+        };
+        while status().await == "running" {
+            tokio::task::yield_now().await;
+        }
+        let path = format!("/v1/spaces/main/runs/{run}/fork");
+        let body = json!({"at": "a", "paused": true});
+        ask(&house, "POST", &path, Some(token.reveal()), Some(body)).await
+    };
+    is_problem(&forked_by(&client, true).await, 403, "role_denied");
+    assert_eq!(forked_by(&client, false).await.status, 201);
+    assert_eq!(forked_by(&person, true).await.status, 201);
 }
 
 #[tokio::test]

@@ -116,8 +116,8 @@ async fn a_body_that_cannot_be_read_changes_nothing() {
     }
     is_problem(
         &house.post("/runs/r1/cancel", r#"{"node": "x"}"#).await,
-        422,
-        "body_invalid",
+        404,
+        "not_found",
     );
     is_problem(
         &house.post("/runs/r1/cancel", &" ".repeat(20 * 1024 * 1024 + 1)).await,

@@ -99,6 +99,58 @@ async fn a_call_waits_for_a_yes_in_the_inbox_and_gets_it_over_http_e9_14() {
 }
 
 #[tokio::test]
+async fn a_tree_and_the_events_have_the_order_of_the_plan_that_was_changed_e9_14() {
+    let house = House::attended().await;
+    let run = house
+        .submit("[{id: a, budget: {tool_calls: 2}, plan: [{id: ask, do: {tool: shell, args: {argv: [echo, hello]}}}]}, {id: b, do: {tool: text, args: {op: echo, value: b}}}, {id: c, do: {tool: text, args: {op: echo, value: c}}}, {id: d, do: {tool: text, args: {op: echo, value: d}}}]")
+        .await;
+    let driver = house.runner.clone();
+    let driving = tokio::spawn(async move { driver.drive(run).await });
+    let questions = format!("/runs/{run}/questions");
+    let mut asked = house.get(&questions).await.json();
+    while asked["items"].as_array().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+        asked = house.get(&questions).await.json();
+    }
+    let path = format!("/runs/{run}/plan");
+    let plan = house.get(&path).await.json();
+    let [a, _, c, d] = &plan["steps"].as_array().unwrap()[..] else {
+        panic!("{plan}")
+    };
+    let new = json!({"id": "n", "do": {"tool": "text", "args": {"op": "echo", "value": "n"}}});
+    let put = house
+        .put(&path, "*", &json!({"steps": [a, d, new, c]}).to_string())
+        .await;
+    assert_eq!(put.status, 200, "{put:?}");
+    let tree = house.get(&format!("/runs/{run}/tree")).await.json();
+    let paths = |nodes: &Value| -> Vec<String> {
+        let nodes = nodes.as_array().unwrap().iter();
+        nodes.map(|node| node["path"].as_str().unwrap().to_owned()).collect()
+    };
+    // What was dropped stays where it was.
+    assert_eq!(paths(&tree["nodes"]), ["", "a", "a/ask", "b", "d", "n", "c"], "{tree}");
+    let at = format!("/approvals/{}", asked["items"][0]["id"].as_str().unwrap());
+    assert_eq!(house.post(&at, "{\"approve\": true}").await.status, 202);
+    driving.await.unwrap().unwrap();
+    let events = house.get(&format!("/runs/{run}/events")).await.body;
+    let told = |what: &str| -> Value {
+        let lines = events.lines().filter_map(|line| line.strip_prefix("data: "));
+        let events = lines.map(|data| serde_json::from_str::<Value>(data).unwrap());
+        let mut events = events.filter(|event| event["what"] == what || event["event"] == what);
+        events.next().unwrap()
+    };
+    assert_eq!(
+        paths(&told("plan_edited")["nodes"]),
+        ["a", "b", "d", "n", "c"],
+        "{events}"
+    );
+    let made = told("expanded");
+    assert_eq!(made["nodes"][0]["limits"][0]["limit"], 2, "{made}");
+    assert!(made["nodes"][1].get("limits").is_none(), "{made}");
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn another_run_begins_at_a_moment_of_one_over_http() {
     let house = House::new().await;
     let run = house.run(ECHO).await;
@@ -157,6 +209,8 @@ async fn what_is_asked_of_a_run_with_a_key_is_done_once() {
     let result = driving.await.unwrap().unwrap();
     assert_eq!(result.status, folio::engine::Outcome::Ok, "{}", result.notes);
     says(&at, "k2", "wet").await;
+    // Whoever answers anew is told that nobody asks any more.
+    is_problem(&house.post(&at, "{\"answer\": \"damp\"}").await, 404, "no_question");
     let fork = async || {
         let body = Some(json!({"at": "visit", "paused": true}));
         let path = format!("/runs/{run}/fork");

@@ -182,18 +182,25 @@ impl<'a> Validator<'a> {
     }
 
     fn executor(&mut self, name: &str, origin: &At<'a>) {
-        let others = self.known.executors.as_ref().filter(|known| !known.contains(name));
-        let Some(known) = others.filter(|_| name != HUMAN) else {
-            return;
+        let (is_person, has_person) = (name == HUMAN, !self.known.without_person);
+        let known = self.known.executors.as_ref();
+        let is_known = if is_person {
+            has_person
+        } else {
+            known.is_none_or(|known| known.contains(name))
         };
+        if is_known {
+            return;
+        }
         let at = origin.follow_near(&[Segment::Key("executor")]);
-        let names = || known.iter().map(String::as_str);
-        let hint = did_you_mean(name, names()).unwrap_or_else(|| match known.len() {
-            0 => format!("leave it out: there is only the usual one, and `{HUMAN}` for a person"),
-            _ => format!(
-                "there is {}, and `{HUMAN}` for a person",
-                names().collect::<Vec<_>>().join(", ")
-            ),
+        let names: Vec<&str> = known.into_iter().flatten().map(String::as_str).collect();
+        let hint = did_you_mean(name, names.iter().copied()).unwrap_or_else(|| {
+            let there_is = match names.as_slice() {
+                [] => "leave it out: there is only the usual one".to_owned(),
+                names => format!("there is {}", names.join(", ")),
+            };
+            let person = format!(", and `{HUMAN}` for a person");
+            there_is + if has_person { &person } else { "" }
         });
         let message = format!("unknown executor {name:?}");
         self.faults.add(&at, code::UNKNOWN_EXECUTOR, message).with_hint(hint);

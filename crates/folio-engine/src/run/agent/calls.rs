@@ -25,6 +25,12 @@ impl Agent {
         let session = self.session.as_ref().filter(|session| !session.id.is_empty());
         session.map(|session| session.id.clone())
     }
+
+    /// Whether nobody needs the call under way any more: what was to be handed back before a limit was raised is not handed back.
+    pub(super) fn is_needless(&self) -> bool {
+        let purpose = self.pending.map(|pending| pending.purpose);
+        purpose == Some(Purpose::HandBack) && self.spent.is_none()
+    }
 }
 
 impl Run {
@@ -80,8 +86,12 @@ impl Run {
         }
     }
 
-    /// The call under way is owed again: the same, with the same key, and what was set aside for it counts as spent (E9.9).
+    /// The call under way is owed again: the same, with the same key, and what was set aside for it counts as spent (E9.9). One that nobody
+    /// needs any more is not: what comes next is another one.
     pub(in crate::run) fn repeat_call(&mut self, index: usize) {
+        if self.agent(index).is_some_and(Agent::is_needless) {
+            return self.orphan_call(index);
+        }
         let session = self.nodes[index]
             .agent
             .as_deref_mut()

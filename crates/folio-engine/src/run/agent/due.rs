@@ -64,8 +64,10 @@ pub struct AskAction {
     pub session: Option<String>,
     /// Whether a person, or a rule that a person made, allowed that program to be started here.
     pub allowed: bool,
-    /// How long it may take.
+    /// How long it may take; who works by itself has a limit of its own.
     pub timeout: Duration,
+    /// How long one attempt at its task may take, whoever does it, if the task says so.
+    pub attempt: Option<Duration>,
     /// The same for the same call, however often it is made.
     pub idempotency_key: String,
 }
@@ -381,6 +383,8 @@ impl Run {
         if answer_tokens < ANSWER_TOKENS_MIN {
             return Ok(Asking::Over(StopReason::BudgetTokens));
         }
+        let is_attempt = matches!(purpose, Purpose::Decide | Purpose::Work);
+        let attempt = agent.task.timeout.filter(|_| is_attempt);
         let call = agent.calls + 1;
         let node = self.nodes[index].id;
         Ok(Asking::Ask(Box::new(AskAction {
@@ -398,7 +402,8 @@ impl Run {
             is_opaque,
             session: agent.session_id(),
             allowed: false,
-            timeout: equipment.timeout,
+            timeout: attempt.map_or(equipment.timeout, |attempt| attempt.min(equipment.timeout)),
+            attempt,
             idempotency_key: format!("{}/{node}/{call}", self.id),
         })))
     }
@@ -431,9 +436,9 @@ impl Run {
             Purpose::RollUp => self.rolled_up_alone(index, failure.reason),
             Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
             Purpose::Replan => self.conclusion(index, Some(failure.reason)),
-            Purpose::Decide | Purpose::Work | Purpose::HandBack => {
-                self.failing(index, failure.reason, failure.message.clone())
-            }
+            // The limit is why there is no more; that it was not put into words is no reason to lose what there is (E9.10).
+            Purpose::HandBack => self.rolled_up(index, self.agent(index).and_then(|agent| agent.spent)),
+            Purpose::Decide | Purpose::Work => self.failing(index, failure.reason, failure.message.clone()),
         }
     }
 
@@ -635,10 +640,9 @@ impl Run {
             return Err(None);
         }
         // Two versions without a criterion that was not met before: a third will not help.
-        if let [.., before, last] = agent.versions.as_slice() {
+        if let [.., before, _] = agent.versions.as_slice() {
             let met = agent.met();
-            let gained = met.iter().any(|id| !before.met.contains(id)) || last.met.is_empty() && !met.is_empty();
-            if !gained {
+            if !met.iter().any(|id| !before.met.contains(id)) {
                 return Err(Some(StopReason::Stalled));
             }
         }

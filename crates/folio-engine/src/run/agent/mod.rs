@@ -5,9 +5,9 @@
 //! - `due`: what such a task is owed, by its stage
 //! - `compact`: which part of what was said goes when it outgrows the model's window
 //! - `told`: what it is told of memory; `prompt`: what a model reads; `schema`: the form of its answer; `fixed`: what many have in common
-//! - `read`: from a reply to the event that it comes to; `repair`: from a text to the JSON that was meant
+//! - `read`: from a reply to the event that it comes to; `repair`: from a text to the JSON that was meant; `object`: what of it is taken
 //! - `roll_up`: results that are too many to be read at once are put together in parts first
-//! - `people`: criteria that a person checks
+//! - `people`: criteria that a person checks; `facts`: what people answered
 //! - `plan`: which plans of a model are carried out, `similar` and `evidence` are two of its tests
 //! - `answer`: from what came of a call to the event that records it; `calls`: one that ended, or whose end nobody saw
 
@@ -17,8 +17,10 @@ mod compact;
 mod due;
 mod equipment;
 mod evidence;
+mod facts;
 mod fixed;
 mod human;
+mod object;
 mod offer;
 mod people;
 mod plan;
@@ -40,6 +42,7 @@ pub use answer::{ModelAnswer, ModelFailure, ModelFailureKind};
 pub use compact::{COMPACTOR_CALLS, CompactAction};
 pub use due::AskAction;
 pub use equipment::{AgentProgram, Equipment, ModelSpec, NamedExecutor, PlanMode, Price};
+pub(super) use facts::Fact;
 pub use fixed::FixedCosts;
 pub use offer::OfferedTools;
 
@@ -547,9 +550,7 @@ impl Run {
     fn replied(&mut self, node: NodeId, reply: &Reply, spent: &Spend) -> Result<(), JournalError> {
         let (index, agent) = self.agent_at(node, "replied")?;
         let purpose = agent.pending.map_or(Purpose::Work, |pending| pending.purpose);
-        // What was to be handed back before a limit was raised is not handed back.
-        let is_needless = purpose == Purpose::HandBack && agent.spent.is_none();
-        if !is_needless {
+        if !agent.is_needless() {
             agent.unread = Some((purpose, Box::new(reply.clone())));
         }
         agent.failures = 0;
@@ -567,8 +568,11 @@ impl Run {
     ) -> Result<(), JournalError> {
         let (index, agent) = self.agent_at(node, "ask_failed")?;
         let purpose = agent.pending.map_or(Purpose::Work, |pending| pending.purpose);
+        let retry_at = retry_at.filter(|_| !agent.is_needless());
         agent.failures += 1;
-        if retry_at.is_none() {
+        if agent.is_needless() {
+            agent.failures = 0;
+        } else if retry_at.is_none() {
             agent.unanswered = Some((purpose, failure.clone()));
             agent.failures = 0;
         }
@@ -771,16 +775,6 @@ impl Agent {
             self.say(Message::tool(id, text));
         }
     }
-}
-
-/// A question as it is compared with others: words only, in lower case (E9.14).
-pub(super) fn normalised(text: &str) -> String {
-    let words: Vec<String> = text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect();
-    words.join(" ")
 }
 
 fn listed(lines: &[String]) -> String {

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::read::cut;
-use super::{Agent, human, normalised};
+use super::{Agent, Fact, human};
 use crate::event::{Event, Proposal, Question};
 use crate::node::{Move, NodeId};
 use crate::plan::{Check, Criterion};
+use crate::projection::answer_entry;
 use crate::result::{Finding, Verdict};
 use crate::run::approval::approval_of;
 use crate::run::call_in_words;
@@ -24,7 +25,7 @@ const OF_CRITERION: &str = "criterion:";
 /// And a question about the command of one, before its hash and the criterion.
 const OF_COMMAND: &str = "command:";
 /// What stands between an answer and who gave it, for models.
-const ANSWERED_BY: &str = "\n(answered by ";
+pub(super) const ANSWERED_BY: &str = "\n(answered by ";
 /// Characters of a question.
 const QUESTION_CHARS: usize = 2_000;
 /// Who answers where nobody is there.
@@ -76,12 +77,12 @@ impl Run {
 
     /// What was answered since to a question of another task that says the same, and by whom.
     pub(in crate::run) fn answered_meanwhile(&self, question: &Question) -> Option<(String, String)> {
-        let said = self
+        let fact = self
             .answers
             .get(&normalised(&question.text))
             .filter(|_| question.is_of_model())?;
-        let (answer, by) = said.rsplit_once(ANSWERED_BY)?;
-        Some((answer.to_owned(), by.trim_end_matches(')').to_owned()))
+        let (answer, by) = fact.parts();
+        Some((answer.to_owned(), by.to_owned()))
     }
 
     /// Whether somebody is there who could answer.
@@ -199,18 +200,18 @@ impl Run {
         self.asking.remove(&index);
         self.make_ready(index);
         let is_for_person = self.is_for_person_at(index);
+        let entry = answer_entry(self.id, &self.next_answer(node), node);
         let (_, agent) = self.agent_at(node, "answered")?;
         let question = agent.question.take();
         if is_for_person {
             agent.unread = Some((Purpose::Work, Box::new(human::handed_back(answer))));
             return Ok(());
         }
-        let text = question
-            .as_ref()
-            .map_or_else(String::new, |question| normalised(&question.text));
+        let question = question.map_or_else(String::new, |question| question.text);
         let said = format!("{answer}{ANSWERED_BY}{by})");
         agent.answer_calls(&said);
-        self.answers.insert(text, said);
+        let fact = Fact { question, said, entry };
+        self.answers.insert(normalised(&fact.question), fact);
         Ok(())
     }
 
@@ -253,10 +254,28 @@ fn finding_of(answer: &str, by: &str) -> Finding {
     if by == NOBODY {
         return Finding::Unverifiable("nobody was there who could say it".to_owned());
     }
-    let words = normalised(answer);
+    let words = words_of(answer);
     match words.split(' ').next().unwrap_or_default() {
         "yes" | "y" => Finding::Met,
         _ if words == "no" || words == "n" || words.is_empty() => Finding::Unmet(format!("{by} said no")),
         _ => Finding::Unmet(format!("{by} said: {}", cut(answer.trim(), QUESTION_CHARS))),
     }
+}
+
+/// The words of an answer, in lower case.
+fn words_of(text: &str) -> String {
+    let words: Vec<String> = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    words.join(" ")
+}
+
+/// A question as it is compared with others: in lower case, without the space that is too much and the marks at its end (E9.14). Nothing else
+/// is left out, for a sign in it may make it another.
+pub(super) fn normalised(question: &str) -> String {
+    let words: Vec<&str> = question.split_whitespace().collect();
+    let words = words.join(" ").to_lowercase();
+    words.trim_end_matches(['?', '.', '!', ' ']).to_owned()
 }

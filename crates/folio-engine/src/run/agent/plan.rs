@@ -1,11 +1,13 @@
 //! Which plans of a model are carried out (E9.1, E9.3): what is wrong with one, and what makes it none.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::repair::too_deep_to_keep;
 use super::similar::likeness;
 use crate::node::NodeId;
-use crate::plan::{self, Known, Step, Task, Work};
+use crate::plan::{self, Graph, GraphNode, Known, Slug, Step, Task, Work};
 use crate::result::Outcome;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
@@ -35,7 +37,8 @@ impl Run {
             return Draft::Wrong(vec!["steps is not a list with at least one step".to_owned()]);
         };
         let written = json!({"version": plan::PLAN_VERSION, "title": "plan", "steps": items});
-        let plan = match plan::from_value(&written, &self.known_to_model(index, kept)) {
+        let known = self.known_to_model(index, kept);
+        let plan = match plan::from_value(&written, &known) {
             Ok(plan) => plan,
             Err(errors) => {
                 let words = |error: &plan::PlanError| {
@@ -45,6 +48,20 @@ impl Run {
                 return Draft::Wrong(errors.0.iter().map(words).collect());
             }
         };
+        if plan.steps.len() > known.limits.children as usize {
+            return Draft::Wrong(vec![format!(
+                "steps has {}, more than the {} that a plan may have; put together what belongs together, each with steps of its own",
+                plan.steps.len(),
+                known.limits.children
+            )]);
+        }
+        let kept_names = &known.before;
+        let graph = Graph::of(&plan.steps);
+        let is_kept = |node: &&GraphNode| node.step.id().is_some_and(|id| kept_names.contains(id.as_str()));
+        let taken: Vec<String> = graph.nodes.iter().filter(is_kept).map(taken).collect();
+        if !taken.is_empty() {
+            return Draft::Wrong(taken);
+        }
         let new = plan::count_nodes(&plan.steps) as usize;
         if let Some((used, limit)) = self.over_nodes_by(index, new) {
             return Draft::Wrong(vec![format!(
@@ -80,7 +97,7 @@ impl Run {
                 };
             }
         }
-        let steps = json!(plan.steps);
+        let steps = json!(beside(kept_names, plan.steps));
         match too_deep_to_keep(&steps) {
             None => Draft::Good(steps),
             Some(problem) => Draft::Wrong(vec![problem]),
@@ -109,6 +126,10 @@ impl Run {
                 steps: children.saturating_mul(4),
                 ..known.limits
             },
+            without_person: self
+                .equipment
+                .as_ref()
+                .is_none_or(|equipment| equipment.human.is_none()),
             before: kept.iter().map(|index| self.view(*index).slug().to_owned()).collect(),
             criteria: criteria.iter().map(|criterion| criterion.id.clone()).collect(),
             to_meet: Some(open.map(|open| (open.id.clone(), open.text.clone())).collect()),
@@ -146,6 +167,31 @@ impl Run {
     pub(super) fn ids_of(&self, indices: &[usize]) -> Vec<NodeId> {
         indices.iter().map(|index| self.nodes[*index].id).collect()
     }
+}
+
+/// That a step has the name of one that stays.
+fn taken(node: &GraphNode) -> String {
+    format!(
+        "the id `{}` is that of a step that is kept: choose another, or name it in `drop`",
+        node.slug
+    )
+}
+
+/// `steps` as they stand beside those that are kept: a group or a sequence without a name goes by its place in the plan, and gets another where
+/// `kept` has that already.
+fn beside(kept: &BTreeSet<String>, steps: Vec<Step>) -> Vec<Step> {
+    let graph = Graph::of(&steps);
+    let slugs: Vec<Slug> = graph.roots().map(|root| graph.nodes[root].slug.clone()).collect();
+    let named = |(step, slug): (Step, Slug)| {
+        if step.id().is_some() || !kept.contains(slug.as_str()) {
+            return step;
+        }
+        let others = (2..).map(|n| Slug::of(&format!("{slug}v{n}")));
+        let free = others.into_iter().find(|name| !kept.contains(name.as_str()));
+        let members = step.members().to_vec();
+        step.named(&free.unwrap_or(slug), members)
+    };
+    steps.into_iter().zip(slugs).map(named).collect()
 }
 
 /// Whether something in it is done for each item of a list.

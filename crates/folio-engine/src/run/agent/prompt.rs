@@ -20,7 +20,7 @@ use crate::result::{NodeResult, Outcome};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
-use crate::talk::{Message, Purpose, ToolOffer};
+use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
 use crate::template;
 
 /// Characters of texts that a model is shown at most, by the tokens of its window: what is longer is cut, with the way to the
@@ -49,25 +49,40 @@ impl Sizes {
 /// References of a result that a digest names.
 const EVIDENCE_SHOWN: usize = 3;
 /// Characters that a digest of a result always gets.
-const DIGEST_MIN: usize = 200;
+pub(super) const DIGEST_MIN: usize = 200;
 
 impl Sizes {
     /// Of how many results there is room for the least that each gets.
     pub(super) fn results_max(self) -> usize {
         (self.digests / DIGEST_MIN).max(2)
     }
+
+    /// Characters of one result, or of an answer of a person, for a later step.
+    pub(super) fn digest(self) -> usize {
+        self.digest
+    }
+
+    /// Of a tool's answer.
+    pub(super) fn answer(self) -> usize {
+        self.answer
+    }
+
+    /// Of all answers of people together.
+    pub(super) fn answers(self) -> usize {
+        self.digests / 3
+    }
 }
 
 /// How much a result has to say, and how much that weighs.
 #[derive(Debug, Clone, Copy)]
-struct Need {
-    chars: usize,
-    weight: usize,
+pub(super) struct Need {
+    pub(super) chars: usize,
+    pub(super) weight: usize,
 }
 
 /// The parts of `total` that each of `needs` gets: what all get, and of the rest by weight what is needed beyond. No more than is
 /// needed, and together no more than `total`, if that is enough for what all get.
-fn shares(needs: &[Need], total: usize) -> Vec<usize> {
+pub(super) fn shares(needs: &[Need], total: usize) -> Vec<usize> {
     let floor = |need: &Need| need.chars.min(DIGEST_MIN);
     let rest = total.saturating_sub(needs.iter().map(floor).sum());
     let beyond = |need: &Need| (need.chars - floor(need)) * need.weight;
@@ -212,8 +227,10 @@ impl Run {
     /// What was said in the stage that node `index` is in, as a model reads it: without what is put away.
     pub(super) fn talk(&self, index: usize) -> Result<Vec<Message>, BodyNeeded> {
         let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
+        let is_told_elsewhere = self.works_alone(index, ModelRole::Executor);
         let read = talk.iter().map(|said| match said {
-            Said::Message(message) => Ok(message.clone()),
+            Said::Message(message) if is_told_elsewhere => Ok(message.clone()),
+            Said::Message(message) => Ok(self.bounded(message.clone())),
             Said::Result { id, node } => Ok(Message::tool(id, self.answer_of(*node)?)),
         });
         read.collect()
@@ -334,7 +351,7 @@ impl Run {
                     text.push_str("# Results that it can build on\n");
                     self.put_data(&mut text, index, &results);
                 }
-                self.put_answers(&mut text);
+                self.put_answers(&mut text, index, self.sizes(purpose));
                 self.put_memory(&mut text, index);
                 if purpose == Purpose::Decide && self.wants_plan(index) {
                     line_of(&mut text, "whoever started this wants a plan: take it apart");
@@ -359,7 +376,7 @@ impl Run {
                         text.push_str("# What is missing\n");
                         gaps.iter().for_each(|line| line_of(&mut text, line));
                     }
-                    self.put_answers(&mut text);
+                    self.put_answers(&mut text, index, self.sizes(purpose));
                 }
                 self.put_memory(&mut text, index);
                 if purpose == Purpose::Replan {
@@ -640,17 +657,6 @@ impl Run {
         let _ = writeln!(text, "</{tag}>");
     }
 
-    /// What people answered anywhere in the run: facts that every task may use (E9.14).
-    fn put_answers(&self, text: &mut String) {
-        if self.answers.is_empty() {
-            return;
-        }
-        text.push_str("# What people answered\n");
-        for (question, answer) in &self.answers {
-            line_of(text, &format!("{question}: {answer}"));
-        }
-    }
-
     /// Where an executor's scratchpad stands (seed 000).
     fn put_place(&self, index: usize, text: &mut String) {
         let node = self.nodes[index].id;
@@ -722,7 +728,7 @@ fn placed(system: String, book: &BookView) -> (String, Option<String>) {
 
 /// A value as a model reads it: text as text, everything else as JSON; what is too long has a beginning and an end, and says
 /// where the rest is.
-fn shown(value: &Value, max: usize, id: crate::node::NodeId) -> String {
+pub(super) fn shown(value: &Value, max: usize, id: impl std::fmt::Display) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
         other => canonical(other.clone()).to_string(),
@@ -751,7 +757,7 @@ fn evidence_of(result: &NodeResult) -> String {
     words.join(", ")
 }
 
-fn one_line(text: &str, max: usize) -> String {
+pub(super) fn one_line(text: &str, max: usize) -> String {
     let mut line = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !line.is_empty() {
@@ -766,7 +772,7 @@ fn one_line(text: &str, max: usize) -> String {
     line
 }
 
-fn line_of(text: &mut String, line: &str) {
+pub(super) fn line_of(text: &mut String, line: &str) {
     text.push_str("- ");
     text.push_str(line);
     text.push('\n');

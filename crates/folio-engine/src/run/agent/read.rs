@@ -8,14 +8,17 @@ use std::time::Duration;
 use folio_memory::Timestamp;
 use serde_json::{Map, Value};
 
+use super::Said;
 use super::due::checked;
+use super::object::{noted, remarked};
+use super::people::normalised;
 use super::plan::Draft;
 use super::schema::{ASK_PERSON, FINISH};
-use super::{Said, normalised, repair};
 use crate::event::{Event, LeafTests, Proposal, Question};
 use crate::node::NodeId;
 use crate::plan::{Check, Criterion, HUMAN};
 use crate::result::{Finding, Outcome, Output, Severity, StopReason, Verdict};
+use crate::run::call_in_words;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{ModelRole, Purpose, Reply, Stop, Wanted};
@@ -24,8 +27,6 @@ use crate::talk::{ModelRole, Purpose, Reply, Stop, Wanted};
 const CALLS_MAX: usize = 16;
 /// The longest time that an answer of a person is waited for if a time is said: what is longer is no time.
 const WAIT_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// Characters of a model's own text that becomes notes.
-pub(super) const NOTES_CHARS: usize = 4_000;
 
 impl Run {
     /// What follows from the reply that node `index` has.
@@ -53,25 +54,8 @@ impl Run {
             Purpose::RollUp => self.rolled_up_alone(index, StopReason::Refused),
             Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
             Purpose::Replan => self.conclusion(index, Some(StopReason::Refused)),
-            Purpose::Decide | Purpose::Work | Purpose::HandBack => self.failing(index, StopReason::Refused, notes),
-        }
-    }
-
-    /// The object of a reply, or what is wrong with it.
-    pub(super) fn object_of(&self, reply: &Reply, required: &[&str]) -> Result<Value, Vec<String>> {
-        let read = repair::object(&reply.text, required).map_err(|problem| match reply.stop {
-            Stop::Length => vec![format!("{problem}; the answer reached its limit, so write less")],
-            _ => vec![problem],
-        })?;
-        let missing: Vec<String> = required
-            .iter()
-            .filter(|key| read.value.get(**key).is_none())
-            .map(|key| format!("`{key}` is missing"))
-            .collect();
-        if missing.is_empty() {
-            Ok(read.value)
-        } else {
-            Err(missing)
+            Purpose::HandBack => self.rolled_up(index, self.agent(index).and_then(|agent| agent.spent)),
+            Purpose::Decide | Purpose::Work => self.failing(index, StopReason::Refused, notes),
         }
     }
 
@@ -97,8 +81,8 @@ impl Run {
             let event = || direct("model", String::new(), None, Some(first.clone()));
             return self.plan_instead(index).unwrap_or_else(event);
         }
-        let answer = match self.object_of(reply, &["decision"]) {
-            Ok(answer) => answer,
+        let read = match self.object_of(index, Purpose::Decide, reply) {
+            Ok(read) => read,
             Err(problems) => {
                 return self.rejected_for(index, problems).unwrap_or_else(|| {
                     direct(
@@ -110,7 +94,8 @@ impl Run {
                 });
             }
         };
-        let reason = text_of(&answer, "reason");
+        let answer = &read.value;
+        let reason = remarked(text_of(answer, "reason"), read.remark());
         let test = |name: &str| answer.get(name).and_then(Value::as_bool);
         let tests = match (
             test("low_complexity"),
@@ -127,7 +112,7 @@ impl Run {
         let first = answer.get("action").and_then(|action| first_action(action, reply));
         match answer.get("decision").and_then(Value::as_str) {
             Some("execute") if let Some(event) = self.plan_instead(index) => event,
-            Some("execute") => match self.chosen(index, &answer) {
+            Some("execute") => match self.chosen(index, answer) {
                 Ok(None) => direct("model", reason, tests, first),
                 Ok(Some((executor, works_alone))) => Event::Decided {
                     node,
@@ -216,16 +201,20 @@ impl Run {
             return self.read_finish(index, finish, reply);
         }
         if reply.calls.is_empty() {
-            if let Some(event) = self.rejected_for(
-                index,
-                vec!["nothing is called: call a tool, or finish with the result".to_owned()],
-            ) && (reply.text.trim().is_empty() || self.agent(index).is_some_and(|agent| agent.rejections == 0))
+            let problem = match reply.stop {
+                Stop::Length => {
+                    "the answer reached its limit before a call was complete: write less, a large text in several calls"
+                }
+                Stop::Done | Stop::Refusal => "nothing is called: call a tool, or finish with the result",
+            };
+            if let Some(event) = self.rejected_for(index, vec![problem.to_owned()])
+                && (reply.text.trim().is_empty() || self.agent(index).is_some_and(|agent| agent.rejections == 0))
             {
                 return event;
             }
             // What it wrote is what there is (E9.13).
             let reason = Some(StopReason::Unparseable);
-            return self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null);
+            return self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null, "");
         }
         if let Some(ask) = reply.calls.iter().find(|call| call.tool == ASK_PERSON)
             && let Some(event) = self.read_question(index, ask, reply, now)
@@ -252,12 +241,15 @@ impl Run {
 
     /// What a program that worked by itself says of its task, which is checked as every answer is (E9.13, E9.17).
     fn read_alone(&self, index: usize, reply: &Reply) -> Event {
-        let read = self.object_of(reply, &["notes"]);
-        match read.and_then(|answer| Ok((status_of(&answer).map_err(|problem| vec![problem])?, answer))) {
-            Ok((status, answer)) => self.proposed(index, (status, None), &text_of(&answer, "notes"), &answer),
+        let read = self.object_of(index, Purpose::Work, reply);
+        match read.and_then(|read| Ok((read.status()?, read))) {
+            Ok((status, read)) => {
+                let how = (status, read.stop_reason());
+                self.proposed(index, how, &text_of(&read.value, "notes"), &read.value, read.remark())
+            }
             Err(problems) => self.rejected_for(index, problems).unwrap_or_else(|| {
                 let reason = Some(StopReason::Unparseable);
-                self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null)
+                self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null, "")
             }),
         }
     }
@@ -328,7 +320,8 @@ impl Run {
 
     fn answer_known(&self, call: &Wanted) -> Option<String> {
         let question = call.args.get("question").and_then(Value::as_str)?;
-        self.answers.get(&normalised(question)).cloned()
+        let fact = self.answers.get(&normalised(question))?;
+        Some(fact.said.clone())
     }
 
     /// The question that a model has for a person; `None` if it was answered before, or is none.
@@ -362,7 +355,8 @@ impl Run {
     }
 
     fn read_finish(&self, index: usize, call: &Wanted, reply: &Reply) -> Event {
-        if reply.calls.len() > 1
+        let beside = beside_finish(call, reply);
+        if !beside.is_empty()
             && let Some(event) = self.rejected_for(
                 index,
                 vec!["finish stands beside other calls: call it alone".to_owned()],
@@ -375,10 +369,16 @@ impl Run {
             notes if notes.is_empty() => reply.text.trim().to_owned(),
             notes => notes,
         };
+        let unread = (Outcome::Partial, Some(StopReason::Unparseable));
         match finished(args, &notes) {
-            Ok(status) => {
+            Ok(status) if beside.is_empty() => {
                 let status = self.bounded_by_calls(index, status);
-                self.proposed(index, (status, None), &notes, args)
+                self.proposed(index, (status, None), &notes, args, "")
+            }
+            // What it says is done may be what was not called.
+            Ok(status) => {
+                let how = (status.max(Outcome::Partial), unread.1);
+                self.proposed(index, how, &notes, args, &beside)
             }
             Err(problems) => self.rejected_for(index, problems).unwrap_or_else(|| {
                 // What it wrote is what there is (E9.13).
@@ -388,12 +388,7 @@ impl Run {
                     Value::Null => String::new(),
                     other => other.to_string(),
                 };
-                self.proposed(
-                    index,
-                    (Outcome::Partial, Some(StopReason::Unparseable)),
-                    &written,
-                    &Value::Null,
-                )
+                self.proposed(index, unread, &written, &Value::Null, &beside)
             }),
         }
     }
@@ -426,16 +421,15 @@ impl Run {
     }
 
     fn read_result(&self, index: usize, reply: &Reply) -> Event {
-        let read = self.object_of(reply, &["notes"]);
-        let (said, answer) =
-            match read.and_then(|answer| Ok((status_of(&answer).map_err(|problem| vec![problem])?, answer))) {
-                Ok(read) => read,
-                Err(problems) => {
-                    return self
-                        .rejected_for(index, problems)
-                        .unwrap_or_else(|| self.rolled_up(index, Some(StopReason::Unparseable)));
-                }
-            };
+        let read = self.object_of(index, Purpose::Aggregate, reply);
+        let (said, read) = match read.and_then(|read| Ok((read.status()?, read))) {
+            Ok(read) => read,
+            Err(problems) => {
+                return self
+                    .rejected_for(index, problems)
+                    .unwrap_or_else(|| self.rolled_up(index, Some(StopReason::Unparseable)));
+            }
+        };
         // No better than the steps are.
         let rolled = self.roll_up(index);
         let status = if rolled.status == Outcome::Ok {
@@ -444,28 +438,32 @@ impl Run {
             said.max(Outcome::Partial)
         };
         let reason = (status != Outcome::Ok).then_some(rolled.stop_reason).flatten();
-        self.proposed(index, (status, reason), &text_of(&answer, "notes"), &answer)
+        let how = (status, reason.or(read.stop_reason()));
+        self.proposed(index, how, &text_of(&read.value, "notes"), &read.value, read.remark())
     }
 
     fn read_hand_back(&self, index: usize, reply: &Reply) -> Event {
         let reason = self.agent(index).and_then(|agent| agent.spent);
-        match self.object_of(reply, &["notes"]) {
-            Ok(answer) => self.proposed(index, (Outcome::Partial, reason), &text_of(&answer, "notes"), &answer),
+        let how = (Outcome::Partial, reason);
+        match self.object_of(index, Purpose::HandBack, reply) {
+            Ok(read) => self.proposed(index, how, &text_of(&read.value, "notes"), &read.value, read.remark()),
             Err(_) if reply.text.trim().is_empty() => self.rolled_up(index, reason),
-            Err(_) => self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null),
+            Err(_) => self.proposed(index, how, &reply.text, &Value::Null, ""),
         }
     }
 
-    /// What an answer with output, evidence and findings of its own comes to.
+    /// What an answer with output, evidence and findings of its own comes to, with a remark on how it was read.
     fn proposed(
         &self,
         index: usize,
         (status, stop_reason): (Outcome, Option<StopReason>),
         notes: &str,
         answer: &Value,
+        remark: &str,
     ) -> Event {
         let mut checked = self.checked_evidence(index, answer.get("evidence"));
-        let mut notes = cut(notes.trim(), NOTES_CHARS);
+        let (mut notes, output) = noted(notes, answer);
+        notes = remarked(notes, remark);
         if checked.removed > 0 {
             use std::fmt::Write as _;
             let _ = write!(
@@ -492,7 +490,7 @@ impl Run {
                 stop_reason,
                 severity,
                 notes,
-                output: Output::of(answer.get("output").cloned().unwrap_or(Value::Null)),
+                output: Output::of(output),
                 evidence: checked.evidence,
                 claims: self.claims(index, answer),
             }),
@@ -529,8 +527,8 @@ impl Run {
     }
 
     fn read_verdicts(&self, index: usize, reply: &Reply) -> Event {
-        let answer = match self.object_of(reply, &["verdicts"]) {
-            Ok(answer) => answer,
+        let answer = match self.object_of(index, Purpose::Judge, reply) {
+            Ok(read) => read.value,
             Err(problems) => {
                 return self
                     .rejected_for(index, problems)
@@ -600,32 +598,33 @@ impl Run {
                 self.conclusion(index, reason)
             }
         };
-        let read = self.object_of(reply, &["root_cause"]);
-        let answer = match read.and_then(|answer| self.mistakes_of_replan(index, &answer).map(|()| answer)) {
-            Ok(answer) => answer,
+        let read = self.object_of(index, Purpose::Replan, reply);
+        let read = match read.and_then(|read| self.mistakes_of_replan(index, &read.value).map(|()| read)) {
+            Ok(read) => read,
             Err(problems) => {
                 return self
                     .rejected_for(index, problems)
                     .unwrap_or_else(|| without(Some(StopReason::Unparseable)));
             }
         };
+        let answer = &read.value;
         if answer.get("give_up").and_then(Value::as_bool) == Some(true) {
             return without(None);
         }
-        let kept = self.kept_steps(index, &dropped_in(&answer));
+        let kept = self.kept_steps(index, &dropped_in(answer));
         let version = self.nodes[index]
             .plan
             .as_ref()
             .map_or(1, |plan| plan.version.saturating_add(1));
         match self.draft_plan(index, &answer["steps"], &kept) {
             Draft::Good(steps) => {
-                let (cause, changes) = (text_of(&answer, "root_cause"), text_of(&answer, "changes"));
+                let (cause, changes) = (text_of(answer, "root_cause"), text_of(answer, "changes"));
                 Event::Planned {
                     node,
                     version,
                     awaits: self.is_gated(index, &steps),
                     steps,
-                    reason: format!("{cause} {changes}").trim().to_owned(),
+                    reason: remarked(format!("{cause} {changes}"), read.remark()),
                     tests: None,
                     kept: self.ids_of(&kept),
                 }
@@ -640,6 +639,22 @@ impl Run {
                 .unwrap_or_else(|| without(Some(StopReason::Unparseable))),
         }
     }
+}
+
+/// What is said of the calls that stand beside `finish` and are not made; nothing if it stands alone.
+fn beside_finish(finish: &Wanted, reply: &Reply) -> String {
+    let others = reply.calls.iter().filter(|call| !std::ptr::eq(*call, finish));
+    let mut words: Vec<String> = others
+        .map(|call| cut(&call_in_words(&call.tool, &call.args), 100))
+        .take(CALLS_MAX)
+        .collect();
+    if reply.stop == Stop::Length {
+        words.push("one that was cut off".to_owned());
+    }
+    if words.is_empty() {
+        return String::new();
+    }
+    format!(" (calls that stood beside finish were not made: {})", words.join("; "))
 }
 
 /// The steps that an answer wants no more.
@@ -706,7 +721,7 @@ fn severity_of(answer: &Value) -> Option<Severity> {
 
 /// What an answer says of how it went: well, if it says nothing of that. A word that is none of those that there are is no success, but
 /// a mistake to be put right (E9.13).
-fn status_of(answer: &Value) -> Result<Outcome, String> {
+pub(super) fn status_of(answer: &Value) -> Result<Outcome, String> {
     let said = match answer.get("status") {
         None | Some(Value::Null) => return Ok(Outcome::Ok),
         Some(said) => said,

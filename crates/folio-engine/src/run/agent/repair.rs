@@ -10,6 +10,17 @@ pub struct Repaired {
     pub value: Value,
     /// Whether anything but the value itself had to be left out or put in.
     pub is_repaired: bool,
+    /// Where the text ended, if that was before the object did, which was closed there.
+    pub ended: Option<Ended>,
+}
+
+/// Where a text ended before the object in it did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// Between two keys of the object.
+    Between,
+    /// Inside what the object has under this key.
+    Inside(String),
 }
 
 /// Brackets that may be inside one another; more is not worth reading.
@@ -33,71 +44,139 @@ pub(in crate::run) fn too_deep_to_keep(value: &Value) -> Option<String> {
     depth_exceeds(value, MADE_LEVELS_MAX).then(message)
 }
 
-/// The first JSON object of `text`, mended where it can be without guessing at what it says.
+/// Objects that are looked for in prose.
+const PLACES_MAX: usize = 16;
+
+/// The JSON object that `text` is, or that it comes to: the last one that has every one of `required`, before all others one that stands in a
+/// fence; mended where it can be without guessing at what it says.
 ///
 /// Brackets at the end are closed only if every one of `required` is a key of the object afterwards: what was cut off before
-/// the end of something that is needed is not made up.
+/// the end of something that is needed is not made up. If nothing has all of them, the first object counts.
 ///
 /// # Errors
 ///
 /// Why there is no object, in words for the model.
 pub fn object(text: &str, required: &[&str]) -> Result<Repaired, String> {
-    let read = any_object(text, required)?;
+    object_of(text, required, required)
+}
+
+/// The same of an object that may do with those keys that are `needed`, but is closed only with all that are `required`.
+pub(super) fn object_of(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired, String> {
+    let read = any_object(text, needed, required)?;
     if is_too_deep(&read.value) {
         return Err(format!("lists and objects are nested more than {LEVELS_MAX} deep"));
     }
     Ok(read)
 }
 
-fn any_object(text: &str, required: &[&str]) -> Result<Repaired, String> {
+fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired, String> {
     let trimmed = text.trim();
     if let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(trimmed) {
         return Ok(Repaired {
             value,
             is_repaired: false,
+            ended: None,
         });
     }
     if trimmed.is_empty() {
         return Err("the answer is empty".to_owned());
     }
-    let mut last = "there is no JSON object in the answer".to_owned();
-    // Prose may hold a brace; a few places are tried, the first that gives an object counts.
-    for start in trimmed.match_indices('{').map(|(at, _)| at).take(16) {
-        let scanned = scan(&trimmed[start..]);
+    let mut problem = "there is no JSON object in the answer".to_owned();
+    // An object that lacks something, one that has all of it, and one of those that stands in a fence.
+    let (mut first, mut last, mut fenced) = (None, None, None);
+    let (mut at, mut is_in_fence) = (0, false);
+    for _ in 0..PLACES_MAX {
+        let Some(prose) = trimmed[at..].find('{') else { break };
+        let start = at + prose;
+        is_in_fence ^= trimmed[at..start].matches(FENCE).count() % 2 == 1;
+        let rest = &trimmed[start..];
+        let scanned = scan(rest);
+        let end = start + scanned.bytes;
         match serde_json::from_str::<Value>(&scanned.text) {
-            Ok(value @ Value::Object(_)) => {
-                let missing: Vec<&str> = required
-                    .iter()
-                    .copied()
-                    .filter(|key| value.get(key).is_none())
-                    .collect();
-                if scanned.is_closed || missing.is_empty() {
-                    return Ok(Repaired {
-                        value,
-                        is_repaired: true,
-                    });
-                }
-                return Err(format!("the answer was cut off before {}", missing.join(", ")));
+            Ok(value @ Value::Object(_)) if scanned.ended.is_none() => {
+                at = end;
+                let place = match lacking(&value, needed).is_empty() {
+                    true if is_in_fence => &mut fenced,
+                    true => &mut last,
+                    false if first.is_none() => &mut first,
+                    false => continue,
+                };
+                *place = Some(value);
             }
-            Ok(_) => {}
-            Err(error) => last = format!("the answer is not JSON: {error}"),
+            // It is the last that was said, so nothing before it counts.
+            Ok(value @ Value::Object(_)) => {
+                let missing = lacking(&value, required);
+                if !missing.is_empty() {
+                    return Err(format!("the answer was cut off before {}", missing.join(", ")));
+                }
+                return Ok(Repaired {
+                    value,
+                    is_repaired: true,
+                    ended: scanned.ended,
+                });
+            }
+            Ok(_) => at = start + 1,
+            Err(error) => {
+                problem = format!("the answer is not JSON: {error}");
+                // What is inside an object is not the object that was meant; but prose may hold a brace.
+                match begins_object(rest) {
+                    true if scanned.ended.is_some() => return Err(problem),
+                    true => at = end,
+                    false => at = start + 1,
+                }
+            }
         }
     }
-    Err(last)
+    let value = fenced.or(last).or(first).ok_or(problem)?;
+    Ok(Repaired {
+        value,
+        is_repaired: true,
+        ended: None,
+    })
+}
+
+/// What JSON stands between in a text.
+const FENCE: &str = "```";
+
+/// Those of `keys` that `object` has not.
+fn lacking<'k>(object: &Value, keys: &[&'k str]) -> Vec<&'k str> {
+    let keys = keys.iter().copied();
+    keys.filter(|key| object.get(key).is_none()).collect()
+}
+
+/// Whether `text`, which begins with a brace, goes on as an object does: with a key, or what there is of one.
+fn begins_object(text: &str) -> bool {
+    let Some(key) = text[1..].trim_start().strip_prefix('"') else {
+        return false;
+    };
+    key.split_once('"')
+        .is_none_or(|(_, rest)| rest.trim_start().starts_with(':'))
 }
 
 struct Scanned {
     text: String,
-    /// Whether it ended by itself.
-    is_closed: bool,
+    /// Bytes of what it was read from.
+    bytes: usize,
+    /// Where the text ended, if the value had not.
+    ended: Option<Ended>,
+}
+
+/// Where in an object a text has come to.
+#[derive(Default)]
+struct Keys {
+    /// The text that began last on the level of its keys, as it is written.
+    text: String,
+    /// The key whose value is not complete.
+    open: Option<String>,
 }
 
 /// One JSON value from the beginning of `text`, without commas before closing brackets, and closed at the end.
 fn scan(text: &str) -> Scanned {
     let mut out = String::with_capacity(text.len());
     let mut open: Vec<char> = Vec::new();
+    let mut keys = Keys::default();
     let (mut in_string, mut escaped) = (false, false);
-    for c in text.chars() {
+    for (at, c) in text.char_indices() {
         if in_string {
             // A line break inside a string is one that somebody forgot to escape.
             match c {
@@ -112,10 +191,18 @@ fn scan(text: &str) -> Scanned {
                 '"' => in_string = false,
                 _ => {}
             }
+            if in_string && open.len() == 1 && keys.open.is_none() {
+                keys.text.push(c);
+            }
             continue;
         }
         match c {
-            '"' => in_string = true,
+            '"' => {
+                in_string = true;
+                keys.text.clear();
+            }
+            ':' if open.len() == 1 && keys.open.is_none() => keys.open = Some(std::mem::take(&mut keys.text)),
+            ',' if open.len() == 1 => keys.open = None,
             '{' => open.push('}'),
             '[' => open.push(']'),
             '}' | ']' => {
@@ -131,13 +218,20 @@ fn scan(text: &str) -> Scanned {
         if open.is_empty() {
             return Scanned {
                 text: out,
-                is_closed: true,
+                bytes: at + c.len_utf8(),
+                ended: None,
             };
         }
         if open.len() > DEPTH_MAX {
             break;
         }
     }
+    // A text, a list and an object say where they end; of a number nobody knows.
+    let is_complete = open.len() == 1 && !in_string && out.trim_end().ends_with(['"', ']', '}']);
+    let ended = match keys.open {
+        Some(key) if !is_complete => Ended::Inside(key),
+        _ => Ended::Between,
+    };
     if in_string {
         if escaped {
             out.pop();
@@ -149,7 +243,8 @@ fn scan(text: &str) -> Scanned {
     out.extend(open.iter().rev());
     Scanned {
         text: out,
-        is_closed: false,
+        bytes: text.len(),
+        ended: Some(ended),
     }
 }
 
@@ -198,6 +293,45 @@ mod tests {
         assert!(object("", &[]).is_err());
         assert!(object("no object at all", &[]).is_err());
         assert!(object("[1, 2]", &[]).is_err());
+    }
+
+    #[test]
+    fn the_last_object_that_has_all_that_is_needed_counts_and_in_a_fence_before_others_e9_13() {
+        let wanted = json!({"a": 2});
+        check(r#"{"a": 1} and then {"a": 2}"#, &wanted);
+        check(r#"use {"b": "{"} for it: {"a": 2}"#, &wanted);
+        check("```json\n{\"a\": 2}\n```\nwhich is not {\"a\": 1}", &wanted);
+        check("```\n{\"b\": 1}\n```\nwhich is {\"a\": 2}", &wanted);
+        // Nothing has it, so the first is told what it lacks.
+        check(r#"{"b": 1} or {"c": {"a": 2}}"#, &json!({"b": 1}));
+    }
+
+    #[test]
+    fn what_is_inside_an_object_is_not_the_object_e9_13() {
+        for text in [
+            r#"{"b": [{"a": 1}, {"a": 2}], "c": tr"#,
+            r#"{"b": [{"a": 1}], "c": whatever}"#,
+            r#"draft {"a": 1}, final {"b": [{"a": 2}"#,
+        ] {
+            assert!(object(text, &["a"]).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn where_a_text_ended_before_its_object_did_is_known_e9_13() {
+        let inside = |key: &str| Some(Ended::Inside(key.to_owned()));
+        for (text, ended) in [
+            (r#"{"a": 1}"#, None),
+            (r#"{"a": 1} and {more"#, None),
+            (r#"{"a": "x", "b": ["y"]"#, Some(Ended::Between)),
+            (r#"{"a": "x","#, Some(Ended::Between)),
+            (r#"{"a": {"c": "x"}, "b": [{"d": 1}"#, inside("b")),
+            (r#"{"a": "x"#, inside("a")),
+            (r#"{"a": 12"#, inside("a")),
+            (r#"{"b": "the \"a\":", "a": ["x, y: z"#, inside("a")),
+        ] {
+            assert_eq!(object(text, &["a"]).unwrap().ended, ended, "{text}");
+        }
     }
 
     proptest! {

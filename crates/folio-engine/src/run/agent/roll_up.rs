@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use folio_memory::Timestamp;
-use serde_json::Value;
 
-use super::read::{NOTES_CHARS, cut, text_of};
+use super::object::{NOTES_CHARS, noted};
+use super::read::{cut, text_of};
 use super::{Agent, Stage};
 use crate::event::Event;
 use crate::node::{NodeId, NodeState};
@@ -125,8 +125,8 @@ impl Run {
 
     /// The event that records what a model made of a part of the results.
     pub(super) fn read_roll_up(&self, index: usize, reply: &Reply) -> Event {
-        let answer = match self.object_of(reply, &["notes"]) {
-            Ok(answer) => answer,
+        let read = match self.object_of(index, Purpose::RollUp, reply) {
+            Ok(read) => read,
             Err(problems) => {
                 return self
                     .rejected_for(index, problems)
@@ -134,9 +134,14 @@ impl Run {
             }
         };
         let mut result = self.roll_up(index);
-        result.notes = cut(&text_of(&answer, "notes"), NOTES_CHARS);
-        result.output = Output::of(answer.get("output").cloned().unwrap_or(Value::Null));
-        let given = self.checked_evidence(index, answer.get("evidence"));
+        let (notes, output) = noted(&text_of(&read.value, "notes"), &read.value);
+        result.notes = format!("{notes}{}", read.remark());
+        result.output = Output::of(output);
+        if let Some(reason) = read.stop_reason() {
+            result.status = result.status.max(Outcome::Partial);
+            result.stop_reason = result.stop_reason.or(Some(reason));
+        }
+        let given = self.checked_evidence(index, read.value.get("evidence"));
         if !given.evidence.is_empty() {
             result.evidence = given.evidence;
         }

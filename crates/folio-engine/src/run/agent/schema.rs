@@ -36,6 +36,29 @@ pub(super) fn result() -> Arc<Value> {
     Arc::clone(&RESULT)
 }
 
+/// The keys that an answer to `purpose` has to have.
+pub(super) fn required(purpose: Purpose) -> Vec<&'static str> {
+    let form: &'static Value = match purpose {
+        Purpose::Decide => &DECISION,
+        Purpose::Work | Purpose::Aggregate | Purpose::HandBack => &RESULT,
+        Purpose::RollUp => &ROLL_UP,
+        Purpose::Judge => &VERDICTS,
+        Purpose::Replan => &OTHER_PLAN,
+    };
+    let keys = form["required"].as_array().into_iter().flatten();
+    keys.filter_map(Value::as_str).collect()
+}
+
+/// Those of them without which nothing can be made of it.
+pub(super) fn needed(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Decide => "decision",
+        Purpose::Work | Purpose::Aggregate | Purpose::HandBack | Purpose::RollUp => "notes",
+        Purpose::Judge => "verdicts",
+        Purpose::Replan => "root_cause",
+    }
+}
+
 /// `form`, the answer of whoever decides, with a choice of which of `names` does the task; `None` if there is none.
 pub(super) fn with_executors<'n>(form: &Value, names: impl Iterator<Item = &'n str>) -> Option<Value> {
     let names: Vec<&str> = names.collect();

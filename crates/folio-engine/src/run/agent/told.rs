@@ -14,10 +14,12 @@ use crate::talk::Purpose;
 
 impl Run {
     /// Whether whoever is asked for `purpose` has to be told first what memory holds by now: what steps and people wrote since the
-    /// task was taken apart stands nowhere else.
+    /// task was taken apart stands nowhere else. Whoever is asked once more for what a driver died over is told the same (E9.9).
     pub(super) fn is_untold(&self, index: usize, purpose: Purpose) -> bool {
         let is_planners = matches!(purpose, Purpose::Aggregate | Purpose::Replan);
-        let is_told = self.agent(index).is_none_or(|agent| agent.is_told);
+        let is_told = self
+            .agent(index)
+            .is_none_or(|agent| agent.is_told || agent.is_repeating);
         is_planners && !is_told && self.equipment.is_some()
     }
 

@@ -191,13 +191,11 @@ fn whoever_plans_or_decides_may_choose_people_if_somebody_said_for_what_e9_17() 
         ["For a person to do: go there", "For a person to do: look at it"]
     );
     assert_eq!(root(&sim).status, Outcome::Ok);
-    // A plan may name them all the same; nobody chooses them.
+    // What people write may name them all the same; whoever plans or decides may not.
     let mut sim = run(None);
-    let (node, text) = goes_on(&mut sim).unwrap();
-    assert!(text.contains("go there"), "{text}");
-    says(&mut sim, node, "done");
     assert_eq!(goes_on(&mut sim), None);
-    assert!(sim.asks.iter().any(|ask| ask.purpose == Purpose::Work));
+    let told = sim.asks[1].messages.last().unwrap();
+    assert!(told.text.contains("unknown executor \"human\""), "{}", told.text);
 }
 
 #[test]

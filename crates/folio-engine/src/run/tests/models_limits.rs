@@ -346,7 +346,7 @@ fn a_question_waits_for_a_person_and_only_its_branch_does_e9_14() {
             // Asked at most once: the second gets the answer of the first.
             (Purpose::Decide, "tell everybody", _) => {
                 assert!(
-                    ask.messages[1].text.contains("which colour: blue"),
+                    ask.messages[1].text.contains("Which colour? -> blue"),
                     "{}",
                     ask.messages[1].text
                 );

@@ -2,6 +2,7 @@
 
 use super::models::{equipment, finish, goal_with, house, judged, nested, purposes, read_by, replied, root, said};
 use super::*;
+use crate::run::approval::approval_of;
 use crate::spend::Spend;
 use crate::talk::{Purpose, Reply, Speaker, Stop, Wanted};
 
@@ -193,6 +194,60 @@ fn a_program_waits_for_a_yes_as_a_command_does_e9_14() {
     let sim = sim.driven_on();
     assert!(sim.asks.is_empty());
     assert_eq!(root(&sim).stop_reason, Some(StopReason::PolicyDenied));
+}
+
+#[test]
+fn a_yes_is_for_what_a_program_was_to_be_started_with_and_for_nothing_else_e9_14() {
+    let mut sim = mending(|_| done("it ticks"));
+    sim.run.ask_first(asking());
+    sim.derive();
+    let (node, approval) = match sim.run.waiting().as_slice() {
+        [(node, Waiting::Call(approval))] => (*node, (*approval).clone()),
+        other => panic!("{other:?}"),
+    };
+    sim.record(Event::CallApproved {
+        node,
+        always: None,
+        by: "human:ada".to_owned(),
+    });
+    // Somebody changed the settings before it was started.
+    let mut equipment = with_program();
+    equipment.executor.program.as_mut().unwrap().shown = json!({"argv": ["mender", "--wreck"]});
+    let mut resumed = Sim::resumed_with(&sim.journal, equipment, Arc::new(|_: &AskAction| done("wrecked")));
+    resumed.run.ask_first(asking());
+    resumed.derive();
+    assert!(resumed.asks.is_empty());
+    match resumed.run.waiting().as_slice() {
+        [(_, Waiting::Call(again))] => assert_ne!(again.hash, approval.hash),
+        other => panic!("{other:?}"),
+    }
+    // As they were, it is started.
+    let mut resumed = Sim::resumed_with(&sim.journal, with_program(), Arc::new(|_: &AskAction| done("it ticks")));
+    resumed.run.ask_first(asking());
+    resumed.derive();
+    assert!(resumed.asks[0].allowed);
+}
+
+#[test]
+fn what_a_task_says_of_its_time_holds_for_whoever_does_it_e9_15() {
+    let plan = "steps: [{id: mend, title: mend the clock, timeout: 2s}]";
+    for (equipment, timeout) in [(with_program(), 2), (equipment(), 2)] {
+        let mut sim = Sim::new(plan);
+        sim.run.equip(Arc::new(equipment));
+        sim.model = Arc::new(|_| done("it ticks"));
+        sim.derive();
+        let ask = &sim.asks[0];
+        assert_eq!(ask.attempt, Some(Duration::from_secs(timeout)));
+        assert!(ask.timeout <= Duration::from_secs(timeout));
+    }
+}
+
+#[test]
+fn what_is_asked_about_looks_like_what_it_is_e9_14() {
+    let approval = approval_of("shell", &json!({"argv": ["printf", "\u{202e}dlrow\u{202c}\u{200b}"]}));
+    let words = approval.in_words();
+    assert!(words.contains(r"\u202edlrow\u202c\u200b"), "{words}");
+    assert!(words.is_ascii(), "{words}");
 }
 
 #[test]

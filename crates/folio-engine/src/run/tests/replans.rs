@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::models::{execute, goal, plan_of, read_by, said, task_named};
+use super::models::{equipment, execute, goal, plan_of, read_by, root, said, task_named};
 use super::*;
 use crate::projection;
 use crate::talk::Purpose;
@@ -140,4 +140,120 @@ fn whoever_plans_anew_or_puts_together_is_told_what_memory_holds_by_then_e9_16()
         }
     }
     assert_eq!(run.result(), sim.run.result());
+}
+
+/// A task whose first step keeps well and whose others never do, planned anew with what `steps` says for the version.
+fn mended(criteria: &Value, steps: fn(u32) -> Value) -> Sim {
+    let versions = std::sync::atomic::AtomicU32::new(1);
+    let next = move || versions.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    goal("mend it", &json!({"criteria": criteria}), move |ask| {
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "mend it") => plan_of(steps(next())),
+            (Purpose::Replan, _) => {
+                said(&json!({"root_cause": "so", "changes": "this", "steps": steps(next())}).to_string())
+            }
+            (Purpose::Decide, task) if task.starts_with("well") => execute(
+                "finish",
+                json!({"notes": task, "criteria": [{"id": "c1", "met": true}]}),
+            ),
+            (Purpose::Decide, _) => execute("finish", json!({"status": "failed", "notes": "no"})),
+            (Purpose::Judge, _) => {
+                let verdicts = [
+                    json!({"id": "c1", "finding": "met", "gap": ""}),
+                    json!({"id": "c2", "finding": "unmet", "gap": "not yet"}),
+                ];
+                said(&json!({"verdicts": verdicts}).to_string())
+            }
+            _ => said("{\"notes\": \"all of it\"}"),
+        }
+    })
+}
+
+#[test]
+fn two_versions_without_a_newly_met_criterion_are_enough_whatever_was_met_before_e9_8() {
+    let sim = mended(&json!(["half of it", "all of it"]), |n| {
+        json!([
+            {"id": format!("a{n}"), "title": format!("well, the {n}th half"), "satisfies": ["c1"]},
+            {"id": format!("b{n}"), "title": format!("the rest in way {n}"), "satisfies": ["c2"]},
+        ])
+    })
+    .driven_on();
+    let plans = sim.journal.iter().filter(|(_, event)| event.name() == "planned");
+    assert_eq!((plans.count(), root(&sim).stop_reason), (2, Some(StopReason::Stalled)));
+}
+
+#[test]
+fn a_new_step_has_no_name_of_one_that_is_kept_e9_1() {
+    let group = |n: u32| {
+        let kind = if n == 1 { "well" } else { "badly" };
+        json!([
+            [
+                {"id": format!("a{n}"), "title": format!("{kind} with a{n}"), "criteria": ["it is there"]},
+                {"id": format!("b{n}"), "title": format!("{kind} with b{n}"), "criteria": ["it is there"]},
+            ],
+            {"id": format!("c{n}"), "title": format!("finish it, {n}"), "satisfies": ["c1"]},
+        ])
+    };
+    let sim = mended(&json!(["it holds"]), group).driven_on();
+    let root_id = NodeId::root(sim.run.id());
+    let steps = sim.run.steps(root_id);
+    let slugs: Vec<&str> = steps.iter().map(|step| step.slug()).collect();
+    let mut names = slugs.clone();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), slugs.len(), "{slugs:?}");
+    assert!(slugs.contains(&"group-1") && slugs.contains(&"group-1v2"), "{slugs:?}");
+
+    // Whoever names one like it is told.
+    let same = |n: u32| {
+        json!([
+            {"id": "a", "title": format!("well, {n}"), "criteria": ["it is there"]},
+            {"id": format!("c{n}"), "title": format!("finish it, {n}"), "satisfies": ["c1"]},
+        ])
+    };
+    let sim = mended(&json!(["it holds"]), same).driven_on();
+    let told = sim.asks.iter().flat_map(|ask| &ask.messages);
+    let said_so = told.filter(|message| message.text.contains("the id `a` is that of a step that is kept"));
+    assert!(said_so.count() > 0);
+}
+
+#[test]
+fn whoever_plans_anew_after_a_crash_is_asked_the_same_e9_9() {
+    let steps = |n: u32| {
+        json!([
+            {"id": format!("a{n}"), "title": format!("well, {n}"), "criteria": ["it is there"]},
+            {"id": format!("c{n}"), "title": format!("finish it, {n}"), "satisfies": ["c1"]},
+        ])
+    };
+    let sim = mended(&json!(["it holds"]), steps).driven_on();
+    let is_replan = |(_, event): &(Timestamp, Event)| {
+        matches!(
+            event,
+            Event::Asked {
+                purpose: Purpose::Replan,
+                ..
+            }
+        )
+    };
+    let asked = sim.journal.iter().position(is_replan).unwrap();
+    let before = sim.asks.iter().find(|ask| ask.purpose == Purpose::Replan).unwrap();
+    let model = Arc::clone(&sim.model);
+    let mut resumed = Sim::resumed_with(&sim.journal[..=asked], equipment(), model);
+    resumed.derive();
+    let again = resumed.asks.first().unwrap();
+    assert_eq!((again.call, &again.messages), (before.call, &before.messages));
+    let events = resumed.journal[asked + 1..].iter().map(|(_, event)| event.name());
+    assert_eq!(events.collect::<Vec<_>>(), ["resumed", "asked"], "nobody is told anew");
+}
+
+#[test]
+fn a_model_takes_a_task_apart_into_no_more_steps_than_its_plan_may_have_e9_10() {
+    let many = |n: u32| {
+        let steps = (0..14)
+            .map(|at| json!({"id": format!("s{n}-{at}"), "title": format!("well, {n} {at}"), "satisfies": ["c1"]}));
+        Value::Array(steps.collect())
+    };
+    let sim = mended(&json!(["it holds"]), many).driven_on();
+    let told = sim.asks[1].messages.last().unwrap();
+    assert!(told.text.contains("steps has 14, more than the 12"), "{}", told.text);
 }

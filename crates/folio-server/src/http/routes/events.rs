@@ -49,5 +49,6 @@ async fn events(
     let head = caller.workspace.head().await?;
     // Who may not read the log is told now and not within the stream.
     caller.workspace.changes(Seq(u64::MAX >> 1), 1).await?;
-    Ok(space_events::stream(caller.workspace, after, head, app.stopping, app.metrics.watcher()).into_response())
+    let (stopping, watcher) = (app.stopping, app.metrics.watcher());
+    Ok(space_events::stream(caller.workspace, caller.permit, after, head, stopping, watcher).into_response())
 }

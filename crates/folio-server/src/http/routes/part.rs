@@ -13,7 +13,7 @@ use super::runs::{self, full};
 use crate::http::answer::Accepted;
 use crate::http::app::App;
 use crate::http::caller::Caller;
-use crate::http::input::{MayBody, body_invalid};
+use crate::http::input::MayBody;
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Nothing};
 use crate::wire::run::RunInFull;
@@ -31,7 +31,7 @@ pub(super) struct PartOfRun {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct PartInput {
-    /// Only this node and what is below it; without it, the whole run.
+    /// Only this node, by its path or its id, and what is below it; without it, the whole run.
     node: Option<String>,
 }
 
@@ -66,7 +66,6 @@ impl PartOfRun {
 /// The node of a run that a body names; none if it names none.
 async fn node_named(caller: &Caller, row: &RunRow, name: Option<String>) -> Result<Option<NodeId>, Problem> {
     let Some(text) = name else { return Ok(None) };
-    let node: NodeId = text.parse().map_err(|error| body_invalid(format!("node: {error}")))?;
     let run = caller.runner.load(row.id).await?;
-    Ok(Some(runs::node_named(row, &run, &node.to_string())?.id))
+    Ok(Some(runs::node_named(row, &run, &text)?.id))
 }

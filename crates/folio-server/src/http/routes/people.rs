@@ -4,8 +4,6 @@ use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
 use folio::engine::run::Waiting;
 use folio::engine::{NodeId, Run};
-use folio::memory::RunId;
-use folio::memory::id::Ref;
 use folio::store::RunRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -135,11 +133,10 @@ async fn answer(
     let question = caller.name("question");
     let missing = || Problem::not_found("no_question", format!("there is no question {question}"));
     let (run, node) = question.split_once('.').ok_or_else(missing)?;
-    let run: RunId = run.parse().map_err(|_| missing())?;
     let node: NodeId = node.parse().map_err(|_| missing())?;
-    let row = caller.workspace.run(Ref::Id(run)).await?;
+    let row = caller.run_called(run).await?;
     let runner = caller.keyed_runner();
-    runner.answer(row.id, node, &input.answer, caller.who()).await?;
+    runner.answer(row.id, node, &input.answer, &caller.actor).await?;
     full(&caller, &row).await.map(Accepted::of)
 }
 
@@ -147,7 +144,7 @@ async fn answer(
 async fn pause(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     part.caller
         .keyed_runner()
-        .pause(part.row.id, part.node, part.caller.who())
+        .pause(part.row.id, part.node, &part.caller.actor)
         .await?;
     part.accepted().await
 }
@@ -156,7 +153,7 @@ async fn pause(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
 async fn go_on(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     part.caller
         .keyed_runner()
-        .go_on(part.row.id, part.node, part.caller.who())
+        .go_on(part.row.id, part.node, &part.caller.actor)
         .await?;
     part.accepted().await
 }

@@ -246,7 +246,7 @@ async fn events(
     let after = sse::last_event(&headers)?.or(asked.after).unwrap_or(0);
     let (watcher, stopping) = (app.0.metrics.watcher(), app.0.stopping);
     let feed = app.0.feeds.of(watch_of(&caller, &row));
-    Ok(sse::stream(feed, after, row.head, stopping, watcher).into_response())
+    Ok(sse::stream(feed, caller.permit, (after, row.head), stopping, watcher).into_response())
 }
 
 fn watch_of(caller: &Caller, row: &RunRow) -> Watch {
@@ -258,7 +258,7 @@ fn watch_of(caller: &Caller, row: &RunRow) -> Watch {
 async fn cancel(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     part.caller
         .keyed_runner()
-        .cancel(part.row.id, part.node, part.caller.who())
+        .cancel(part.row.id, part.node, &part.caller.actor)
         .await?;
     part.accepted().await
 }

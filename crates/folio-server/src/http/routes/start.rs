@@ -133,7 +133,7 @@ pub(super) async fn start(
     };
     let submitted = caller.runner.submit_under(new, caller.key.clone()).await?;
     if !submitted.replayed {
-        let by = caller.who().to_owned();
+        let by = caller.actor.clone();
         app.driving
             .drive(caller.runner.clone(), submitted.id, by, place)
             .keep_going();

@@ -171,7 +171,7 @@ async fn edit_plan(caller: Caller, Asked(part): Asked<Part>, text: Text) -> Resu
     };
     let (_, difference) = caller
         .runner
-        .edit_plan(row.id, Some(node), text, version, caller.who())
+        .edit_plan(row.id, Some(node), text, version, &caller.actor)
         .await?;
     let run = caller.runner.load(row.id).await?;
     let plan = PlanShape::of(&row, &run, node)?;
@@ -217,7 +217,7 @@ async fn fork(
     let (id, _) = runner.fork(row.id, at, thread, who, input.paused).await?;
     // Whoever asked reads how it ends from its events. Asked for again, it is driven already.
     if let Some(place) = place.filter(|_| !app.driving.drives(id)) {
-        let by = caller.who().to_owned();
+        let by = caller.actor.clone();
         app.driving.drive(caller.runner.clone(), id, by, place).keep_going();
     }
     let row = caller.workspace.run(Ref::Id(id)).await?;

@@ -133,6 +133,7 @@ fn allowed(call: &Call<'_>, asked: Option<Vec<String>>) -> Result<Vec<String>, P
 /// Submits the plan and drives it. Whoever takes the request back while it is waited for, takes the run back; who waits no
 /// longer, or was asked something, does not.
 async fn start(call: Call<'_>) -> Result<Reply, Problem> {
+    submit::may_steer(&call.caller.actor)?;
     let asked: Start = read(&call.arguments)?;
     let client = call.context.client_capabilities();
     let has_tasks = client.as_ref().is_some_and(ClientCapabilities::supports_tasks);
@@ -163,7 +164,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
         actor: call.caller.actor.clone(),
     };
     let (id, _) = runner.submit(new).await?;
-    let by = call.caller.actor.source_name().to_owned();
+    let by = call.caller.actor.clone();
     let asked_for = call.mcp.shared.driving.drive(runner.clone(), id, by, place);
     let row = call.caller.workspace.run(RunRef::Id(id)).await?;
     waiting.asked_for = Some(asked_for);
@@ -225,6 +226,7 @@ struct Said {
 
 /// Answers a question of a run in the name of whoever is at the other end. Durable when this is answered.
 async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
+    submit::may_steer(&call.caller.actor)?;
     let asked: Said = read(&call.arguments)?;
     let row = call.caller.workspace.run(run_named(&asked.run)?).await?;
     let runner = &call.mcp.shared.runner;
@@ -261,9 +263,7 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
             waiting => problem.hint(format!("a person says yes to what waits: {}", waiting.join("; "))),
         });
     };
-    runner
-        .answer(row.id, node, &asked.answer, call.caller.actor.source_name())
-        .await?;
+    runner.answer(row.id, node, &asked.answer, &call.caller.actor).await?;
     answer(call.mcp, &call.caller, row.id).await
 }
 

@@ -1,0 +1,94 @@
+//! What people answered to questions of models: facts that every task of a run may know (E9.14).
+
+use std::fmt::Write as _;
+
+use folio_memory::EntryId;
+use serde_json::Value;
+
+use super::Said;
+use super::people::ANSWERED_BY;
+use super::prompt::{DIGEST_MIN, Need, Sizes, line_of, one_line, shares, shown};
+use crate::run::state::Run;
+use crate::talk::{Message, Purpose, Speaker};
+
+/// Characters of a question that are always shown.
+const QUESTION_MIN: usize = 80;
+
+/// What a person answered to a question.
+#[derive(Debug, Clone)]
+pub(in crate::run) struct Fact {
+    /// The question, as it was asked.
+    pub(super) question: String,
+    /// The answer as a model is told it, with who gave it.
+    pub(super) said: String,
+    /// The entry that has all of it.
+    pub(super) entry: EntryId,
+}
+
+impl Fact {
+    /// The answer, and by whom.
+    pub(super) fn parts(&self) -> (&str, &str) {
+        let (answer, by) = self.said.rsplit_once(ANSWERED_BY).unwrap_or((&self.said, ""));
+        (answer, by.trim_end_matches(')'))
+    }
+
+    /// What a model is told in at most about `max` characters: of a long answer the beginning and the end, and where the rest is.
+    fn told(&self, max: usize) -> String {
+        if self.said.chars().count() <= max {
+            return self.said.clone();
+        }
+        let (answer, by) = self.parts();
+        let answer = shown(&Value::String(answer.to_owned()), max, self.entry);
+        format!("{answer}{ANSWERED_BY}{by})")
+    }
+}
+
+impl Run {
+    /// `said` as a model reads it: the answer of a person as far as there is room for one.
+    pub(super) fn bounded(&self, mut said: Message) -> Message {
+        let max = self.sizes(Purpose::Work).answer();
+        if said.speaker == Speaker::Tool
+            && said.text.len() > max
+            && let Some(fact) = self.answers.values().find(|fact| fact.said == said.text)
+        {
+            said.text = fact.told(max);
+        }
+        said
+    }
+
+    /// What people answered anywhere in the run, besides what node `index` was just told in answer to its own question. All of it has a part
+    /// of the room that there is for results; of more answers than that has room for, the rest is counted.
+    pub(super) fn put_answers(&self, text: &mut String, index: usize, sizes: Sizes) {
+        let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
+        let is_told = |fact: &&Fact| {
+            talk.iter().any(
+                |said| matches!(said, Said::Message(said) if said.speaker == Speaker::Tool && said.text == fact.said),
+            )
+        };
+        let mut facts: Vec<&Fact> = self.answers.values().filter(|fact| !is_told(fact)).collect();
+        if facts.is_empty() {
+            return;
+        }
+        let room = sizes.answers();
+        let left_out = facts.len().saturating_sub((room / DIGEST_MIN).max(2));
+        facts.truncate(facts.len() - left_out);
+        let needs = facts.iter().map(|fact| Need {
+            chars: (fact.question.chars().count() + fact.said.chars().count()).min(sizes.digest()),
+            weight: 1,
+        });
+        let shares = shares(&needs.collect::<Vec<_>>(), room);
+        text.push_str("# What people answered\n");
+        for (fact, share) in facts.into_iter().zip(shares) {
+            let mut line = one_line(&fact.question, (share / 2).max(QUESTION_MIN));
+            let rest = share.saturating_sub(line.chars().count());
+            let _ = write!(line, " -> {}", fact.told(rest));
+            line_of(text, &line);
+        }
+        if left_out > 0 {
+            line_of(
+                text,
+                &format!("and {left_out} more: who asks a person what was answered is given the answer"),
+            );
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What a reply says as an object, and what of one that was cut off is taken (E9.13).
+
+use serde_json::Value;
+
+use super::read::{cut, status_of};
+use super::repair::{self, Ended};
+use super::schema;
+use crate::result::{Outcome, StopReason};
+use crate::run::state::Run;
+use crate::talk::{Purpose, Reply, Stop};
+
+/// Characters of a model's own text that becomes notes.
+pub(super) const NOTES_CHARS: usize = 4_000;
+
+/// What is never taken if an answer ended inside it: what is missing there would be missed by nobody.
+const WHOLE_OR_NOT: [&str; 5] = ["steps", "output", "verdicts", "action", "drop"];
+
+/// The object of a reply.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) value: Value,
+    /// Whether its end is missing, and why, as far as that is known.
+    missing: Missing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Nothing,
+    Brackets,
+    Rest,
+}
+
+impl Answer {
+    /// What is said of an answer that was closed where it ended, for its place in the journal.
+    pub(super) fn remark(&self) -> &'static str {
+        match self.missing {
+            Missing::Nothing => "",
+            Missing::Brackets => " (the answer was not closed, and is taken as it was closed here)",
+            Missing::Rest => " (the answer was cut off at its limit: what is here is what there was until then)",
+        }
+    }
+
+    /// How it went, as the answer says; but what was cut off is not done, whatever it says of itself.
+    pub(super) fn status(&self) -> Result<Outcome, Vec<String>> {
+        let said = status_of(&self.value).map_err(|problem| vec![problem])?;
+        Ok(match self.missing {
+            Missing::Rest => said.max(Outcome::Partial),
+            Missing::Nothing | Missing::Brackets => said,
+        })
+    }
+
+    /// Why it went no better, if that is how it was read.
+    pub(super) fn stop_reason(&self) -> Option<StopReason> {
+        (self.missing == Missing::Rest).then_some(StopReason::Unparseable)
+    }
+}
+
+impl Run {
+    /// The object of the reply that node `index` has, or what is wrong with it. What was cut off at its limit is asked for once more before
+    /// it is closed, for then it gets more room.
+    pub(super) fn object_of(&self, index: usize, purpose: Purpose, reply: &Reply) -> Result<Answer, Vec<String>> {
+        let is_cut = reply.stop == Stop::Length;
+        let so_far = if is_cut {
+            "; the answer reached its limit, so write less"
+        } else {
+            ""
+        };
+        let needed = schema::needed(purpose);
+        let read = repair::object_of(&reply.text, &[needed], &schema::required(purpose))
+            .map_err(|problem| vec![format!("{problem}{so_far}")])?;
+        let mut value = read.value;
+        if value.get(needed).is_none() {
+            return Err(vec![format!("`{needed}` is missing")]);
+        }
+        let Some(ended) = read.ended else {
+            return Ok(Answer {
+                value,
+                missing: Missing::Nothing,
+            });
+        };
+        let missing = if is_cut { Missing::Rest } else { Missing::Brackets };
+        let inside = match &ended {
+            Ended::Inside(key) if WHOLE_OR_NOT.contains(&key.as_str()) => Some(key),
+            Ended::Inside(_) | Ended::Between => None,
+        };
+        if purpose == Purpose::HandBack {
+            // It is the last call: what is whole counts.
+            if let (Some(key), Some(object)) = (inside, value.as_object_mut()) {
+                object.remove(key);
+            }
+            return Ok(Answer { value, missing });
+        }
+        // A program has as much room as it takes, and would do all of it again.
+        let gets_more = || {
+            let is_first = self.agent(index).is_some_and(|agent| agent.rejections == 0);
+            is_first && !self.works_alone(index, purpose.role())
+        };
+        match inside {
+            Some(key) => Err(vec![format!("the answer was cut off inside `{key}`{so_far}")]),
+            None if is_cut && gets_more() => Err(vec![format!("the answer was cut off{so_far}")]),
+            None => Ok(Answer { value, missing }),
+        }
+    }
+}
+
+/// The notes of an answer, and its output. Of notes that are too long the beginning stays: the whole of them is the output if there is no
+/// other, and else they say how much is left out.
+pub(super) fn noted(notes: &str, answer: &Value) -> (String, Value) {
+    let notes = notes.trim();
+    let output = answer.get("output").cloned().unwrap_or(Value::Null);
+    let all = notes.chars().count();
+    if all <= NOTES_CHARS {
+        return (notes.to_owned(), output);
+    }
+    let begin = cut(notes, NOTES_CHARS);
+    if output.is_null() {
+        let shown = format!("{begin}\n[the beginning of {all} characters; the output has all of them]");
+        return (shown, Value::String(notes.to_owned()));
+    }
+    let more = all - (NOTES_CHARS - 1);
+    (format!("{begin}\n[{more} of {all} characters left out]"), output)
+}
+
+/// `text` with a remark on how it was read.
+pub(super) fn remarked(text: String, remark: &str) -> String {
+    if remark.is_empty() {
+        return text.trim().to_owned();
+    }
+    format!("{text}{remark}").trim().to_owned()
+}

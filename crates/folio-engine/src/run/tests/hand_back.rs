@@ -1,0 +1,96 @@
+//! What is handed back when a limit was reached, and what becomes of it when the call for it fails or the limit is raised meanwhile (E9.10).
+
+use super::models::{equipment, execute, finish, goal_with, purposes, replied, root, said, wants};
+use super::*;
+use crate::event::NewLimits;
+use crate::run::{ModelFailure, ModelFailureKind};
+use crate::talk::{Purpose, Reply, Stop};
+
+fn refused() -> ModelAnswer {
+    replied(Reply {
+        text: "I will not.".to_owned(),
+        calls: Vec::new(),
+        stop: Stop::Refusal,
+    })
+}
+
+fn failed() -> ModelAnswer {
+    ModelAnswer::Failed(ModelFailure {
+        kind: ModelFailureKind::Invalid,
+        message: "not like this".to_owned(),
+        retry_after: None,
+    })
+}
+
+/// Counts until it is told to hand back, and is answered then with `last`.
+fn counting(last: fn() -> ModelAnswer) -> impl Fn(&AskAction) -> ModelAnswer + Clone + 'static {
+    move |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"n": 1})),
+        Purpose::Work if ask.messages.len() < 6 => wants(&[("echo", json!({"n": ask.call}))]),
+        Purpose::Work => finish("counted"),
+        Purpose::HandBack => last(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A run that is being asked for what there is.
+fn at_the_limit(model: impl Fn(&AskAction) -> ModelAnswer + 'static) -> Sim {
+    let mut sim = goal_with("count", &json!({"budget": {"model_calls": 3}}), equipment(), model);
+    sim.concurrency = 1;
+    loop {
+        sim.derive();
+        if purposes(&sim).last() == Some(&Purpose::HandBack) {
+            return sim;
+        }
+        assert!(sim.end_one());
+    }
+}
+
+fn raise(sim: &mut Sim) {
+    let more = NewLimits {
+        model_calls: Some(30),
+        ..NewLimits::default()
+    };
+    let event = sim.run.change_limits(None, more, "ada", sim.now).unwrap();
+    sim.record(event);
+}
+
+#[test]
+fn a_call_for_what_there_is_that_fails_loses_neither_the_limit_nor_the_work_e9_10() {
+    for last in [refused, failed] {
+        let sim = at_the_limit(counting(last)).driven_on();
+        let result = root(&sim);
+        assert_eq!(
+            (result.status, result.stop_reason),
+            (Outcome::Partial, Some(StopReason::BudgetModelCalls)),
+            "{}",
+            result.notes
+        );
+    }
+}
+
+#[test]
+fn a_call_that_fails_after_the_limit_was_raised_stops_nothing_e9_10() {
+    for last in [refused, failed] {
+        let mut sim = at_the_limit(counting(last));
+        raise(&mut sim);
+        let sim = sim.driven_on();
+        assert_eq!((root(&sim).status, root(&sim).notes.as_str()), (Outcome::Ok, "counted"));
+    }
+}
+
+#[test]
+fn what_is_not_needed_any_more_after_a_crash_is_not_asked_for_under_its_key_e9_9() {
+    let model = counting(|| said("{\"notes\": \"some\"}"));
+    let mut sim = at_the_limit(model.clone());
+    let handed_back = sim.asks.last().unwrap().clone();
+    raise(&mut sim);
+    let mut resumed = Sim::resumed_with(&sim.journal, equipment(), Arc::new(model));
+    resumed.derive();
+    let next = resumed.asks.first().unwrap();
+    assert_eq!(
+        (next.purpose, next.call),
+        (Purpose::Work, handed_back.call + 1),
+        "another request has another key"
+    );
+}

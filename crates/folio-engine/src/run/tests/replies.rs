@@ -1,0 +1,338 @@
+//! What is read of replies that were cut off, that say more than was asked for, or too much (E9.13), and what is told of answers of people
+//! (E9.14).
+
+use super::judged::{goes_on, says};
+use super::models::*;
+use super::*;
+use crate::result::{Finding, Output};
+use crate::talk::{Purpose, Reply, Stop, Wanted};
+
+/// An answer that reached its limit.
+fn cut_off(text: &str) -> ModelAnswer {
+    replied(Reply {
+        text: text.to_owned(),
+        calls: Vec::new(),
+        stop: Stop::Length,
+    })
+}
+
+/// `whole` up to where `gone` stands in it.
+fn before<'t>(whole: &'t str, gone: &str) -> &'t str {
+    &whole[..whole.find(gone).unwrap()]
+}
+
+fn plan_in_four() -> String {
+    let step = |id: &str| json!({"id": id, "title": format!("{id} of the fence"), "criteria": ["x"]});
+    let steps: Vec<Value> = ["posts", "boards", "paint", "gate"].into_iter().map(step).collect();
+    let ModelAnswer::Replied { reply, .. } = plan_of(json!(steps)) else {
+        unreachable!()
+    };
+    reply.text
+}
+
+fn count(sim: &Sim, name: &str) -> usize {
+    sim.journal.iter().filter(|(_, event)| event.name() == name).count()
+}
+
+fn output_of(result: &crate::NodeResult) -> Value {
+    match &result.output {
+        Output::Inline(inline) => (*inline.value()).clone(),
+        other @ Output::Blob { .. } => panic!("{other:?}"),
+    }
+}
+
+fn claimed(notes: &str) -> ModelAnswer {
+    let args = json!({"notes": notes, "criteria": [{"id": "c1", "met": true}]});
+    wants(&[("finish", args)])
+}
+
+#[test]
+fn a_plan_that_was_cut_off_gets_more_room_and_its_steps_are_never_taken_in_part_e9_13() {
+    let (reason, steps) = (r#""reason":"it has parts""#, r#""steps":"#);
+    // Written by hand, so that its keys stand where the text is cut.
+    let step = |id: &str| format!(r#"{{"criteria":["x"],"id":"{id}","title":"{id} of the fence"}}"#);
+    let four = ["posts", "boards", "paint", "gate"].map(step).join(",");
+    let whole = format!(
+        r#"{{"decision":"plan",{reason},"low_complexity":false,"resources_available":true,"criteria_testable":true,{steps}[{four}]}}"#
+    );
+    for gone in [
+        r#"{"criteria":["x"],"id":"paint""#,
+        "nt of the fence",
+        ",{\"criteria\":[\"x\"],\"id\":\"gate\"",
+    ] {
+        let part = before(&whole, gone).to_owned();
+        let text = whole.clone();
+        let always = part.clone();
+        let decide = move |ask: &AskAction, part: &str| match ask.purpose {
+            Purpose::Decide if task_named(ask) == "build the fence" => cut_off(part),
+            Purpose::Decide => execute("echo", json!({})),
+            Purpose::Work => claimed("done"),
+            _ => said(r#"{"notes": "all of it"}"#),
+        };
+        // The second time there is room for all of it.
+        let sim = goal("build the fence", &json!({}), move |ask| match ask.call {
+            2 if task_named(ask) == "build the fence" => said(&text),
+            _ => decide(ask, &part),
+        })
+        .driven_on();
+        assert_eq!(sim.run.steps(NodeId::root(sim.run.id())).len(), 4, "{gone}");
+        assert!(sim.asks[1].answer_tokens > sim.asks[0].answer_tokens);
+        assert_eq!(root(&sim).status, Outcome::Ok);
+
+        let sim = goal("build the fence", &json!({}), move |ask| decide(ask, &always)).driven_on();
+        assert_eq!((count(&sim, "rejected"), count(&sim, "planned")), (2, 0), "{gone}");
+        let read = read_by(&sim, 1);
+        assert!(
+            read.contains("cut off inside `steps`; the answer reached its limit"),
+            "{read}"
+        );
+    }
+}
+
+#[test]
+fn an_output_that_was_cut_off_is_not_the_output_e9_13() {
+    let sim = |answer: fn(&str) -> ModelAnswer| {
+        goal("build the fence", &json!({}), move |ask| match ask.purpose {
+            Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
+            Purpose::Decide => execute("echo", json!({})),
+            Purpose::Work => claimed("done"),
+            _ => answer(r#"{"status":"ok","notes":"all items follow","output":[{"item":1},{"item":2},{"item":3"#),
+        })
+        .driven_on()
+    };
+    // Whether or not whoever answered knows that it was cut off.
+    for sim in [sim(cut_off), sim(said)] {
+        let result = root(&sim);
+        assert_eq!(
+            (result.status, result.stop_reason, output_of(result)),
+            (Outcome::Partial, Some(StopReason::Unparseable), Value::Null)
+        );
+        assert!(result.notes.contains("posts (ok)"), "{}", result.notes);
+    }
+}
+
+#[test]
+fn what_a_judge_had_no_room_to_say_is_not_said_e9_6() {
+    let extra = json!({"criteria": ["it stands", "it is red"]});
+    let whole =
+        r#"{"verdicts":[{"criterion":"c1","finding":"met"},{"criterion":"c2","finding":"unmet","gap":"blue"}]}"#;
+    let model = |room: u32| {
+        move |ask: &AskAction| match ask.purpose {
+            Purpose::Decide => execute("echo", json!({})),
+            Purpose::Work => finish("built"),
+            _ if ask.answer_tokens > room => said(whole),
+            _ => cut_off(before(whole, r#"","gap""#)),
+        }
+    };
+    let sim = goal("build the fence", &extra, model(1_500)).driven_on();
+    assert_eq!(root(&sim).verdicts[1].finding, Finding::Unmet("blue".to_owned()));
+    let sim = goal("build the fence", &extra, model(5_000)).driven_on();
+    assert_eq!(root(&sim).status, Outcome::Partial);
+    let unread = Finding::Unverifiable("what the judge answered could not be read".to_owned());
+    assert!(root(&sim).verdicts.iter().all(|verdict| verdict.finding == unread));
+}
+
+#[test]
+fn what_is_cut_off_with_all_the_room_that_there_is_counts_in_part_and_says_so_e9_13() {
+    let model = |answer: fn(&str) -> ModelAnswer| {
+        move |ask: &AskAction| match ask.purpose {
+            Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
+            Purpose::Decide => execute("echo", json!({})),
+            Purpose::Work => claimed("done"),
+            _ => answer(r#"{"status":"ok","notes":"the posts stand, the bo"#),
+        }
+    };
+    let sim = goal("build the fence", &json!({}), model(cut_off)).driven_on();
+    assert_eq!(count(&sim, "rejected"), 1);
+    assert_eq!(
+        (root(&sim).status, root(&sim).stop_reason),
+        (Outcome::Partial, Some(StopReason::Unparseable))
+    );
+    assert_eq!(
+        root(&sim).notes,
+        "the posts stand, the bo (the answer was cut off at its limit: what is here is what there was until then)"
+    );
+    // Who only forgot a bracket is not asked again.
+    let sim = goal("build the fence", &json!({}), model(said)).driven_on();
+    assert_eq!((count(&sim, "rejected"), root(&sim).status), (0, Outcome::Ok));
+    assert!(root(&sim).notes.contains("was not closed"), "{}", root(&sim).notes);
+}
+
+#[test]
+fn the_first_call_of_a_decision_that_was_cut_off_inside_it_is_not_made_e9_13() {
+    let whole = r#"{"decision":"execute","reason":"r","low_complexity":true,"resources_available":true,"criteria_testable":true,"action":{"tool":"write","args":{"text":"#;
+    let sim = goal("say hello", &json!({}), move |ask| match ask.purpose {
+        Purpose::Decide => cut_off(&format!("{whole}\"half of it")),
+        _ => finish("hello"),
+    })
+    .driven_on();
+    assert!(sim.calls.is_empty(), "{:?}", sim.calls);
+}
+
+#[test]
+fn a_draft_before_the_answer_does_not_hide_it_e9_13() {
+    let draft = r#"First draft: {"status": "failed", "notes": "not yet"}, with {"steps": 4}."#;
+    let model = move |ask: &AskAction| match ask.purpose {
+        Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
+        Purpose::Decide => execute("echo", json!({})),
+        Purpose::Work => claimed("done"),
+        _ => said(&format!(
+            "{draft} Final answer:\n```json\n{{\"status\": \"ok\", \"notes\": \"it stands\"}}\n```\nAs {{\"notes\": 1}} says."
+        )),
+    };
+    let sim = goal("build the fence", &json!({}), model).driven_on();
+    assert_eq!(
+        (root(&sim).status, root(&sim).notes.as_str()),
+        (Outcome::Ok, "it stands")
+    );
+}
+
+#[test]
+fn of_notes_that_are_too_long_nothing_is_lost_unseen_e9_13() {
+    let finished = |output: Value| {
+        let sim = goal("say much", &json!({}), move |_| {
+            execute("finish", json!({"notes": "long ".repeat(2_000), "output": output}))
+        })
+        .driven_on();
+        (root(&sim).notes.clone(), output_of(root(&sim)))
+    };
+    let (notes, output) = finished(Value::Null);
+    assert_eq!(output, json!("long ".repeat(2_000).trim()));
+    assert!(
+        notes.ends_with("[the beginning of 9999 characters; the output has all of them]"),
+        "{notes}"
+    );
+    let (notes, output) = finished(json!({"words": 2_000}));
+    assert_eq!(output, json!({"words": 2_000}));
+    assert!(notes.ends_with("[6000 of 9999 characters left out]"), "{notes}");
+    assert!(notes.chars().count() < 4_100);
+}
+
+#[test]
+fn calls_that_are_never_made_beside_finish_are_named_and_the_task_is_not_done_e9_13() {
+    let model = |stop: Stop| {
+        move |ask: &AskAction| {
+            let call = |id: &str, tool: &str, args: Value| Wanted {
+                id: id.to_owned(),
+                tool: tool.to_owned(),
+                args,
+            };
+            let mut calls = vec![call("w0", "finish", json!({"status": "ok", "notes": "written"}))];
+            if stop == Stop::Done {
+                calls.push(call("w1", "write", json!({"text": "the report"})));
+            }
+            match ask.purpose {
+                Purpose::Decide => execute("echo", json!({})),
+                _ => replied(Reply {
+                    text: String::new(),
+                    calls,
+                    stop,
+                }),
+            }
+        }
+    };
+    for (stop, named) in [
+        (Stop::Done, "write text=the report"),
+        (Stop::Length, "one that was cut off"),
+    ] {
+        let sim = goal("write a report", &json!({}), model(stop)).driven_on();
+        assert_eq!(count(&sim, "rejected"), 2);
+        let result = root(&sim);
+        assert_eq!(
+            (result.status, result.stop_reason),
+            (Outcome::Partial, Some(StopReason::Unparseable))
+        );
+        let remark = format!("written (calls that stood beside finish were not made: {named})");
+        assert_eq!(result.notes, remark);
+    }
+}
+
+/// A goal that asks `questions` one after the other, and what a model reads before it asks the next.
+fn asking(questions: &'static [&'static str]) -> Sim {
+    let mut equipment = equipment();
+    equipment.has_person = true;
+    goal_with("look for people", &json!({}), equipment, |ask| {
+        if ask.purpose == Purpose::Decide {
+            return execute("echo", json!({}));
+        }
+        let asked = ask.messages.iter().filter(|message| !message.calls.is_empty()).count() - 1;
+        match questions.get(asked) {
+            Some(question) => wants(&[("ask_person", json!({"question": question}))]),
+            None => finish("done"),
+        }
+    })
+}
+
+#[test]
+fn questions_that_differ_in_a_sign_are_two_e9_14() {
+    let mut sim = asking(&[
+        "Who knows C++ and is older than -5 days?",
+        "Who knows C# and is older than 5 days?",
+        "  who knows C++ and is  older than -5 days",
+    ]);
+    let (node, asked) = goes_on(&mut sim).unwrap();
+    assert_eq!(asked, "Who knows C++ and is older than -5 days?");
+    says(&mut sim, node, "ada");
+    let (node, asked) = goes_on(&mut sim).unwrap();
+    assert_eq!(asked, "Who knows C# and is older than 5 days?");
+    says(&mut sim, node, "grace");
+    assert_eq!(goes_on(&mut sim), None, "letters and space make no other question");
+    let last = sim.asks.last().unwrap().messages.last().unwrap();
+    assert_eq!(last.text, "ada\n(answered by ada)");
+}
+
+#[test]
+fn an_answer_of_a_person_is_told_once_and_as_far_as_there_is_room_e9_14() {
+    let mut sim = asking(&["What is in the letter?", "Who wrote it?"]);
+    let (node, _) = goes_on(&mut sim).unwrap();
+    says(&mut sim, node, &"dear ".repeat(10_000));
+    let (node, _) = goes_on(&mut sim).unwrap();
+    says(&mut sim, node, "ada");
+    assert_eq!(goes_on(&mut sim), None);
+    let read = read_by(&sim, sim.asks.len() - 1);
+    assert_eq!(
+        read.matches("answered by ada").count(),
+        2,
+        "each where it was asked: {read}"
+    );
+    assert!(!read.contains("# What people answered"), "{read}");
+    assert!(read.len() < 12_000, "{}", read.len());
+    let entry = sim
+        .written
+        .iter()
+        .find(|entry| read.contains(&format!("result_read node={entry}")));
+    assert!(entry.is_some(), "the rest stands in an entry: {read}");
+}
+
+#[test]
+fn all_answers_of_people_have_a_bound_together_e9_14() {
+    let mut equipment = equipment();
+    equipment.has_person = true;
+    let mut sim = goal_with("look for people", &json!({}), equipment, |ask| {
+        match (ask.purpose, task_named(ask).as_str(), ask.call) {
+            (Purpose::Decide, "look for people", _) => {
+                let step = |n: usize| json!({"id": format!("s{n:03}"), "title": format!("{n:03}"), "criteria": ["x"]});
+                plan_of(json!([[step(0), step(1), step(2), step(3)], step(4)]))
+            }
+            (Purpose::Decide, _, _) => execute("echo", json!({})),
+            (Purpose::Work, "004", _) => claimed("done"),
+            (Purpose::Work, task, _) => {
+                let asked = ask.messages.iter().filter(|message| !message.calls.is_empty()).count() - 1;
+                match asked {
+                    0..12 => wants(&[("ask_person", json!({"question": format!("What is {task}-{asked}?")}))]),
+                    _ => claimed("done"),
+                }
+            }
+            _ => said(r#"{"notes": "all of it"}"#),
+        }
+    });
+    while let Some((node, _)) = goes_on(&mut sim) {
+        says(&mut sim, node, &"word ".repeat(1_000));
+    }
+    let last = sim.asks.iter().find(|ask| task_named(ask) == "004").unwrap();
+    let told = &last.messages[1].text;
+    let at = told.find("# What people answered").unwrap();
+    assert!(told[at..].contains("- What is 000-0? -> word"), "{told}");
+    assert!(told[at..].contains("and 8 more: who asks"), "{told}");
+    assert!(told.len() < 16_000, "{}", told.len());
+}
