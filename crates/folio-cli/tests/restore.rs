@@ -27,6 +27,12 @@ impl Folio {
         self.ok(&at(url, &["observe", "add", content]));
     }
 
+    /// A copy, `copy.db`, of a store that says `copied`.
+    fn with_copy(&self) {
+        self.with_store("sqlite:c.db", "copied");
+        self.ok(&at("sqlite:c.db", &["backup", "copy.db"]));
+    }
+
     fn contents(&self, url: &str) -> Vec<String> {
         assert_eq!(self.json(&at(url, &["doctor"]))["problems"], json!([]));
         let list = self.json(&at(url, &["observe", "list"]));
@@ -80,8 +86,7 @@ fn a_program_that_ends_leaves_no_write_ahead_log() {
 #[test]
 fn a_log_that_another_store_left_is_not_read_into_a_copy() {
     let folio = Folio::new();
-    folio.with_store("sqlite:c.db", "copied");
-    folio.ok(&at("sqlite:c.db", &["backup", "copy.db"]));
+    folio.with_copy();
     folio.with_log("f.db");
     assert!(size(&folio.name("f.db-wal")) > 0);
     std::fs::rename(folio.name("f.db"), folio.name("moved.db")).unwrap();
@@ -113,8 +118,7 @@ fn a_log_that_another_store_left_is_not_read_into_a_copy() {
 #[test]
 fn a_damaged_store_is_replaced_and_what_is_left_of_it_stays() {
     let folio = Folio::new();
-    folio.with_store("sqlite:c.db", "copied");
-    folio.ok(&at("sqlite:c.db", &["backup", "copy.db"]));
+    folio.with_copy();
     let whole = std::fs::read(folio.name("copy.db")).unwrap();
     let mut torn = whole.clone();
     torn[4096..].fill(0xA5);

@@ -107,9 +107,8 @@ impl Runner {
             // They were for what that person saw.
             person(&actor)?;
         }
-        let has_model = self.shared.options.models.is_some() || self.shared.options.dispatch.is_some();
         if !paused
-            && !has_model
+            && !self.has_model()
             && let Some(tasks) = needed_model(&fork.run)
         {
             return Err(RunnerError::NeedsModel { tasks });

@@ -190,6 +190,11 @@ impl Runner {
         }
     }
 
+    /// Whether somebody can ask a model for its runs: it, or who drives them elsewhere.
+    pub(crate) fn has_model(&self) -> bool {
+        self.shared.options.models.is_some() || self.shared.options.dispatch.is_some()
+    }
+
     /// Records that the run exists; durable when this returns. Nobody drives it yet.
     ///
     /// # Errors
@@ -206,11 +211,8 @@ impl Runner {
     ///
     /// As [`Runner::submit`].
     pub async fn submit_under(&self, new: NewRun, idempotency_key: Option<String>) -> Result<Submitted, RunnerError> {
-        if self.shared.options.models.is_none() && self.shared.options.dispatch.is_none() {
-            let mut tasks = model_tasks(&new.plan.steps);
-            if new.plan.steps.is_empty() {
-                tasks.push("the goal".to_owned());
-            }
+        if !self.has_model() {
+            let tasks = model_tasks(&new.plan.steps);
             if !tasks.is_empty() {
                 return Err(RunnerError::NeedsModel { tasks });
             }

@@ -273,16 +273,16 @@ pub(crate) fn needed_model(run: &Run) -> Option<Vec<String>> {
     if run.result().is_some() || root.state == folio_engine::NodeState::Cancelling {
         return None;
     }
-    let mut tasks = model_tasks(&run.plan().steps);
-    if run.plan().steps.is_empty() {
-        tasks.push("the goal".to_owned());
-    }
+    let tasks = model_tasks(&run.plan().steps);
     (!tasks.is_empty()).then_some(tasks)
 }
 
-/// The names of a plan's tasks that only a model can do.
+/// The names of a plan's tasks that only a model can do; where there is no plan, that is the goal.
 pub(crate) fn model_tasks(steps: &[folio_engine::plan::Step]) -> Vec<String> {
     use folio_engine::plan::{Step, Work};
+    if steps.is_empty() {
+        return vec!["the goal".to_owned()];
+    }
     let mut found = BTreeMap::new();
     let mut stack: Vec<&Step> = steps.iter().collect();
     while let Some(step) = stack.pop() {

@@ -161,6 +161,17 @@ async fn whoever_plans_anew_knows_what_was_noticed_and_written_meanwhile_e9_16()
     }
 }
 
+/// Who asks a person something, once somebody does.
+async fn asking(house: &House, run: RunId) -> NodeId {
+    loop {
+        let loaded = house.runner.load(run).await.unwrap();
+        if let Some((node, _)) = loaded.questions().first() {
+            return *node;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
 async fn a_question_waits_until_somebody_answers_it_from_outside_e9_14() {
     let house = House::new(vec![
@@ -174,13 +185,7 @@ async fn a_question_waits_until_somebody_answers_it_from_outside_e9_14() {
     let run = submit(&house.runner, of_goal("paint the door", json!({}))).await;
     let driver = house.runner.clone();
     let driving = tokio::spawn(async move { driver.drive(run).await });
-    let node = loop {
-        let loaded = house.runner.load(run).await.unwrap();
-        if let Some((node, _)) = loaded.questions().first() {
-            break *node;
-        }
-        tokio::task::yield_now().await;
-    };
+    let node = asking(&house, run).await;
     let wrong = house.runner.answer(run, node, "green", &person("ada")).await;
     assert!(matches!(wrong, Err(RunnerError::NotAnOption { .. })));
     house.runner.answer(run, node, "blue", &person("ada")).await.unwrap();
@@ -223,13 +228,7 @@ async fn what_a_model_is_not_told_of_a_long_answer_stands_in_the_entry_that_it_i
     let run = submit(&house.runner, of_goal("paint the door", json!({}))).await;
     let driver = house.runner.clone();
     let driving = tokio::spawn(async move { driver.drive(run).await });
-    let node = loop {
-        let loaded = house.runner.load(run).await.unwrap();
-        if let Some((node, _)) = loaded.questions().first() {
-            break *node;
-        }
-        tokio::task::yield_now().await;
-    };
+    let node = asking(&house, run).await;
     let answer = "blue as the sea ".repeat(2_000);
     house.runner.answer(run, node, &answer, &person("ada")).await.unwrap();
     driving.await.unwrap().unwrap();

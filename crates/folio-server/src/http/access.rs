@@ -43,21 +43,24 @@ impl Permit {
     /// That it still holds. An answer may go on for hours, and a token may be taken back meanwhile, or run out.
     pub(crate) async fn still_holds(&self) -> Result<(), Problem> {
         let Some(token) = &self.token else { return Ok(()) };
-        let workspace = token.runner.workspace();
-        let now = workspace.clock().now();
-        let tokens = workspace.store().tokens().await?;
-        let is_it = |kept: &KeptToken| kept.id == token.id && kept.is_valid(now);
-        tokens.iter().any(is_it).then_some(()).ok_or_else(opens_nothing)
+        valid_token(&token.runner, |kept| kept.id == token.id).await.map(drop)
     }
 }
 
-fn opens_nothing() -> Problem {
-    Problem::new(
-        StatusCode::UNAUTHORIZED,
-        "token_invalid",
-        "the access token opens nothing, or nothing any more",
-    )
-    .hint("`folio token list` shows which there are")
+/// The token that `is_it`, if it opens something.
+async fn valid_token(runner: &Runner, is_it: impl Fn(&KeptToken) -> bool) -> Result<KeptToken, Problem> {
+    let workspace = runner.workspace();
+    let tokens = workspace.store().tokens().await?;
+    let now = workspace.clock().now();
+    let found = tokens.into_iter().find(|kept| is_it(kept) && kept.is_valid(now));
+    found.ok_or_else(|| {
+        Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "token_invalid",
+            "the access token opens nothing, or nothing any more",
+        )
+        .hint("`folio token list` shows which there are")
+    })
 }
 
 /// By what right requests are answered.
@@ -104,13 +107,9 @@ impl Access {
                 token: None,
             });
         };
-        let workspace = self.runner.workspace();
         let hash = hash_of(secret);
-        let tokens = workspace.store().tokens().await?;
-        let now = workspace.clock().now();
-        let found = tokens.into_iter().find(|kept| kept.hash == hash && kept.is_valid(now));
-        let kept = found.ok_or_else(opens_nothing)?;
-        if kept.space != *workspace.space() {
+        let kept = valid_token(&self.runner, |kept| kept.hash == hash).await?;
+        if kept.space != *self.runner.workspace().space() {
             let detail = format!("the access token opens the space {}, and no other", kept.space);
             return Err(Problem::new(StatusCode::FORBIDDEN, "token_of_another_space", detail));
         }

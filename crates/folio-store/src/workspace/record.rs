@@ -157,8 +157,10 @@ impl Workspace {
                 redact::refuse_secret_threads(&commit.record.changes, policy.redaction)?;
                 warnings.extend(redact::clean_commit(&mut commit, policy.redaction));
                 cleaned_by = Some(policy.redaction);
+            } else {
+                // Who does it is named anew with each attempt.
+                redact::clean_actor(&mut commit.actor, policy.redaction);
             }
-            redact::clean_actor(&mut commit.actor, policy.redaction);
             long_text::move_out(&mut commit);
             cleaned.note_in(&mut commit.record.changes);
             record = commit.record.clone();

@@ -97,7 +97,7 @@ impl Run {
                 };
             }
         }
-        let steps = json!(beside(kept_names, plan.steps));
+        let steps = json!(beside(kept_names, &graph, plan.steps));
         match too_deep_to_keep(&steps) {
             None => Draft::Good(steps),
             Some(problem) => Draft::Wrong(vec![problem]),
@@ -179,15 +179,14 @@ fn taken(node: &GraphNode) -> String {
 
 /// `steps` as they stand beside those that are kept: a group or a sequence without a name goes by its place in the plan, and gets another where
 /// `kept` has that already.
-fn beside(kept: &BTreeSet<String>, steps: Vec<Step>) -> Vec<Step> {
-    let graph = Graph::of(&steps);
+fn beside(kept: &BTreeSet<String>, graph: &Graph, steps: Vec<Step>) -> Vec<Step> {
     let slugs: Vec<Slug> = graph.roots().map(|root| graph.nodes[root].slug.clone()).collect();
     let named = |(step, slug): (Step, Slug)| {
         if step.id().is_some() || !kept.contains(slug.as_str()) {
             return step;
         }
-        let others = (2..).map(|n| Slug::of(&format!("{slug}v{n}")));
-        let free = others.into_iter().find(|name| !kept.contains(name.as_str()));
+        let mut others = (2..).map(|n| Slug::of(&format!("{slug}v{n}")));
+        let free = others.find(|name| !kept.contains(name.as_str()));
         let members = step.members().to_vec();
         step.named(&free.unwrap_or(slug), members)
     };
