@@ -6,6 +6,7 @@
 
 mod answer;
 mod failure;
+mod frames;
 mod names;
 mod request;
 mod schema;
@@ -121,7 +122,7 @@ impl ProviderModel {
 
     async fn ask(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
         let failures = self.failures(request);
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(Seen::new(self.target.wire));
         let looking = Arc::clone(&seen);
         let options = request::options(request, &self.target, self.schema)
             .with_stream_header_timeout(seconds(self.patience.first_byte_s))
@@ -200,7 +201,10 @@ fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, String> {
 ///
 /// Why there can be none.
 pub(crate) fn client_for(url: &str, connect: Duration, proxy: Option<&str>) -> Result<reqwest::Client, String> {
-    let mut builder = connections(url.starts_with("http://")).connect_timeout(connect);
+    // A few bytes of what is compressed may be gigabytes, and the library of adapters takes them all.
+    let mut builder = connections(url.starts_with("http://"))
+        .connect_timeout(connect)
+        .no_gzip();
     if let Some(proxy) = proxy {
         let proxy = reqwest::Proxy::all(proxy).map_err(|_| "the address of the proxy cannot be used".to_owned())?;
         builder = builder.proxy(proxy);

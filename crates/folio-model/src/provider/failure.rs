@@ -101,7 +101,7 @@ impl Failures<'_> {
     }
 
     /// An error inside of an answer that began well.
-    fn of_event(self, body: &Value) -> ModelError {
+    pub(super) fn of_event(self, body: &Value) -> ModelError {
         let code = self.code(body);
         let kind = match code.as_str() {
             code if code.contains("rate_limit") || code.contains("RESOURCE_EXHAUSTED") => ModelErrorKind::RateLimited,

@@ -10,9 +10,9 @@ use genai::chat::{
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::names;
 use super::schema::{self, SchemaForm};
 use super::wire::{Target, Wire};
+use super::{answer, names};
 use crate::model::{Message, Request, Speaker, ToolDescription};
 
 /// The name that a schema has where a provider wants one.
@@ -42,8 +42,9 @@ pub(super) fn options(request: &Request, target: &Target, form: SchemaForm) -> C
     let mut options = ChatOptions::default()
         .with_max_tokens(request.tokens_max)
         .with_capture_usage(true)
-        .with_capture_content(true)
-        .with_capture_tool_calls(true);
+        // Where it is not read there, the library must not put calls together: it makes room for as many as a frame says.
+        .with_capture_content(!answer::is_read_here(target.wire))
+        .with_capture_tool_calls(!answer::is_read_here(target.wire));
     if let Some(temperature) = request.temperature.filter(|_| takes_temperature(target)) {
         // By way of its text: 0.2 as it was written, not the nearest of 32 bits.
         options = options.with_temperature(temperature.to_string().parse().unwrap_or(f64::from(temperature)));

@@ -3,4 +3,5 @@
 mod answers;
 mod bodies;
 mod failures;
+mod frames;
 mod house;

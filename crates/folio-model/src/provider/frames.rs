@@ -1,0 +1,135 @@
+//! What the frames of an answer say, where the library of adapters may not be trusted with it.
+//!
+//! It takes the place of a call in a list for true, however far away that is, and loses calls that servers which speak nearly as
+//! OpenAI does put in another way; and it loses a frame of Anthropic's whose name came apart from it.
+
+mod chat;
+mod messages;
+
+use serde_json::{Value, json};
+
+use super::wire::Wire;
+use crate::model::{Delta, Usage};
+
+/// Calls that one answer may want.
+const CALLS_MAX: usize = 1000;
+
+/// A call, as far as it came.
+#[derive(Debug, Default)]
+struct PartialCall {
+    /// Where it stands, if that was said.
+    index: Option<u64>,
+    id: String,
+    name: String,
+    args: String,
+}
+
+impl PartialCall {
+    /// Whether nothing is missing in its arguments.
+    fn is_whole(&self) -> bool {
+        serde_json::from_str::<Value>(&self.args).is_ok()
+    }
+}
+
+/// A call as it was wanted.
+#[derive(Debug)]
+pub(super) struct WantedCall {
+    /// May be empty.
+    pub(super) id: String,
+    pub(super) name: String,
+    /// The text that it is, if it could not be read; `None` where nothing came.
+    pub(super) args: Option<Value>,
+}
+
+/// An answer, as far as it came.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) text: String,
+    /// What was not handed on yet.
+    pub(super) pieces: Vec<Delta>,
+    /// Why the model stopped, in the provider's word.
+    pub(super) stop: Option<String>,
+    pub(super) usage: Option<Usage>,
+    /// Whether the end came.
+    pub(super) is_done: bool,
+    /// What the provider says of a failure.
+    pub(super) error: Option<Value>,
+    /// Why it cannot be read.
+    pub(super) problem: Option<&'static str>,
+    calls: Vec<PartialCall>,
+}
+
+impl Answer {
+    /// Takes in what one frame says; what is no frame of this answer's kind says nothing.
+    pub(super) fn take_in(&mut self, wire: Wire, data: &str) {
+        if self.is_done || self.problem.is_some() || data.is_empty() {
+            return;
+        }
+        if wire == Wire::Chat && data == "[DONE]" {
+            self.is_done = true;
+            return;
+        }
+        let Ok(frame) = serde_json::from_str::<Value>(data) else {
+            self.problem = Some("its answer could not be read");
+            return;
+        };
+        match wire {
+            Wire::Chat => self.take_chat(&frame),
+            Wire::Messages => self.take_message(&frame),
+            Wire::Responses | Wire::Gemini => {}
+        }
+    }
+
+    /// The calls that it wants, in the order in which they began.
+    pub(super) fn wanted(&mut self) -> Vec<WantedCall> {
+        let calls = std::mem::take(&mut self.calls).into_iter().map(|call| WantedCall {
+            args: match call.args.trim() {
+                "" => None,
+                args => Some(serde_json::from_str(args).unwrap_or_else(|_| json!(call.args))),
+            },
+            id: call.id,
+            name: call.name,
+        });
+        calls.collect()
+    }
+
+    /// Whether a call of those has no name, so that nobody can know what is wanted.
+    pub(super) fn has_nameless_call(&self) -> bool {
+        self.calls.iter().any(|call| call.name.is_empty())
+    }
+
+    fn say(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.text.push_str(text);
+            self.pieces.push(Delta::Text(text.to_owned()));
+        }
+    }
+
+    fn think(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.pieces.push(Delta::Thought(text.to_owned()));
+        }
+    }
+
+    fn begin(&mut self, call: PartialCall) {
+        let is_far = call.index.is_some_and(|index| index >= CALLS_MAX as u64);
+        if is_far || self.calls.len() >= CALLS_MAX {
+            self.problem = Some("its answer wants more calls than an answer may");
+        } else {
+            self.calls.push(call);
+        }
+    }
+
+    fn fail(&mut self, error: &Value) {
+        self.error.get_or_insert_with(|| error.clone());
+    }
+}
+
+/// The text at `pointer`; nothing, if there is none.
+fn text_at<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn count_at(value: &Value, pointer: &str) -> Option<u64> {
+    value.pointer(pointer).and_then(Value::as_u64)
+}

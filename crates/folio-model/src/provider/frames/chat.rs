@@ -1,0 +1,120 @@
+//! Frames of Chat Completions, as OpenAI sends them and as others do that speak nearly so.
+
+use serde_json::Value;
+
+use super::{Answer, PartialCall, count_at, text_at};
+use crate::model::Usage;
+
+impl Answer {
+    pub(super) fn take_chat(&mut self, frame: &Value) {
+        if let Some(error) = frame.get("error").filter(|error| !error.is_null()) {
+            return self.fail(error);
+        }
+        // Some send it with the last choice, some after it.
+        if let Some(usage) = frame.get("usage").and_then(usage_of) {
+            self.usage = Some(usage);
+        }
+        let mut choices = frame.get("choices").and_then(Value::as_array).into_iter().flatten();
+        let Some(choice) = choices.find(|choice| count_at(choice, "/index").unwrap_or(0) == 0) else {
+            return;
+        };
+        if let Some(delta) = choice.get("delta") {
+            let thought = ["/reasoning_content", "/reasoning"].map(|pointer| text_at(delta, pointer));
+            self.think(thought.into_iter().find(|text| !text.is_empty()).unwrap_or_default());
+            match delta.get("content") {
+                Some(Value::String(text)) => self.say(text),
+                Some(Value::Array(parts)) => parts.iter().for_each(|part| self.take_part(part)),
+                _ => {}
+            }
+            self.say(text_at(delta, "/refusal"));
+            let calls = delta.get("tool_calls").and_then(Value::as_array);
+            for call in calls.into_iter().flatten() {
+                self.take_call(call);
+            }
+        }
+        if let Some(stop) = choice.get("finish_reason").and_then(Value::as_str) {
+            self.stop = Some(stop.to_owned());
+        }
+    }
+
+    /// A part of what Mistral's models that think say.
+    fn take_part(&mut self, part: &Value) {
+        match text_at(part, "/type") {
+            "thinking" => {
+                let thoughts = part.get("thinking").and_then(Value::as_array);
+                for thought in thoughts.into_iter().flatten() {
+                    self.think(text_at(thought, "/text"));
+                }
+            }
+            _ => self.say(text_at(part, "/text")),
+        }
+    }
+
+    /// A call or a piece of one.
+    fn take_call(&mut self, piece: &Value) {
+        let index = count_at(piece, "/index");
+        let (id, name) = (text_at(piece, "/id"), text_at(piece, "/function/name"));
+        let args = match piece.pointer("/function/arguments") {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            // Ollama's servers and some gateways put it as what it is.
+            Some(other) => other.to_string(),
+        };
+        let known = self.known_call(index, id).filter(|call| !is_another(call, id, name));
+        let Some(call) = known else {
+            return self.begin(PartialCall {
+                index,
+                id: id.to_owned(),
+                name: name.to_owned(),
+                args,
+            });
+        };
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
+        }
+        if call.name.is_empty() {
+            name.clone_into(&mut call.name);
+        }
+        call.args.push_str(&args);
+    }
+
+    /// The call that a piece may belong to: the last one at its place, or of its id, or, if it says neither, the last one.
+    fn known_call(&mut self, index: Option<u64>, id: &str) -> Option<&mut PartialCall> {
+        let has_id = |call: &PartialCall| !id.is_empty() && call.id == id;
+        let found = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            None => self.calls.iter().rposition(has_id),
+        };
+        match (found, index) {
+            (Some(at), _) => self.calls.get_mut(at),
+            (None, None) => self.calls.last_mut(),
+            (None, Some(_)) => None,
+        }
+    }
+}
+
+/// Whether a piece begins another call than `call`, although it stands at the same place. Some servers give each call the place 0, or
+/// none; some repeat id and name in each piece; some give no ids.
+fn is_another(call: &PartialCall, id: &str, name: &str) -> bool {
+    if name.is_empty() || call.name.is_empty() {
+        return false;
+    }
+    if id.is_empty() || call.id.is_empty() {
+        return name != call.name || call.is_whole();
+    }
+    id != call.id
+}
+
+/// `None` if nothing was counted.
+fn usage_of(usage: &Value) -> Option<Usage> {
+    let count = |pointer: &str| count_at(usage, pointer).unwrap_or(0);
+    let usage = Usage {
+        tokens_in: count("/prompt_tokens"),
+        tokens_cached: count("/prompt_tokens_details/cached_tokens"),
+        tokens_cache_written: count("/prompt_tokens_details/cache_creation_tokens"),
+        tokens_out: count("/completion_tokens"),
+        tokens_reasoning: count("/completion_tokens_details/reasoning_tokens"),
+        micro_usd: None,
+    };
+    (usage.tokens_in.saturating_add(usage.tokens_out) > 0).then_some(usage)
+}

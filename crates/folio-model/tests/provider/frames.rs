@@ -1,0 +1,279 @@
+//! Answers in the forms that servers send which speak nearly as a provider does, and as they come apart on the way.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
+use folio_model::{Delta, ModelErrorKind, Reply, StopCause, open};
+use serde_json::{Value, json};
+use wiremock::ResponseTemplate;
+
+use crate::house::{TEST, WIRES, ask, event_text, named, options, raw, request};
+
+/// Frames of a Chat answer with these pieces of calls, each in a frame of its own.
+fn chat(pieces: &[Value]) -> ResponseTemplate {
+    let mut text: String = pieces
+        .iter()
+        .map(|piece| named(&json!({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]})))
+        .collect();
+    text += &named(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}));
+    raw(text + "data: [DONE]\n\n")
+}
+
+fn calls(reply: &Reply) -> Vec<(&str, Value)> {
+    let calls = reply.tool_calls.iter();
+    calls.map(|call| (call.tool.as_str(), call.args.clone())).collect()
+}
+
+#[tokio::test]
+async fn calls_of_chat_are_put_together_however_they_are_counted() {
+    let begin = |index: Value, id: Value, name: &str, args: Value| json!({"index": index, "id": id, "function": {"name": name, "arguments": args}});
+    let more = |index: Value, args: &str| json!({"index": index, "function": {"arguments": args}});
+    let two = vec![("list", json!({"path": "a"})), ("grep", json!({"pattern": "b"}))];
+    let (one, other) = (r#"{"path": "a"}"#, r#"{"pattern": "b"}"#);
+    let cases = [
+        (
+            "from one",
+            vec![
+                begin(json!(1), json!("x"), "list", json!("")),
+                more(json!(1), &one[..5]),
+                more(json!(1), &one[5..]),
+                begin(json!(2), json!("y"), "grep", json!("")),
+                more(json!(2), other),
+            ],
+        ),
+        (
+            "interleaved",
+            vec![
+                begin(json!(0), json!("x"), "list", json!("")),
+                begin(json!(1), json!("y"), "grep", json!("")),
+                more(json!(0), &one[..5]),
+                more(json!(1), &other[..5]),
+                more(json!(0), &one[5..]),
+                more(json!(1), &other[5..]),
+            ],
+        ),
+        (
+            "not at all",
+            vec![
+                begin(Value::Null, json!("x"), "list", json!("")),
+                more(Value::Null, one),
+                begin(Value::Null, json!("y"), "grep", json!(other)),
+            ],
+        ),
+        (
+            "by their ids",
+            vec![
+                begin(Value::Null, json!("x"), "list", json!("")),
+                begin(Value::Null, json!("y"), "grep", json!("")),
+                json!({"id": "x", "function": {"arguments": one}}),
+                json!({"id": "y", "function": {"arguments": other}}),
+            ],
+        ),
+        (
+            "always 0",
+            vec![
+                begin(json!(0), json!("x"), "list", json!(one)),
+                begin(json!(0), json!("y"), "grep", json!(other)),
+            ],
+        ),
+        (
+            "always 0, without ids",
+            vec![
+                begin(json!(0), Value::Null, "list", json!(one)),
+                begin(json!(0), Value::Null, "grep", json!(other)),
+            ],
+        ),
+        (
+            "with id and name in each piece",
+            vec![
+                begin(json!(0), json!("x"), "list", json!(&one[..5])),
+                begin(json!(0), json!("x"), "list", json!(&one[5..])),
+                begin(json!(1), json!("y"), "grep", json!(other)),
+            ],
+        ),
+        (
+            "as objects",
+            vec![
+                begin(json!(0), json!("x"), "list", json!({"path": "a"})),
+                begin(json!(1), json!("y"), "grep", json!({"pattern": "b"})),
+            ],
+        ),
+    ];
+    for wire in ["openai", "ollama"] {
+        for (how, pieces) in &cases {
+            let asked = ask(wire, &request(), chat(pieces)).await;
+            assert_eq!(calls(asked.reply()), two, "{wire} {how}");
+            assert_ne!(
+                asked.reply().tool_calls[0].id,
+                asked.reply().tool_calls[1].id,
+                "{wire} {how}"
+            );
+        }
+        // The first of two at the same place has no arguments.
+        let pieces = [
+            begin(json!(0), json!("x"), "list", json!("")),
+            begin(json!(0), json!("y"), "grep", json!(other)),
+        ];
+        let asked = ask(wire, &request(), chat(&pieces)).await;
+        assert_eq!(
+            calls(asked.reply()),
+            [("list", json!({})), ("grep", json!({"pattern": "b"}))],
+            "{wire}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_counted_far_away_takes_no_room() {
+    for index in [1_000_000_u64, 4_294_967_295, u64::MAX] {
+        let call = json!({"index": index, "id": "x", "function": {"name": "list", "arguments": "{}"}});
+        let asked = ask("openai", &request(), chat(&[call])).await;
+        assert_eq!(asked.error().kind, ModelErrorKind::Malformed, "{index}");
+    }
+    let call = |number: usize| json!({"id": number.to_string(), "function": {"name": "list", "arguments": "{}"}});
+    let many: Vec<Value> = (0..1001).map(call).collect();
+    let asked = ask("openai", &request(), chat(&many)).await;
+    assert_eq!(asked.error().kind, ModelErrorKind::Malformed);
+    assert_eq!(
+        ask("openai", &request(), chat(&many[..1000]))
+            .await
+            .reply()
+            .tool_calls
+            .len(),
+        1000
+    );
+    let nameless = json!({"index": 0, "function": {"arguments": "{}"}});
+    assert_eq!(
+        ask("openai", &request(), chat(&[nameless])).await.error().kind,
+        ModelErrorKind::Malformed
+    );
+}
+
+#[tokio::test]
+async fn what_was_cost_is_counted_wherever_it_stands_and_an_end_may_be_missing() {
+    let frames = [
+        json!({"choices": [{"delta": {"content": "Hello"}}]}),
+        json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+        json!({"choices": [{"delta": {}, "finish_reason": null}], "usage": {"prompt_tokens": 20, "completion_tokens": 5}}),
+    ];
+    let asked = ask("openai", &request(), raw(frames.iter().map(named).collect())).await;
+    let reply = asked.reply();
+    assert_eq!((reply.text.as_str(), reply.stop), ("Hello", StopCause::Done));
+    assert_eq!(
+        reply.usage.map(|usage| (usage.tokens_in, usage.tokens_out)),
+        Some((20, 5))
+    );
+}
+
+#[tokio::test]
+async fn the_words_of_a_refusal_are_those_of_the_reply() {
+    let frames = [
+        json!({"choices": [{"delta": {"refusal": "I can't "}}]}),
+        json!({"choices": [{"delta": {"refusal": "do that."}}]}),
+        json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+    ];
+    let asked = ask("openai", &request(), raw(frames.iter().map(named).collect())).await;
+    assert_eq!(
+        (asked.reply().text.as_str(), asked.reply().stop),
+        ("I can't do that.", StopCause::Refusal)
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_stream_is_malformed() {
+    for wire in WIRES {
+        for body in [r#"{"error": {"message": "no"}}"#, "<html>away</html>", ""] {
+            let asked = ask(wire, &request(), raw(body.to_owned())).await;
+            assert_eq!(asked.error().kind, ModelErrorKind::Malformed, "{wire} {body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_unpacked() {
+    for wire in WIRES {
+        let asked = ask(wire, &request(), raw(event_text(wire, "Hello"))).await;
+        assert_eq!(asked.header("accept-encoding"), None, "{wire}");
+    }
+}
+
+/// Sends each of `answers`, a list of pieces, to whoever asks, one after the other.
+fn serve(answers: Vec<Vec<Vec<u8>>>) -> (u16, std::thread::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect(TEST);
+    let port = listener.local_addr().expect(TEST).port();
+    let server = std::thread::spawn(move || {
+        for answer in answers {
+            let (mut stream, _) = listener.accept().expect(TEST);
+            read_request(&mut stream);
+            let mut sent = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\
+                             transfer-encoding: chunked\r\n\r\n"
+                .to_vec();
+            // Each comes by itself, whatever the network does.
+            for piece in answer.iter().filter(|piece| !piece.is_empty()) {
+                sent.extend(format!("{:x}\r\n", piece.len()).into_bytes());
+                sent.extend(piece);
+                sent.extend(b"\r\n");
+            }
+            sent.extend(b"0\r\n\r\n");
+            stream.write_all(&sent).expect(TEST);
+        }
+    });
+    (port, server)
+}
+
+fn read_request(stream: &mut std::net::TcpStream) {
+    let mut asked = Vec::new();
+    let mut bytes = [0; 4096];
+    loop {
+        let count = stream.read(&mut bytes).expect(TEST);
+        asked.extend(&bytes[..count]);
+        let text = String::from_utf8_lossy(&asked).to_ascii_lowercase();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if length.is_some_and(|length| body.len() >= length.trim().parse::<usize>().expect(TEST)) {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_the_same_wherever_it_comes_apart() {
+    for wire in WIRES {
+        let plain = event_text(wire, "Hello");
+        let whole = ask(wire, &request(), raw(plain.clone())).await;
+        let mut forms: Vec<(String, Vec<Vec<u8>>)> = Vec::new();
+        for end in ["\n", "\r\n", "\r"] {
+            let bytes = plain.replace('\n', end).into_bytes();
+            let each = bytes.iter().map(|byte| vec![*byte]).collect();
+            forms.push((format!("{end:?}, each byte by itself"), each));
+            for at in 0..bytes.len() {
+                let is_near = bytes[at.saturating_sub(2)..bytes.len().min(at + 2)].contains(&b'\r');
+                if is_near || at % 7 == 0 {
+                    let (before, after) = bytes.split_at(at);
+                    forms.push((format!("{end:?} at {at}"), vec![before.to_vec(), after.to_vec()]));
+                }
+            }
+        }
+        if wire == "anthropic" {
+            let nameless = plain.lines().filter(|line| !line.starts_with("event:"));
+            let nameless: String = nameless.map(|line| format!("{line}\n")).collect();
+            forms.push(("without names".to_owned(), vec![nameless.into_bytes()]));
+        }
+        let (port, server) = serve(forms.iter().map(|(_, pieces)| pieces.clone()).collect());
+        let model = open(
+            &format!("{wire}+http://127.0.0.1:{port}/v1:m").parse().expect(TEST),
+            &options(),
+        )
+        .expect(TEST);
+        for (how, _) in &forms {
+            let mut pieces: Vec<Delta> = Vec::new();
+            let reply = model.reply(&request(), &mut |piece| pieces.push(piece)).await;
+            let reply = reply.unwrap_or_else(|error| panic!("{wire} {how}: {error}"));
+            assert_eq!(&reply, whole.reply(), "{wire} {how}");
+            assert_eq!(pieces, whole.pieces, "{wire} {how}");
+        }
+        server.join().expect(TEST);
+    }
+}
