@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use super::{Message, Speaker};
+use super::{Message, Speaker, is_stand_in};
 
 /// Characters of a request, an error or a sentence that are kept.
 const CHARS: usize = 400;
@@ -56,24 +57,38 @@ const PLACES: [&str; 9] = [
     "directory",
 ];
 
+/// What the line with files and addresses begins with.
+pub(super) const TOUCHED_HEAD: &str = "Touched: ";
+/// What stands between two of them.
+pub(super) const TOUCHED_GAP: &str = ", ";
+/// The line before the sentences.
+pub(super) const SAID_HEAD: &str = "Said:";
+/// What each of them begins with.
+pub(super) const SAID_MARK: &str = "- ";
+
 /// What was found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extract {
     /// The last thing that the user asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// The last thing that went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Files and addresses, the last touched last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub touched: Vec<String>,
     /// Sentences that say what is to be done or kept to, in order, the last ones if there are many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub obligations: Vec<String>,
 }
 
-/// Looks through `messages`. The same messages give the same.
+/// Looks through `messages`, which go on from where `found` was found. The same messages give the same.
+///
+/// What stands for messages that were put away earlier is no speech of anybody: `found` has what they came to.
 #[must_use]
-pub fn extract(messages: &[Message]) -> Extract {
-    let mut found = Extract::default();
-    for message in messages {
+pub fn extract(mut found: Extract, messages: &[Message]) -> Extract {
+    for message in messages.iter().filter(|message| !is_stand_in(message)) {
         let text = message.content.trim();
         if message.role == Speaker::User && !text.is_empty() {
             found.request = Some(shortened(text));
@@ -115,6 +130,32 @@ pub fn extract(messages: &[Message]) -> Extract {
 }
 
 impl Extract {
+    /// What `body` still says of it: whoever edits a summary decides what goes on.
+    #[must_use]
+    pub fn still_in(mut self, body: &str) -> Self {
+        let is_there = |text: &String| body.contains(text.as_str());
+        self.request = self.request.filter(is_there);
+        self.error = self.error.filter(is_there);
+        self.touched.retain(is_there);
+        self.obligations.retain(is_there);
+        self
+    }
+
+    /// As much as [`Extract::summary`] says in `bytes`: what was touched goes first, then sentences, of each the oldest.
+    #[must_use]
+    pub fn within(mut self, bytes: usize) -> Self {
+        while self.summary().len() > bytes {
+            if !self.touched.is_empty() {
+                self.touched.remove(0);
+            } else if self.obligations.is_empty() {
+                break;
+            } else {
+                self.obligations.remove(0);
+            }
+        }
+        self
+    }
+
     /// The text of the summary: what was asked, what went wrong, what was touched.
     #[must_use]
     pub fn summary(&self) -> String {
@@ -127,12 +168,12 @@ impl Extract {
             let _infallible = writeln!(text, "Last error: {error}");
         }
         if !self.touched.is_empty() {
-            let _infallible = writeln!(text, "Touched: {}", self.touched.join(", "));
+            let _infallible = writeln!(text, "{TOUCHED_HEAD}{}", self.touched.join(TOUCHED_GAP));
         }
         if !self.obligations.is_empty() {
-            let _infallible = writeln!(text, "Said:");
+            let _infallible = writeln!(text, "{SAID_HEAD}");
             for sentence in &self.obligations {
-                let _infallible = writeln!(text, "- {sentence}");
+                let _infallible = writeln!(text, "{SAID_MARK}{sentence}");
             }
         }
         text
@@ -179,11 +220,21 @@ fn places(arguments: &Value, touched: &mut Vec<String>) {
     }
 }
 
+/// The sentences of `text`. The marks of a list are not part of them.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
-        .flat_map(|line| line.split_inclusive(['.', '!', '?', '。', '！', '？']))
+        .flat_map(|line| without_marks(line).split_inclusive(['.', '!', '?', '。', '！', '？']))
         .map(str::trim)
         .filter(|sentence| !sentence.is_empty())
+}
+
+/// `line` without what marks it as an item of a list.
+fn without_marks(line: &str) -> &str {
+    let mut line = line.trim_start();
+    while let Some(item) = ["- ", "* ", "+ ", "• "].iter().find_map(|mark| line.strip_prefix(mark)) {
+        line = item.trim_start();
+    }
+    line
 }
 
 /// One line of at most so many characters, cut between what people see as characters.

@@ -5,9 +5,11 @@
 
 mod extract;
 mod message;
+mod stand_in;
 
 pub use extract::{Extract, extract};
 pub use message::{Call, CallResult, Message, Speaker};
+pub use stand_in::{Told, is_stand_in, stand_in_head, told};
 
 use crate::entry::Owner;
 use crate::id::{EntryId, PageId};

@@ -49,7 +49,7 @@ fn what_was_asked_what_failed_and_what_must_be_done_is_found_without_a_model_m7_
         {"role": "user", "content": "Then fix it"},
     ]))
     .unwrap();
-    let found = extract(&messages);
+    let found = extract(Extract::default(), &messages);
     assert_eq!(
         found.summary(),
         "Last request: Then fix it\nLast error: error[E0308]: mismatched types\n\
@@ -95,6 +95,6 @@ proptest! {
     #[test]
     fn what_is_found_is_bounded_m7_8_v8(messages in conversations(), n in 1_usize..50) {
         let many: Vec<Message> = std::iter::repeat_n(messages, n).flatten().collect();
-        prop_assert!(extract(&many).summary().len() < 64 * 1024);
+        prop_assert!(extract(Extract::default(), &many).summary().len() < 64 * 1024);
     }
 }
