@@ -485,27 +485,31 @@ impl Run {
             self.frames[frame].by_slug.insert(planned.slug.clone(), at);
             nodes.push(at);
         }
-        for (position, planned) in graph.nodes.iter().enumerate() {
-            let at = nodes[position];
+        // Also of what has begun or ended: it may stand behind something else now, and what follows it waits for that, too.
+        for (planned, at) in graph.nodes.iter().zip(&nodes) {
             let container_waits = planned
                 .parent
-                .is_some_and(|parent| self.nodes[nodes[parent]].state == NodeState::Created);
-            if self.nodes[at].state != NodeState::Created {
-                continue;
+                .is_some_and(|parent| self.nodes[nodes[parent]].started_at.is_none());
+            let waits = u32::try_from(planned.waits.len()).unwrap_or(u32::MAX);
+            self.nodes[*at].waits_left = waits.saturating_add(u32::from(container_waits));
+            for wait in &planned.waits {
+                self.nodes[nodes[*wait]].dependents.push(*at);
             }
-            let mut waits = u32::from(container_waits);
-            for wait in planned.waits.iter().map(|wait| nodes[*wait]) {
-                if !self.nodes[wait].is_terminal() {
-                    self.nodes[wait].dependents.push(at);
-                    waits += 1;
-                }
+            if self.nodes[*at].state == NodeState::Created {
+                self.skipped.remove(at);
+                self.ready.remove(at);
             }
-            self.nodes[at].waits_left = waits;
-            self.skipped.remove(&at);
-            if waits == 0 {
+        }
+        let free = nodes.iter().copied().filter(|at| self.nodes[*at].waits_left == 0);
+        for at in free.collect::<Vec<_>>() {
+            if self.nodes[at].state == NodeState::Created {
                 self.make_ready(at);
-            } else {
-                self.ready.remove(&at);
+            } else if self.nodes[at].is_terminal() {
+                let mut released = Vec::new();
+                self.pass_on(at, &mut released);
+                for dependent in released {
+                    self.release(dependent);
+                }
             }
         }
         let members = graph.roots().map(|root| nodes[root]).collect();

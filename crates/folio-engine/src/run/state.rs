@@ -492,13 +492,33 @@ impl Run {
 
     /// One thing that `index` waited for has come.
     pub(super) fn release(&mut self, index: usize) {
-        let node = &mut self.nodes[index];
-        node.waits_left = node.waits_left.saturating_sub(1);
-        if node.waits_left == 0 && self.may_begin(index) {
-            self.make_ready(index);
-            if self.has_lanes_around(index) {
-                self.hold_for(index);
+        let mut released = vec![index];
+        while let Some(index) = released.pop() {
+            let node = &mut self.nodes[index];
+            node.waits_left = node.waits_left.saturating_sub(1);
+            if node.waits_left > 0 {
+                continue;
             }
+            if node.is_terminal() {
+                self.pass_on(index, &mut released);
+            } else if self.may_begin(index) {
+                self.make_ready(index);
+                if self.has_lanes_around(index) {
+                    self.hold_for(index);
+                }
+            }
+        }
+    }
+
+    /// Adds to `released` what waited for node `index`, which has ended and waits for nothing itself.
+    ///
+    /// Who waits for a step waits by that for all that the step waits for (the fewest waits are kept), and the members of a group that
+    /// never began wait for it, too. So what ends before its turn holds back what follows it until its turn has come (E9.1, E9.2).
+    pub(super) fn pass_on(&mut self, index: usize, released: &mut Vec<usize>) {
+        let node = &mut self.nodes[index];
+        released.append(&mut node.dependents);
+        if node.started_at.is_none() && matches!(node.kind, NodeKind::Parallel | NodeKind::Sequence) {
+            released.extend(&node.children);
         }
     }
 
@@ -528,8 +548,12 @@ impl Run {
         let node = &self.nodes[index];
         *self.finished.entry(result.status).or_insert(0) += 1;
         let (parent, optional, is_action) = (node.parent, node.optional, node.kind == NodeKind::Action);
-        for dependent in std::mem::take(&mut self.nodes[index].dependents) {
-            self.release(dependent);
+        if self.nodes[index].waits_left == 0 {
+            let mut released = Vec::new();
+            self.pass_on(index, &mut released);
+            for dependent in released {
+                self.release(dependent);
+            }
         }
         // Members of a group that never began get their own record, so that nothing is left without a result.
         for child in self.nodes[index].children.clone() {

@@ -122,14 +122,15 @@ impl Source {
     }
 
     /// What the template reads, given the names that it does not define itself.
+    ///
+    /// Results and inputs are those that stand in the text: of `x[:2]`, of what `{% filter %}` and `{% with %}` are given, the template
+    /// language does not tell which names are read. A name too many costs nothing but a result that nobody looks at.
     pub(super) fn references(self, undeclared: HashSet<String>, environment: &Environment<'_>) -> References {
         let built_in: BTreeSet<&str> = environment.globals().map(|(name, _)| name).collect();
-        let uses_results = undeclared.contains("results");
-        let uses_inputs = undeclared.contains("inputs");
         References {
-            inputs: if uses_inputs { self.inputs } else { BTreeSet::new() },
-            results: if uses_results { self.results } else { BTreeSet::new() },
-            all_results: uses_results && self.all_results,
+            inputs: self.inputs,
+            results: self.results,
+            all_results: self.all_results,
             variables: undeclared
                 .into_iter()
                 .filter(|name| !matches!(name.as_str(), "results" | "inputs") && !built_in.contains(name.as_str()))

@@ -271,3 +271,22 @@ fn a_list_comes_from_a_reference_an_expression_or_the_text_itself() {
     assert_eq!(list(json!(["{{ inputs.limit }}", 2])), Ok(vec![json!(5), json!(2)]));
     insta::assert_snapshot!(list(json!("results.list-files.output")).unwrap_err(), @"`results.list-files.output`: it is an object, not a list; it has `big`, `count`, `items`, `low`, `ratio`");
 }
+
+#[test]
+fn a_result_is_found_wherever_it_stands_in_a_template_e9_2() {
+    for template in [
+        "{{ results.l.output[:2] }}",
+        "{{ results.l.output[1:] | length }}",
+        "{{ 'abc'[results.l.output[0]:] }}",
+        "{% for i in results.l.output[:2] %}{{ i }}{% endfor %}",
+        "{% filter replace('a', results.l.output[0]) %}a{% endfilter %}",
+        "{% with results = results.l.output %}{{ results }}{% endwith %}",
+        "{% set results = results.l.output %}{{ results }}",
+        "{% if results.l.output[:2] %}{% endif %}",
+    ] {
+        let references = references_of_text(template).unwrap();
+        assert!(references.results.contains("l"), "{template}");
+    }
+    let references = references_of_expression("inputs.n[:3]").unwrap();
+    assert!(references.inputs.contains("n"));
+}

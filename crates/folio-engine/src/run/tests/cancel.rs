@@ -82,3 +82,104 @@ fn when_the_time_is_up_the_run_hands_back_what_it_has_e9_10() {
         (Outcome::Partial, Some(StopReason::Deadline))
     );
 }
+
+impl Sim {
+    fn cancel(&mut self, path: &str) {
+        let node = self.run.node_at(path).unwrap_or_else(|| panic!("no node {path}")).id;
+        self.record(Event::CancelRequested {
+            node: Some(node),
+            by: "somebody".to_owned(),
+        });
+    }
+
+    fn began(&self, path: &str) -> bool {
+        self.calls.iter().any(|(called, _)| called == path)
+    }
+}
+
+/// Of each plan, `c` reads `a` and stands behind `b`, which is cancelled while `a` is at work.
+#[test]
+fn what_stands_behind_a_step_that_never_began_waits_on_e9_1() {
+    let echo = "do: {tool: echo, args: {}}";
+    let c = "{id: c, do: {tool: echo, args: {n: '{{ results.a.output }}'}}}";
+    let plans = [
+        (format!("[{{id: a, {echo}}}, {{id: b, {echo}}}, {c}]"), "b", "c"),
+        (
+            format!("[{{id: a, {echo}}}, {{id: b, parallel: [{{id: x, {echo}}}]}}, {c}]"),
+            "b",
+            "c",
+        ),
+        (
+            format!("[{{id: s, sequence: [{{id: a, {echo}}}, {{id: b, {echo}}}, {c}]}}]"),
+            "s/b",
+            "s/c",
+        ),
+        (
+            format!("[{{id: s, plan: {{steps: [{{id: a, {echo}}}, {{id: b, {echo}}}, {c}]}}}}]"),
+            "s/b",
+            "s/c",
+        ),
+        // `c` names a member of the group.
+        (
+            format!("[{{id: a, {echo}}}, {{id: b, parallel: [{{id: x, {echo}}}]}}, {{id: c, needs: [a, x], {echo}}}]"),
+            "b",
+            "c",
+        ),
+    ];
+    for (steps, cancelled, last) in plans {
+        let mut sim = Sim::new(&format!("steps: {steps}"));
+        sim.derive();
+        sim.cancel(cancelled);
+        sim.derive();
+        assert!(!sim.began(last), "{steps}");
+        let journal = sim.journal.clone();
+        let sim = sim.driven_on();
+        assert_eq!(
+            (sim.status(cancelled), sim.status(last)),
+            (Outcome::Cancelled, Outcome::Ok),
+            "{steps}"
+        );
+        // Whoever goes on with the journal does the same.
+        assert!(!Sim::resumed(&journal).began(last), "{steps}");
+    }
+}
+
+#[test]
+fn cancelled_items_let_no_more_begin_at_one_time_e9_1() {
+    let mut sim = Sim::new(
+        "steps: [{id: each, for_each: [0, 1, 2, 3], concurrency: 1, step: {id: look, do: {tool: echo, args: {}}}}]",
+    );
+    sim.derive();
+    sim.cancel("each/look[1]");
+    sim.cancel("each/look[2]");
+    sim.derive();
+    assert_eq!(sim.under_way.len(), 1);
+    let sim = sim.driven_on();
+    assert_eq!(sim.status("each/look[3]"), Outcome::Ok);
+}
+
+#[test]
+fn a_step_that_was_added_behind_a_cancelled_one_waits_on_e9_1() {
+    let added = "steps:
+  - {id: a, do: {tool: echo, args: {}}}
+  - {id: b, do: {tool: echo, args: {}}}
+  - {id: c, do: {tool: echo, args: {n: '{{ results.a.output }}'}}}";
+    let before = &added[..added.rfind("\n").unwrap()];
+    for is_cancelled_first in [true, false] {
+        let mut sim = Sim::new(before);
+        sim.derive();
+        if is_cancelled_first {
+            sim.cancel("b");
+            sim.derive();
+        }
+        let root = NodeId::root(sim.run.id());
+        let edit = sim.run.edit_plan(root, added, None, &Known::default(), "ada");
+        sim.record(edit.unwrap().unwrap());
+        if !is_cancelled_first {
+            sim.cancel("b");
+        }
+        sim.derive();
+        assert!(!sim.began("c"));
+        assert_eq!(sim.driven_on().status("c"), Outcome::Ok);
+    }
+}

@@ -415,3 +415,30 @@ fn levels(value: &Value) -> usize {
         _ => 0,
     }
 }
+
+#[test]
+fn a_slice_of_a_result_is_read_and_its_failure_is_hard_e9_2() {
+    let sim = Sim::new(
+        "steps:
+  - {id: l, do: {tool: echo, args: {value: [1, 2, 3]}}}
+  - {id: c, do: {tool: echo, args: {n: '{{ results.l.output.value[:2] }}'}}}
+  - {id: each, for_each: '{{ results.l.output.value[1:] }}', step: {id: look, do: {tool: echo, args: {n: '{{ item }}'}}}}
+output: '{{ results.l.output.value[2:] }}'
+report: '{% for n in results.l.output.value[:2] %}{{ n }},{% endfor %}'",
+    )
+    .driven_on();
+    assert_eq!(sim.args("c"), json!({"n": [1, 2]}));
+    assert_eq!(sim.args("each/look[1]"), json!({"n": 3}));
+    assert_eq!(json!(sim.run.result().unwrap().output), json!({"inline": [3]}));
+    assert_eq!(sim.run.report().unwrap().1, "1,2,");
+    let sim = Sim::new(
+        "steps:
+  - {id: a, do: {tool: fail, args: {}}}
+  - {id: b, do: {tool: echo, args: {x: '{{ results.a.output[:2] }}'}}}",
+    )
+    .driven_on();
+    assert_eq!(
+        (sim.severity("a"), sim.status("b")),
+        (Some(Severity::Hard), Outcome::Skipped)
+    );
+}
