@@ -1,5 +1,6 @@
 //! What a language model is asked and what it answers, as the engine sees it: the runner speaks to the provider.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -213,4 +214,21 @@ pub struct Reply {
     pub calls: Vec<Wanted>,
     /// Why it stopped.
     pub stop: Stop,
+}
+
+impl Reply {
+    /// Gives a call without an id, and one whose id a call before it has, an id of its own: answers are told apart by nothing else.
+    pub fn name_calls_apart(&mut self) {
+        let mut taken: BTreeSet<String> = self.calls.iter().map(|call| call.id.clone()).collect();
+        let mut named = BTreeSet::new();
+        for (call, first) in self.calls.iter_mut().zip(1_usize..) {
+            if call.id.is_empty() || !named.insert(call.id.clone()) {
+                let mut free = (first..).map(|number| format!("call_{number}"));
+                if let Some(id) = free.find(|id| taken.insert(id.clone())) {
+                    named.insert(id.clone());
+                    call.id = id;
+                }
+            }
+        }
+    }
 }

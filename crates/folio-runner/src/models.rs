@@ -610,16 +610,19 @@ pub(crate) fn answer_of(reply: Reply, model: &RunnerModel) -> ModelAnswer {
         tool: call.tool,
         args: call.args,
     });
-    ModelAnswer::Replied {
-        reply: talk::Reply {
-            text: reply.text,
-            calls: calls.collect(),
-            stop: match reply.stop {
-                StopCause::Done | StopCause::ToolCalls => Stop::Done,
-                StopCause::Length => Stop::Length,
-                StopCause::Refusal => Stop::Refusal,
-            },
+    let mut said = talk::Reply {
+        text: reply.text,
+        calls: calls.collect(),
+        stop: match reply.stop {
+            StopCause::Done | StopCause::ToolCalls => Stop::Done,
+            StopCause::Length => Stop::Length,
+            StopCause::Refusal => Stop::Refusal,
         },
+    };
+    // Before anything is recorded: every call is made, and has its own answer, whoever named it.
+    said.name_calls_apart();
+    ModelAnswer::Replied {
+        reply: said,
         used: reply.usage.as_ref().map(|usage| model.spend_of(usage)),
         model: model.name.clone(),
     }

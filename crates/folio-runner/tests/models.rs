@@ -429,3 +429,97 @@ async fn long_answers_that_come_at_once_are_not_all_in_one_commit() {
     assert_eq!(replies.iter().sum::<usize>(), 4);
     assert!(replies.iter().all(|replies| *replies <= 2), "{replies:?}");
 }
+
+/// A runner whose model answers by a script with such `calls` and then is done, and what is on its disk.
+async fn with_calls(calls: serde_json::Value) -> (House, RunId, folio_model::Cassette) {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.json");
+    let cues = json!({"version": 1, "cues": [
+        {"role": "planner", "json": {"decision": "execute", "reason": "it is small", "low_complexity": true,
+                                     "resources_available": true, "criteria_testable": true}},
+        {"role": "executor", "calls": calls},
+        {"role": "executor", "calls": [{"tool": "finish", "args": {"notes": "all of it"}}]},
+    ]});
+    std::fs::write(&script, cues.to_string()).unwrap();
+    let model = Arc::new(ScriptedModel::read(&script).unwrap());
+    std::fs::remove_file(&script).unwrap();
+    let effects = Effects::default();
+    let asked = folio_runner::RunnerModel::new("scripted", Arc::clone(&model) as _);
+    let (models, recording) = folio_runner::Recording::of(folio_runner::RunnerModels::one(asked), false);
+    let options = RunnerOptions {
+        models: Some(models),
+        ..RunnerOptions::default()
+    };
+    let store = sqlite(&folder.path().join("folio.db"));
+    let runner = Runner::new(workspace(store), registry(&effects), options);
+    let run = submit(&runner, of_goal("mend both", json!({}))).await;
+    let result = runner.drive(run).await.unwrap();
+    assert_eq!(result.status, Outcome::Ok, "{result:?}");
+    let cassette = recording.cassette(runner.workspace());
+    let house = House {
+        runner,
+        model,
+        effects,
+        _folder: folder,
+    };
+    (house, run, cassette)
+}
+
+/// What the model was answered last, call by call.
+fn answers(house: &House) -> Vec<(String, String)> {
+    let asked = house.model.asked();
+    let messages = &asked.last().unwrap().messages;
+    let answered = messages.iter().filter_map(|message| {
+        let id = message.answers.clone()?;
+        Some((id, message.text.clone()))
+    });
+    answered.collect()
+}
+
+#[tokio::test]
+async fn every_call_of_an_answer_is_made_and_answered_whatever_its_id_is_e9_12() {
+    for (id, names) in [("a", ["a", "call_2"]), ("", ["call_1", "call_2"])] {
+        let call = |what: &str| json!({"tool": "mend", "id": id, "args": {"what": what}});
+        let (house, run, cassette) = with_calls(json!([call("roof"), call("door")])).await;
+        assert_eq!(house.effects.lock().unwrap().len(), 2, "each of them was mended");
+        let answers = answers(&house);
+        let told: Vec<&str> = answers.iter().map(|(id, _)| id.as_str()).collect();
+        assert_eq!(told, names);
+        assert!(
+            answers[0].1.contains("roof") && answers[1].1.contains("door"),
+            "{answers:?}"
+        );
+        let tape = folio_runner::Tape::of(cassette).unwrap();
+        let found = house.runner.replay_with(run, tape).await.unwrap();
+        assert_eq!(found.differences, Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn a_secret_in_the_id_of_a_call_is_kept_nowhere_and_the_call_is_made() {
+    let keys = ["AKIAIOSFODNN7EXAMPL", "E"].concat();
+    let keys = [keys.clone(), keys.replace("7EX", "8EX")];
+    let calls = json!([{"tool": "mend", "id": keys[0], "args": {"what": "roof"}},
+                       {"tool": "mend", "id": keys[1], "args": {"what": "door"}}]);
+    let (house, run, cassette) = with_calls(calls).await;
+    assert_eq!(house.effects.lock().unwrap().len(), 2);
+    let answers = answers(&house);
+    assert_ne!(answers[0].0, answers[1].0);
+    assert!(
+        answers[0].1.contains("roof") && answers[1].1.contains("door"),
+        "{answers:?}"
+    );
+    let file = house._folder.path().join("take.json");
+    cassette.write(&file).unwrap();
+    for entry in std::fs::read_dir(house._folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        for key in &keys {
+            let holds = bytes.windows(key.len()).any(|window| window == key.as_bytes());
+            assert!(!holds, "{} holds the id", path.display());
+        }
+    }
+    let tape = folio_runner::Tape::of(cassette).unwrap();
+    let found = house.runner.replay_with(run, tape).await.unwrap();
+    assert_eq!(found.differences, Vec::<String>::new());
+}

@@ -176,8 +176,8 @@ impl RunFolder {
         self.inner.as_ref().map(|inner| inner.path.as_path())
     }
 
-    /// Opens it, making it first if `make` says so.
-    fn open(&self, make: Make) -> Result<Arc<Root>, ToolError> {
+    /// Opens it, making it first if it is not there: a tool that looks into it finds nothing yet, and a program may begin in it.
+    fn open(&self) -> Result<Arc<Root>, ToolError> {
         let Some(inner) = &self.inner else {
             return Err(ToolError::new(
                 FailureKind::Denied,
@@ -188,22 +188,13 @@ impl RunFolder {
         if let Some(root) = inner.root.get() {
             return Ok(Arc::clone(root));
         }
-        if make == Make::IfMissing {
-            std::fs::create_dir_all(&inner.path)
-                .map_err(|error| io_failure("make", "the folder of the run", &error))?;
-        }
+        std::fs::create_dir_all(&inner.path).map_err(|error| io_failure("make", "the folder of the run", &error))?;
         let root = Root::open(RUN, &inner.path, Access::ReadWrite).map_err(|error| match error {
             RootError::Open { source, .. } => io_failure("open", "the folder of the run", &source),
             other => ToolError::new(FailureKind::Unavailable, "no_run_folder", other.to_string()),
         })?;
         Ok(Arc::clone(inner.root.get_or_init(|| Arc::new(root))))
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Make {
-    No,
-    IfMissing,
 }
 
 /// The folders that were granted, the first of which is meant by a path without a name. Cheap to clone.
@@ -310,12 +301,7 @@ impl Roots {
     }
 
     fn locate(&self, path: &str, run_folder: &RunFolder, purpose: Purpose) -> Result<Located, ToolError> {
-        let open_run = || {
-            run_folder.open(match purpose {
-                Purpose::Read => Make::No,
-                Purpose::Write => Make::IfMissing,
-            })
-        };
+        let open_run = || run_folder.open();
         let default = || match (purpose, self.roots.first()) {
             (Purpose::Read, Some(first)) => Ok(Arc::clone(first)),
             (Purpose::Read, None) | (Purpose::Write, _) => open_run(),
@@ -330,7 +316,7 @@ impl Roots {
 
         let (root, relative) = if path.starts_with('/') {
             let absolute = bytes(path)?;
-            self.locate_absolute(&absolute, run_folder, purpose)?
+            self.locate_absolute(&absolute, run_folder)?
         } else if let Some((name, rest)) = path.split_once(':')
             && (name == RUN || self.get(name).is_some())
         {
@@ -355,19 +341,12 @@ impl Roots {
         })
     }
 
-    fn locate_absolute(
-        &self,
-        path: &Path,
-        run_folder: &RunFolder,
-        purpose: Purpose,
-    ) -> Result<(Arc<Root>, PathBuf), ToolError> {
-        let make = match purpose {
-            Purpose::Read => Make::No,
-            Purpose::Write => Make::IfMissing,
-        };
+    fn locate_absolute(&self, path: &Path, run_folder: &RunFolder) -> Result<(Arc<Root>, PathBuf), ToolError> {
         let run_root = match run_folder.path() {
-            Some(folder) if path.starts_with(folder) => Some(run_folder.open(make)?),
-            _ => run_folder.open(Make::No).ok(),
+            Some(folder) if path.starts_with(folder) => Some(run_folder.open()?),
+            // By its name without links it may be meant all the same, if it is there.
+            Some(folder) if folder.is_dir() => run_folder.open().ok(),
+            _ => None,
         };
         // The shortest rest is that of the innermost root.
         self.roots

@@ -247,6 +247,15 @@ impl Cleaner {
         }
     }
 
+    /// Cleans the id of a call. It stays one that every provider takes: letters, digits, `_` and `-`; and the same id becomes the same one
+    /// wherever it stands.
+    pub(crate) fn id(&mut self, id: &mut String) {
+        if let Some(clean) = self.cleaned(id, "id") {
+            let taken = |character: char| character.is_ascii_alphanumeric() || character == '-';
+            *id = clean.replace(|character| !taken(character), "_");
+        }
+    }
+
     /// Cleans the keys and texts of a JSON value. A text whose key says that it is a secret is
     /// judged as if the two stood in one line.
     pub(crate) fn value(&mut self, value: &mut Value, field: &str) {

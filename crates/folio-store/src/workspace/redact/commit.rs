@@ -199,7 +199,12 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
         }
         Event::Replied { reply, model, .. } => {
             cleaner.text(&mut reply.text, "reply");
+            let ids: Vec<String> = reply.calls.iter().map(|call| call.id.clone()).collect();
             reply.calls.iter_mut().for_each(|call| clean_wanted(cleaner, call));
+            if reply.calls.iter().zip(&ids).any(|(call, id)| call.id != *id) {
+                // Two that differed in nothing but their secrets are told apart still.
+                reply.name_calls_apart();
+            }
             cleaner.text(model, "model");
         }
         Event::AskFailed { failure, .. } => cleaner.text(&mut failure.message, "failure"),
@@ -237,7 +242,14 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
         }
         Event::Wants { calls, refused, .. } => {
             calls.iter_mut().for_each(|call| clean_wanted(cleaner, call));
-            refused.values_mut().for_each(|why| cleaner.text(why, "refused"));
+            *refused = std::mem::take(refused)
+                .into_iter()
+                .map(|(mut id, mut why)| {
+                    cleaner.id(&mut id);
+                    cleaner.text(&mut why, "refused");
+                    (id, why)
+                })
+                .collect();
         }
         Event::Proposed { proposal, .. } => {
             cleaner.text(&mut proposal.notes, "notes");
@@ -275,6 +287,7 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
 }
 
 fn clean_wanted(cleaner: &mut Cleaner, call: &mut Wanted) {
+    cleaner.id(&mut call.id);
     cleaner.text(&mut call.tool, "tool");
     cleaner.value(&mut call.args, "args");
 }
