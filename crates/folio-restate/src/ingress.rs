@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use folio::SpaceName;
 use folio::memory::{RunId, Seq};
-use folio::runner::{Dispatch, RunnerError};
+use folio::runner::{Dispatch, Fate, RunnerError};
 use serde_json::Value;
 
 use crate::object::{HANDLER, SERVICE};
@@ -13,6 +13,8 @@ use crate::place::{Place, RunKey};
 const ANSWER_CHARS: usize = 300;
 /// What Restate says of a request that was not answered yet.
 const NOT_READY: u16 = 470;
+/// What a worker answers of a run that its store does not have.
+pub(crate) const NO_SUCH_RUN: u16 = 404;
 
 /// Restate's door for requests. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -48,12 +50,27 @@ impl Ingress {
         Ok(Self { place, client })
     }
 
-    /// Whether nobody is called any more for what was handed in: it was answered, or is forgotten.
-    pub(crate) async fn is_over(&self, call: &Call) -> Result<bool, RunnerError> {
+    /// What became of the call that was made for `run`. One that Restate has forgotten counts as taken: nobody is called for it.
+    pub(crate) async fn asked_after(&self, call: &Call, run: RunId) -> Result<Fate, RunnerError> {
         let address = self.place.below(&["restate", "invocation", &call.0, "output"]);
         let asked = self.client.get(address).send().await;
         let answer = asked.map_err(|error| self.failed(in_words(&error)))?;
-        Ok(answer.status().as_u16() != NOT_READY)
+        match answer.status().as_u16() {
+            NOT_READY => Ok(Fate::Open),
+            // What a worker says of a run that its store does not have names the run; what Restate says of a call names the call.
+            NO_SUCH_RUN => {
+                let said = answer.text().await.map_err(|error| self.failed(in_words(&error)))?;
+                Ok(if said.contains(&run.to_string()) {
+                    Fate::Refused {
+                        at: self.place.to_string(),
+                        reason: "the worker that was called has no such run: it uses another store".to_owned(),
+                    }
+                } else {
+                    Fate::Taken
+                })
+            }
+            _ => Ok(Fate::Taken),
+        }
     }
 
     fn failed(&self, reason: String) -> RunnerError {
@@ -94,6 +111,18 @@ impl Dispatch for Ingress {
         match self.hand_in(&key, &request_at(&key, head)).await? {
             HandedIn::Taken(_) => Ok(()),
             HandedIn::NoWorkerKnown => Err(self.failed("it knows of no worker".to_owned())),
+        }
+    }
+
+    async fn fate(&self, space: &SpaceName, run: RunId, head: Seq) -> Result<Fate, RunnerError> {
+        let key = RunKey {
+            space: space.clone(),
+            run,
+        };
+        // The same request is the same call, unless Restate has lost it: then it is handed in anew.
+        match self.hand_in(&key, &request_at(&key, head)).await? {
+            HandedIn::Taken(call) => self.asked_after(&call, run).await,
+            HandedIn::NoWorkerKnown => Ok(Fate::Open),
         }
     }
 }

@@ -10,9 +10,10 @@ use folio::engine::run::JournalError;
 use folio::runner::{Driven, RunnerError};
 use folio::store::ErrorKind;
 use restate_sdk::prelude::*;
+use tokio::sync::mpsc;
 
 use crate::drives::{Drives, NotDriven};
-use crate::ingress::in_words;
+use crate::ingress::{NO_SUCH_RUN, in_words};
 use crate::place::RunKey;
 
 /// The name of the object.
@@ -23,6 +24,8 @@ pub(crate) const HANDLER: &str = "drive";
 /// Runs, as Restate sees them.
 pub(crate) struct RunObject {
     pub(crate) drives: Arc<Drives>,
+    /// To whoever tells people what they may want to know.
+    pub(crate) says: mpsc::UnboundedSender<String>,
 }
 
 // A run that goes on tells Restate nothing for as long as it does: whether its worker is there, the connection says.
@@ -64,26 +67,33 @@ impl RunObject {
                 let _handle = again.idempotency_key(format!("{key}#{until}")).send_after(delay);
                 Ok(format!("waits until {until}"))
             }
-            Err(error) => Err(refused(&error)),
+            Err(error) => Err(self.refused(&key, &error)),
         }
     }
 }
 
-/// Nobody will ever drive a run that is not there; everything else is worth another attempt, here or elsewhere.
-fn refused(why: &NotDriven) -> HandlerError {
-    let error = match why {
-        NotDriven::Busy => return HandlerError::from("all places of this worker are taken".to_owned()),
-        NotDriven::Failed(error) => error,
-    };
-    match error {
-        RunnerError::Store(store) if store.kind() == ErrorKind::NotFound => {
-            TerminalError::new_with_code(404, store.to_string()).into()
+impl RunObject {
+    /// Nobody will ever drive a run that is not there; everything else is worth another attempt, here or elsewhere.
+    fn refused(&self, key: &RunKey, why: &NotDriven) -> HandlerError {
+        let error = match why {
+            NotDriven::Busy => return HandlerError::from("all places of this worker are taken".to_owned()),
+            NotDriven::Failed(error) => error,
+        };
+        match error {
+            RunnerError::Store(store) if store.kind() == ErrorKind::NotFound => {
+                let told = format!(
+                    "no run {key} is in the store of this worker ({store}): whoever handed it in uses another one"
+                );
+                // Whoever would tell people of it is gone: this worker ends.
+                let _told = self.says.send(told);
+                TerminalError::new_with_code(NO_SUCH_RUN, store.to_string()).into()
+            }
+            // A newer worker may be called the next time. Here nothing of the run was changed.
+            RunnerError::Journal {
+                source: JournalError::TooNew { .. },
+                ..
+            } => HandlerError::from(format!("run_too_new: {}", in_words(error))),
+            error => HandlerError::from(in_words(error)),
         }
-        // A newer worker may be called the next time. Here nothing of the run was changed.
-        RunnerError::Journal {
-            source: JournalError::TooNew { .. },
-            ..
-        } => HandlerError::from(format!("run_too_new: {}", in_words(error))),
-        error => HandlerError::from(in_words(error)),
     }
 }

@@ -3,7 +3,7 @@
 //! A run that was submitted by somebody who did not hand it in, one that waits and whose question was answered by such a
 //! somebody, all runs after Restate lost what it had: what is to be driven follows from the store. One that was handed in and that
 //! Restate still offers in vain is driven here: it may keep a connection to a worker that refuses it, because that one is older
-//! than whoever went on with the run.
+//! than whoever went on with the run. So is one that a worker on another store was called for, which Restate offers to nobody else.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use folio::Folio;
 use folio::memory::{RunId, Seq, SpaceName};
-use folio::runner::RunnerError;
+use folio::runner::{Fate, RunnerError};
 use folio::store::{RunQuery, RunRow, StoreError};
 
 use crate::drives::Drives;
@@ -97,12 +97,12 @@ impl Sweep {
                         HandedIn::Taken(call) => (call, Some(0)),
                     },
                     ToDo::AskAfter(call) => {
-                        let is_over = ingress.is_over(&call).await?;
-                        if !is_over {
+                        let is_taken = ingress.asked_after(&call, row.id).await? == Fate::Taken;
+                        if !is_taken {
                             // Nobody waits for it here: what comes of it is in the store.
                             drop(drives.drive(&key));
                         }
-                        (call, (!is_over).then_some(0))
+                        (call, (!is_taken).then_some(0))
                     }
                 };
                 let head = row.head;

@@ -11,6 +11,7 @@ use folio::runner::{RunnerError, RunnerOptions};
 use folio::tools::Registry;
 use restate_sdk::endpoint::Endpoint;
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 
 use crate::admin::Admin;
 use crate::drives::Drives;
@@ -93,6 +94,8 @@ pub struct Worker {
     admin: Option<Admin>,
     drives: Arc<Drives>,
     endpoint: Endpoint,
+    /// What its calls have to tell people.
+    said: mpsc::UnboundedReceiver<String>,
 }
 
 impl fmt::Debug for Worker {
@@ -127,8 +130,10 @@ impl Worker {
             None => None,
         };
         let drives = Arc::new(Drives::new(folio, registry, runner, options.patience, options.runs));
+        let (says, said) = mpsc::unbounded_channel();
         let mut endpoint = Endpoint::builder().bind(RunObject {
             drives: Arc::clone(&drives),
+            says,
         });
         if let Some(key) = &options.identity {
             endpoint = endpoint
@@ -145,6 +150,7 @@ impl Worker {
             admin,
             drives,
             endpoint: endpoint.build(),
+            said,
         })
     }
 
@@ -156,7 +162,7 @@ impl Worker {
 
     /// Works until `end`; then begins nothing more, and gives its runs up as soon as what is under way has ended. `said` is told
     /// what people may want to know.
-    pub async fn run(self, end: impl Future<Output = ()>, said: impl Fn(&str)) {
+    pub async fn run(mut self, end: impl Future<Output = ()>, said: impl Fn(&str)) {
         let reached = match &self.options.advertise {
             Some(place) => place.to_string(),
             None => format!("http://{}", self.address),
@@ -179,8 +185,16 @@ impl Worker {
                 tokio::time::sleep(self.options.look_every).await;
             }
         };
+        let telling = async {
+            // It ends when nobody is left who could call.
+            while let Some(text) = self.said.recv().await {
+                said(&text);
+            }
+            std::future::pending::<()>().await;
+        };
         tokio::select! {
             () = working => {}
+            () = telling => {}
             () = end => {}
         }
         // What is under way is given the time to end.

@@ -16,6 +16,11 @@ use crate::error::RunnerError;
 use crate::runner::{RUNNING, Runner};
 use crate::watch::Watch;
 
+/// After how long it is asked for the first time whether somebody took a run that was handed over; each time later twice as late.
+const ASKED_AFTER: Duration = Duration::from_secs(2);
+/// But never later than this.
+const ASKED_AFTER_MAX: Duration = Duration::from_secs(60);
+
 /// Has runs driven by others.
 #[async_trait]
 pub trait Dispatch: Debug + Send + Sync {
@@ -26,6 +31,31 @@ pub trait Dispatch: Debug + Send + Sync {
     ///
     /// `Dispatch` if nobody could be told. Whether somebody was is then unknown; asking again is safe.
     async fn dispatch(&self, space: &SpaceName, run: RunId, head: Seq) -> Result<(), RunnerError>;
+
+    /// What became of that request. Whoever cannot say, says that it was taken.
+    ///
+    /// # Errors
+    ///
+    /// `Dispatch` if it cannot be found out now.
+    async fn fate(&self, _space: &SpaceName, _run: RunId, _head: Seq) -> Result<Fate, RunnerError> {
+        Ok(Fate::Taken)
+    }
+}
+
+/// What became of a request to have a run driven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// Nobody has done all that it asks for yet.
+    Open,
+    /// Somebody drove the run.
+    Taken,
+    /// Nobody ever will for this request: why.
+    Refused {
+        /// Who says so.
+        at: String,
+        /// Why.
+        reason: String,
+    },
 }
 
 /// How far a run was driven.
@@ -79,8 +109,13 @@ impl Runner {
         let workspace = self.workspace();
         let mut now = self.hand_over(&**others, run).await?;
         let followed = self.shared.others.follow(workspace, run, now.head);
+        let refused = self.refused(&**others, run, now.head);
+        tokio::pin!(refused);
         while now.status == RUNNING {
-            followed.foreign().await;
+            tokio::select! {
+                () = followed.foreign() => {}
+                error = &mut refused => return Err(error),
+            }
             now = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
             followed.knows(now.head);
         }
@@ -97,12 +132,47 @@ impl Runner {
         Ok(row)
     }
 
+    /// Why nobody will drive `run`, which was handed over when its journal ended at `head`; waits for ever once somebody has.
+    ///
+    /// A worker on another store finds no such run. Nothing of that is in the journal, so whoever only reads it would wait for ever.
+    async fn refused(&self, others: &dyn Dispatch, run: RunId, head: Seq) -> RunnerError {
+        let workspace = self.workspace();
+        let mut pause = ASKED_AFTER;
+        loop {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(ASKED_AFTER_MAX);
+            let row = workspace.store().run(workspace.space(), Ref::Id(run)).await;
+            let is_driven = row.is_ok_and(|row| row.driven || row.status != RUNNING);
+            let fate = if is_driven {
+                Ok(Fate::Taken)
+            } else {
+                others.fate(workspace.space(), run, head).await
+            };
+            match fate {
+                Ok(Fate::Refused { at, reason }) => return RunnerError::Dispatch { at, reason },
+                Ok(Fate::Taken) => return std::future::pending().await,
+                // Whoever cannot be asked now is asked later.
+                Ok(Fate::Open) | Err(_) => {}
+            }
+        }
+    }
+
     /// Has `run` driven by others, and waits until it has ended.
     pub(crate) async fn drive_elsewhere(&self, others: &dyn Dispatch, run: RunId) -> Result<NodeResult, RunnerError> {
         let workspace = self.workspace();
-        self.hand_over(others, run).await?;
+        let handed_over = self.hand_over(others, run).await?;
         let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), run);
-        while watch.next().await?.is_some() {}
+        let refused = self.refused(others, run, handed_over.head);
+        tokio::pin!(refused);
+        loop {
+            let news = tokio::select! {
+                news = watch.next() => news?,
+                error = &mut refused => return Err(error),
+            };
+            if news.is_none() {
+                break;
+            }
+        }
         let result = watch.run().result().cloned();
         Ok(result.expect("a run that is read to its end has a result"))
     }

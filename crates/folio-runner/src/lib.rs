@@ -53,7 +53,7 @@ pub mod watch;
 pub use again::Replayed;
 pub use cassette::{Asked, Recording, Tape};
 pub use compactor::{COMPACTOR_TIME, ModelCompactor};
-pub use dispatch::{Dispatch, Driven};
+pub use dispatch::{Dispatch, Driven, Fate};
 pub use error::RunnerError;
 pub use grants::allows_tool;
 pub use lost::{LostCall, LostCalls};
