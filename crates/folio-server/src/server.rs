@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::driving::Driving;
-use crate::http::{self, Access, App, Metrics};
+use crate::http::{self, Access, App, Metrics, Transfers};
 use crate::mcp::{self, Mcp, McpOptions};
 
 /// How long open requests may take to finish once the server was told to stop.
@@ -181,6 +181,7 @@ impl Server {
             driving: Arc::clone(&self.driving),
             folder: self.options.folder,
             feeds: Arc::default(),
+            transfers: Transfers::default(),
             metrics: metrics.clone(),
             stopping: stopping.clone(),
         };

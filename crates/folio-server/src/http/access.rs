@@ -40,6 +40,11 @@ impl Permit {
         self.token.is_some()
     }
 
+    /// Which token was shown.
+    pub(crate) fn token_id(&self) -> Option<&str> {
+        self.token.as_ref().map(|token| token.id.as_str())
+    }
+
     /// That it still holds. An answer may go on for hours, and a token may be taken back meanwhile, or run out.
     pub(crate) async fn still_holds(&self) -> Result<(), Problem> {
         let Some(token) = &self.token else { return Ok(()) };

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use super::feed::Feeds;
 use super::metrics::Metrics;
 use super::problem::Problem;
+use super::transfers::Transfers;
 use crate::driving::Driving;
 
 /// The runner of the space that is served. Cheap to clone.
@@ -21,6 +22,8 @@ pub(crate) struct App {
     pub(crate) folder: Option<PathBuf>,
     /// What those who watch runs are told.
     pub(crate) feeds: Arc<Feeds>,
+    /// Places for whole spaces on their way out and in.
+    pub(crate) transfers: Transfers,
     /// What is counted.
     pub(crate) metrics: Metrics,
     /// Turns true when the server stops; streams end then.

@@ -60,7 +60,7 @@ impl FromRequestParts<App> for Caller {
         let runner = served?.clone();
         let thread = names
             .get("thread")
-            .map_or_else(ThreadKey::main, |thread| ThreadKey(thread.clone()));
+            .map_or_else(|| Ok(ThreadKey::main()), |thread| thread_called(thread.clone()))?;
         let mut actor = permit.actor.clone();
         let mut workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
         if let Some(turn) = text_of(&parts.headers, TURN)? {
@@ -74,7 +74,13 @@ impl FromRequestParts<App> for Caller {
                 let detail = format!("the header Idempotency-Key has 1 to {KEY_BYTES_MAX} bytes");
                 return Err(Problem::invalid("key_invalid", detail));
             }
-            Some(key) => Some(store_key(&parts.method, parts.uri.path(), &actor, &key)),
+            Some(key) => Some(store_key(
+                &parts.method,
+                parts.uri.path(),
+                &actor,
+                permit.token_id(),
+                &key,
+            )),
         };
         let if_match = if_match_in(&parts.headers)?;
         Ok(Self {
@@ -110,12 +116,8 @@ impl Caller {
     pub(crate) fn in_thread(mut self, name: Option<String>) -> Result<Self, Problem> {
         match name {
             None => Ok(self),
-            Some(name) if name.is_empty() => {
-                let empty = folio::memory::Invalid::new("thread_invalid", "thread", "the name of a thread is empty");
-                Err(empty.into())
-            }
             Some(name) => {
-                self.workspace = self.workspace.in_thread(&ThreadKey(name));
+                self.workspace = self.workspace.in_thread(&thread_called(name)?);
                 Ok(self)
             }
         }
@@ -154,6 +156,15 @@ impl Caller {
     }
 }
 
+/// The thread called `name`; one without a name is nowhere.
+fn thread_called(name: String) -> Result<ThreadKey, Problem> {
+    if name.is_empty() {
+        let empty = folio::memory::Invalid::new("thread_invalid", "thread", "the name of a thread is empty");
+        return Err(empty.into());
+    }
+    Ok(ThreadKey(name))
+}
+
 /// The turn called `name`; one that is named by its id need not be known here.
 pub(crate) async fn turn_named(workspace: &Workspace, name: &str) -> Result<folio::memory::TurnId, Problem> {
     let turn: TurnRef = name.parse()?;
@@ -175,9 +186,11 @@ fn text_of(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {
     })
 }
 
-fn store_key(method: &Method, path: &str, actor: &Actor, key: &str) -> String {
+fn store_key(method: &Method, path: &str, actor: &Actor, token: Option<&str>, key: &str) -> String {
     let mut hash = Sha256::new();
-    for part in [method.as_str(), path, &actor.to_string(), key] {
+    let actor = actor.to_string();
+    // Tokens of one role and one name are two writers. Without a token it is as it always was.
+    for part in [method.as_str(), path, &actor, key].into_iter().chain(token) {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
@@ -246,13 +259,15 @@ mod tests {
     #[test]
     fn a_key_is_one_of_its_writer_and_of_what_is_asked() {
         let human = Actor::new(Role::Human, "");
-        let key = |method: &Method, path, actor: &Actor| store_key(method, path, actor, "k");
-        let first = key(&Method::POST, "/a", &human);
-        assert_eq!(first, key(&Method::POST, "/a", &human));
+        let key = |method: &Method, path, actor: &Actor, token| store_key(method, path, actor, token, "k");
+        let first = key(&Method::POST, "/a", &human, Some("one"));
+        assert_eq!(first, key(&Method::POST, "/a", &human, Some("one")));
         let others = [
-            key(&Method::PATCH, "/a", &human),
-            key(&Method::POST, "/b", &human),
-            key(&Method::POST, "/a", &Actor::new(Role::Client, "")),
+            key(&Method::PATCH, "/a", &human, Some("one")),
+            key(&Method::POST, "/b", &human, Some("one")),
+            key(&Method::POST, "/a", &Actor::new(Role::Client, ""), Some("one")),
+            key(&Method::POST, "/a", &human, Some("two")),
+            key(&Method::POST, "/a", &human, None),
         ];
         assert!(!others.contains(&first));
     }

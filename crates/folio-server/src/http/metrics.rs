@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use folio::runner::Runner;
@@ -27,6 +27,8 @@ const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 
 const RUNS: u32 = 1_000;
 /// What a path is called that no route has: paths that strangers make up must not become names.
 const NO_ROUTE: &str = "none";
+/// What a method is called that is none of the nine of HTTP.
+const OTHER_METHOD: &str = "other";
 
 /// What is counted. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -166,11 +168,31 @@ impl Metrics {
     }
 }
 
+/// What `method` is counted as: names that strangers make up must not become names here.
+fn method_of(method: &Method) -> &str {
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::CONNECT,
+    ];
+    if known.contains(method) {
+        method.as_str()
+    } else {
+        OTHER_METHOD
+    }
+}
+
 /// Counts a request, and how long its answer took to begin.
 pub(crate) async fn counted(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or(NO_ROUTE, MatchedPath::as_str).to_owned();
-    let method = request.method().to_string();
+    let method = method_of(request.method()).to_owned();
     let began = Instant::now();
     let response = next.run(request).await;
     let asked = Asked {

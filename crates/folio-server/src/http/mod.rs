@@ -8,6 +8,7 @@
 //! - [`answer`], [`describe`]: what they give, and how all of it is described
 //! - [`openapi`]: the description of the interface
 //! - [`metrics`]: what is counted
+//! - [`transfers`]: whole spaces on their way out and in
 //! - [`app`]: what they work on
 
 mod access;
@@ -25,6 +26,7 @@ mod query;
 mod routes;
 mod space_events;
 mod sse;
+mod transfers;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -35,6 +37,7 @@ pub(crate) use self::app::App;
 pub(crate) use self::metrics::Metrics;
 pub(crate) use self::openapi::described;
 pub(crate) use self::routes::runs::in_full as run_in_full;
+pub(crate) use self::transfers::Transfers;
 
 /// Bytes that a request's body may have: the longest text that an entry has, as JSON.
 const MAX_BODY_BYTES: usize = 20 * 1024 * 1024;

@@ -47,12 +47,14 @@ pub struct Forgotten {
 }
 
 impl Workspace {
-    /// What [`Workspace::forget`] would take the content of.
+    /// What [`Workspace::forget`] would take the content of. It looks at everything, whoever may read it: so it tells those only
+    /// who may forget (M7.7).
     ///
     /// # Errors
     ///
-    /// `NotFound` if an entry is named that is not there; `Unavailable` or `Corrupt`.
+    /// `Refused` if whoever asks is no person; `NotFound` if an entry is named that is not there; `Unavailable` or `Corrupt`.
     pub async fn to_forget(&self, filter: &ForgetFilter) -> Result<Vec<Entry>, WorkspaceError> {
+        self.authorise_forgetting(&self.asker)?;
         let mut found = Vec::new();
         if filter.entries.is_empty() {
             let mut query = EntryQuery {
@@ -102,12 +104,17 @@ impl Workspace {
         Ok(found)
     }
 
+    fn authorise_forgetting(&self, actor: &Actor) -> Result<(), WorkspaceError> {
+        self.authorise(actor, Operation::Forget, "what entries say", ("memory", "forget"))
+    }
+
     /// How many items that wait for the store [`Workspace::forget`] would take away because of `filter`.
     ///
     /// # Errors
     ///
-    /// `Unavailable` if the outbox cannot be read.
+    /// `Refused` if whoever asks is no person; `Unavailable` if the outbox cannot be read.
     pub async fn waiting_to_forget(&self, filter: &ForgetFilter) -> Result<usize, WorkspaceError> {
+        self.authorise_forgetting(&self.asker)?;
         let unwanted = Unwanted::of(self.space(), filter, Vec::new(), &BTreeSet::new(), self.now());
         self.forget_waiting(unwanted, false).await
     }
@@ -178,7 +185,7 @@ impl Workspace {
         filter: &ForgetFilter,
         reason: &str,
     ) -> Result<Forgotten, WorkspaceError> {
-        self.authorise(actor, Operation::Forget, "what entries say", ("memory", "forget"))?;
+        self.authorise_forgetting(actor)?;
         let found = self.to_forget(filter).await?;
         let (mut said, mut written) = (BTreeSet::new(), BTreeSet::new());
         for entry in &found {

@@ -152,7 +152,8 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// As [`Workspace::draft_turn`] and [`Workspace::record`].
+    /// `Refused` if whoever asks may not read all of the space, which is what the stages look at (M7.7); otherwise as
+    /// [`Workspace::draft_turn`] and [`Workspace::record`].
     pub async fn begin_turn(&self, actor: &Actor, input: TurnInput) -> Result<Begun, WorkspaceError> {
         self.begin_turn_under(actor, input, None).await
     }
@@ -168,6 +169,8 @@ impl Workspace {
         input: TurnInput,
         idempotency_key: Option<String>,
     ) -> Result<Begun, WorkspaceError> {
+        // Before anything is written: what the stages decide tells of what they looked at.
+        self.needs_the_space("what a turn begins with")?;
         // What tools noticed while the store could not write is there before anybody decides. Whatever keeps it waiting
         // tells the trace.
         let _delivered = self.deliver_outbox().await;

@@ -2,6 +2,7 @@
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::post_with;
+use axum::http::StatusCode;
 use folio::memory::tool_exchange::{ToolRequest, ToolResponse};
 use folio::store::workspace::IngestContext;
 use folio::{Actor, Role, ThreadKey};
@@ -63,15 +64,22 @@ struct Place {
 impl Fields for Place {}
 
 impl Place {
-    /// The tool called `said` unless the query names one. A caller that is a tool is no other.
-    fn tool(&self, caller: &Caller, said: &str) -> Actor {
-        let own = (caller.actor.role == Role::Tool).then_some(caller.actor.name.as_str());
-        let name = own.or(self.tool.as_deref()).unwrap_or(said);
-        Actor {
+    /// The tool called `said` unless the query names one. A caller that is a tool is no other; of the others, those speak for tools
+    /// who call them. What the rest may read and write is less than what some tool may (M7.7).
+    fn tool(&self, caller: &Caller, said: &str) -> Result<Actor, Problem> {
+        let name = match caller.actor.role {
+            Role::Tool => caller.actor.name.as_str(),
+            Role::Human | Role::Client | Role::Executor => self.tool.as_deref().unwrap_or(said),
+            role => {
+                let detail = format!("{role} may not speak for a tool; tool, executor, client, human may");
+                return Err(Problem::new(StatusCode::FORBIDDEN, "role_denied", detail));
+            }
+        };
+        Ok(Actor {
             role: Role::Tool,
             name: name.to_owned(),
             ..caller.actor.clone()
-        }
+        })
     }
 
     async fn turn(&self, caller: &Caller) -> Result<Option<folio::memory::TurnId>, Problem> {
@@ -90,7 +98,7 @@ async fn take_in(
     let said = ["tool_id", "tool"]
         .into_iter()
         .find_map(|name| response.rest.get(name)?.as_str());
-    let tool = place.tool(&caller, said.unwrap_or_default());
+    let tool = place.tool(&caller, said.unwrap_or_default())?;
     let turn = place.turn(&caller).await?;
     let context = IngestContext {
         turn,
@@ -108,7 +116,7 @@ async fn context(
     Asked(place): Asked<Place>,
     Body(request): Body<ToolRequest>,
 ) -> Result<Answer<Seen>, Problem> {
-    let mut tool = place.tool(&caller, &request.tool_id);
+    let mut tool = place.tool(&caller, &request.tool_id)?;
     tool.turn = place.turn(&caller).await?;
     let found = caller.workspace.try_tool_context(&tool, &request).await?;
     Ok(Answer::of(Seen::of(found)))

@@ -1,10 +1,14 @@
 //! Whether the server is there, and whether it can work.
 
+use std::time::Duration;
+
 use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
 use folio::memory::RunId;
+use folio::store::RunQuery;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -15,6 +19,8 @@ use crate::http::metrics;
 use crate::http::problem::Problem;
 
 const GROUP: &str = "health";
+/// How long the store may take to answer before it counts as not there.
+const READY_MAX: Duration = Duration::from_secs(5);
 
 pub(super) fn routes() -> ApiRouter<App> {
     ApiRouter::new()
@@ -70,10 +76,24 @@ async fn alive() -> Answer<Alive> {
 /// The store answers, too.
 async fn ready(State(app): State<App>) -> Result<Answer<Ready>, Problem> {
     let workspace = app.runner.workspace();
-    let head = workspace.head().await?;
-    // A write that changes nothing, for there is no such run: it goes the way of every write.
-    let nothing = RunId::derived(&["readyz"]);
-    workspace.store().release_run(workspace.space(), nothing, 0).await?;
+    let (store, space) = (workspace.store(), workspace.space());
+    let asked = async {
+        let head = workspace.head().await?;
+        // A list goes the way of every read, also where the question for the last commit is answered right away.
+        let one = RunQuery {
+            limit: 1,
+            ..RunQuery::default()
+        };
+        store.runs(space, &one).await?;
+        // A write that changes nothing, for there is no such run: it goes the way of every write.
+        let nothing = RunId::derived(&["readyz"]);
+        store.release_run(space, nothing, 0).await?;
+        Ok::<_, Problem>(head)
+    };
+    let head = tokio::time::timeout(READY_MAX, asked).await.map_err(|_| {
+        let detail = format!("the store did not answer for {} seconds", READY_MAX.as_secs());
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail)
+    })??;
     Ok(Answer::of(Ready {
         status: "ok",
         space: workspace.space().to_string(),

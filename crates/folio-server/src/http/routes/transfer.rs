@@ -6,10 +6,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
+use std::time::Duration;
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
 use axum::body::{Body as Sent, Bytes};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use folio::memory::entry::Owner;
@@ -21,7 +23,7 @@ use futures_util::stream::unfold;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::http::answer::Answer;
 use crate::http::app::App;
@@ -30,12 +32,15 @@ use crate::http::describe::{LINES, about, giving};
 use crate::http::input::{Body, Text, body_invalid, other_kind};
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing};
+use crate::http::transfers;
 use crate::wire::{Forgot, Named, Received};
 
 /// Bytes that are sent together.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Chunks that wait for a reader.
 const CHUNKS_AHEAD: usize = 4;
+/// How long an export waits for a reader that takes nothing.
+const STANDSTILL: Duration = Duration::from_secs(30);
 const GROUP: &str = "keeping";
 
 pub(super) fn routes() -> ApiRouter<App> {
@@ -70,41 +75,73 @@ pub(super) fn routes() -> ApiRouter<App> {
 }
 
 /// The space, line by line, as fast as it is read.
-async fn export(caller: Caller, _: Asked<Nothing>) -> Result<Response, Problem> {
+async fn export(caller: Caller, State(app): State<App>, _: Asked<Nothing>) -> Result<Response, Problem> {
+    let place = app.transfers.place().await?;
     let (sender, mut chunks) = mpsc::channel(CHUNKS_AHEAD);
     let workspace = caller.workspace;
-    let handle = tokio::runtime::Handle::current();
-    // What writes the lines waits for whoever reads them, so it has a thread of its own.
-    drop(tokio::task::spawn_blocking(move || {
+    // What writes the lines waits for whoever reads them.
+    transfers::on_a_thread("export", place, move || async move {
         let mut out = Chunks {
             sender: sender.clone(),
             chunk: Vec::with_capacity(CHUNK_BYTES),
         };
-        let written = handle.block_on(workspace.export_space(&mut out, &mut |_| {}));
-        let ended = written.and_then(|_| out.flush().map_err(WorkspaceError::Output));
-        if let Err(error) = ended {
-            // Nobody hears it if whoever asked is gone.
-            let _unheard = wait_for(sender.send(Err(error)));
-        }
-    }));
+        let written = workspace.export_space(&mut out, &mut |_| {}).await;
+        let ended = match written.and_then(|_| out.flush().map_err(WorkspaceError::Output)) {
+            Ok(()) => Chunk::End,
+            Err(error) => Chunk::Failed(error),
+        };
+        // Nobody hears it if whoever asked is gone.
+        let _unheard = out.send(ended);
+    })?;
     // A refusal is an answer of its own as long as nothing was sent.
     let first = match chunks.recv().await {
-        None => Bytes::new(),
-        Some(first) => first?,
+        Some(Chunk::Lines(bytes)) => Some(bytes),
+        Some(Chunk::Failed(error)) => return Err(error.into()),
+        Some(Chunk::End) | None => None,
     };
-    let rest = unfold(chunks, |mut chunks| async {
-        let chunk = chunks.recv().await?;
-        Some((chunk.map_err(|error| io::Error::other(error.to_string())), chunks))
+    let rest = unfold(Some(chunks), |chunks| async {
+        let mut chunks = chunks?;
+        match chunks.recv().await {
+            Some(Chunk::Lines(bytes)) => Some((Ok(bytes), Some(chunks))),
+            Some(Chunk::End) => None,
+            Some(Chunk::Failed(error)) => Some((Err(io::Error::other(error.to_string())), None)),
+            // Whoever reads so slowly must not take it for the whole.
+            None => Some((Err(io::ErrorKind::TimedOut.into()), None)),
+        }
     });
-    let first = futures_util::stream::iter([Ok::<_, io::Error>(first)]);
+    let first = futures_util::stream::iter(first.map(Ok::<_, io::Error>));
     let body = Sent::from_stream(futures_util::StreamExt::chain(first, rest));
     Ok(([(header::CONTENT_TYPE, LINES)], body).into_response())
 }
 
+/// What is sent of an export.
+enum Chunk {
+    Lines(Bytes),
+    Failed(WorkspaceError),
+    /// That was all.
+    End,
+}
+
 /// Lines on their way to a reader.
 struct Chunks {
-    sender: mpsc::Sender<Result<Bytes, WorkspaceError>>,
+    sender: mpsc::Sender<Chunk>,
     chunk: Vec<u8>,
+}
+
+impl Chunks {
+    fn send(&self, chunk: Chunk) -> io::Result<()> {
+        match wait_for(tokio::time::timeout(STANDSTILL, self.sender.send(chunk))) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(io::Error::new(
+                io::ErrorKind::BrokenPipe,
+                "whoever asked for it is gone",
+            )),
+            Err(_) => Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "whoever asked for it does not read it",
+            )),
+        }
+    }
 }
 
 impl Write for Chunks {
@@ -121,8 +158,7 @@ impl Write for Chunks {
             return Ok(());
         }
         let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK_BYTES));
-        let sent = wait_for(self.sender.send(Ok(chunk.into())));
-        sent.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "whoever asked for it is gone"))
+        self.send(Chunk::Lines(chunk.into()))
     }
 }
 
@@ -169,15 +205,25 @@ enum Form {
     Colony,
 }
 
-async fn import(caller: Caller, Asked(how): Asked<How>, text: Text) -> Result<Answer<Received>, Problem> {
+async fn import(
+    caller: Caller,
+    State(app): State<App>,
+    Asked(how): Asked<How>,
+    text: Text,
+) -> Result<Answer<Received>, Problem> {
     let kinds = [LINES, "application/json", "application/jsonl", "text/plain"];
     if !kinds.contains(&text.kind.as_str()) {
         return Err(other_kind(&text.kind, LINES));
     }
-    let (handle, dry_run) = (tokio::runtime::Handle::current(), how.dry_run);
+    let place = app.transfers.place().await?;
+    let (done, came) = oneshot::channel();
+    let dry_run = how.dry_run;
     // Reading lines and writing batches takes long; it goes on if whoever asked leaves.
-    let work = tokio::task::spawn_blocking(move || handle.block_on(bring_in(&caller, how, text.bytes)));
-    let imported = work
+    transfers::on_a_thread("import", place, move || async move {
+        // Nobody hears it if whoever asked is gone.
+        let _unheard = done.send(bring_in(&caller, how, text.bytes).await);
+    })?;
+    let imported = came
         .await
         .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string()))??;
     Ok(Answer::of(Received { dry_run, imported }))

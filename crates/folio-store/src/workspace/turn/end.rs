@@ -53,7 +53,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Conflict` if it has ended already; `NotFound`; otherwise as [`Workspace::record`].
+    /// `Conflict` if it has ended already; `NotFound`; `Refused` if whoever asks may not read all of the space (M7.7); otherwise as [`Workspace::record`].
     pub async fn end_turn(&self, actor: &Actor, turn: TurnRef) -> Result<Ended, WorkspaceError> {
         self.end_turn_under(actor, turn, None).await
     }
@@ -69,6 +69,8 @@ impl Workspace {
         turn: TurnRef,
         idempotency_key: Option<String>,
     ) -> Result<Ended, WorkspaceError> {
+        // What came of it tells of all that it touched, whoever may read that.
+        self.needs_the_space("what came of a turn")?;
         let turn = self.read_turn(turn).await?;
         let id = turn.begun.id;
         if turn.ended.is_some() {
