@@ -337,6 +337,11 @@ impl From<RunnerError> for Failure {
                 "no_approval",
                 "`folio questions` lists what waits for a yes",
             ),
+            RunnerError::AskedElse { .. } => (
+                Exit::Refused,
+                "asked_else",
+                "`folio questions` prints what is asked now; look at it, then decide anew",
+            ),
             RunnerError::NotAPerson { .. } => (Exit::Refused, "role_denied", "leave --role and FOLIO_ROLE out"),
             RunnerError::Limit(_) => (
                 Exit::Refused,

@@ -279,7 +279,15 @@ fn a_command_waits_for_a_yes_and_no_role_but_a_persons_can_say_it_e9_14() {
     !   hint: leave --role and FOLIO_ROLE out
     = 4
     ");
-    folio.ok(&["approve", "r1", "--always", "arguments"]);
+    let id = asked["items"][0]["id"].as_str().unwrap();
+    let (node, _) = id.rsplit_once('.').unwrap();
+    // A yes that was meant for something else that was asked there.
+    assert_snapshot!(folio.seen(&["approve", &format!("{node}.0123456789abcdef")]), @"
+    ! error: what was asked at one is not asked any more: something else is
+    !   hint: `folio questions` prints what is asked now; look at it, then decide anew
+    = 4
+    ");
+    folio.ok(&["approve", id, "--always", "arguments"]);
     folio.until(&["questions"], |asked| asked["items"][0]["path"] == "three");
     folio.ok(&["reject", "r1", "--reason", "enough"]);
     running.wait().unwrap();

@@ -1,7 +1,7 @@
 //! The closed list of what can happen in a run. A run's state is the fold of these and of nothing else (E9.9).
 
 mod bytes;
-mod words;
+pub(crate) mod words;
 
 use std::collections::BTreeMap;
 

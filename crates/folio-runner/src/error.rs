@@ -60,6 +60,12 @@ pub enum RunnerError {
         /// Which node.
         path: String,
     },
+    /// What is asked there by now is something else than what was answered.
+    #[error("what was asked at {path} is not asked any more: something else is")]
+    AskedElse {
+        /// Which node.
+        path: String,
+    },
     /// Only a person says yes and no, and changes limits.
     #[error("only a person may do that, and {role} is none")]
     NotAPerson {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use folio_engine::event::{Always, FORMAT, NewLimits, PlanDifference};
 use folio_engine::plan;
-use folio_engine::run::{NodeKind, Waiting};
+use folio_engine::run::{Asked, NodeKind, Waiting};
 use folio_engine::template::{Scope, Templates};
 use folio_engine::{Event, NodeId, NodeResult, Run, projection};
 use folio_memory::id::{Ref, RunHandle};
@@ -469,17 +469,29 @@ impl Runner {
         self.request(run, by, request).await.map(drop)
     }
 
-    /// Answers the question that `node` waits with. Durable when this returns; whoever drives the run goes on with it.
+    /// Answers the question that is asked there. Durable when this returns; whoever drives the run goes on with it.
     ///
     /// # Errors
     ///
-    /// `NoQuestion` if nothing is asked there, or not any more, `NotAnOption` if it has to be one of a few and is none of them; `Store`.
-    pub async fn answer(&self, run: RunId, node: NodeId, answer: &str, by: &Actor) -> Result<(), RunnerError> {
+    /// `NoQuestion` if nothing is asked there, or not any more, `AskedElse` if it is another question, `NotAnOption` if it has to be one of a
+    /// few and is none of them; `Store`.
+    pub async fn answer(
+        &self,
+        run: RunId,
+        asked: impl Into<Asked>,
+        answer: &str,
+        by: &Actor,
+    ) -> Result<(), RunnerError> {
+        let asked = asked.into();
+        let node = asked.node;
         let request = |run: &Run| {
             let questions = run.questions();
             let Some((_, question)) = questions.iter().find(|(asking, _)| *asking == node) else {
                 return Err(RunnerError::NoQuestion { node });
             };
+            if !asked.means(&question.mark()) {
+                return Err(asked_else(run, node));
+            }
             if !question.takes(answer) {
                 return Err(RunnerError::NotAnOption {
                     answer: answer.to_owned(),
@@ -554,21 +566,24 @@ impl Runner {
         Ok((version, PlanDifference::default()))
     }
 
-    /// Says yes to what waits for it at `node`: a plan, or a call. `always` is what of the run needs no other yes then; a plan is
-    /// approved as it stands, whatever `always` says. Durable when this returns; whoever drives the run goes on with it.
+    /// Says yes to what waits for it there: a plan, a call, or the command of a criterion. `always` is what of the run needs no other yes after
+    /// a call; the others are approved as they stand, whatever it says. Durable when this returns; whoever drives the run goes on with it.
     ///
     /// # Errors
     ///
-    /// `NoApproval` if nothing waits there, `NotAPerson` if `by` is no person, `Ended`, `Store`.
+    /// `NoApproval` if nothing waits there, `AskedElse` if it is something else, `NotAPerson` if `by` is no person, `Ended`, `Store`.
     pub async fn approve(
         &self,
         run: RunId,
-        node: NodeId,
+        asked: impl Into<Asked>,
         always: Option<Always>,
         by: &Actor,
     ) -> Result<(), RunnerError> {
         let who = person(by)?;
+        let asked = asked.into();
+        let node = asked.node;
         let yes = |run: &Run| match run.waiting_at(node) {
+            Some(waiting) if !asked.means(&waiting.mark()) => Err(asked_else(run, node)),
             Some(Waiting::Call(_)) => Ok(Some(Event::CallApproved {
                 node,
                 always,
@@ -579,19 +594,29 @@ impl Runner {
                 version,
                 by: who.clone(),
             })),
+            Some(Waiting::Check(_)) => Ok(Some(said_of_check(node, YES, &who))),
             None => Err(no_approval(run, node)),
         };
         self.must_go_on(run, by, yes).await
     }
 
-    /// Says no to what waits for a yes at `node`: a plan, or a call. Durable when this returns.
+    /// Says no to what waits for a yes there, as [`Runner::approve`] says yes. Durable when this returns.
     ///
     /// # Errors
     ///
     /// As [`Runner::approve`].
-    pub async fn reject(&self, run: RunId, node: NodeId, reason: &str, by: &Actor) -> Result<(), RunnerError> {
+    pub async fn reject(
+        &self,
+        run: RunId,
+        asked: impl Into<Asked>,
+        reason: &str,
+        by: &Actor,
+    ) -> Result<(), RunnerError> {
         let who = person(by)?;
+        let asked = asked.into();
+        let node = asked.node;
         let no = |run: &Run| match run.waiting_at(node) {
+            Some(waiting) if !asked.means(&waiting.mark()) => Err(asked_else(run, node)),
             Some(Waiting::Call(_)) => Ok(Some(Event::CallRejected {
                 node,
                 reason: reason.to_owned(),
@@ -603,6 +628,7 @@ impl Runner {
                 reason: reason.to_owned(),
                 by: who.clone(),
             })),
+            Some(Waiting::Check(_)) => Ok(Some(said_of_check(node, &no_because(reason), &who))),
             None => Err(no_approval(run, node)),
         };
         self.must_go_on(run, by, no).await
@@ -707,10 +733,41 @@ pub(crate) fn person(by: &Actor) -> Result<String, RunnerError> {
     }
 }
 
+/// What a person says to the command of a criterion.
+const YES: &str = "yes";
+
+fn no_because(reason: &str) -> String {
+    if reason.trim().is_empty() {
+        "no".to_owned()
+    } else {
+        format!("no: {reason}")
+    }
+}
+
+fn said_of_check(node: NodeId, answer: &str, by: &str) -> Event {
+    Event::Answered {
+        node,
+        answer: answer.to_owned(),
+        by: by.to_owned(),
+    }
+}
+
 fn no_approval(run: &Run, node: NodeId) -> RunnerError {
-    let path = match run.node(node).map_or("", |view| view.path) {
+    RunnerError::NoApproval {
+        path: place_of(run, node),
+    }
+}
+
+fn asked_else(run: &Run, node: NodeId) -> RunnerError {
+    RunnerError::AskedElse {
+        path: place_of(run, node),
+    }
+}
+
+/// What a node is called for people.
+fn place_of(run: &Run, node: NodeId) -> String {
+    match run.node(node).map_or("", |view| view.path) {
         "" => "the run".to_owned(),
         path => path.to_owned(),
-    };
-    RunnerError::NoApproval { path }
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use folio_engine::plan;
+use folio_engine::run::Asked;
 use folio_engine::{NodeResult, Outcome, StopReason};
 use folio_memory::{Actor, Role, RunId, SpaceName};
 use folio_runner::{LostCall, LostCalls, NewRun, Runner, RunnerError, RunnerOptions};
@@ -184,14 +185,26 @@ async fn where_a_guarded_tool_does_not_know_a_person_is_asked_e9_12() {
             async move { driven(&second, run).await }
         });
         let ada = Actor::new(Role::Human, "ada");
-        let node = loop {
-            if let Some((node, _)) = second.load(run).await.unwrap().waiting().first() {
-                break *node;
+        let asked = loop {
+            if let Some((node, waiting)) = second.load(run).await.unwrap().waiting().first() {
+                let mark = Some(waiting.mark());
+                break Asked { node: *node, mark };
             }
             tokio::task::yield_now().await;
         };
+        // Who was asked whether it is made at all, and says so now, did not say that it is made once more.
+        let node = asked.node;
+        let mark = asked.mark.as_ref().unwrap().strip_suffix("-again").map(str::to_owned);
+        assert!(mark.is_some(), "{asked}");
+        let late = Asked { node, mark };
+        for said in [
+            second.approve(run, late.clone(), None, &ada).await,
+            second.reject(run, late, "", &ada).await,
+        ] {
+            assert!(matches!(said, Err(RunnerError::AskedElse { .. })), "{said:?}");
+        }
         if is_approved {
-            second.approve(run, node, None, &ada).await.unwrap();
+            second.approve(run, asked, None, &ada).await.unwrap();
         } else {
             second.reject(run, node, "it was sent", &ada).await.unwrap();
         }

@@ -308,8 +308,8 @@ async fn a_command_is_refused_unless_it_is_allowed() {
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
 }
 
-/// How a run ends whose criterion is checked by a command, after a person said `answer`; and how often the command ran.
-async fn checked_by_a_command(answer: &str) -> (NodeResult, usize) {
+/// How a run ends whose criterion is checked by a command, after a person said yes or no to it; and how often the command ran.
+async fn checked_by_a_command(is_approved: bool) -> (NodeResult, usize) {
     let house = House::with(RunnerOptions {
         environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
         has_person: true,
@@ -334,19 +334,28 @@ async fn checked_by_a_command(answer: &str) -> (NodeResult, usize) {
     };
     let ran = || std::fs::read_to_string(house.folder.path().join("ran")).map_or(0, |ran| ran.lines().count());
     assert_eq!(ran(), 0, "before anybody said yes");
-    house
-        .runner
-        .answer(run, node, answer, &Actor::new(Role::Human, "ada"))
-        .await
-        .unwrap();
+    // An answer is no yes, whoever gives it, and a model is not asked.
+    let (ada, model) = (Actor::new(Role::Human, "ada"), Actor::new(Role::Client, "x"));
+    for by in [&ada, &model] {
+        let answered = house.runner.answer(run, node, "yes", by).await;
+        assert!(matches!(answered, Err(RunnerError::NoQuestion { .. })), "{answered:?}");
+    }
+    let said = house.runner.approve(run, node, None, &model).await;
+    assert!(matches!(said, Err(RunnerError::NotAPerson { .. })), "{said:?}");
+    assert_eq!(ran(), 0, "before a person said yes");
+    if is_approved {
+        house.runner.approve(run, node, None, &ada).await.unwrap();
+    } else {
+        house.runner.reject(run, node, "not here", &ada).await.unwrap();
+    }
     (driving.await.unwrap().unwrap(), ran())
 }
 
 #[tokio::test]
 async fn the_command_of_a_criterion_that_the_run_does_not_allow_runs_if_a_person_says_yes_e9_6() {
-    let (result, ran) = checked_by_a_command("yes").await;
+    let (result, ran) = checked_by_a_command(true).await;
     assert_eq!((result.status, ran), (Outcome::Ok, 1), "{}", result.notes);
-    let (result, ran) = checked_by_a_command("no").await;
+    let (result, ran) = checked_by_a_command(false).await;
     assert_eq!((result.status, ran), (Outcome::Partial, 0), "{}", result.notes);
 }
 

@@ -1406,9 +1406,11 @@ class QuestionShape(TypedDict):
     call: NotRequired[Any]
     # What holds if nobody answers.
     default: NotRequired[str | None]
-    # Names it: the run and the node.
+    # Names it: the run, the node, and what it asks. Whoever answers under this name answers this, and nothing that is
+    # asked there later.
     id: str
-    # `question`, or `call` or `plan`: then it waits for a yes at `/approvals/{id}`.
+    # `question`, or `call`, `plan` or `check` (the command of a criterion): these wait for a yes at
+    # `/approvals/{id}`.
     kind: str
     node_id: str
     # Answers to choose from; anything may be answered if there are none.

@@ -1,8 +1,8 @@
 //! `folio approve` and `folio reject`: a person's yes and no.
 
 use clap::{Args, ValueEnum};
-use folio::engine::NodeId;
 use folio::engine::event::Always;
+use folio::engine::run::Asked;
 use folio::memory::id::{Ref, RunRef};
 use folio::runner::Runner;
 use folio::store::RunRow;
@@ -14,27 +14,28 @@ use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::report::run::RunLine;
 
-/// What waits for a yes: a run of which one thing does, or `r4.NODE` as `folio questions` prints it.
+/// What waits for a yes: a run of which one thing does, or `r4.NODE.MARK` as `folio questions` prints it; without the mark, whatever waits at
+/// that node now.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     run: RunRef,
     node: Option<String>,
+    mark: Option<String>,
 }
 
 /// Reads the name of something that waits for a yes.
 fn target(text: &str) -> Result<Target, String> {
-    let (run, node) = match text.split_once('.') {
-        Some((run, node)) => (run, Some(node.to_owned())),
-        None => (text, None),
-    };
-    let run = run_ref(run)?;
-    Ok(Target { run, node })
+    let mut parts = text.splitn(3, '.');
+    let run = run_ref(parts.next().unwrap_or_default())?;
+    let node = parts.next().map(str::to_owned);
+    let mark = parts.next().map(str::to_owned);
+    Ok(Target { run, node, mark })
 }
 
 /// `folio approve`.
 #[derive(Debug, Args)]
 pub(crate) struct Approve {
-    /// What: r4 if only one thing waits there, or r4.NODE as `folio questions` prints it
+    /// What: r4 if only one thing waits there, or its id as `folio questions` prints it
     #[arg(value_name = "RUN|ID", value_parser = target)]
     target: Target,
     /// Of a call: what of the run needs no other yes from now on
@@ -53,7 +54,7 @@ enum AlwaysArgument {
 /// `folio reject`.
 #[derive(Debug, Args)]
 pub(crate) struct Reject {
-    /// What: r4 if only one thing waits there, or r4.NODE as `folio questions` prints it
+    /// What: r4 if only one thing waits there, or its id as `folio questions` prints it
     #[arg(value_name = "RUN|ID", value_parser = target)]
     target: Target,
     /// Why; a model that plans anew reads it
@@ -68,16 +69,16 @@ pub(crate) async fn approve(context: &Context<'_>, approve: Approve) -> Result<E
         AlwaysArgument::Arguments => Always::Arguments,
     });
     let runner = runner(context).await?;
-    let (row, node) = waiting(&runner, &approve.target).await?;
-    runner.approve(row.id, node, always, &context.actor()).await?;
+    let (row, asked) = waiting(&runner, &approve.target).await?;
+    runner.approve(row.id, asked, always, &context.actor()).await?;
     said(context, &runner, &row).await
 }
 
 /// Carries out `folio reject`.
 pub(crate) async fn reject(context: &Context<'_>, reject: Reject) -> Result<Exit, Failure> {
     let runner = runner(context).await?;
-    let (row, node) = waiting(&runner, &reject.target).await?;
-    runner.reject(row.id, node, &reject.reason, &context.actor()).await?;
+    let (row, asked) = waiting(&runner, &reject.target).await?;
+    runner.reject(row.id, asked, &reject.reason, &context.actor()).await?;
     said(context, &runner, &row).await
 }
 
@@ -89,12 +90,13 @@ async fn said(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<Ex
     Ok(Exit::Done)
 }
 
-/// The run and the node that `target` means.
-async fn waiting(runner: &Runner, target: &Target) -> Result<(RunRow, NodeId), Failure> {
+/// The run, and what of it `target` means.
+async fn waiting(runner: &Runner, target: &Target) -> Result<(RunRow, Asked), Failure> {
     let row = runner.row(target.run).await?;
     if let Some(name) = &target.node {
         let node = node_called(runner, &row, name).await?;
-        return Ok((row, node));
+        let mark = target.mark.clone();
+        return Ok((row, Asked { node, mark }));
     }
     let run = runner.load(row.id).await?;
     match run.waiting().as_slice() {
@@ -104,7 +106,7 @@ async fn waiting(runner: &Runner, target: &Target) -> Result<(RunRow, NodeId), F
             format!("in run {} nothing waits for a yes", row.handle),
         )
         .hint("`folio questions` lists what waits for a yes")),
-        [(node, _)] => Ok((row, *node)),
+        [(node, _)] => Ok((row, Asked::from(*node))),
         more => Err(Failure::usage(
             "question_not_named",
             format!("in run {} {} things wait for a yes", row.handle, more.len()),

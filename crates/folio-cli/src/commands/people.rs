@@ -58,9 +58,9 @@ struct QuestionsShape {
 
 #[derive(Debug, Serialize)]
 struct QuestionShape {
-    /// Names it for `folio approve` and `folio reject`.
+    /// Names it, and for `folio approve` and `folio reject` nothing that is asked there later.
     id: String,
-    /// `question`, `call` or `plan`: what waits for an answer, or for a yes.
+    /// `question`; or `call`, `plan` or `check` (the command of a criterion), which wait for a yes.
     kind: &'static str,
     run: String,
     run_id: String,
@@ -123,7 +123,7 @@ pub(super) fn driven_later(context: &Context<'_>, row: &RunRow) {
 async fn open_questions(runner: &Runner, row: &RunRow) -> Result<Vec<QuestionShape>, Failure> {
     let run = runner.load(row.id).await?;
     let shape = |(node, question): (NodeId, &folio::engine::event::Question)| QuestionShape {
-        id: format!("{}.{node}", row.handle),
+        id: format!("{}.{node}.{}", row.handle, question.mark()),
         kind: "question",
         run: row.handle.to_string(),
         run_id: row.id.to_string(),
@@ -142,6 +142,7 @@ async fn open_questions(runner: &Runner, row: &RunRow) -> Result<Vec<QuestionSha
 fn waiting(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
     let shape = |(node, waiting): (NodeId, Waiting<'_>)| {
         let (kind, question, call, plan_version) = match waiting {
+            Waiting::Check(question) => ("check", question.text.clone(), None, None),
             Waiting::Call(approval) => ("call", approval.in_words(), Some(approval.clone()), None),
             Waiting::Plan(version) => {
                 let steps = run.steps(node);
@@ -155,7 +156,7 @@ fn waiting(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
             }
         };
         QuestionShape {
-            id: format!("{}.{node}", row.handle),
+            id: format!("{}.{node}.{}", row.handle, waiting.mark()),
             kind,
             run: row.handle.to_string(),
             run_id: row.id.to_string(),

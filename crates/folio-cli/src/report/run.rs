@@ -157,7 +157,7 @@ pub(crate) struct InFull {
 impl InFull {
     /// `run` at `now`.
     pub(crate) fn of(summary: Summary, run: &Run, now: Timestamp) -> Self {
-        let views = run.tree();
+        let views = run.tree_as_planned();
         let mut titles = Titles::default();
         Self {
             nodes: views.iter().map(|view| NodeShape::of(run, view)).collect(),
@@ -336,7 +336,7 @@ pub(crate) struct Titles {
 impl Titles {
     /// The nodes of `run` as the tree shows them.
     pub(crate) fn nodes(&mut self, run: &Run) -> Vec<tree::Node> {
-        run.tree().iter().map(|view| self.node(run, view)).collect()
+        run.tree_as_planned().iter().map(|view| self.node(run, view)).collect()
     }
 
     fn node(&mut self, run: &Run, view: &NodeView<'_>) -> tree::Node {

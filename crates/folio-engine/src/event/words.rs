@@ -9,7 +9,7 @@ use crate::result::Finding;
 const LINE_CHARS: usize = 200;
 
 /// A JSON text with what is not seen, or turns the direction of what is, written as its number.
-pub(super) fn seen(json: &str) -> String {
+pub(crate) fn seen(json: &str) -> String {
     let is_unseen = |c: char| {
         let turns_or_hides = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
         turns_or_hides || c.is_control()

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::agent::AskAction;
 use super::due::CallAction;
 use super::state::{JournalError, Run};
-use crate::event::{Always, Approval, Event};
+use crate::event::{Always, Approval, Event, Question};
 use crate::node::{Move, NodeId, NodeState};
 use crate::result::{NodeResult, Outcome, Severity, StopReason};
 use crate::talk::Purpose;
@@ -122,6 +122,8 @@ pub enum Waiting<'r> {
     Call(&'r Approval),
     /// A plan, by its version.
     Plan(u32),
+    /// The command of a criterion, as it is asked about (E9.6).
+    Check(&'r Question),
 }
 
 /// The call as it is asked about.
@@ -154,7 +156,10 @@ impl Run {
             let waits = asked.said.is_none() && self.nodes[*index].state == NodeState::WaitingInput;
             waits.then_some((*index, Waiting::Call(&asked.approval)))
         });
-        let mut all: Vec<_> = plans.chain(calls).collect();
+        let checks = self
+            .permissions()
+            .map(|(index, question)| (index, Waiting::Check(question)));
+        let mut all: Vec<_> = plans.chain(calls).chain(checks).collect();
         all.sort_by_key(|(index, _)| *index);
         all.into_iter()
             .map(|(index, what)| (self.nodes[index].id, what))
@@ -382,7 +387,8 @@ impl Run {
                 self.step_to(*node, Move::Expand)?;
                 let members = self.nodes[index].plan.as_ref().map(|plan| plan.members.clone());
                 for member in members.unwrap_or_default() {
-                    if self.nodes[member].state == NodeState::Created {
+                    // One that was cancelled meanwhile holds back what follows it.
+                    if self.nodes[member].waits_left > 0 {
                         self.release(member);
                     }
                 }

@@ -6,7 +6,7 @@
 //! - `edit`: how people change a plan that is being carried out
 //! - `purses`: what parts of it may use up, and what is set aside; `narrow`: the other limits that tasks set for themselves
 //! - `resources`: what calls write, and that no two write the same at one time
-//! - `approval`: what waits for a person's yes; `raise`: how people change limits;
+//! - `approval`: what waits for a person's yes; `asked`: what exactly is meant by an answer; `raise`: how people change limits;
 //!   `fork`: another run from a moment of one; `versions`: the versions that a plan had
 //! - [`agent`]: tasks that a model does
 //! - `conclude`: from what a tool answered to the event that records it
@@ -17,6 +17,7 @@
 pub mod agent;
 mod aggregate;
 mod approval;
+mod asked;
 mod blocks;
 mod conclude;
 mod criteria;
@@ -45,6 +46,7 @@ pub use agent::{
     ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
 };
 pub use approval::{AsksFirst, PlanGate, Waiting, micro_usd};
+pub use asked::Asked;
 pub use conclude::{CallAnswer, CallOutcome};
 pub use criteria::{CheckCall, CheckFinding};
 pub(crate) use due::call_in_words;

@@ -1,6 +1,6 @@
 //! What others see of a run: its parts, its nodes, where each of them stands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use folio_memory::{RunId, Timestamp};
 use serde_json::Value;
@@ -111,7 +111,7 @@ impl Run {
         self.nodes.is_empty()
     }
 
-    /// Every node, parents before children and children in plan order.
+    /// Every node, parents before children and children in the order in which they were made.
     #[must_use]
     pub fn tree(&self) -> Vec<NodeView<'_>> {
         let mut views = Vec::with_capacity(self.nodes.len());
@@ -123,13 +123,25 @@ impl Run {
         views
     }
 
+    /// Every node as people read them: parents before children, and these as [`Run::children_as_planned`].
+    #[must_use]
+    pub fn tree_as_planned(&self) -> Vec<NodeView<'_>> {
+        let mut views = Vec::with_capacity(self.nodes.len());
+        let mut stack: Vec<NodeView<'_>> = self.node(NodeId::root(self.id())).into_iter().collect();
+        while let Some(view) = stack.pop() {
+            stack.extend(self.children_as_planned(&view).into_iter().rev());
+            views.push(view);
+        }
+        views
+    }
+
     /// One node.
     #[must_use]
     pub fn node(&self, id: NodeId) -> Option<NodeView<'_>> {
         self.by_id.get(&id).map(|index| self.view(*index))
     }
 
-    /// The children of a node, in plan order.
+    /// The children of a node, in the order in which they were made.
     #[must_use]
     pub fn children(&self, id: NodeId) -> Vec<NodeView<'_>> {
         let Some(index) = self.by_id.get(&id) else {
@@ -140,6 +152,22 @@ impl Run {
             .iter()
             .map(|child| self.view(*child))
             .collect()
+    }
+
+    /// The children of `view` in the order of its plan, which another version of it may have changed. One that no longer stands in the plan
+    /// keeps its place among those that were made before and after it.
+    #[must_use]
+    pub fn children_as_planned(&self, view: &NodeView<'_>) -> Vec<NodeView<'_>> {
+        let mut children = self.children(view.id);
+        if view.plan_version > 1 {
+            let made: HashSet<NodeId> = children.iter().map(|child| child.id).collect();
+            let mut steps = self.steps(view.id);
+            steps.retain(|step| made.contains(&step.id));
+            let planned: HashSet<NodeId> = steps.iter().map(|step| step.id).collect();
+            let places = children.iter_mut().filter(|child| planned.contains(&child.id));
+            places.zip(steps).for_each(|(place, step)| *place = step);
+        }
+        children
     }
 
     /// The steps of a node whose results count: those of its last plan and what was kept of earlier ones, in plan order.

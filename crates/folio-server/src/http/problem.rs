@@ -248,6 +248,8 @@ impl From<RunnerError> for Problem {
             error @ RunnerError::NoApproval { .. } => {
                 Self::new(StatusCode::NOT_FOUND, "no_approval", error.to_string())
             }
+            error @ RunnerError::AskedElse { .. } => Self::new(StatusCode::CONFLICT, "asked_else", error.to_string())
+                .hint("look at what is asked now, then decide anew"),
             error @ RunnerError::NotAPerson { .. } => {
                 Self::new(StatusCode::FORBIDDEN, "role_denied", error.to_string())
             }
@@ -302,6 +304,7 @@ impl From<IdError> for Problem {
         let letter = match prefix {
             "run_" => "r",
             "page_" => "p",
+            "turn_" => "t",
             _ => "e",
         };
         let hint = format!("a short handle such as {letter}1 does as well");

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use folio::engine::event::Question;
+use folio::engine::run::Asked;
 use folio::engine::{NodeId, Run};
 use folio::memory::RunId;
 use folio::runner::RunnerError;
@@ -15,7 +16,6 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::{Caller, Mcp};
 use crate::http::problem::Problem;
@@ -42,7 +42,8 @@ pub(super) fn has_session(context: &RequestContext<RoleServer>) -> bool {
 
 /// The questions of `run` that are open, each under a name of its own, without those that were `put_off`.
 pub(super) fn forms(run: &Run, put_off: &[String]) -> BTreeMap<String, ElicitRequestParams> {
-    let named = |(node, question): (NodeId, &Question)| (name_of(node, question), form_of(run, node, question));
+    let named =
+        |(node, question): (NodeId, &Question)| (asked(node, question).to_string(), form_of(run, node, question));
     let open = run.questions().into_iter().map(named);
     open.filter(|(name, _)| !put_off.contains(name)).take(FORMS).collect()
 }
@@ -54,10 +55,11 @@ pub(super) fn requests(forms: BTreeMap<String, ElicitRequestParams>) -> InputReq
 }
 
 /// What a question is called: the same as long as it is the same question of the same node.
-fn name_of(node: NodeId, question: &Question) -> String {
-    let hash = Sha256::digest(format!("{}\n{}", question.call, question.text));
-    let short: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    format!("{node}.{short}")
+fn asked(node: NodeId, question: &Question) -> Asked {
+    Asked {
+        node,
+        mark: Some(question.mark()),
+    }
 }
 
 fn form_of(run: &Run, node: NodeId, question: &Question) -> ElicitRequestParams {
@@ -126,14 +128,15 @@ impl Mcp {
         let loaded = runner.load(run).await?;
         let mut put_off = Vec::new();
         for (node, question) in loaded.questions() {
-            let name = name_of(node, question);
+            let asked = asked(node, question);
+            let name = asked.to_string();
             let Some(response) = responses.get(&name) else { continue };
             let Some(answer) = filled_in(response) else {
                 put_off.push(name);
                 continue;
             };
-            match runner.answer(run, node, answer, &caller.actor).await {
-                Ok(()) | Err(RunnerError::NoQuestion { .. }) => {}
+            match runner.answer(run, asked, answer, &caller.actor).await {
+                Ok(()) | Err(RunnerError::NoQuestion { .. } | RunnerError::AskedElse { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }

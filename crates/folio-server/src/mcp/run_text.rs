@@ -39,8 +39,11 @@ pub(super) fn run_line(row: &RunRow, run: &Run) -> String {
 /// The same, and where it waits for a person's yes, what that person does.
 pub(super) fn status_line(row: &RunRow, run: &Run) -> String {
     let mut line = run_line(row, run);
-    if let Some((node, _)) = run.waiting().first() {
-        line.push_str(&format!("; waits for a person's yes: {}", approving(row, run, *node)));
+    if let Some((node, waiting)) = run.waiting().first() {
+        line.push_str(&format!(
+            "; waits for a person's yes: {}",
+            approving(row, *node, waiting)
+        ));
     }
     line
 }
@@ -48,8 +51,9 @@ pub(super) fn status_line(row: &RunRow, run: &Run) -> String {
 /// What of `run` waits for a person's yes, a line each: whose it is, what it is, and how the yes is said.
 pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens) -> Vec<String> {
     let line = |(node, waiting): (NodeId, Waiting<'_>)| {
-        let what = match waiting {
+        let what = match &waiting {
             Waiting::Call(approval) => approval.in_words(),
+            Waiting::Check(question) => question.text.clone(),
             Waiting::Plan(_) => {
                 let steps = run.steps(node);
                 let titles: Vec<String> = steps.iter().map(|step| run.title(step.id)).collect();
@@ -60,17 +64,14 @@ pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens) -> Vec<Str
         let more = if shown.len() < what.len() { "…" } else { "" };
         let path = run.node(node).map_or("", |view| view.path);
         let colon = if path.is_empty() { "" } else { ": " };
-        format!("{path}{colon}{shown}{more}; {}", approving(row, run, node))
+        format!("{path}{colon}{shown}{more}; {}", approving(row, node, &waiting))
     };
     run.waiting().into_iter().take(APPROVALS).map(line).collect()
 }
 
-/// How a person says yes to what waits at `node`.
-fn approving(row: &RunRow, run: &Run, node: NodeId) -> String {
-    match run.waiting().len() {
-        1 => format!("`folio approve {}`", row.handle),
-        _ => format!("`folio approve {}.{node}`", row.handle),
-    }
+/// How a person says yes to what waits at `node`, and to nothing that waits there later.
+fn approving(row: &RunRow, node: NodeId, waiting: &Waiting<'_>) -> String {
+    format!("`folio approve {}.{node}.{}`", row.handle, waiting.mark())
 }
 
 /// Whether `run` waits for a person's yes and does nothing else meanwhile.
@@ -98,7 +99,7 @@ fn is_under_way(view: &NodeView<'_>) -> bool {
 pub(super) fn run_brief(row: &RunRow, run: &Run, is_driven: bool, report: Option<&str>, tokens: &dyn Tokens) -> String {
     let mut text = run_line(row, run);
     let Some(result) = run.result() else {
-        let under_way = run.tree().into_iter().filter(is_under_way);
+        let under_way = run.tree_as_planned().into_iter().filter(is_under_way);
         for view in under_way.filter(|view| view.parent.is_some()).take(5) {
             text.push_str(&format!("\n- under way: {}", title_of(run, &view)));
         }
@@ -140,7 +141,7 @@ pub(super) fn run_markdown(row: &RunRow, run: &Run) -> String {
         text.push_str(&format!("- goal: {}\n", run.goal()));
     }
     text.push_str("\n## Steps\n\n");
-    let tree = run.tree();
+    let tree = run.tree_as_planned();
     let steps = tree.iter().filter(|view| view.parent.is_some());
     for view in steps.clone().take(STEPS) {
         let stands = view.result.map_or(view.state.as_str(), |result| result.status.as_str());

@@ -53,7 +53,7 @@ function approval(item, note, say) {
   const button = (text, onclick, attributes = {}) => element('button', { type: 'button', onclick, ...attributes }, text);
   const yes = (text, more, attributes) => button(text, () => say(`/approvals/${item.id}`, { approve: true, ...more }), attributes);
   return element('form', { class: 'question', onsubmit: (event) => { event.preventDefault(); if (reason.value.trim()) no(); } },
-    element('p', {}, element('span', { class: 'quiet' }, `${nameOf(item)} waits for a yes: `), element(isCall ? 'code' : 'span', {}, asks)),
+    element('p', {}, element('span', { class: 'quiet' }, `${nameOf(item)} waits for a yes: `), element(item.kind === 'plan' ? 'span' : 'code', {}, asks)),
     yes('Approve', {}, { class: 'main' }),
     ...(isCall ? [yes('Yes, always to this call', { always: 'arguments' }), yes(`Yes, always to ${revealed(item.call.tool)}`, { always: 'tool' })] : []),
     reason, button('Reject', no), note);

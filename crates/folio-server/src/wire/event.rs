@@ -5,7 +5,7 @@ use folio::engine::run::{NodeKind, NodeView};
 use folio::engine::{Event, NodeId, Run, projection};
 use serde::Serialize;
 
-use super::run::{LimitShape, SpendShape, children_as_planned, severity_name, title_of};
+use super::run::{LimitShape, SpendShape, severity_name, title_of};
 
 /// One thing that happened. Says what is new and nothing else: who applies each to the tree has the tree.
 #[derive(Debug, Serialize)]
@@ -218,7 +218,7 @@ fn makes_no_nodes(kind: NodeKind) -> bool {
 
 /// Adds the nodes that the expansion of `node` made: its children, in the order of its plan, and the members of the groups among them.
 fn add_made(run: &Run, node: NodeId, nodes: &mut Vec<NewNode>) {
-    let children = run.node(node).map(|view| children_as_planned(run, &view));
+    let children = run.node(node).map(|view| run.children_as_planned(&view));
     for child in children.unwrap_or_default() {
         nodes.push(NewNode::of(run, &child));
         if makes_no_nodes(child.kind) {

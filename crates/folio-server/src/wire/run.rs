@@ -1,6 +1,6 @@
 //! A run: its row, itself, and its tree.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use folio::Timestamp;
@@ -8,7 +8,7 @@ use folio::engine::plan::{Criterion, Step};
 use folio::engine::result::Finding;
 use folio::engine::run::NodeView;
 use folio::engine::spend::{Dimension, Purse, Spend};
-use folio::engine::{NodeId, NodeResult, Output, Run, projection};
+use folio::engine::{NodeResult, Output, Run, projection};
 use folio::memory::{PageHandle, PageId};
 use folio::store::RunRow;
 use schemars::JsonSchema;
@@ -225,38 +225,13 @@ impl TreeShape {
             status: status.to_owned(),
             driven: row.driven,
             last_event_id,
-            nodes: as_planned(run)
+            nodes: run
+                .tree_as_planned()
                 .iter()
                 .map(|view| NodeShape::of(run, view, pages))
                 .collect(),
         }
     }
-}
-
-/// Every node, parents before children.
-fn as_planned(run: &Run) -> Vec<NodeView<'_>> {
-    let mut views = Vec::with_capacity(run.len());
-    let mut stack: Vec<NodeView<'_>> = run.node(NodeId::root(run.id())).into_iter().collect();
-    while let Some(view) = stack.pop() {
-        views.push(view);
-        stack.extend(children_as_planned(run, &view).into_iter().rev());
-    }
-    views
-}
-
-/// The children of `view` in the order of its plan, which another version of it may have changed. One that no longer stands in the plan
-/// keeps its place among those that were made before and after it.
-pub(super) fn children_as_planned<'r>(run: &'r Run, view: &NodeView<'_>) -> Vec<NodeView<'r>> {
-    let mut children = run.children(view.id);
-    if view.plan_version > 1 {
-        let made: HashSet<NodeId> = children.iter().map(|child| child.id).collect();
-        let mut steps = run.steps(view.id);
-        steps.retain(|step| made.contains(&step.id));
-        let planned: HashSet<NodeId> = steps.iter().map(|step| step.id).collect();
-        let places = children.iter_mut().filter(|child| planned.contains(&child.id));
-        places.zip(steps).for_each(|(place, step)| *place = step);
-    }
-    children
 }
 
 /// One node of a tree.

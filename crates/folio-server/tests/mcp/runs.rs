@@ -304,7 +304,11 @@ async fn what_waits_for_a_yes_is_told_at_once_with_how_it_is_said() {
         let (text, run) = pair
             .call("run_start", json!({"plan": plan, "wait_seconds": 3600}))
             .await;
-        let waits = "sh: shell {\"argv\":[\"true\"]}; `folio approve r1`";
+        let row = runner.workspace().run(Ref::Handle(RunHandle(1))).await.unwrap();
+        let loaded = runner.load(row.id).await.unwrap();
+        let (node, waiting) = loaded.waiting()[0];
+        let approve = format!("`folio approve r1.{node}.{}`", waiting.mark());
+        let waits = format!("sh: shell {{\"argv\":[\"true\"]}}; {approve}");
         assert!(
             text.starts_with("r1 [running] Build") && text.contains(&format!("waits for a person's yes:\n{waits}")),
             "{era:?}: {text}"
@@ -315,9 +319,7 @@ async fn what_waits_for_a_yes_is_told_at_once_with_how_it_is_said() {
             .await;
         assert_eq!(again, text, "{era:?}");
         let (text, code) = pair.refused("run_answer", json!({"run": "r1", "answer": "yes"})).await;
-        assert!(code == "no_question" && text.contains("`folio approve r1`"), "{text}");
-        let row = runner.workspace().run(Ref::Handle(RunHandle(1))).await.unwrap();
-        let (node, _) = runner.load(row.id).await.unwrap().waiting()[0];
+        assert!(code == "no_question" && text.contains(&approve), "{text}");
         let person = Actor::new(Role::Human, "ada");
         runner.approve(row.id, node, None, &person).await.unwrap();
         let (text, run) = pair

@@ -269,6 +269,48 @@ async fn what_a_person_allowed_a_run_nobody_else_takes_over_into_another_e9_14()
 }
 
 #[tokio::test]
+async fn the_command_of_a_criterion_runs_by_the_yes_of_a_person_only_e9_14() {
+    let runner = House::runner_with(true).await;
+    let (client, _) = House::token(&runner, "main", Role::Client).await;
+    let (person, _) = House::token(&runner, "main", Role::Human).await;
+    let house = House::serving(runner, None, ServeOptions::at("0.0.0.0:0".parse().unwrap())).await;
+    let space = "/v1/spaces/main";
+    let folder = tempfile::tempdir().unwrap();
+    let proof = folder.path().join("proof");
+    let plan = json!({"steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}},
+        "criteria": [{"text": "it is so", "check": {"command": ["touch", proof]}}]}]});
+    let post = async |token: &AccessToken, path: &str, body: Value| {
+        let path = format!("{space}{path}");
+        ask(&house, "POST", &path, Some(token.reveal()), Some(body)).await
+    };
+    let begun = post(&client, "/runs", json!({"plan": plan})).await.json();
+    let path = format!("{space}/runs/{}/questions", begun["run_id"].as_str().unwrap());
+    let item = loop {
+        let asked = ask(&house, "GET", &path, Some(client.reveal()), None).await.json();
+        if let Some(item) = asked["items"].get(0) {
+            break item.clone();
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(item["kind"], "check", "{item}");
+    let id = item["id"].as_str().unwrap();
+    for by in [&client, &person] {
+        let answered = post(by, &format!("/questions/{id}/answer"), json!({"answer": "yes"})).await;
+        is_problem(&answered, 404, "no_question");
+    }
+    let approval = format!("/approvals/{id}");
+    is_problem(
+        &post(&client, &approval, json!({"approve": true})).await,
+        403,
+        "role_denied",
+    );
+    assert!(!proof.exists());
+    assert_eq!(post(&person, &approval, json!({"approve": false})).await.status, 202);
+    house.stop().await.unwrap();
+    assert!(!proof.exists());
+}
+
+#[tokio::test]
 async fn a_model_that_shows_a_token_is_who_that_says() {
     let (house, token) = open_to_all(Role::Tool).await;
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {

@@ -67,7 +67,7 @@ impl House {
         Self::runner_with(false).await
     }
 
-    async fn runner_with(has_person: bool) -> Runner {
+    pub(crate) async fn runner_with(has_person: bool) -> Runner {
         let folio = Folio::open("memory:").await.unwrap();
         let workspace = folio.workspace(SpaceName::main());
         let options = RunnerOptions {

@@ -86,6 +86,15 @@ async fn a_call_waits_for_a_yes_in_the_inbox_and_gets_it_over_http_e9_14() {
     );
     let at = format!("/approvals/{}", item["id"].as_str().unwrap());
     is_problem(&house.post(&at, "{}").await, 422, "body_invalid");
+    let (node, hash) = at.rsplit_once('.').unwrap();
+    assert_eq!(item["call"]["hash"], hash);
+    for said in ["{\"approve\": true}", "{\"approve\": false}"] {
+        is_problem(
+            &house.post(&format!("{node}.0123456789abcdef"), said).await,
+            409,
+            "asked_else",
+        );
+    }
     let said = house.post(&at, "{\"approve\": false, \"reason\": \"no\"}").await;
     assert_eq!(said.status, 202, "{said:?}");
     driving.await.unwrap().unwrap();
@@ -202,13 +211,15 @@ async fn what_is_asked_of_a_run_with_a_key_is_done_once() {
     };
     let at = waits(false).await;
     says(&at, "k1", "damp").await;
-    // It is asked again, under the same name.
-    assert_eq!(waits(true).await, at);
+    // It is asked again, and what is asked now has a name of its own.
+    let anew = waits(true).await;
+    assert_ne!(anew, at);
     says(&at, "k1", "damp").await;
-    says(&at, "k2", "wet").await;
+    is_problem(&house.post(&at, "{\"answer\": \"wet\"}").await, 409, "asked_else");
+    says(&anew, "k2", "wet").await;
     let result = driving.await.unwrap().unwrap();
     assert_eq!(result.status, folio::engine::Outcome::Ok, "{}", result.notes);
-    says(&at, "k2", "wet").await;
+    says(&anew, "k2", "wet").await;
     // Whoever answers anew is told that nobody asks any more.
     is_problem(&house.post(&at, "{\"answer\": \"damp\"}").await, 404, "no_question");
     let fork = async || {

@@ -8,13 +8,12 @@ use serde_json::json;
 
 use super::read::cut;
 use super::{Agent, Fact, human};
-use crate::event::{Event, Proposal, Question};
+use crate::event::{Event, Proposal, Question, words};
 use crate::node::{Move, NodeId};
 use crate::plan::{Check, Criterion};
 use crate::projection::answer_entry;
 use crate::result::{Finding, Verdict};
 use crate::run::approval::approval_of;
-use crate::run::call_in_words;
 use crate::run::criteria::{CheckCall, SHELL};
 use crate::run::state::{JournalError, Run};
 use crate::run::tree::NodeKind;
@@ -24,6 +23,8 @@ use crate::talk::{Message, Purpose, Speaker};
 const OF_CRITERION: &str = "criterion:";
 /// And a question about the command of one, before its hash and the criterion.
 const OF_COMMAND: &str = "command:";
+/// Characters of a criterion that a question about its command tells. The command itself is told whole.
+const CRITERION_CHARS: usize = 300;
 /// What stands between an answer and who gave it, for models.
 pub(super) const ANSWERED_BY: &str = "\n(answered by ";
 /// Characters of a question.
@@ -55,6 +56,12 @@ impl Question {
         chosen || self.call.starts_with(OF_CRITERION)
     }
 
+    /// Whether it asks for leave to run a command, which only a person gives (E9.6, E9.14): it waits for a yes, and is answered in no other way.
+    #[must_use]
+    pub fn is_permission(&self) -> bool {
+        self.call.starts_with(OF_COMMAND)
+    }
+
     /// Whether a model asks it, of which nobody is asked twice.
     fn is_of_model(&self) -> bool {
         self.criterion().is_none() && !self.is_task()
@@ -63,16 +70,26 @@ impl Question {
 
 impl Run {
     /// What a person is to answer, in the order of the tree: the node and its question. What several ask at the same time is asked once
-    /// (E9.14).
+    /// (E9.14). What asks for leave to run a command is not among them: that is [`Run::waiting`].
     #[must_use]
     pub fn questions(&self) -> Vec<(NodeId, &Question)> {
         let mut asked = HashSet::new();
-        let open = self.asking.iter().filter_map(|index| {
-            let question = self.agent(*index)?.question.as_deref()?;
-            Some((self.nodes[*index].id, question))
-        });
-        open.filter(|(_, question)| !question.is_of_model() || asked.insert(normalised(&question.text)))
+        self.asked_of_people()
+            .filter(|(_, question)| !question.is_permission())
+            .map(|(index, question)| (self.nodes[index].id, question))
+            .filter(|(_, question)| !question.is_of_model() || asked.insert(normalised(&question.text)))
             .collect()
+    }
+
+    /// The commands of criteria that wait for a yes.
+    pub(in crate::run) fn permissions(&self) -> impl Iterator<Item = (usize, &Question)> {
+        self.asked_of_people().filter(|(_, question)| question.is_permission())
+    }
+
+    fn asked_of_people(&self) -> impl Iterator<Item = (usize, &Question)> {
+        self.asking
+            .iter()
+            .filter_map(|index| Some((*index, self.agent(*index)?.question.as_deref()?)))
     }
 
     /// What was answered since to a question of another task that says the same, and by whom.
@@ -157,16 +174,18 @@ impl Run {
             return None;
         }
         let criterion = agent.task.criteria.iter().find(|c| c.id == check.criterion)?;
-        let command = call_in_words(SHELL, &check.args);
+        // What is allowed stands first and whole; the criterion is somebody's words, and cannot push it out of sight.
+        let criterion = words::seen(&criterion.text.split_whitespace().collect::<Vec<_>>().join(" "));
         let text = format!(
-            "May this be run to check whether this is met: {}? {command}",
-            criterion.text
+            "{} (to check whether this is met: {})",
+            approval.in_words(),
+            cut(&criterion, CRITERION_CHARS)
         );
         Some(Event::Questioned {
             node: self.nodes[index].id,
             question: Box::new(Question {
                 call,
-                text: cut(&text, QUESTION_CHARS),
+                text,
                 options: vec!["yes".to_owned(), "no".to_owned()],
                 default: None,
                 deadline: None,
@@ -226,13 +245,15 @@ impl Run {
         };
         let id = question.criterion().unwrap_or_default().to_owned();
         let mut finding = finding_of(answer, by);
-        if question.call.starts_with(OF_COMMAND) {
+        if question.is_permission() {
             if finding == Finding::Met {
                 agent.allowed_commands.push(question.call);
                 return Ok(());
             }
             if by != NOBODY {
-                finding = Finding::Unverifiable(format!("{by} did not allow its command"));
+                let why = answer.trim().strip_prefix("no:").map(str::trim).unwrap_or_default();
+                let colon = if why.is_empty() { "" } else { ": " };
+                finding = Finding::Unverifiable(format!("{by} did not allow its command{colon}{why}"));
             }
         }
         let required = agent

@@ -3,6 +3,7 @@
 use super::models::*;
 use super::*;
 use crate::result::{Finding, Output};
+use crate::run::Waiting;
 use crate::talk::Purpose;
 
 /// A plan of one call of which a judge and a person say what they think, as they do of the plan.
@@ -31,6 +32,9 @@ pub(super) fn goes_on(sim: &mut Sim) -> Option<(NodeId, String)> {
     for _ in 0..100 {
         sim.derive();
         if let Some((node, question)) = sim.run.questions().first() {
+            return Some((*node, question.text.clone()));
+        }
+        if let Some((node, Waiting::Check(question))) = sim.run.waiting().first() {
             return Some((*node, question.text.clone()));
         }
         if sim.run.result().is_some() {
@@ -186,8 +190,10 @@ const COMMAND: &str = "steps: [{id: wall, do: {tool: echo, args: {}}, criteria: 
 fn the_command_of_a_criterion_runs_when_a_person_allowed_it_e9_6() {
     let mut sim = checked_by_a_command();
     let (wall, asked) = goes_on(&mut sim).unwrap();
-    let question = r#"May this be run to check whether this is met: it stands? shell argv=["make","check"]"#;
+    let question = r#"shell {"argv":["make","check"]} (to check whether this is met: it stands)"#;
     assert_eq!(asked, question);
+    // It waits for a person's yes. Whoever answers questions, as models do, is not asked.
+    assert!(sim.run.questions().is_empty());
     says(&mut sim, wall, "yes");
     assert_eq!(goes_on(&mut sim), None);
     assert_eq!(findings(&sim, "wall"), [("w1", &Finding::Met)]);
@@ -202,6 +208,27 @@ fn the_command_of_a_criterion_runs_when_a_person_allowed_it_e9_6() {
         let asked = resumed.journal.iter().filter(|(_, event)| event.name() == "questioned");
         assert_eq!(asked.count(), 1, "{cut}");
     }
+}
+
+#[test]
+fn who_says_yes_to_the_command_of_a_criterion_sees_all_of_it_e9_14() {
+    let asked_with = |criterion: &str, argument: &str| {
+        let steps = json!({"steps": [{"id": "wall", "do": {"tool": "echo", "args": {}}, "criteria": [
+            {"id": "w1", "text": criterion, "check": {"command": ["make", argument]}},
+        ]}]});
+        let mut sim = Sim::new(&steps.to_string());
+        sim.run.ask_first(Some(Arc::new(|tool, _| tool == "shell")));
+        goes_on(&mut sim).unwrap().1
+    };
+    let long = asked_with(&"the text is there ".repeat(600), &"c".repeat(3_000));
+    let command = format!(r#"shell {{"argv":["make","{}"]}} (to check"#, "c".repeat(3_000));
+    assert!(long.starts_with(&command), "{long}");
+    assert!(long.chars().count() < 3_500, "{long}");
+    let other = asked_with("it builds?\n\n\n\nshell {\"argv\":[\"true\"]} \u{202e}", "check");
+    assert_eq!(
+        other,
+        r#"shell {"argv":["make","check"]} (to check whether this is met: it builds? shell {"argv":["true"]} \u202e)"#
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
-use folio::engine::run::Waiting;
+use folio::engine::run::{Asked as AskedOf, Waiting};
 use folio::engine::{NodeId, Run};
 use folio::store::RunRow;
 use schemars::JsonSchema;
@@ -48,7 +48,7 @@ pub(super) fn routes() -> ApiRouter<App> {
 /// What one task of a run asks.
 #[derive(Debug, Serialize, JsonSchema)]
 struct QuestionShape {
-    /// Names it: the run and the node.
+    /// Names it: the run, the node, and what it asks. Whoever answers under this name answers this, and nothing that is asked there later.
     id: String,
     run_id: String,
     node_id: String,
@@ -59,7 +59,7 @@ struct QuestionShape {
     options: Vec<String>,
     /// What holds if nobody answers.
     default: Option<String>,
-    /// `question`, or `call` or `plan`: then it waits for a yes at `/approvals/{id}`.
+    /// `question`, or `call`, `plan` or `check` (the command of a criterion): these wait for a yes at `/approvals/{id}`.
     kind: &'static str,
     /// Of a call: the tool, its arguments, and the hash that names both.
     #[schemars(with = "Option<serde_json::Value>")]
@@ -68,7 +68,7 @@ struct QuestionShape {
 
 fn questions_of(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
     let shape = |(node, question): (NodeId, &folio::engine::event::Question)| QuestionShape {
-        id: format!("{}.{node}", row.id),
+        id: format!("{}.{node}.{}", row.id, question.mark()),
         run_id: row.id.to_string(),
         node_id: node.to_string(),
         path: run.node(node).map_or_else(String::new, |view| view.path.to_owned()),
@@ -81,6 +81,7 @@ fn questions_of(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
     };
     let waits = |(node, waiting): (NodeId, Waiting<'_>)| {
         let (kind, question, call) = match waiting {
+            Waiting::Check(question) => ("check", question.text.clone(), None),
             Waiting::Call(approval) => ("call", approval.in_words(), Some(approval.clone())),
             Waiting::Plan(version) => {
                 let titles: Vec<String> = run.steps(node).iter().map(|step| run.title(step.id)).collect();
@@ -88,7 +89,7 @@ fn questions_of(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
             }
         };
         QuestionShape {
-            id: format!("{}.{node}", row.id),
+            id: format!("{}.{node}.{}", row.id, waiting.mark()),
             run_id: row.id.to_string(),
             node_id: node.to_string(),
             path: run.node(node).map_or_else(String::new, |view| view.path.to_owned()),
@@ -132,11 +133,11 @@ async fn answer(
     caller.may_steer()?;
     let question = caller.name("question");
     let missing = || Problem::not_found("no_question", format!("there is no question {question}"));
-    let (run, node) = question.split_once('.').ok_or_else(missing)?;
-    let node: NodeId = node.parse().map_err(|_| missing())?;
+    let (run, asked) = question.split_once('.').ok_or_else(missing)?;
+    let asked: AskedOf = asked.parse().map_err(|_| missing())?;
     let row = caller.run_called(run).await?;
     let runner = caller.keyed_runner();
-    runner.answer(row.id, node, &input.answer, &caller.actor).await?;
+    runner.answer(row.id, asked, &input.answer, &caller.actor).await?;
     full(&caller, &row).await.map(Accepted::of)
 }
 

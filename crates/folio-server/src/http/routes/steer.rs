@@ -7,7 +7,7 @@ use aide::axum::routing::{get_with, post_with};
 use axum::extract::State;
 use folio::engine::event::{Always, PlanDifference};
 use folio::engine::plan::to_markdown;
-use folio::engine::run::{ForkAt, plan_versions};
+use folio::engine::run::{Asked as AskedOf, ForkAt, plan_versions};
 use folio::engine::{NodeId, Run};
 use folio::memory::id::Ref;
 use folio::runner::{RunnerError, Watch};
@@ -239,7 +239,7 @@ struct Decision {
     reason: String,
 }
 
-/// Says yes or no to what waits for it: `{"approve": true, "always": "tool"|"arguments"}`, `{"approve": false, "reason": …}`.
+/// Says yes or no to what waits for it, under the name that `list_questions` gives: `{"approve": true, "always": "tool"|"arguments"}`, `{"approve": false, "reason": …}`.
 async fn decide(
     caller: Caller,
     _: Asked<Nothing>,
@@ -248,14 +248,14 @@ async fn decide(
     caller.may_steer()?;
     let approval = caller.name("approval");
     let missing = || Problem::not_found("no_approval", format!("nothing waits for a yes at {approval}"));
-    let (name, node) = approval.split_once('.').ok_or_else(missing)?;
-    let node: NodeId = node.parse().map_err(|_| missing())?;
+    let (name, asked) = approval.split_once('.').ok_or_else(missing)?;
+    let asked: AskedOf = asked.parse().map_err(|_| missing())?;
     let row = caller.run_called(name).await?;
     let (runner, who) = (caller.keyed_runner(), &caller.actor);
     if decision.approve {
-        runner.approve(row.id, node, decision.always, who).await?;
+        runner.approve(row.id, asked, decision.always, who).await?;
     } else {
-        runner.reject(row.id, node, &decision.reason, who).await?;
+        runner.reject(row.id, asked, &decision.reason, who).await?;
     }
     full(&caller, &row).await.map(Accepted::of)
 }
