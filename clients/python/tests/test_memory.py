@@ -27,6 +27,19 @@ def test_what_is_noticed_is_found_by_all_that_was_said(folio: Folio) -> None:
     assert folio.search("AISLE")["items"][0]["handle"] == made["handle"]
 
 
+def test_one_text_is_one_tag_and_a_text_is_no_number(folio: Folio) -> None:
+    values: list[str | int] = ["7", 7, "true", True, "null", '"', "é, è"]
+    for value in values:
+        folio.observe(f"{value!r}", tags="one, with a comma", context={"of": {"a": value}})
+    assert folio.observations(tags="one, with a comma")["total"] == 7
+    for value in values:
+        found = folio.observations(context={"of.a": value})["items"]
+        assert [one["content"] for one in found] == [f"{value!r}"]
+    book = folio.thread("..")
+    item = book.add("note", "Dots", tags="one, with a comma")
+    assert [one["handle"] for one in book.items(tags="one, with a comma", kind="note")["items"]] == [item["handle"]]
+
+
 def test_all_pages_of_a_list_are_read(folio: Folio) -> None:
     for number in range(7):
         folio.observe(f"number {number}", tags=["many"])

@@ -44,6 +44,31 @@ def test_a_request_whose_answer_is_lost_is_made_again_under_the_same_name(waits:
     assert waits == [wire.WAIT_FIRST, 2.0]
 
 
+def test_an_import_whose_answer_is_lost_is_made_again_under_the_same_name() -> None:
+    seen: list[tuple[str, bytes]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append((request.headers["Idempotency-Key"], request.content))
+        return busy("store_unavailable") if len(seen) == 1 else httpx.Response(200, json={"entries": 1})
+
+    assert asking(answer).import_(b"{}", key="k")["entries"] == 1
+    assert seen == [("k", b"{}")] * 2
+
+
+def test_a_name_is_one_part_of_a_path_whatever_it_is() -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.raw_path.decode())
+        return httpx.Response(200, json={})
+
+    for name in [".", "..", "a/../b", "x.y", "é ?"]:
+        asking(answer).thread(name).items()
+    before, after = "/v1/spaces/main/threads/", "/scratchbook/items"
+    names = ["%2E", "%2E%2E", "a%2F..%2Fb", "x.y", "%C3%A9%20%3F"]
+    assert asked == [f"{before}{name}{after}" for name in names]
+
+
 def test_it_is_not_tried_for_ever() -> None:
     tries = []
 

@@ -1,5 +1,6 @@
 """What lists can be asked for, and how it is written in an address."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
@@ -19,8 +20,8 @@ class Filters(TypedDict, total=False):
     """At least one of them."""
     tags_none: Some
     """None of them."""
-    context: Mapping[str, str | int | float | bool]
-    """Values in the context by their paths: `{"trip.city": "Paris"}`."""
+    context: Mapping[str, str | int | float | bool | None]
+    """Values in the context by their paths: `{"trip.city": "Paris"}`. The text `"7"` is not the number `7`."""
     min_confidence: float
     text: str
     match: Literal["all", "any"]
@@ -35,6 +36,10 @@ class Filters(TypedDict, total=False):
     include_superseded: bool
 
 
+LISTS = frozenset({"type", "kind", "status", "owner", "role", "tags", "tags_any", "tags_none"})
+"""What can have several values. A comma would stand between two of them."""
+
+
 def query_of(said: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The query that says `said`: what is None is not said, several values stand one by one, each with its commas."""
     query: list[tuple[str, str]] = []
@@ -42,12 +47,20 @@ def query_of(said: Mapping[str, Any]) -> list[tuple[str, str]]:
         if value is None:
             continue
         if isinstance(value, Mapping):
-            query += [(f"{name}.{path}", _word(one)) for path, one in value.items()]
-        elif isinstance(value, Sequence) and not isinstance(value, str):
-            query += [(name, _word(one).replace(",", "\\,")) for one in value]
+            # What reads as JSON is taken for that: a text says that it is one.
+            query += [(f"{name}.{path}", json.dumps(one, ensure_ascii=False)) for path, one in value.items()]
+        elif name in LISTS:
+            query += [(name, one.replace(",", "\\,")) for one in several(value) or ()]
         else:
             query.append((name, _word(value)))
     return query
+
+
+def several(said: Some | None) -> list[str] | None:
+    """The list of what is said; one text is one of it."""
+    if said is None:
+        return None
+    return [said] if isinstance(said, str) else list(said)
 
 
 def body_of(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,10 +8,10 @@ import httpx
 
 from .. import shapes
 from ..events import Event
-from ..filters import Filters, Some, body_of
+from ..filters import Filters, Some, body_of, several
 from .run import AsyncRun
 from .scratchbook import AsyncScratchbook
-from .wire import AsyncWire, part
+from .wire import AsyncWire, new_key, part
 
 PAGE = 200
 """Observations that are fetched at once by `each_observation`."""
@@ -77,7 +77,7 @@ class AsyncFolio:
         *,
         type: str | None = None,
         confidence: float | Literal["low", "medium", "high"] | None = None,
-        tags: list[str] | None = None,
+        tags: Some | None = None,
         context: Mapping[str, Any] | None = None,
         title: str | None = None,
         ttl_minutes: float | None = None,
@@ -90,7 +90,7 @@ class AsyncFolio:
             "content": content,
             "type": type,
             "confidence": confidence,
-            "tags": tags,
+            "tags": several(tags),
             "context": context,
             "title": title,
             "ttl_minutes": ttl_minutes,
@@ -274,10 +274,10 @@ class AsyncFolio:
         return (await self._wire.ask("GET", f"/pages/{part(page)}.md")).text
 
     async def add_page(
-        self, title: str, *, parent: str | None = None, role: str | None = None, tags: list[str] | None = None
+        self, title: str, *, parent: str | None = None, role: str | None = None, tags: Some | None = None
     ) -> shapes.PageShape:
         """Makes a page."""
-        body = body_of({"title": title, "parent": parent, "role": role, "tags": tags})
+        body = body_of({"title": title, "parent": parent, "role": role, "tags": several(tags)})
         return cast(shapes.PageShape, await self._wire.post("/pages", body))
 
     async def entries(
@@ -288,10 +288,10 @@ class AsyncFolio:
         return cast(shapes.ListOfEntryShape, await self._wire.get(f"/pages/{part(page)}/entries", query))
 
     async def append(
-        self, page: str, body: str, *, title: str | None = None, tags: list[str] | None = None, key: str | None = None
+        self, page: str, body: str, *, title: str | None = None, tags: Some | None = None, key: str | None = None
     ) -> shapes.WrittenEntryShape:
         """Adds to a page."""
-        said = body_of({"body": body, "title": title, "tags": tags})
+        said = body_of({"body": body, "title": title, "tags": several(tags)})
         return cast(shapes.WrittenEntryShape, await self._wire.post(f"/pages/{part(page)}/entries", said, key=key))
 
     async def rollup(self, page: str, *, budget: int | None = None, model: str | None = None) -> shapes.RollupShape:
@@ -317,11 +317,13 @@ class AsyncFolio:
         form: Literal["folio", "colony"] = "folio",
         thread: str | None = None,
         dry_run: bool = False,
+        key: str | None = None,
     ) -> shapes.Received:
-        """Brings in what an export gave, or the file of a scratchbook: once, however often."""
+        """Brings in what an export gave, or the file of a scratchbook: once, however often it is tried."""
         kind = "application/x-ndjson" if form == "folio" else "application/json"
         query = {"from": form, "thread": thread, "dry_run": dry_run or None}
-        response = await self._wire.ask("POST", "/import", query=query, content=lines, headers={"Content-Type": kind})
+        headers = {"Content-Type": kind, **new_key(key)}
+        response = await self._wire.ask("POST", "/import", query=query, content=lines, headers=headers)
         return cast(shapes.Received, response.json())
 
     # ---- runs ---------------------------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ import httpx
 
 from .. import shapes
 from ..events import Event
-from ..filters import Filters, Some, body_of
+from ..filters import Filters, Some, body_of, several
 from .run import Run
 from .scratchbook import Scratchbook
-from .wire import Wire, part
+from .wire import Wire, new_key, part
 
 PAGE = 200
 """Observations that are fetched at once by `each_observation`."""
@@ -78,7 +78,7 @@ class Folio:
         *,
         type: str | None = None,
         confidence: float | Literal["low", "medium", "high"] | None = None,
-        tags: list[str] | None = None,
+        tags: Some | None = None,
         context: Mapping[str, Any] | None = None,
         title: str | None = None,
         ttl_minutes: float | None = None,
@@ -91,7 +91,7 @@ class Folio:
             "content": content,
             "type": type,
             "confidence": confidence,
-            "tags": tags,
+            "tags": several(tags),
             "context": context,
             "title": title,
             "ttl_minutes": ttl_minutes,
@@ -275,10 +275,10 @@ class Folio:
         return (self._wire.ask("GET", f"/pages/{part(page)}.md")).text
 
     def add_page(
-        self, title: str, *, parent: str | None = None, role: str | None = None, tags: list[str] | None = None
+        self, title: str, *, parent: str | None = None, role: str | None = None, tags: Some | None = None
     ) -> shapes.PageShape:
         """Makes a page."""
-        body = body_of({"title": title, "parent": parent, "role": role, "tags": tags})
+        body = body_of({"title": title, "parent": parent, "role": role, "tags": several(tags)})
         return cast(shapes.PageShape, self._wire.post("/pages", body))
 
     def entries(
@@ -289,10 +289,10 @@ class Folio:
         return cast(shapes.ListOfEntryShape, self._wire.get(f"/pages/{part(page)}/entries", query))
 
     def append(
-        self, page: str, body: str, *, title: str | None = None, tags: list[str] | None = None, key: str | None = None
+        self, page: str, body: str, *, title: str | None = None, tags: Some | None = None, key: str | None = None
     ) -> shapes.WrittenEntryShape:
         """Adds to a page."""
-        said = body_of({"body": body, "title": title, "tags": tags})
+        said = body_of({"body": body, "title": title, "tags": several(tags)})
         return cast(shapes.WrittenEntryShape, self._wire.post(f"/pages/{part(page)}/entries", said, key=key))
 
     def rollup(self, page: str, *, budget: int | None = None, model: str | None = None) -> shapes.RollupShape:
@@ -318,11 +318,13 @@ class Folio:
         form: Literal["folio", "colony"] = "folio",
         thread: str | None = None,
         dry_run: bool = False,
+        key: str | None = None,
     ) -> shapes.Received:
-        """Brings in what an export gave, or the file of a scratchbook: once, however often."""
+        """Brings in what an export gave, or the file of a scratchbook: once, however often it is tried."""
         kind = "application/x-ndjson" if form == "folio" else "application/json"
         query = {"from": form, "thread": thread, "dry_run": dry_run or None}
-        response = self._wire.ask("POST", "/import", query=query, content=lines, headers={"Content-Type": kind})
+        headers = {"Content-Type": kind, **new_key(key)}
+        response = self._wire.ask("POST", "/import", query=query, content=lines, headers=headers)
         return cast(shapes.Received, response.json())
 
     # ---- runs ---------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 
 from typing import Any, Literal, cast
 
-from ..filters import Some, body_of
+from ..filters import Some, body_of, several
 from ..shapes import (
     Conversation,
     EvictedShape,
@@ -59,13 +59,20 @@ class Scratchbook:
         title: str | None = None,
         *,
         body: str = "",
-        tags: list[str] | None = None,
+        tags: Some | None = None,
         phase: str | None = None,
         progress: float | None = None,
         key: str | None = None,
     ) -> WrittenScratchItem:
         """Adds an item: once, however often it is tried. `key` is for who may ask again after a restart of its own."""
-        said = {"kind": kind, "title": title, "body": body, "tags": tags, "phase": phase, "progress": progress}
+        said = {
+            "kind": kind,
+            "title": title,
+            "body": body,
+            "tags": several(tags),
+            "phase": phase,
+            "progress": progress,
+        }
         return cast(
             WrittenScratchItem, self._wire.post(f"{self._path}/scratchbook/items", body_of(said), key=key)
         )
@@ -77,13 +84,20 @@ class Scratchbook:
         title: str | None = None,
         body: str | None = None,
         status: str | None = None,
-        tags: list[str] | None = None,
+        tags: Some | None = None,
         phase: str | None = None,
         progress: float | None = None,
         version: int | None = None,
     ) -> WrittenScratchItem:
         """Changes what is said. With `version`, only an item that is still at that version (else `Conflict`)."""
-        said = {"title": title, "body": body, "status": status, "tags": tags, "phase": phase, "progress": progress}
+        said = {
+            "title": title,
+            "body": body,
+            "status": status,
+            "tags": several(tags),
+            "phase": phase,
+            "progress": progress,
+        }
         return cast(
             WrittenScratchItem, self._wire.change("PATCH", self._item(item), body_of(said), version=version)
         )

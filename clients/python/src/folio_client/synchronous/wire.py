@@ -39,8 +39,7 @@ class Wire:
         self, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None, key: str | None = None
     ) -> Any:
         """Does it once, however often it has to be asked: `key` names the request, a new one if it is not said."""
-        headers = {"Idempotency-Key": key or uuid.uuid4().hex}
-        return (self.ask("POST", path, query=query, json=body, headers=headers)).json()
+        return (self.ask("POST", path, query=query, json=body, headers=new_key(key))).json()
 
     def change(
         self, method: str, path: str, body: Any, *, version: int | None, query: Mapping[str, Any] | None = None
@@ -116,6 +115,11 @@ class Wire:
             failures += 1
 
 
+def new_key(key: str | None) -> dict[str, str]:
+    """The header that names a request: `key`, or a name that no other has."""
+    return {"Idempotency-Key": key or uuid.uuid4().hex}
+
+
 def wait_before(tried: int, told: float | None) -> float:
     """Seconds to wait after `tried` tries more than one: what the server says, or twice as long each time."""
     return min(WAIT_MOST, WAIT_FIRST * 2.0**tried if told is None else told)
@@ -136,5 +140,5 @@ def unreachable(error: httpx.TransportError) -> Unreachable:
 
 
 def part(name: str) -> str:
-    """`name` as one part of a path."""
-    return quote(name, safe="")
+    """`name` as one part of a path. Dots alone would lead elsewhere."""
+    return quote(name, safe="").replace(".", "%2E") if name in {".", ".."} else quote(name, safe="")
