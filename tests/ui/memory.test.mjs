@@ -227,3 +227,39 @@ describe('where a token is demanded', () => {
     await page.done();
   });
 });
+
+describe('letters of every script', () => {
+  let house;
+  before(async () => {
+    house = await House.open();
+    await house.serve();
+  });
+  after(() => house?.close());
+
+  it('begins at the right what is read from there', async () => {
+    // A question mark at the end stands at the left of it.
+    const hebrew = 'האם המפתח עדיין שם?', english = 'Is the key still there?';
+    for (const content of [hebrew, english]) await house.ask('POST', '/observations', { content, tags: ['מפתח'] });
+    house.folio('book', 'add', 'todo', hebrew, '--body', english);
+    house.folio('turn', 'begin', '--input', hebrew);
+    house.folio('turn', 'end', 't1');
+    house.folio('page', 'new', hebrew);
+    const told = (of) => of.first().evaluate((one) => [getComputedStyle(one).direction, getComputedStyle(one).textAlign].join(' '));
+    for (const [path, of] of [['/observations', '.content'], ['/threads/main', '.card .content'], ['/turns', '.card .title'], ['/turns/t1', 'h1'], ['/search?q=המפתח', '.content']]) {
+      const page = await house.page(path);
+      const one = page.locator(of).filter({ hasText: hebrew });
+      await one.first().waitFor();
+      assert.equal(await told(one), 'rtl start', path);
+      if (path === '/observations') {
+        assert.equal(await told(page.locator(of).filter({ hasText: english })), 'ltr start');
+        const [card, text] = [await one.locator('xpath=..').boundingBox(), await one.evaluate((at) => {
+          const range = document.createRange();
+          range.selectNodeContents(at);
+          return range.getBoundingClientRect().right;
+        })];
+        assert.ok(card.x + card.width - text < 30, 'it ends where the card does');
+      }
+      await page.done();
+    }
+  });
+});

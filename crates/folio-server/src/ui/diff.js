@@ -1,6 +1,6 @@
 // How two texts differ, line by line.
 
-import { element } from './dom.js';
+import { element, written } from './dom.js';
 
 /** Pairs of lines that are compared at most; texts with more are shown one after the other. */
 const MOST = 4_000_000;
@@ -47,7 +47,7 @@ export function difference(before, after) {
     if (!near[at]) { skipped++; return; }
     gap();
     const tag = { '+': 'ins', '-': 'del', ' ': 'span' }[sign];
-    shown.append(element(tag, {}, element('span', { class: 'sign', 'aria-hidden': 'true' }, sign), line || ' '));
+    shown.append(written(tag, {}, element('span', { class: 'sign', 'aria-hidden': 'true' }, sign), line || ' '));
   });
   gap();
   return shown;

@@ -13,6 +13,9 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** The same for what people, models and tools wrote: from where it is read, its own letters say. */
+export const written = (tag, attributes, ...children) => element(tag, { dir: 'auto', ...attributes }, ...children);
+
 /**
  * Makes `list` show `items`: what is the same stays, with the focus that is in it; what changed is made anew.
  * `key` names an item, `make` makes its element.

@@ -1,7 +1,7 @@
 // What a node of a run came to: its result with its evidence, its criteria, what it cost and may cost.
 
 import { get, told } from './ask.js';
-import { element, empty, trouble } from './dom.js';
+import { element, empty, trouble, written } from './dom.js';
 import { absolute, bytes, cost, dollars, mark, meter, number, revealed, stateLine, words } from './format.js';
 import { link } from './markdown.js';
 import { stateOf } from './tree.js';
@@ -18,7 +18,7 @@ export function nodeParts(node, { find, choose }) {
     result?.severity && element('span', { class: 'badge calm' }, `${result.severity} failure`), node.attempt > 1 && element('span', { class: 'meta' }, `attempt ${node.attempt}`))];
   if (node.parked) parts.push(element('p', { class: 'quiet' }, `again at ${absolute(node.parked.until)}: ${node.parked.cause}`));
   if (node.call) parts.push(element('p', { class: 'quiet' }, element('code', {}, revealed(node.call))));
-  if (result?.notes) parts.push(element('p', { class: 'said' }, result.notes));
+  if (result?.notes) parts.push(written('p', { class: 'said' }, result.notes));
   if (result?.criteria.length) parts.push(element('h3', {}, 'Criteria'), element('ul', { class: 'plain' }, ...result.criteria.map((one) => criterion(one, node.criteria.find(({ id }) => id === one.criterion)?.text))));
   if (result?.evidence.length) parts.push(element('h3', {}, 'Evidence'), element('ul', { class: 'plain' }, ...result.evidence.map((one) => element('li', {}, source(one, find, choose)))));
   if (result?.output !== undefined) parts.push(element('h3', {}, 'Output'), output(result.output));
@@ -29,7 +29,7 @@ export function nodeParts(node, { find, choose }) {
 }
 
 function criterion(one, text) {
-  return element('li', {}, mark(one.finding), text || one.criterion, element('span', { class: 'meta' }, ` ${words(one.finding)}${one.required ? '' : ', not required'}${one.why ? `: ${one.why}` : ''}`));
+  return element('li', {}, mark(one.finding), written('bdi', {}, text || one.criterion), element('span', { class: 'meta' }, ` ${words(one.finding)}${one.required ? '' : ', not required'}${one.why ? ': ' : ''}`, one.why ? written('bdi', {}, one.why) : ''));
 }
 
 /** What a piece of evidence is, with a link to it where there is one. */
@@ -38,7 +38,7 @@ function source(one, find, choose) {
   const meta = element('span', { class: 'meta' }, ` ${one.kind.replaceAll('_', ' ')}${span}${one.hash ? ` · ${one.hash.slice(0, 12)}` : ''}`);
   const node = /^(node|tool_call)$/.test(one.kind) && find(one.id);
   if (node) {
-    return element('span', {}, element('a', { href: `?node=${one.id}`, onclick: (event) => { event.preventDefault(); choose(node); } }, mark(node.outcome ?? node.state), node.title), meta);
+    return element('span', {}, element('a', { href: `?node=${one.id}`, onclick: (event) => { event.preventDefault(); choose(node); } }, mark(node.outcome ?? node.state), written('bdi', {}, node.title)), meta);
   }
   if (/^(observation|entry)$/.test(one.kind)) return element('span', {}, link(one.id, `/observations/${encodeURIComponent(one.id)}`), meta);
   if (one.kind === 'page') return element('span', {}, link(one.id, `/pages/${encodeURIComponent(one.id)}`), meta);
@@ -48,7 +48,7 @@ function source(one, find, choose) {
 
 function output(value) {
   const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
-  const shown = element('pre', {}, text.slice(0, SHORT));
+  const shown = written('pre', {}, text.slice(0, SHORT));
   if (text.length <= SHORT) return shown;
   const all = element('button', { type: 'button', onclick: () => { shown.textContent = text; all.remove(); } }, `All ${number(text.length)} characters`);
   return element('div', {}, shown, all);
@@ -56,7 +56,7 @@ function output(value) {
 
 /** A large output, read part by part. */
 function blob({ hash, bytes: size }) {
-  const shown = element('pre'), note = element('div');
+  const shown = written('pre', {}), note = element('div');
   let at = 0;
   const more = element('button', {
     type: 'button',

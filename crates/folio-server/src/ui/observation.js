@@ -1,7 +1,7 @@
 // One observation with its history.
 
 import { get, live, send, told } from './ask.js';
-import { announce, element, sure, trouble } from './dom.js';
+import { announce, element, sure, trouble, written } from './dom.js';
 import { difference } from './diff.js';
 import { absolute, moment } from './format.js';
 import { expiry, kindOf, sureness, tagsOf } from './observations.js';
@@ -45,8 +45,8 @@ function body(one, again) {
   ].filter(([, value]) => value);
   return [
     element('p', { class: 'line' }, kindOf(one), sureness(one), expiry(one), ...tagsOf(one)),
-    one.title ? element('p', { class: 'said' }, element('strong', {}, one.title)) : '',
-    element('p', { class: 'said' }, one.content || '(its content is gone)'),
+    one.title ? written('p', { class: 'said' }, element('strong', {}, one.title)) : '',
+    written('p', { class: 'said' }, one.content || '(its content is gone)'),
     element('dl', { class: 'facts' }, ...rows.flatMap(([what, value]) => [element('dt', {}, what), element('dd', {}, value)])),
     one.status === 'archived' ? '' : element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: archive }, 'Put away')), note,
   ];
@@ -60,10 +60,10 @@ function version(version) {
   const changes = version.changes.filter(({ field }) => !isFirst || !['source', 'trust'].includes(field)).map(({ field, before, after }) => {
     const isLong = field === 'body' && !isFirst;
     return [element('dt', {}, NAMES[field] ?? field.replaceAll('_', ' ')),
-      element('dd', {}, isLong ? difference(text(before), text(after)) : isFirst ? text(after) : [element('del', {}, text(before) || 'nothing'), ' → ', element('ins', {}, text(after) || 'nothing')])];
+      element('dd', {}, isLong ? difference(text(before), text(after)) : isFirst ? written('bdi', {}, text(after)) : [written('del', {}, text(before) || 'nothing'), ' → ', written('ins', {}, text(after) || 'nothing')])];
   });
   const clashes = (version.conflicts ?? []).map(({ field }) => element('p', { class: 'partial' }, `wrote over another change of ${field}`));
   return element('li', { value: version.version, class: 'panel' },
     element('p', { class: 'line' }, element('strong', {}, `Version ${version.version}`), version.operation.replaceAll('_', ' '), element('span', { class: 'meta' }, `by ${version.by} · `, moment(version.timestamp), ` · commit ${version.seq}`)),
-    version.reason ? element('p', { class: 'quiet' }, version.reason) : '', element('dl', { class: 'facts' }, ...changes.flat()), ...clashes);
+    version.reason ? written('p', { class: 'quiet' }, version.reason) : '', element('dl', { class: 'facts' }, ...changes.flat()), ...clashes);
 }

@@ -1,7 +1,7 @@
 // The scratch page: what was noticed and still holds, or whatever the filters say.
 
 import { get, live, query as addressOf } from './ask.js';
-import { element, empty, keep, soon } from './dom.js';
+import { element, empty, keep, soon, written } from './dom.js';
 import { filters, latest } from './filters.js';
 import { meter, moment, number, perCent } from './format.js';
 
@@ -26,7 +26,7 @@ export async function showObservations(view, { query, signal, title }) {
   const later = soon(() => draw().catch(() => {}), 200);
   const { wanted, change } = filters(query, later);
   const field = ([name, type, label, hint]) => element('input', {
-    type, 'aria-label': label, placeholder: hint, value: wanted[name] ?? '', class: type === 'number' ? 'short' : null,
+    type, dir: 'auto', 'aria-label': label, placeholder: hint, value: wanted[name] ?? '', class: type === 'number' ? 'short' : null,
     ...(type === 'number' ? { min: 0, max: 1, step: 0.05 } : {}), oninput: (event) => change(name, event.currentTarget.value.trim()),
   });
   const select = (name, label, options) => element('select', { 'aria-label': label, onchange: (event) => change(name, event.currentTarget.value) },
@@ -67,7 +67,7 @@ export const sureness = (one) => (one.confidence === null || one.confidence === 
 export const expiry = (one) => (!one.expires_at ? null
   : element('span', { class: one.state === 'expired' ? 'failed' : 'expiry' }, one.state === 'expired' ? 'past its time ' : 'ends ', moment(one.expires_at)));
 
-export const tagsOf = (one) => one.tags.map((tag) => element('a', { class: 'tag', href: `/observations?tags=${encodeURIComponent(tag)}` }, `#${tag}`));
+export const tagsOf = (one) => one.tags.map((tag) => written('a', { class: 'tag', href: `/observations?tags=${encodeURIComponent(tag)}` }, `#${tag}`));
 
 export function kindOf(one) {
   const type = one.type ?? 'observation';
@@ -80,6 +80,6 @@ function card(one) {
     element('p', { class: 'line' }, kindOf(one), one.status !== 'active' && element('span', { class: 'badge calm' }, one.status.replaceAll('_', ' ')),
       one.state === 'expired' && element('span', { class: 'badge calm' }, 'expired'), one.pinned && element('span', { class: 'badge calm' }, 'pinned'),
       element('a', { class: 'handle', href: `/observations/${one.handle}` }, one.handle)),
-    element('a', { class: 'content', href: `/observations/${one.handle}` }, one.title ? element('strong', {}, `${one.title} `) : null, one.content || '(its content is gone)'),
+    written('a', { class: 'content', href: `/observations/${one.handle}` }, one.title ? element('strong', {}, `${one.title} `) : null, one.content || '(its content is gone)'),
     element('p', { class: 'line meta' }, ...facts, ...tagsOf(one)));
 }

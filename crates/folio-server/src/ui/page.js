@@ -1,13 +1,13 @@
 // One page: its text, what it belongs to, and the pages below it.
 
 import { get, live } from './ask.js';
-import { element, keep } from './dom.js';
+import { element, keep, written } from './dom.js';
 import { moment } from './format.js';
 import { markdown } from './markdown.js';
 
 export async function showPage(view, { name, signal, title }) {
   view.className = 'narrow';
-  const head = element('h1', {}, name), about = element('p', { class: 'meta' });
+  const head = written('h1', {}, name), about = element('p', { class: 'meta' });
   const text = element('article', { class: 'text panel' });
   const below = element('ul', { class: 'plain' });
   view.append(head, about, text, element('section', { 'aria-label': 'Pages below' }, below));
@@ -23,6 +23,6 @@ export async function showPage(view, { name, signal, title }) {
       ...(page.parent ? [' · ', element('a', { href: `/pages/${page.parent}` }, 'the page above')] : []));
     if (text.said !== md) { text.said = md; text.replaceChildren(...markdown(md)); }
     keep(below, children.items.map(({ handle, title: called }) => ({ handle, called })), (page) => page.handle,
-      ({ handle, called }) => element('li', {}, element('a', { href: `/pages/${handle}` }, called), ` ${handle}`));
+      ({ handle, called }) => element('li', {}, written('a', { href: `/pages/${handle}` }, called), ` ${handle}`));
   }, signal);
 }

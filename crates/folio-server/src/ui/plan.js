@@ -2,7 +2,7 @@
 
 import { get, query, send, told } from './ask.js';
 import { difference } from './diff.js';
-import { $, announce, element, sure, trouble } from './dom.js';
+import { $, announce, element, sure, trouble, written } from './dom.js';
 import { mark, moment, words } from './format.js';
 import { markdown } from './markdown.js';
 
@@ -16,7 +16,7 @@ export async function showPlan(pane, { run, node, hasEnded, signal }) {
   const said = JSON.stringify([plan, versions.length]);
   if (pane.querySelector('textarea') || pane.said === said) return;
   pane.said = said;
-  const steps = plan.states.map((step) => element('li', {}, mark(step.status === 'waiting' ? 'created' : step.status), step.title, element('span', { class: 'meta' }, ` ${step.id} · ${words(step.status)}`)));
+  const steps = plan.states.map((step) => element('li', {}, mark(step.status === 'waiting' ? 'created' : step.status), written('bdi', {}, step.title), element('span', { class: 'meta' }, ` ${step.id} · ${words(step.status)}`)));
   const edit = element('button', { type: 'button', onclick: () => editor(pane, { run, node, plan, etag, again }) }, 'Edit the plan');
   pane.replaceChildren(
     element('p', { class: 'line' }, element('strong', {}, `Version ${plan.plan_version}`), hasEnded ? '' : edit),
@@ -38,13 +38,13 @@ function versionItem(version, before) {
   const counts = change ? ['added', 'changed', 'dropped'].filter((what) => change[what]?.length).map((what) => `${what} ${change[what].join(', ')}`) : [];
   return element('li', { value: version.plan_version }, element('p', { class: 'line' }, element('strong', {}, `Version ${version.plan_version}`),
     element('span', { class: 'meta' }, version.by ? `by ${version.by} · ` : '', moment(version.timestamp))),
-  version.reason ? element('p', { class: 'quiet' }, version.reason) : '',
+  version.reason ? written('p', { class: 'quiet' }, version.reason) : '',
   counts.length ? element('p', {}, counts.join('; ')) : '',
   before ? element('details', { open: true }, element('summary', {}, `What is different from version ${before.plan_version}`), difference(before.markdown, version.markdown)) : '');
 }
 
 function editor(pane, { run, node, plan, etag, again }) {
-  const text = element('textarea', { class: 'plan', 'aria-label': 'The plan, in markdown', spellcheck: 'false', rows: Math.min(30, plan.markdown.split('\n').length + 3) }, plan.markdown);
+  const text = element('textarea', { class: 'plan', dir: 'auto', 'aria-label': 'The plan, in markdown', spellcheck: 'false', rows: Math.min(30, plan.markdown.split('\n').length + 3) }, plan.markdown);
   const note = element('div', { role: 'alert' });
   const leave = () => { pane.replaceChildren(); pane.said = null; return again(); };
   const save = () => send('PUT', query(`/runs/${run}/plan`, { node }), text.value, { 'if-match': etag }).then(({ difference: change, plan_version: version }) => {

@@ -1,7 +1,7 @@
 // What a run asks people: questions, and calls and plans that wait for a yes.
 
 import { get, post, told } from './ask.js';
-import { announce, element, keep, trouble } from './dom.js';
+import { announce, element, keep, trouble, written } from './dom.js';
 import { revealed } from './format.js';
 
 /** A list that shows what the run asks, and how to look again. */
@@ -29,25 +29,25 @@ const nameOf = (item) => (item.path === '' ? 'The run' : revealed(item.title));
 function question(item, note, say) {
   const hasChoices = item.options.length > 0;
   const field = element('textarea', {
-    name: 'answer', rows: 2, required: true, autocomplete: 'off', 'aria-label': `Answer to: ${item.question}`, 'aria-keyshortcuts': 'Control+Enter', placeholder: 'Ctrl+Enter sends it',
+    name: 'answer', dir: 'auto', rows: 2, required: true, autocomplete: 'off', 'aria-label': `Answer to: ${item.question}`, 'aria-keyshortcuts': 'Control+Enter', placeholder: 'Ctrl+Enter sends it',
     onkeydown: (event) => {
       if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
       event.preventDefault();
       field.form.requestSubmit();
     },
   }, item.default ?? '');
-  const parts = hasChoices ? item.options.map((option) => element('button', { type: 'submit', value: option }, option))
+  const parts = hasChoices ? item.options.map((option) => written('button', { type: 'submit', value: option }, option))
     : [field, element('button', { type: 'submit', class: 'main' }, 'Answer')];
   return element('form', {
     class: 'question',
     onsubmit: (event) => { event.preventDefault(); say(`/questions/${item.id}/answer`, { answer: hasChoices ? event.submitter.value : field.value }); },
-  }, element('p', {}, element('span', { class: 'quiet' }, `${nameOf(item)} asks: `), item.question), ...parts, note);
+  }, element('p', {}, element('span', { class: 'quiet' }, `${nameOf(item)} asks: `), written('bdi', {}, item.question)), ...parts, note);
 }
 
 // None of the buttons is the one that Enter presses: in the reason it says no, and without a reason nothing.
 function approval(item, note, say) {
   const asks = revealed(item.question);
-  const reason = element('input', { name: 'reason', autocomplete: 'off', 'aria-label': `Why not: ${asks}`, placeholder: 'why not' });
+  const reason = element('input', { name: 'reason', dir: 'auto', autocomplete: 'off', 'aria-label': `Why not: ${asks}`, placeholder: 'why not' });
   const isCall = item.kind === 'call';
   const no = () => say(`/approvals/${item.id}`, { approve: false, reason: reason.value });
   const button = (text, onclick, attributes = {}) => element('button', { type: 'button', onclick, ...attributes }, text);

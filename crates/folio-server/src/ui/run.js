@@ -1,7 +1,7 @@
 // One run as it happens: its tree, and beside it what the chosen part came to.
 
 import { QUIET, follow, get, post, told } from './ask.js';
-import { $, announce, element, empty, soon, sure, trouble } from './dom.js';
+import { $, announce, element, empty, soon, sure, trouble, written } from './dom.js';
 import { cost, moment, span, stateLine } from './format.js';
 import { changeLimits } from './limits.js';
 import { markdown } from './markdown.js';
@@ -27,13 +27,13 @@ export async function showRun(view, { name, query, signal, title, go }) {
   const progress = element('progress', { 'aria-label': 'Nodes that have ended' });
   const asked = questions(run.handle, { signal, onanswer: () => tree.later() });
   const tabs = element('nav', { 'aria-label': 'About the chosen part' }), pane = element('article', { class: 'text', tabindex: '0', 'aria-label': 'About the chosen part' });
-  const chosen = element('h2', {});
+  const chosen = written('h2', {});
   const back = element('button', { type: 'button', class: 'back', onclick: () => { view.classList.remove('reading'); tree.focus(tree.selected ?? tree.root); } }, '← Tree');
   const isNarrow = () => getComputedStyle(back).display !== 'none';
   const tree = new Tree({ signal, mayLeave, onselect: chose, onopen: () => { if (isNarrow()) back.focus(); } });
-  const seek = element('input', { type: 'search', class: 'seek', placeholder: 'Find in the tree', 'aria-label': 'Find in the tree', oninput: (event) => tree.seek(event.currentTarget.value.trim()) });
+  const seek = element('input', { type: 'search', dir: 'auto', class: 'seek', placeholder: 'Find in the tree', 'aria-label': 'Find in the tree', oninput: (event) => tree.seek(event.currentTarget.value.trim()) });
   view.append(
-    element('header', {}, element('h1', {}, run.title), state, controls, note, asked.list, progress),
+    element('header', {}, written('h1', {}, run.title), state, controls, note, asked.list, progress),
     element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.scroller),
       element('section', { class: 'panel about', 'aria-label': 'About the chosen part' }, element('div', { class: 'bar' }, back, chosen), tabs, pane)));
 

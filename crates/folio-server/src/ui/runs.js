@@ -1,7 +1,7 @@
 // The list of runs.
 
 import { get, live } from './ask.js';
-import { element, empty, keep } from './dom.js';
+import { element, empty, keep, written } from './dom.js';
 import { latest } from './filters.js';
 import { mark, moment, span, words } from './format.js';
 
@@ -94,7 +94,7 @@ function card(run) {
   const state = run.status === 'running' && !run.driven ? 'interrupted' : run.status;
   const took = run.ended_at ? ` after ${span(Date.parse(run.ended_at) - Date.parse(run.created_at))}` : '';
   return element('li', {}, element('a', { href: `/runs/${run.handle}`, class: 'card' }, mark(state),
-    element('span', { class: 'title' }, run.title),
+    written('span', { class: 'title' }, run.title),
     run.asks ? element('span', { class: 'badge' }, run.asks === 1 ? 'asks you' : `asks you ${run.asks} things`) : null,
     element('span', { class: 'meta' }, `${run.handle} · `, element('span', { class: state }, words(state)), `${took} · `, moment(run.created_at))));
 }

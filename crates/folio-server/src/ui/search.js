@@ -1,7 +1,7 @@
 // Search in everything that was written down.
 
 import { get, live, query as addressOf } from './ask.js';
-import { element, empty, keep, soon } from './dom.js';
+import { element, empty, keep, soon, written } from './dom.js';
 import { filters, latest } from './filters.js';
 import { moment, number } from './format.js';
 import { kindOf } from './observations.js';
@@ -16,7 +16,7 @@ export async function showSearch(view, { query, signal, title }) {
   const list = element('ul', { class: 'cards' }), count = element('p', { class: 'meta', role: 'status' }), note = element('div');
   const later = soon(() => draw().catch(() => {}), 200);
   const { wanted, change } = filters(query, () => { limit = MANY; later(); });
-  const field = element('input', { type: 'search', 'aria-label': 'Words', placeholder: 'Words, in any form', class: 'large', value: wanted.q ?? '', autocomplete: 'off', oninput: (event) => change('q', event.currentTarget.value.trim()) });
+  const field = element('input', { type: 'search', dir: 'auto', 'aria-label': 'Words', placeholder: 'Words, in any form', class: 'large', value: wanted.q ?? '', autocomplete: 'off', oninput: (event) => change('q', event.currentTarget.value.trim()) });
   view.append(element('h1', {}, 'Search'),
     element('form', { class: 'filters', role: 'search', onsubmit: (event) => { event.preventDefault(); later(); } }, field,
       element('select', { 'aria-label': 'Kind', onchange: (event) => change('kind', event.currentTarget.value) }, element('option', { value: '' }, 'everything'),
@@ -47,6 +47,6 @@ function card(one) {
   return element('li', { class: 'card stack' },
     element('p', { class: 'line' }, one.kind === 'observation' ? kindOf(one) : element('span', { class: 'kind' }, one.kind.replaceAll('_', ' ')),
       one.state === 'live' ? null : element('span', { class: 'badge calm' }, one.state), element('a', { class: 'handle', href: to }, one.handle)),
-    element('a', { class: 'content', href: to }, one.title ? element('strong', {}, `${one.title} `) : null, ...one.snippet.map((piece) => (piece.hit ? element('mark', {}, piece.text) : piece.text))),
-    element('p', { class: 'line meta' }, element('span', {}, moment(one.updated_at)), ...one.tags.map((tag) => element('span', { class: 'tag' }, `#${tag}`))));
+    written('a', { class: 'content', href: to }, one.title ? element('strong', {}, `${one.title} `) : null, ...one.snippet.map((piece) => (piece.hit ? element('mark', {}, piece.text) : piece.text))),
+    element('p', { class: 'line meta' }, element('span', {}, moment(one.updated_at)), ...one.tags.map((tag) => written('span', { class: 'tag' }, `#${tag}`))));
 }

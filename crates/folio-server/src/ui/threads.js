@@ -1,7 +1,7 @@
 // Scratchbooks: of which threads there are, and of one the exact text that a model reads, with its receipt.
 
 import { get, live, query as addressOf } from './ask.js';
-import { element, empty, keep, soon } from './dom.js';
+import { element, empty, keep, soon, written } from './dom.js';
 import { filters, latest } from './filters.js';
 import { meter, moment, number } from './format.js';
 import { tagsOf } from './observations.js';
@@ -22,7 +22,7 @@ export async function showThreads(view, { signal, title }) {
     books.sort((a, b) => b.updated_at.localeCompare(a.updated_at));
     keep(list, books.map(({ thread, handle, created_at }) => ({ thread, handle, created_at })), (book) => book.thread, (book) =>
       element('li', {}, element('a', { class: 'card', href: `/threads/${encodeURIComponent(book.thread)}` }, element('span', { class: 'mark', 'aria-hidden': 'true' }, '≡'),
-        element('span', { class: 'title' }, book.thread), element('span', { class: 'meta' }, `${book.handle} · begun `, moment(book.created_at)))));
+        written('span', { class: 'title' }, book.thread), element('span', { class: 'meta' }, `${book.handle} · begun `, moment(book.created_at)))));
     note.replaceChildren(...(books.length === 0 ? [empty('None yet. Try', 'folio book add task "Write the tests"')] : []));
   }, signal);
 }
@@ -30,7 +30,7 @@ export async function showThreads(view, { signal, title }) {
 export async function showThread(view, { name, query, signal, title }) {
   title(`Scratchbook of ${name}`);
   const at = `/threads/${encodeURIComponent(name)}/scratchbook`;
-  const text = element('pre', { class: 'view', tabindex: '0', 'aria-label': 'What a model reads' });
+  const text = written('pre', { class: 'view', tabindex: '0', 'aria-label': 'What a model reads' });
   const sum = element('p', { class: 'line meta' }), receipt = element('div', { class: 'wide' }), note = element('div');
   const items = element('ul', { class: 'cards' });
   const later = soon(() => draw().catch(() => {}), 200);
@@ -90,6 +90,6 @@ function itemCard(item) {
   return element('li', { class: 'card stack' },
     element('p', { class: 'line' }, element('span', { class: 'kind' }, item.kind), element('span', { class: 'badge calm' }, `${ITEM_MARKS[item.status] ?? '·'} ${item.status.replaceAll('_', ' ')}`),
       item.pinned && element('span', { class: 'badge calm' }, 'pinned'), element('span', { class: 'handle' }, item.handle)),
-    element('p', { class: 'content' }, element('strong', {}, item.title), item.body ? ` ${item.body}` : ''),
+    written('p', { class: 'content' }, element('strong', {}, item.title), item.body ? ` ${item.body}` : ''),
     element('p', { class: 'line meta' }, item.phase && element('span', {}, item.phase), typeof item.progress === 'number' && meter(item.progress, `${Math.round(item.progress * 100)} % done`), ...tagsOf(item)));
 }

@@ -1,6 +1,6 @@
 // The tree of a run, of which only the rows in sight are elements: ten thousand nodes cost as much as fifty.
 
-import { element } from './dom.js';
+import { element, written } from './dom.js';
 import { cost, mark, meter, revealed, span, words } from './format.js';
 
 /** Groups with more members begin closed. */
@@ -150,7 +150,7 @@ export class Tree {
     const state = stateOf(node);
     const used = cost(node.spent);
     const share = fullness(node);
-    const parts = [element('span', { class: 'twist' }), mark(state), element('span', { class: 'title', title: node.title }, node.title), element('span', { class: 'call' }, revealed(node.call))];
+    const parts = [element('span', { class: 'twist' }), mark(state), written('span', { class: 'title', title: node.title }, node.title), element('span', { class: 'call' }, revealed(node.call))];
     if (node.attempt > 1) parts.push(element('span', { class: 'time' }, `attempt ${node.attempt}`));
     if (share !== null && node.level > 1) parts.push(meter(share, `${Math.round(share * 100)} % of its budget`));
     if (used) parts.push(element('span', { class: 'cost' }, used));

@@ -1,7 +1,7 @@
 // One turn: what was decided, and its trace as a timeline.
 
 import { get, live, query as addressOf } from './ask.js';
-import { element, empty, keep } from './dom.js';
+import { element, empty, keep, written } from './dom.js';
 import { absolute, moment, span } from './format.js';
 import { receiptTable } from './threads.js';
 
@@ -12,7 +12,7 @@ const MOST = 20_000;
 export async function showTurn(view, { name, signal, title }) {
   title(`Turn ${name}`);
   const at = `/turns/${encodeURIComponent(name)}`;
-  const head = element('h1', {}, `Turn ${name}`), about = element('p', { class: 'meta' });
+  const head = written('h1', {}, `Turn ${name}`), about = element('p', { class: 'meta' });
   const decided = element('ul', { class: 'decisions' });
   const chips = element('div', { class: 'filters', role: 'group', 'aria-label': 'Which parts of the program' });
   const line = element('ol', { class: 'timeline', 'aria-label': 'What happened, in order' }), note = element('div');
@@ -47,14 +47,14 @@ export async function showTurn(view, { name, signal, title }) {
 
 function decision(one) {
   const used = (one.used ?? []).flatMap((entry) => [' ', element('a', { class: 'handle', href: `/observations/${entry.handle}` }, entry.handle)]);
-  return element('li', {}, element('span', { class: 'kind' }, one.stage), element('strong', {}, one.verdict), ...(one.reasons ?? []).map((reason) => element('p', { class: 'quiet' }, reason)),
+  return element('li', {}, element('span', { class: 'kind' }, one.stage), written('strong', {}, one.verdict), ...(one.reasons ?? []).map((reason) => written('p', { class: 'quiet' }, reason)),
     used.length ? element('p', { class: 'meta' }, 'because of', ...used) : '');
 }
 
 /** What is said of a step: a text, or of its parts those that are one value; the others for whoever opens them. */
 function said(detail) {
   if (detail === null || detail === undefined) return [];
-  if (typeof detail !== 'object') return [element('span', { class: 'detail' }, String(detail))];
+  if (typeof detail !== 'object') return [written('span', { class: 'detail' }, String(detail))];
   const parts = Object.entries(detail);
   const plain = parts.filter(([, value]) => typeof value !== 'object');
   const shown = plain.length ? [element('span', { class: 'detail' }, plain.map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`).join(', '))] : [];

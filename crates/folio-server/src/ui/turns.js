@@ -1,7 +1,7 @@
 // The list of turns.
 
 import { get, live, query as addressOf } from './ask.js';
-import { element, empty, keep } from './dom.js';
+import { element, empty, keep, written } from './dom.js';
 import { filters, latest } from './filters.js';
 import { moment, span } from './format.js';
 
@@ -40,7 +40,7 @@ function card(turn) {
   const took = turn.ended_at ? `took ${span(Date.parse(turn.ended_at) - Date.parse(turn.started_at))}` : 'goes on';
   return element('li', {}, element('a', { class: 'card', href: `/turns/${turn.handle}` },
     element('span', { class: `mark ${state}`, 'aria-hidden': 'true' }, { ok: '✓', partial: '◑', running: '▸' }[state]),
-    element('span', { class: 'title' }, turn.input || '(no input)'),
+    written('span', { class: 'title' }, turn.input || '(no input)'),
     turn.urgency ? element('span', { class: `badge ${/high|urgent|immediate/.test(turn.urgency) ? '' : 'calm'}` }, turn.urgency) : null,
     element('span', { class: 'meta' }, `${turn.handle} · ${turn.thread} · ${took} · `, moment(turn.started_at))));
 }
