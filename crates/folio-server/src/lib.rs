@@ -32,7 +32,7 @@ pub mod wire;
 
 pub use callback::Callback;
 pub use mcp::{Mcp, McpError, McpOptions, ToolSet};
-pub use server::{ServeError, ServeOptions, Server};
+pub use server::{ServeError, ServeOptions, Server, TransferLimits};
 
 /// The description of the interface over HTTP, OpenAPI 3.1: what a server has at `/openapi.json`. The same bytes each time.
 #[must_use]

@@ -32,6 +32,30 @@ pub struct ServeOptions {
     pub folder: Option<PathBuf>,
     /// Requests that one token may make in a second, over two seconds.
     pub per_second: u32,
+    /// How whole spaces are brought out and in.
+    pub transfers: TransferLimits,
+}
+
+/// How many whole spaces are brought out and in at the same time, and for how long somebody is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TransferLimits {
+    /// Exports and imports at the same time.
+    pub most: usize,
+    /// How long a request waits for its place among them.
+    pub wait: Duration,
+    /// How long an export waits for a reader that takes nothing.
+    pub standstill: Duration,
+}
+
+impl Default for TransferLimits {
+    fn default() -> Self {
+        Self {
+            most: 4,
+            wait: Duration::from_secs(5),
+            standstill: Duration::from_secs(30),
+        }
+    }
 }
 
 impl ServeOptions {
@@ -49,6 +73,7 @@ impl ServeOptions {
             local: Actor::new(Role::Human, ""),
             folder: None,
             per_second: Self::DEFAULT_PER_SECOND,
+            transfers: TransferLimits::default(),
         }
     }
 }
@@ -181,7 +206,7 @@ impl Server {
             driving: Arc::clone(&self.driving),
             folder: self.options.folder,
             feeds: Arc::default(),
-            transfers: Transfers::default(),
+            transfers: Transfers::within(self.options.transfers),
             metrics: metrics.clone(),
             stopping: stopping.clone(),
         };

@@ -42,6 +42,7 @@ struct State {
     faults: BTreeMap<u64, Fault>,
     is_gone: bool,
     fails_notes: bool,
+    stalls_runs: bool,
 }
 
 impl FaultyStore {
@@ -83,11 +84,17 @@ impl FaultyStore {
         state.faults.clear();
         state.is_gone = false;
         state.fails_notes = false;
+        state.stalls_runs = false;
     }
 
     /// From now on, notes of what happened besides the log cannot be kept.
     pub fn fail_notes(&self) {
         self.state().fails_notes = true;
+    }
+
+    /// From now on, lists of runs are never answered.
+    pub fn stall_runs(&self) {
+        self.state().stalls_runs = true;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -221,6 +228,9 @@ impl Store for FaultyStore {
     }
 
     async fn runs(&self, space: &SpaceName, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+        if self.state().stalls_runs {
+            std::future::pending::<()>().await;
+        }
         self.reach(READING)?.runs(space, query).await
     }
 

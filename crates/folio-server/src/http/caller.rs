@@ -270,5 +270,10 @@ mod tests {
             key(&Method::POST, "/a", &human, None),
         ];
         assert!(!others.contains(&first));
+        // What a program asked for without a token before an update it finds again after it.
+        assert_eq!(
+            key(&Method::POST, "/a", &human, None),
+            "http:03df994f546efb09cc602ff341ba005157e0ce38c6f32644867ac78a8d0d5f87"
+        );
     }
 }

@@ -5,41 +5,44 @@
 
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use axum::http::StatusCode;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::problem::Problem;
-
-/// Spaces that are brought out or in at the same time.
-const MOST: usize = 4;
-/// How long a request waits for its place.
-const WAIT: Duration = Duration::from_secs(5);
+use crate::server::TransferLimits;
 
 /// Places for what is brought out and in. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Transfers(Arc<Semaphore>);
-
-impl Default for Transfers {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MOST)))
-    }
+pub(crate) struct Transfers {
+    pub(crate) limits: TransferLimits,
+    places: Arc<Semaphore>,
 }
 
 impl Transfers {
+    /// As many places as `limits` say, all of them free.
+    pub(crate) fn within(limits: TransferLimits) -> Self {
+        Self {
+            limits,
+            places: Arc::new(Semaphore::new(limits.most)),
+        }
+    }
+
     /// A place for one more, as soon as there is one.
     ///
     /// # Errors
     ///
     /// A 429 if there is none for a while.
     pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let place = Arc::clone(&self.0).acquire_owned();
-        if let Ok(Ok(place)) = tokio::time::timeout(WAIT, place).await {
+        let place = Arc::clone(&self.places).acquire_owned();
+        if let Ok(Ok(place)) = tokio::time::timeout(self.limits.wait, place).await {
             return Ok(place);
         }
-        let detail = format!("{MOST} exports and imports are under way, which is as many as one server does at a time");
+        let detail = format!(
+            "{} exports and imports are under way, which is as many as one server does at a time",
+            self.limits.most
+        );
         Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "transfers_busy", detail)
             .hint("wait until one of them has ended, then ask again"))
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 /// An answer.
 #[derive(Debug)]
@@ -102,6 +102,35 @@ async fn read_line(reader: &mut BufReader<TcpStream>) -> Option<String> {
     let mut line = String::new();
     let read = reader.read_line(&mut line).await.ok()?;
     (read > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// Somebody who asks, reads that there is an answer, and takes nothing more.
+pub(crate) struct Idler {
+    pub(crate) status: u16,
+    reader: BufReader<TcpStream>,
+}
+
+impl Idler {
+    /// Asks for `path`.
+    pub(crate) async fn open(to: SocketAddr, path: &str) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        // What the system takes in for a reader is as good as read.
+        socket.set_recv_buffer_size(4_096).unwrap();
+        let mut stream = socket.connect(to).await.unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut reader = BufReader::new(stream);
+        let (status, _) = read_head(&mut reader).await;
+        Self { status, reader }
+    }
+
+    /// Everything that is still to be had.
+    pub(crate) async fn rest(mut self) -> String {
+        let mut rest = Vec::new();
+        // However it ends.
+        drop(self.reader.read_to_end(&mut rest).await);
+        String::from_utf8(rest).unwrap()
+    }
 }
 
 /// One message of a stream.

@@ -157,6 +157,12 @@ impl House {
         client::send(self.at, &lines, &body).await
     }
 
+    /// The same by whoever shows `token`.
+    pub(crate) async fn ask_as(&self, token: &AccessToken, method: &str, path: &str, body: Option<Value>) -> Answer {
+        let shown = format!("Authorization: Bearer {}", token.reveal());
+        self.ask(method, path, &[&shown], body).await
+    }
+
     /// Asserts that `path` takes `body`, and gives the answer.
     pub(crate) async fn makes(&self, path: &str, status: u16, body: Value) -> Value {
         let answer = self.ask("POST", path, &[], Some(body)).await;

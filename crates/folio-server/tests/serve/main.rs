@@ -14,6 +14,7 @@ mod observations;
 mod openapi;
 mod pages;
 mod refusals;
+mod roles;
 mod scratchbook;
 mod server;
 mod start;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use folio_server::{ServeError, ServeOptions, Server};
 
-use crate::client::{Events, get};
+use crate::client::{Events, get, send};
 use crate::house::{House, SLOW};
 
 #[tokio::test]
@@ -95,6 +95,14 @@ async fn what_is_counted_has_a_type_and_no_names_that_strangers_make_up() {
         .await;
     house.get("/observations/e1").await;
     get(house.at, "/made/up").await;
+    for method in ["BREW", "POUR"] {
+        let head = [
+            &format!("{method} /made/up HTTP/1.1"),
+            "Host: localhost",
+            "Connection: close",
+        ];
+        send(house.at, &head, "").await;
+    }
     let run = house.submit(SLOW).await;
     let path = format!("/v1/spaces/main/runs/{run}/events");
     let events = Events::open(house.at, &path, None).await;
@@ -110,6 +118,7 @@ async fn what_is_counted_has_a_type_and_no_names_that_strangers_make_up() {
         "folio_http_requests_total{method=\"POST\",route=\"/v1/spaces/{space}/observations\",status=\"201\"} 1",
         "folio_http_requests_total{method=\"GET\",route=\"/v1/spaces/{space}/observations/{observation}\",status=\"200\"} 1",
         "folio_http_requests_total{method=\"GET\",route=\"none\",status=\"404\"} 1",
+        "folio_http_requests_total{method=\"other\",route=\"none\",status=\"404\"} 2",
         "folio_runs{status=\"waiting\"} 1",
         "folio_event_streams 1",
         "folio_commits 2",
@@ -121,6 +130,7 @@ async fn what_is_counted_has_a_type_and_no_names_that_strangers_make_up() {
             counted.body
         );
     }
+    assert!(!counted.body.contains("BREW") && !counted.body.contains("POUR"));
     assert!(!counted.body.contains("made/up") && counted.body.contains("folio_http_request_duration_seconds_bucket"));
     drop(events);
 }

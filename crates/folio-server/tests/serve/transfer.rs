@@ -1,9 +1,15 @@
 //! Memory as lines, and what is forgotten, over HTTP.
 
-use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
-use crate::client::post;
-use crate::house::{House, is_problem};
+use folio::ObservationInput;
+use folio_server::{ServeOptions, TransferLimits};
+use serde_json::{Value, json};
+use tokio::runtime;
+
+use crate::client::{Idler, get, post};
+use crate::house::{House, is_problem, person};
 
 #[tokio::test]
 async fn a_space_goes_out_as_lines_and_in_again() {
@@ -72,4 +78,72 @@ async fn what_is_forgotten_is_gone_from_everything() {
             "body_invalid",
         );
     }
+}
+
+const EXPORT: &str = "/v1/spaces/main/export";
+const IMPORT: &str = "/v1/spaces/main/import";
+const LINES: &str = "application/x-ndjson";
+
+/// A house with more in it than what lies between it and a reader that takes nothing.
+async fn with_much(transfers: impl FnOnce(&mut TransferLimits)) -> House {
+    let mut options = ServeOptions::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    transfers(&mut options.transfers);
+    let house = House::serving(House::runner().await, None, options).await;
+    for n in 0..160 {
+        let input = json!({"content": format!("{n} {}", "long ".repeat(12_000))});
+        let input = ObservationInput::from_json(&input).unwrap();
+        let added = house.workspace().add_observation(&person(), input, None).await;
+        drop(added.unwrap());
+    }
+    house
+}
+
+#[test]
+fn readers_that_take_nothing_stop_nobody_but_more_of_them() {
+    // With fewer threads for what blocks than there are readers.
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(2)
+        .build();
+    runtime.unwrap().block_on(async {
+        let house = with_much(|transfers| transfers.wait = Duration::ZERO).await;
+        let mut idlers = Vec::new();
+        for _ in 0..4 {
+            let idler = Idler::open(house.at, EXPORT).await;
+            assert_eq!(idler.status, 200);
+            idlers.push(idler);
+        }
+        is_problem(&get(house.at, EXPORT).await, 429, "transfers_busy");
+        let import = post(house.at, IMPORT, LINES, "{}").await;
+        is_problem(&import, 429, "transfers_busy");
+        assert_eq!(import.header("retry-after"), "1");
+        assert_eq!(get(house.at, "/readyz").await.status, 200);
+        assert_eq!(house.gives("/observations").await["total"], 160);
+        drop(idlers);
+        // Their places are free as soon as it is seen that they are gone.
+        let whole = loop {
+            let export = get(house.at, EXPORT).await;
+            if export.status == 200 {
+                break export.body;
+            }
+            is_problem(&export, 429, "transfers_busy");
+        };
+        assert!(whole.trim_end().lines().last().unwrap().contains("\"record\":\"end\""));
+        is_problem(&post(house.at, IMPORT, LINES, "{}").await, 422, "transfer_malformed");
+    });
+}
+
+#[tokio::test]
+async fn an_export_that_nobody_reads_is_broken_off_and_gives_its_place_away() {
+    let limits = |transfers: &mut TransferLimits| {
+        transfers.most = 1;
+        transfers.standstill = Duration::from_millis(20);
+    };
+    let house = with_much(limits).await;
+    let idler = Idler::open(house.at, EXPORT).await;
+    // It waits until the other one has been broken off.
+    assert_eq!(Idler::open(house.at, EXPORT).await.status, 200);
+    let text = idler.rest().await;
+    // Neither what says that a space is whole, nor the last chunk of a body.
+    assert!(text.len() > 64 * 1024 && !text.contains("\"record\":\"end\"") && !text.ends_with("0\r\n\r\n"));
 }

@@ -7,7 +7,8 @@ use aide::axum::routing::get_with;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use folio::memory::RunId;
+use folio::Workspace;
+use folio::memory::{RunId, Seq};
 use folio::store::RunQuery;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -76,6 +77,16 @@ async fn alive() -> Answer<Alive> {
 /// The store answers, too.
 async fn ready(State(app): State<App>) -> Result<Answer<Ready>, Problem> {
     let workspace = app.runner.workspace();
+    let head = head_of(workspace).await?;
+    Ok(Answer::of(Ready {
+        status: "ok",
+        space: workspace.space().to_string(),
+        head: head.0,
+    }))
+}
+
+/// The last commit of a store that can be read, and whose writer answers.
+async fn head_of(workspace: &Workspace) -> Result<Seq, Problem> {
     let (store, space) = (workspace.store(), workspace.space());
     let asked = async {
         let head = workspace.head().await?;
@@ -88,15 +99,45 @@ async fn ready(State(app): State<App>) -> Result<Answer<Ready>, Problem> {
         // A write that changes nothing, for there is no such run: it goes the way of every write.
         let nothing = RunId::derived(&["readyz"]);
         store.release_run(space, nothing, 0).await?;
-        Ok::<_, Problem>(head)
+        Ok(head)
     };
-    let head = tokio::time::timeout(READY_MAX, asked).await.map_err(|_| {
+    tokio::time::timeout(READY_MAX, asked).await.map_err(|_| {
         let detail = format!("the store did not answer for {} seconds", READY_MAX.as_secs());
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail)
-    })??;
-    Ok(Answer::of(Ready {
-        status: "ok",
-        space: workspace.space().to_string(),
-        head: head.0,
-    }))
+    })?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use folio::{Folio, SpaceName};
+    use folio_testkit::{Fault, FaultyStore};
+
+    use super::*;
+
+    async fn broken(how: impl FnOnce(&FaultyStore)) -> String {
+        let open = Folio::open("memory:").await.unwrap();
+        let store = Arc::new(FaultyStore::new(Arc::clone(open.store())));
+        how(&store);
+        let workspace = Folio::on(store.clone()).workspace(SpaceName::main());
+        if store.commits() == 0 {
+            // Whatever becomes of it.
+            let observation = serde_json::json!({"content": "x"});
+            let observation = folio::ObservationInput::from_json(&observation).unwrap();
+            let actor = folio::Actor::new(folio::Role::Human, "");
+            drop(workspace.add_observation(&actor, observation, None).await);
+        }
+        let problem = head_of(&workspace).await.unwrap_err();
+        format!("{} {}", problem.status(), problem.code())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_is_gone_or_does_not_answer_is_not_ready() {
+        assert_eq!(
+            broken(|store| store.fail(1, Fault::Gone)).await,
+            "503 store_unavailable"
+        );
+        assert_eq!(broken(FaultyStore::stall_runs).await, "503 too_slow");
+    }
 }

@@ -39,8 +39,6 @@ use crate::wire::{Forgot, Named, Received};
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Chunks that wait for a reader.
 const CHUNKS_AHEAD: usize = 4;
-/// How long an export waits for a reader that takes nothing.
-const STANDSTILL: Duration = Duration::from_secs(30);
 const GROUP: &str = "keeping";
 
 pub(super) fn routes() -> ApiRouter<App> {
@@ -78,11 +76,12 @@ pub(super) fn routes() -> ApiRouter<App> {
 async fn export(caller: Caller, State(app): State<App>, _: Asked<Nothing>) -> Result<Response, Problem> {
     let place = app.transfers.place().await?;
     let (sender, mut chunks) = mpsc::channel(CHUNKS_AHEAD);
-    let workspace = caller.workspace;
+    let (workspace, standstill) = (caller.workspace, app.transfers.limits.standstill);
     // What writes the lines waits for whoever reads them.
     transfers::on_a_thread("export", place, move || async move {
         let mut out = Chunks {
-            sender: sender.clone(),
+            sender,
+            standstill,
             chunk: Vec::with_capacity(CHUNK_BYTES),
         };
         let written = workspace.export_space(&mut out, &mut |_| {}).await;
@@ -125,12 +124,14 @@ enum Chunk {
 /// Lines on their way to a reader.
 struct Chunks {
     sender: mpsc::Sender<Chunk>,
+    /// How long a reader is waited for that takes nothing.
+    standstill: Duration,
     chunk: Vec<u8>,
 }
 
 impl Chunks {
     fn send(&self, chunk: Chunk) -> io::Result<()> {
-        match wait_for(tokio::time::timeout(STANDSTILL, self.sender.send(chunk))) {
+        match wait_for(tokio::time::timeout(self.standstill, self.sender.send(chunk))) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(io::Error::new(
                 io::ErrorKind::BrokenPipe,

@@ -1,0 +1,159 @@
+//! What those may do who are neither the person at this machine nor a program with a token for everything.
+
+use folio::Role;
+use folio::memory::policy::SpacePolicy;
+use folio::store::AccessToken;
+use folio_server::ServeOptions;
+use serde_json::json;
+
+use crate::house::{House, is_problem, person};
+
+/// Those who work within a turn or a run.
+const STAGES: [Role; 7] = [
+    Role::Planner,
+    Role::Router,
+    Role::Clarifier,
+    Role::Evaluator,
+    Role::Reflector,
+    Role::Cleaner,
+    Role::Compactor,
+];
+
+/// Of these, those who see a part of the space.
+const WITHIN: [Role; 4] = [Role::Tool, Role::Executor, Role::Planner, Role::Compactor];
+
+async fn house() -> House {
+    let options = ServeOptions::at("127.0.0.1:0".parse().unwrap());
+    House::serving(House::runner().await, None, options).await
+}
+
+impl House {
+    async fn token_of(&self, role: Role) -> AccessToken {
+        Self::token(&self.runner, "main", role).await.0
+    }
+}
+
+#[tokio::test]
+async fn what_would_be_forgotten_is_told_to_people_only_m7_7() {
+    let house = house().await;
+    let secret = json!({"content": "The code word is heliotrope"});
+    house.makes("/observations", 201, secret).await;
+    let dry = json!({"text": "heliotrope", "dry_run": true});
+    for role in [Role::Client, Role::Tool, Role::Executor].into_iter().chain(STAGES) {
+        let token = house.token_of(role).await;
+        let told = house.ask_as(&token, "POST", "/forget", Some(dry.clone())).await;
+        is_problem(&told, 403, "role_denied");
+    }
+    let token = house.token_of(Role::Human).await;
+    let told = house.ask_as(&token, "POST", "/forget", Some(dry)).await;
+    assert_eq!(told.json()["forgotten"][0]["handle"], "e1", "{told:?}");
+}
+
+#[tokio::test]
+async fn only_who_calls_tools_speaks_for_them_m7_7() {
+    let house = house().await;
+    let said = json!({"request_id": "q", "tool_id": "wine", "status": "ok", "observations": [{"content": "red"}]});
+    let asked = json!({"tool_id": "wine", "scratch_page_query": {}});
+    for role in STAGES {
+        let token = house.token_of(role).await;
+        for (path, body) in [("/tool-responses", &said), ("/tool-requests/context", &asked)] {
+            for path in [path.to_owned(), format!("{path}?tool=wine")] {
+                let refused = house.ask_as(&token, "POST", &path, Some(body.clone())).await;
+                is_problem(&refused, 403, "role_denied");
+            }
+        }
+    }
+    assert_eq!(house.workspace().head().await.unwrap().0, 0);
+    for role in [Role::Executor, Role::Client, Role::Human] {
+        let token = house.token_of(role).await;
+        let path = format!("/tool-responses?call={role}");
+        let taken = house.ask_as(&token, "POST", &path, Some(said.clone())).await;
+        assert_eq!(taken.json()["stored"][0]["source"]["tool"], "wine", "{role}: {taken:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_speaks_as_itself_whatever_it_says_m7_7() {
+    let house = house().await;
+    let policy = json!({"manifests": {"ci": {"reads": {"types": ["risk_alert"]}}}});
+    let policy: SpacePolicy = serde_json::from_value(policy).unwrap();
+    let set = house.workspace().set_policy(&person(), policy, None, None).await;
+    drop(set.unwrap());
+    for body in [
+        json!({"content": "for wine"}),
+        json!({"content": "for ci", "type": "risk_alert"}),
+    ] {
+        house.makes("/observations", 201, body).await;
+    }
+    let token = house.token_of(Role::Tool).await;
+    let said = json!({"request_id": "q", "tool_id": "wine", "status": "ok", "observations": [{"content": "red"}]});
+    let asked = json!({"tool_id": "wine", "scratch_page_query": {}});
+    for query in ["", "?tool=wine"] {
+        let path = format!("/tool-responses{query}");
+        let taken = house.ask_as(&token, "POST", &path, Some(said.clone())).await;
+        assert_eq!(taken.json()["stored"][0]["source"]["tool"], "ci", "{taken:?}");
+        let path = format!("/tool-requests/context{query}");
+        let seen = house.ask_as(&token, "POST", &path, Some(asked.clone())).await.json();
+        let seen = seen["scratch_page_context"].as_array().unwrap();
+        assert_eq!((seen.len(), &seen[0]["content"]), (1, &json!("for ci")));
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_is_refused_is_not_begun_m7_7() {
+    let house = house().await;
+    for role in WITHIN {
+        let token = house.token_of(role).await;
+        let input = json!({"input": "What do we know?"});
+        is_problem(
+            &house.ask_as(&token, "POST", "/turns", Some(input)).await,
+            403,
+            "role_denied",
+        );
+    }
+    assert_eq!(house.gives("/turns").await["returned"], 0);
+    assert_eq!(house.workspace().head().await.unwrap().0, 0);
+}
+
+#[tokio::test]
+async fn a_turn_is_ended_by_who_begins_turns_and_by_the_last_stages_m7_7() {
+    let house = house().await;
+    house.makes("/turns", 201, json!({"input": "x"})).await;
+    for role in WITHIN.into_iter().chain([Role::Router, Role::Clarifier, Role::Cleaner]) {
+        let token = house.token_of(role).await;
+        let refused = house.ask_as(&token, "POST", "/turns/t1/end", None).await;
+        is_problem(&refused, 403, "role_denied");
+    }
+    assert_eq!(house.gives("/turns?open=true").await["returned"], 1);
+    for (nth, role) in [Role::Reflector, Role::Evaluator, Role::Client, Role::Human]
+        .into_iter()
+        .enumerate()
+    {
+        let token = house.token_of(role).await;
+        house.makes("/turns", 201, json!({"input": "x"})).await;
+        let ended = house
+            .ask_as(&token, "POST", &format!("/turns/t{}/end", nth + 2), None)
+            .await;
+        assert_eq!(ended.status, 200, "{role}: {ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_belongs_to_its_token_and_not_to_a_role_and_a_name() {
+    let house = house().await;
+    let tokens = [house.token_of(Role::Client).await, house.token_of(Role::Client).await];
+    let add = async |token: &AccessToken| {
+        let shown = format!("Authorization: Bearer {}", token.reveal());
+        let body = json!({"content": "seen"});
+        let head = ["Idempotency-Key: 1", shown.as_str()];
+        house.ask("POST", "/observations", &head, Some(body)).await.json()
+    };
+    let first = add(&tokens[0]).await;
+    let other = add(&tokens[1]).await;
+    assert_ne!(other["observation_id"], first["observation_id"], "{other}");
+    let again = add(&tokens[0]).await;
+    assert_eq!(
+        (&again["observation_id"], &again["replayed"]),
+        (&first["observation_id"], &json!(true))
+    );
+}
