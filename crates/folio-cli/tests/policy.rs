@@ -45,7 +45,7 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
       "strict_types": "everybody"
     }
     $ folio observe add x --type tide
-    ! error: type: "tide" is not registered in this space
+    ! error: type: "tide" is not registered in this space; there are action_suggestion, alert, contextual_insight, dependency, error_alert, learning, observation, pattern_detected, pending_confirmation, recovery_plan, reminder, risk_alert, security_alert, weather
     = 2
     $ folio observe add x --type weather
     e1 [weather/active 0.5] x

@@ -6,11 +6,18 @@ use folio_store::{RunQuery, RunRow};
 
 use crate::error::RunnerError;
 use crate::runner::{RUNNING, Runner};
+use crate::watch::Watch;
 
 /// Runs that are asked for at a time.
 const AT_ONCE: u32 = 500;
 
 impl Runner {
+    /// Follows `run` live, from its beginning, whoever drives it.
+    #[must_use]
+    pub fn watch(&self, run: RunId) -> Watch {
+        self.shared.watch(run)
+    }
+
     /// The run as its journal says now.
     ///
     /// # Errors

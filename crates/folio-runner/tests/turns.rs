@@ -111,12 +111,7 @@ async fn a_run_in_nobodys_turn_is_a_turn_of_its_own_m7_11_1() {
 #[tokio::test]
 async fn a_run_in_a_turn_leaves_its_end_to_whoever_began_it_m7_11_1() {
     let house = House::new();
-    let input = TurnInput {
-        thread: ThreadKey::main(),
-        input: "look around".to_owned(),
-        run: None,
-        background: false,
-    };
+    let input = TurnInput::of(ThreadKey::main(), "look around");
     let turn = house
         .workspace
         .begin_turn(&person(), input)

@@ -17,6 +17,7 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! `docs/rust.md` has three whole programs: memory for an agent of one's own, a plan with a tool of one's own, a goal.
 //! The crates behind it are here under their own names: [`memory`], [`engine`], [`store`], [`model`],
 //! [`tools`], [`mcp`], [`runner`].
 
@@ -67,7 +68,19 @@ impl Folio {
     pub async fn open(url: &str) -> Result<Self, OpenError> {
         Ok(Self {
             outbox: open::outbox_of(url),
-            ..Self::on(open::open(url)?)
+            ..Self::on(open::open(url, true)?)
+        })
+    }
+
+    /// The same for a store that is there: nothing is made. Tables of an earlier version are brought up to date.
+    ///
+    /// # Errors
+    ///
+    /// Besides those of [`Folio::open`], `NotThere`.
+    pub async fn open_existing(url: &str) -> Result<Self, OpenError> {
+        Ok(Self {
+            outbox: open::outbox_of(url),
+            ..Self::on(open::open(url, false)?)
         })
     }
 
@@ -99,3 +112,8 @@ impl Folio {
         &self.store
     }
 }
+
+/// Compiled and run with the examples in doc comments.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+struct Guide;

@@ -126,12 +126,10 @@ async fn session_start(context: &Context<'_>) -> Result<(), Failure> {
 async fn user_prompt(context: &Context<'_>, prompt: UserPrompt) -> Result<(), Failure> {
     let said = said()?;
     let workspace = context.outside().await?;
-    let input = TurnInput {
-        thread: context.settings.thread.clone(),
-        input: kept_of(said.prompt.unwrap_or_default()),
-        run: None,
-        background: false,
-    };
+    let input = TurnInput::of(
+        context.settings.thread.clone(),
+        kept_of(said.prompt.unwrap_or_default()),
+    );
     // The turn before goes on if this one cannot begin.
     workspace.draft_turn(input.clone()).await?;
     end_turns(context, &workspace).await?;

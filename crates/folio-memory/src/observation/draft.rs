@@ -122,7 +122,10 @@ pub fn draft(
             return Err(Invalid::new("type_invalid", "type", message));
         }
         None if unknown == UnknownType::Refused => {
-            let message = format!("{type_name:?} is not registered in this space");
+            let message = format!(
+                "{type_name:?} is not registered in this space; there are {}",
+                types.listed()
+            );
             return Err(Invalid::new("type_unknown", "type", message));
         }
         None => {

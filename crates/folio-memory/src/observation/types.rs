@@ -82,6 +82,9 @@ pub struct TypeRegistry {
     types: BTreeMap<String, ObservationType>,
 }
 
+/// Names that a refusal lists.
+const NAMES_TOLD: usize = 20;
+
 const BUILT_IN: [(&str, Class); 13] = [
     ("pending_confirmation", Class::PendingConfirmation),
     ("contextual_insight", Class::Insight),
@@ -122,6 +125,15 @@ impl TypeRegistry {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&ObservationType> {
         self.types.get(name)
+    }
+
+    /// The names for people, sorted; of very many only the first.
+    pub(super) fn listed(&self) -> String {
+        let names: Vec<&str> = self.names().take(NAMES_TOLD).collect();
+        match self.types.len() - names.len() {
+            0 => names.join(", "),
+            more => format!("{}, and {more} more", names.join(", ")),
+        }
     }
 
     /// The names, sorted.

@@ -3,6 +3,7 @@
 pub mod colony;
 mod item;
 mod order;
+mod stored;
 pub mod tools;
 
 use schemars::JsonSchema;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use item::ScratchItem;
 pub use order::by_urgency;
+pub(crate) use stored::stored_title;
 
 use crate::actor::Trust;
 use crate::change::FieldChange;
@@ -42,6 +44,21 @@ pub struct ItemInput {
     /// How far a task is, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
+}
+
+impl ItemInput {
+    /// A `kind` called `title`, with nothing more.
+    #[must_use]
+    pub fn new(kind: EntryKind, title: impl Into<String>) -> Self {
+        Self {
+            kind,
+            title: Some(title.into()),
+            body: String::new(),
+            tags: Vec::new(),
+            phase: None,
+            progress: None,
+        }
+    }
 }
 
 /// What is to change of an item; what is left out stays.
@@ -247,17 +264,6 @@ mod tests {
     use crate::id::{EntryHandle, EntryId, Seq};
     use crate::time::Timestamp;
 
-    fn input(kind: EntryKind, title: &str) -> ItemInput {
-        ItemInput {
-            kind,
-            title: Some(title.to_owned()),
-            body: String::new(),
-            tags: Vec::new(),
-            phase: None,
-            progress: None,
-        }
-    }
-
     fn to(status: &str) -> ItemPatch {
         ItemPatch {
             status: Some(status.to_owned()),
@@ -270,7 +276,7 @@ mod tests {
             id: EntryId::derived(&["e"]),
             page: PageId::derived(&["p"]),
             kind,
-            fields: draft(input(kind, "x"), Trust::User).unwrap(),
+            fields: draft(ItemInput::new(kind, "x"), Trust::User).unwrap(),
         };
         Entry::added(new, EntryHandle(1), Seq(1), Timestamp::default())
     }
@@ -289,7 +295,7 @@ mod tests {
         let item = ItemInput {
             title: None,
             body: "\n  first\nsecond".to_owned(),
-            ..input(EntryKind::Note, "")
+            ..ItemInput::new(EntryKind::Note, "")
         };
         assert_eq!(draft(item, Trust::User).unwrap().title, "first");
     }
@@ -298,12 +304,12 @@ mod tests {
     fn only_a_task_has_progress_and_only_from_0_to_1() {
         let todo = ItemInput {
             progress: Some(0.5),
-            ..input(EntryKind::Todo, "x")
+            ..ItemInput::new(EntryKind::Todo, "x")
         };
         assert_eq!(draft(todo, Trust::User).unwrap_err().code, "field_not_of_kind");
         let task = ItemInput {
             progress: Some(1.5),
-            ..input(EntryKind::Task, "x")
+            ..ItemInput::new(EntryKind::Task, "x")
         };
         assert_eq!(draft(task, Trust::User).unwrap_err().code, "progress_invalid");
     }
@@ -314,7 +320,7 @@ mod tests {
         for body in ["", " \n"] {
             let item = ItemInput {
                 body: body.to_owned(),
-                ..input(EntryKind::Note, &long)
+                ..ItemInput::new(EntryKind::Note, &*long)
             };
             let fields = draft(item, Trust::User).unwrap();
             assert_eq!(fields.body, long);
@@ -326,7 +332,7 @@ mod tests {
     #[test]
     fn a_title_that_just_fits_stays_a_title() {
         let fits = "x".repeat(MAX_TITLE_BYTES);
-        let fields = draft(input(EntryKind::Todo, &format!(" {fits}\n")), Trust::User).unwrap();
+        let fields = draft(ItemInput::new(EntryKind::Todo, &format!(" {fits}\n")), Trust::User).unwrap();
         assert_eq!((fields.title.as_str(), fields.body.as_str()), (fits.as_str(), ""));
     }
 
@@ -335,7 +341,7 @@ mod tests {
         let long = "x".repeat(MAX_TITLE_BYTES + 1);
         let both = ItemInput {
             body: "text".to_owned(),
-            ..input(EntryKind::Task, &long)
+            ..ItemInput::new(EntryKind::Task, &long)
         };
         let title = Some(long);
         let changed = ItemPatch {
@@ -407,7 +413,9 @@ mod tests {
     #[test]
     fn an_observation_is_no_item() {
         assert_eq!(
-            draft(input(EntryKind::Observation, "x"), Trust::User).unwrap_err().code,
+            draft(ItemInput::new(EntryKind::Observation, "x"), Trust::User)
+                .unwrap_err()
+                .code,
             "kind_invalid"
         );
     }

@@ -53,6 +53,19 @@ pub struct TurnInput {
     pub background: bool,
 }
 
+impl TurnInput {
+    /// A turn in `thread` that somebody waits for: what is done about `input`, which may be empty.
+    #[must_use]
+    pub fn of(thread: ThreadKey, input: impl Into<String>) -> Self {
+        Self {
+            thread,
+            input: input.into(),
+            run: None,
+            background: false,
+        }
+    }
+}
+
 /// What the stages before the work came to, and the turn that is ready to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftedTurn {
