@@ -10,10 +10,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use folio_memory::entry::{EntryKind, Status};
 use folio_memory::id::Ref;
-use folio_memory::scratchbook::ItemInput;
+use folio_memory::scratchbook::{ItemInput, ItemPatch};
 use folio_memory::tokens::{Estimate, Tokens};
-use folio_memory::{Actor, Entry, Role, ThreadKey};
-use folio_store::workspace::{BookFilter, Compacted, Compactor, Desk, ForgetFilter, Offload, Offloaded};
+use folio_memory::{Actor, Change, Entry, FieldChange, Role, ThreadKey};
+use folio_store::workspace::{BookFilter, Compacted, Compactor, Desk, ForgetFilter, Offload, Offloaded, Write};
 use folio_testkit::faulty_store::Fault;
 use house::House;
 use serde_json::{Value, json};
@@ -324,4 +324,149 @@ async fn a_thread_may_have_a_long_name_m7_8_v8() {
     let list = Value::from(conversation("a", 5));
     let put_away = house.space.offload(&client(), &thread, &list, &at_once()).await;
     assert!(put_away.unwrap().block.is_some());
+}
+
+/// What is said before anything is done.
+fn wishes() -> Vec<Value> {
+    vec![
+        json!({"role": "system", "content": "Be brief."}),
+        json!({"role": "user", "content": "Never touch the lexer!"}),
+        json!({"role": "user", "content": "Port the parser."}),
+    ]
+}
+
+/// Calls with their results, and nothing that a person says.
+fn calls(name: &str) -> Vec<Value> {
+    let of_nobody = |message: &Value| message["role"] != "user" && message["role"] != "system";
+    conversation(name, 3).into_iter().filter(of_nobody).collect()
+}
+
+/// The first offload of what was wished for and done, and what goes on behind it.
+async fn first_offload(house: &House) -> (folio_store::workspace::Block, Vec<Value>) {
+    let gone = offload(house, &[wishes(), calls("a")].concat(), &at_once()).await;
+    (gone.block.unwrap(), [gone.messages, calls("b")].concat())
+}
+
+async fn body_of(house: &House, handle: folio_memory::EntryHandle) -> String {
+    house.space.entry(Ref::Handle(handle)).await.unwrap().fields.body
+}
+
+#[tokio::test]
+async fn what_was_asked_and_is_to_be_kept_to_outlives_every_later_offload_m7_8_v8() {
+    let house = House::new();
+    let (_, mut messages) = first_offload(&house).await;
+    for round in ["c", "d", "e"] {
+        let gone = offload(&house, &messages, &at_once()).await;
+        let block = gone.block.unwrap();
+        let (summary, next) = (
+            body_of(&house, block.summary).await,
+            body_of(&house, block.next_actions).await,
+        );
+        // The words of the message that stands for the first block are nobody's.
+        assert!(summary.starts_with("Last request: Port the parser.\n"), "{summary}");
+        assert_eq!(summary.matches("\n- ").count(), 1, "{summary}");
+        assert!(summary.ends_with("Said:\n- Never touch the lexer!\n"), "{summary}");
+        assert!(summary.contains("src/a0.rs, src/a1.rs, src/a2.rs"), "{summary}");
+        assert!(next.ends_with("Go on with: Port the parser."), "{next}");
+        let text = gone.messages[1]["content"].as_str().unwrap();
+        assert!(text.contains("Never touch the lexer!"), "{text}");
+        messages = [gone.messages, calls(round)].concat();
+    }
+}
+
+#[tokio::test]
+async fn what_was_said_last_is_told_where_there_is_little_room_m7_8_v8() {
+    let house = House::new();
+    let mut messages = wishes();
+    for n in 0..10 {
+        let text = format!("You must always see to the part of the parser that has the number {n}.");
+        messages.push(json!({"role": "user", "content": text}));
+    }
+    let how = Offload {
+        summary_tokens: 200,
+        ..at_once()
+    };
+    messages.extend(calls("a"));
+    for round in ["b", "c"] {
+        let gone = offload(&house, &messages, &how).await;
+        let text = gone.messages[1]["content"].as_str().unwrap();
+        let block = gone.block.unwrap();
+        assert!(Estimate.count(text) <= how.summary_tokens, "{text}");
+        assert!(
+            text.contains("- You must always see to the part of the parser that has the number 9."),
+            "{text}"
+        );
+        assert!(text.contains(&format!(" more, in {}", block.summary)), "{text}");
+        let summary = body_of(&house, block.summary).await;
+        assert!(summary.contains("- Never touch the lexer!"), "{summary}");
+        messages = [gone.messages, calls(round)].concat();
+    }
+}
+
+#[tokio::test]
+async fn who_edits_a_summary_decides_what_goes_on_m7_8_v8() {
+    let house = House::new();
+    let (block, messages) = first_offload(&house).await;
+    let patch = ItemPatch {
+        body: Some("Last request: Port the parser.\n".to_owned()),
+        ..ItemPatch::default()
+    };
+    let ada = Actor::new(Role::Human, "ada");
+    let edited = house
+        .space
+        .update_item(&ada, Ref::Handle(block.summary), patch, None)
+        .await;
+    edited.unwrap();
+    let block = offload(&house, &messages, &at_once()).await.block.unwrap();
+    let summary = body_of(&house, block.summary).await;
+    assert!(summary.starts_with("Last request: Port the parser.\n"), "{summary}");
+    assert!(
+        !summary.contains("lexer") && !summary.contains("src/a0.rs"),
+        "{summary}"
+    );
+    assert!(summary.contains("src/b0.rs"), "{summary}");
+}
+
+#[tokio::test]
+async fn a_summary_that_was_forgotten_does_not_come_back_m7_8_v8() {
+    let house = House::new();
+    let (block, messages) = first_offload(&house).await;
+    let filter = ForgetFilter {
+        entries: vec![Ref::Handle(block.summary)],
+        ..ForgetFilter::default()
+    };
+    let ada = Actor::new(Role::Human, "ada");
+    house.space.forget(&ada, &filter, "asked to").await.unwrap();
+    let gone = offload(&house, &messages, &at_once()).await;
+    let block = gone.block.unwrap();
+    let told = gone.messages[1]["content"].as_str().unwrap().to_owned();
+    for text in [
+        body_of(&house, block.summary).await,
+        body_of(&house, block.next_actions).await,
+        told,
+    ] {
+        assert!(!text.contains("parser") && !text.contains("lexer"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_earlier_version_put_away_is_looked_through_anew_m7_8_v8() {
+    let house = House::new();
+    let (block, messages) = first_offload(&house).await;
+    let summary = house.space.entry(Ref::Handle(block.summary)).await.unwrap();
+    let mut metadata = summary.fields.metadata.clone().unwrap();
+    assert!(metadata.as_object_mut().unwrap().remove("found").is_some());
+    let change = Change::PatchEntry {
+        entry: summary.id,
+        fields: vec![FieldChange::Metadata(Some(metadata))],
+        expected_version: None,
+        base_version: None,
+    };
+    let ada = Actor::new(Role::Human, "ada");
+    house.space.record(&ada, Write::of(vec![change])).await.unwrap();
+    let block = offload(&house, &messages, &at_once()).await.block.unwrap();
+    let summary = body_of(&house, block.summary).await;
+    assert!(summary.starts_with("Last request: Port the parser.\n"), "{summary}");
+    assert!(summary.ends_with("Said:\n- Never touch the lexer!\n"), "{summary}");
+    assert!(summary.contains("src/a0.rs"), "{summary}");
 }

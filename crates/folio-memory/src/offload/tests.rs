@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::id::EntryHandle;
 
 #[test]
 fn the_forms_of_openai_and_anthropic_are_read_alike_m7_8_v8() {
@@ -96,5 +97,161 @@ proptest! {
     fn what_is_found_is_bounded_m7_8_v8(messages in conversations(), n in 1_usize..50) {
         let many: Vec<Message> = std::iter::repeat_n(messages, n).flatten().collect();
         prop_assert!(extract(Extract::default(), &many).summary().len() < 64 * 1024);
+    }
+}
+
+fn stand_in(content: &str) -> Message {
+    Message::read_all(&json!([{"role": "user", "content": content}]))
+        .unwrap()
+        .remove(0)
+}
+
+#[test]
+fn only_what_stands_for_messages_is_taken_for_it_m7_8_v8() {
+    let head = stand_in_head(13, EntryHandle(7));
+    for is in [head.clone(), format!(" {head}\n\nLast request: x"), "[e7]".to_owned()] {
+        assert!(is_stand_in(&stand_in(&is)), "{is}");
+    }
+    for is_not in [
+        format!("You wrote: {head}"),
+        head.replace("13", "thirteen"),
+        "[Messages 1 to 13]".to_owned(),
+        "e7".to_owned(),
+        "[p7]".to_owned(),
+        "[e7] is wrong".to_owned(),
+        "[x]".to_owned(),
+        String::new(),
+    ] {
+        assert!(!is_stand_in(&stand_in(&is_not)), "{is_not}");
+    }
+    // Only a user says it: an assistant that repeats it speaks.
+    let mut repeated = stand_in(&head);
+    repeated.role = Speaker::Assistant;
+    assert!(!is_stand_in(&repeated));
+}
+
+#[test]
+fn what_stands_for_messages_is_nobodys_word_m7_8_v8() {
+    let before = Extract {
+        request: Some("Write a parser".to_owned()),
+        obligations: vec!["Never push!".to_owned()],
+        ..Extract::default()
+    };
+    let text = format!(
+        "{}\n\nLast request: Write a parser\nSaid:\n- You must not.\nhttps://example.org",
+        stand_in_head(13, EntryHandle(7))
+    );
+    assert_eq!(extract(before.clone(), &[stand_in(&text)]), before);
+    assert_eq!(extract(before.clone(), &[stand_in("[e7]")]), before);
+}
+
+const SUMMARY: &str = "Last request: fix it\nLast error: it failed\nTouched: src/first.rs, src/second.rs\nSaid:\n\
+                       - Never push to the first branch.\n- Never push to the second one.\n- Never push to the third.\n";
+const NEXT: &str = "e4 write tests\nSee to: it failed\nGo on with: fix it";
+
+/// What is told of [`SUMMARY`] and [`NEXT`] in `bytes`.
+fn told_in(bytes: usize) -> Option<String> {
+    let [summary, next] = [("Summary", 8, SUMMARY), ("Next", 9, NEXT)].map(|(title, handle, body)| Told {
+        title,
+        handle: EntryHandle(handle),
+        body,
+    });
+    told(summary, next, |parts| parts.join("\n\n"), |text| text.len() <= bytes)
+}
+
+#[test]
+fn all_of_it_is_told_where_there_is_room_m7_8_v8() {
+    assert_eq!(
+        told_in(1_000).unwrap(),
+        format!("Summary (e8):\n{SUMMARY}\nNext (e9):\n{NEXT}")
+    );
+}
+
+#[test]
+fn the_oldest_goes_first_and_is_counted_and_the_newest_stays_m7_8_v8() {
+    let whole = told_in(1_000).unwrap().len();
+    insta::assert_snapshot!(told_in(whole - 1).unwrap(), @r"
+    Summary (e8):
+    Last request: fix it
+    Last error: it failed
+    Touched: src/first.rs, src/second.rs
+    Said:
+    - +1 more, in e8
+    - Never push to the second one.
+    - Never push to the third.
+
+    Next (e9):
+    e4 write tests
+    See to: it failed
+    Go on with: fix it
+    ");
+    insta::assert_snapshot!(told_in(160).unwrap(), @r"
+    Summary (e8):
+    Last request: fix it
+    Last error: it failed
+    Said:
+    - +2 more, in e8
+    - Never push to the third.
+
+    Next (e9):
+    e4 write tests
+    +2 more, in e9
+    ");
+}
+
+#[test]
+fn where_whole_lines_are_too_much_they_become_shorter_and_where_nothing_fits_nothing_is_told_m7_8_v8() {
+    let long = "word ".repeat(200);
+    let summary = Told {
+        title: "Summary",
+        handle: EntryHandle(8),
+        body: &long,
+    };
+    let next = Told {
+        title: "Next",
+        handle: EntryHandle(9),
+        body: "go on",
+    };
+    let whole = |parts: &[String; 2]| parts.join("\n\n");
+    let in_bytes = |bytes: usize| told(summary, next, whole, |text| text.len() <= bytes);
+    for (bytes, chars) in [(1_100, 999), (500, 400), (300, 200), (150, 100), (100, 50)] {
+        let text = in_bytes(bytes).unwrap();
+        assert!(text.starts_with("Summary (e8):\nword word"), "{text}");
+        assert!(text.contains(&"word ".repeat(chars / 5)), "{bytes}: {text}");
+        assert_eq!(text.contains('…'), chars < 999, "{text}");
+        assert!(text.ends_with("\n\nNext (e9):\ngo on"), "{text}");
+    }
+    assert_eq!(in_bytes(60), None);
+    assert_eq!(in_bytes(0), None);
+}
+
+proptest! {
+    #[test]
+    fn what_is_told_fits_and_says_how_much_is_left_out_m7_8_v8(
+        (said, touched, rest) in ("[a-z ]{1,60}", "[a-z ]{1,60}", "[a-z]{1,9}"),
+        counts in (0_usize..9, 0_usize..9, 1_usize..9),
+        bytes in 0_usize..1_500,
+    ) {
+        let found = Extract {
+            request: Some(rest.clone()),
+            error: None,
+            touched: (0..counts.0).map(|n| format!("{n}{}", touched.trim())).collect(),
+            obligations: (0..counts.1).map(|n| format!("{n}{said}")).collect(),
+        };
+        let (body, next) = (found.summary(), vec![rest; counts.2].join("\n"));
+        let summary = Told { title: "S", handle: EntryHandle(8), body: &body };
+        let next = Told { title: "N", handle: EntryHandle(9), body: &next };
+        let text = told(summary, next, |parts| parts.join("\n"), |text| text.len() <= bytes);
+        if let Some(text) = text {
+            prop_assert!(text.len() <= bytes);
+            let newest = found.obligations.last().map(|said| said.trim_end().chars().take(48).collect::<String>());
+            prop_assert!(newest.is_none_or(|said| text.contains(&said)), "{}", text);
+            let lines = text.lines().filter(|line| line.starts_with("- ") && !line.starts_with("- +")).count();
+            let left: usize = text
+                .lines()
+                .filter_map(|line| line.strip_prefix("- +")?.split_once(' ')?.0.parse::<usize>().ok())
+                .sum();
+            prop_assert_eq!(lines + left, counts.1);
+        }
     }
 }
