@@ -233,6 +233,21 @@ async fn torn_lines_and_what_was_put_aside_are_forgotten_m7_6_50() {
 }
 
 #[tokio::test]
+async fn what_waits_is_found_however_it_is_written_and_so_is_a_torn_line_m7_6_50() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::in_folder(folder.path());
+    house
+        .wait(1, json!([{"content": "Mu\u{308}ller is in the\nold mill"}]))
+        .await;
+    let line = said(&file(&folder));
+    let torn = &line[..line.find(" mill").unwrap() + 5];
+    std::fs::write(damaged(&folder), format!("{torn}\n")).unwrap();
+    let forgotten = forget(&house.space, &with_text("müller is in the  old mill")).await;
+    assert_eq!(forgotten.waiting, 2);
+    assert_eq!(said(&file(&folder)) + &said(&damaged(&folder)), "");
+}
+
+#[tokio::test]
 async fn what_waits_for_another_space_is_neither_told_nor_touched_m7_6_51() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());

@@ -14,10 +14,12 @@
 mod fold;
 mod query;
 mod snippet;
+mod sought;
 mod token;
 
 pub use query::{MAX_QUERY_TERMS, TextMatch, TextQuery};
 pub use snippet::{Snippet, SnippetPart, snippet};
+pub use sought::{Sought, plain, spellings};
 
 use crate::entry::{EntryFields, EntryKind};
 

@@ -6,6 +6,7 @@ use folio_memory::entry::{BodyRef, Status};
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::keeping::ErasedFor;
 use folio_memory::roles::Operation;
+use folio_memory::text::{Sought, spellings};
 use folio_memory::{Actor, Change, Entry, EntryFields, EntryQuery, Order};
 use serde_json::Value;
 
@@ -30,7 +31,7 @@ pub struct ForgetFilter {
     pub entries: Vec<EntryRef>,
     /// Found by this, whatever its status, its time and its place in a list.
     pub query: EntryQuery,
-    /// With this text somewhere, however it is written: in the title, the body, a tag, the context, the metadata, or in an
+    /// With this text somewhere, as [`Sought`] finds it, whatever its case and its blanks: in the title, the body, a tag, the context, the metadata, or in an
     /// earlier version of them.
     pub text: Option<String>,
 }
@@ -121,8 +122,8 @@ impl Workspace {
 
     /// Whether `entry` says `text`, or ever did.
     async fn says(&self, entry: &Entry, text: &str) -> Result<bool, WorkspaceError> {
-        let text = text.to_lowercase();
-        let says = |texts: &BTreeSet<String>| texts.iter().any(|said| said.to_lowercase().contains(&text));
+        let text = Sought::new(text);
+        let says = |texts: &BTreeSet<String>| texts.iter().any(|said| text.is_in(said));
         if says(&texts_of(&entry.fields)) {
             return Ok(true);
         }
@@ -134,7 +135,7 @@ impl Workspace {
             return Ok(true);
         }
         for body in &bodies {
-            if self.kept_text(body).await?.to_lowercase().contains(&text) {
+            if text.is_in(&self.kept_text(body).await?) {
                 return Ok(true);
             }
         }
@@ -198,7 +199,8 @@ impl Workspace {
                 written.insert(text);
             }
         }
-        said.extend(filter.text.clone());
+        let asked: Vec<String> = filter.text.iter().flat_map(|text| spellings(text)).collect();
+        said.extend(asked.iter().cloned());
         written.retain(|text| text.trim().len() >= LOOKED_FOR);
         // Before the entries: afterwards nobody would know what they said.
         let ids: Vec<_> = found.iter().map(|entry| entry.id).collect();
@@ -209,7 +211,7 @@ impl Workspace {
         }
         said.retain(|text| !text.trim().is_empty());
         let all = said.len();
-        said.retain(|text| text.trim().len() >= LOOKED_FOR || filter.text.as_ref() == Some(text));
+        said.retain(|text| text.trim().len() >= LOOKED_FOR || asked.contains(text));
         let not_looked_for = all - said.len();
         // What was noted and not yet written would be written behind our back.
         self.flush_trace().await?;

@@ -71,6 +71,29 @@ async fn what_is_forgotten_is_in_no_byte_of_the_file_m7_6_50() {
 }
 
 #[tokio::test]
+async fn a_text_is_found_however_its_characters_are_put_together_and_its_words_parted_m7_6_50() {
+    let house = House::new();
+    for (written, asked) in [
+        ("Mu\u{308}ller pays at the cafe\u{301}", "MÜLLER PAYS AT THE CAFÉ"),
+        ("Jörg Weiß owes him", "Jo\u{308}rg Weiß owes"),
+        ("it is in the old\n   mill by the river", "old mill by the river"),
+        ("in the new mill by the sea", "new  mill\nby the"),
+        ("the way\u{a0}to the mi\u{ad}ll of Anna", "way to the mill of anna"),
+    ] {
+        let entry = house.say(written).await;
+        let earlier = house.say(written).await;
+        house.update(&earlier, json!({"content": "something else"})).await;
+        let forgotten = house.workspace.forget(&human(), &with_text(asked), "").await.unwrap();
+        assert_eq!(forgotten.entries.len(), 2, "{asked}");
+        assert_eq!(forgotten.residue.found, Vec::<String>::new());
+        assert_eq!(house.get(&entry).await.fields.body, "");
+        assert!(!house.holds(written), "{written}");
+    }
+    let none = house.workspace.to_forget(&with_text("\u{ad}")).await.unwrap();
+    assert_eq!(none, [], "nothing that is seen is looked for");
+}
+
+#[tokio::test]
 async fn it_is_gone_from_what_was_archived_and_compressed_m7_6_50() {
     let house = House::new();
     let text = format!(

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use folio_memory::entry::Status;
+use folio_memory::text::{Sought, plain};
 use folio_memory::{Entry, EntryHandle, EntryId, EntryQuery, Seq, SpaceName, Timestamp};
 
 use super::super::forget::{ForgetFilter, texts_of};
@@ -23,10 +24,10 @@ pub(in crate::workspace) struct Unwanted {
     entries: BTreeSet<EntryId>,
     /// What an item has to be like, as an entry; nothing if entries are named.
     query: Option<EntryQuery>,
-    /// What it has to say besides; in lower case.
-    text: Option<String>,
-    /// Texts with which it goes whatever it is like; in lower case.
-    said: Vec<String>,
+    /// What it has to say besides.
+    text: Option<Sought>,
+    /// Texts with which it goes whatever it is like.
+    said: Vec<Sought>,
     now: Timestamp,
 }
 
@@ -57,18 +58,15 @@ impl Unwanted {
             space: space.clone(),
             entries: entries.into_iter().collect(),
             query: filter.entries.is_empty().then_some(query),
-            text: filter.text.as_ref().map(|text| text.to_lowercase()),
-            said: said.iter().map(|text| text.to_lowercase()).collect(),
+            text: filter.text.as_deref().map(Sought::new),
+            said: said.iter().map(|text| Sought::new(text)).collect(),
             now,
         }
     }
 
     fn takes(&self, item: &SpooledItem, at: Timestamp) -> bool {
-        let texts: Vec<String> = texts_of(&item.new.fields)
-            .iter()
-            .map(|text| text.to_lowercase())
-            .collect();
-        let says = |text: &String| texts.iter().any(|said| said.contains(text));
+        let texts: Vec<String> = texts_of(&item.new.fields).iter().map(|text| plain(text)).collect();
+        let says = |text: &Sought| texts.iter().any(|said| text.is_in_plain(said));
         let is_found = self.query.as_ref().is_some_and(|query| {
             let entry = Entry::added((*item.new).clone(), EntryHandle(0), Seq(0), at);
             query.matches(&entry, self.now) && self.text.as_ref().is_none_or(says)
@@ -105,8 +103,8 @@ impl Unwanted {
         if space.is_some_and(|(name, _)| name != self.space.as_str()) {
             return Verdict::Stays;
         }
-        let line = line.to_lowercase();
-        let says = |text: &String| line.contains(text) || line.contains(&escaped(text));
+        let (line, texts) = (plain(&line), plain(&unescaped(&line)));
+        let says = |text: &Sought| text.is_in_plain(&line) || text.is_in_plain(&texts);
         if self.said.iter().chain(&self.text).any(says) {
             Verdict::Loses(1, None)
         } else {
@@ -115,9 +113,31 @@ impl Unwanted {
     }
 }
 
-/// `text` as it stands between quotes in JSON.
-fn escaped(text: &str) -> String {
-    serde_json::Value::from(text).to_string().trim_matches('"').to_owned()
+/// What the texts in a torn `line` of JSON say: every character that stands there as a code, as itself.
+fn unescaped(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once('\\') {
+        text.push_str(before);
+        // Two codes make one character beyond the first 65,536.
+        let code = [12, 6, 2].into_iter().find_map(|length| {
+            let code = rest.get(before.len()..before.len() + length)?;
+            let said: String = serde_json::from_str(&format!("\"{code}\"")).ok()?;
+            (said.chars().count() == 1).then_some((said, length))
+        });
+        match code {
+            Some((said, length)) => {
+                text.push_str(&said);
+                rest = &rest[before.len() + length..];
+            }
+            None => {
+                text.push('\\');
+                rest = after;
+            }
+        }
+    }
+    text.push_str(rest);
+    text
 }
 
 /// What a line comes to.
@@ -195,4 +215,21 @@ fn forget_in(file: &mut File, unwanted: &Unwanted, changes: bool) -> io::Result<
         file.sync_all()?;
     }
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unescaped;
+
+    #[test]
+    fn what_stands_in_codes_is_read_and_what_is_none_stays() {
+        for (line, text) in [
+            (r#"{"a":"x\ny\"z"#, "{\"a\":\"x\ny\"z"),
+            (r"caf\u00e9 \ud83d\ude00 \\n", "café 😀 \\n"),
+            (r"\q \u12 \", r"\q \u12 \"),
+            ("日\\", "日\\"),
+        ] {
+            assert_eq!(unescaped(line), text);
+        }
+    }
 }
