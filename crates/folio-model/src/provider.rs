@@ -1,11 +1,14 @@
-//! Models of real providers, through one library of adapters that nobody outside of this module sees.
+//! Models of real providers.
 //!
-//! Every request says which adapter it is for, where it goes and what stands in its head: nothing is found out by the name
-//! of a model, and nothing is read from the environment. Answers are always streamed, so that limits of time can tell a
+//! Chat Completions and Messages, which many servers speak, are put, sent and read here, with limits on all that comes; the others
+//! through one library of adapters that nobody outside of this module sees. Every request says which adapter it is for, where it goes
+//! and what stands in its head: nothing is found out by the name of a model, and nothing is read from the environment. Answers are always streamed, so that limits of time can tell a
 //! model that works from one that is gone. A request is made once; retries are the caller's.
 
 mod answer;
+mod body;
 mod failure;
+mod fetch;
 mod frames;
 mod names;
 mod request;
@@ -30,6 +33,7 @@ use crate::secret::ModelKeys;
 use answer::Seen;
 use failure::Failures;
 pub(crate) use failure::retry_after;
+use fetch::Fetched;
 use wire::{Target, Wire};
 
 /// How long an answer may take, in seconds.
@@ -65,7 +69,8 @@ pub(crate) struct ProviderModel {
     target: Target,
     schema: SchemaForm,
     patience: Patience,
-    client: Client,
+    http: reqwest::Client,
+    library: Client,
 }
 
 impl ProviderModel {
@@ -84,9 +89,9 @@ impl ProviderModel {
         let Some(target) = Target::of(address, keys) else {
             return Ok(None);
         };
-        let client = client_for(&target.url, seconds(patience.connect_s), proxy)?;
-        let client = Client::builder()
-            .with_reqwest(client)
+        let http = client_for(&target.url, seconds(patience.connect_s), proxy)?;
+        let library = Client::builder()
+            .with_reqwest(http.clone())
             .build()
             .map_err(|_| "the library of adapters cannot be set up".to_owned())?;
         Ok(Some(Self {
@@ -94,16 +99,15 @@ impl ProviderModel {
             target,
             schema,
             patience,
-            client,
+            http,
+            library,
         }))
     }
 
     fn service(&self, request: &Request) -> ServiceTarget {
         let kind = match self.target.wire {
-            Wire::Chat => AdapterKind::OpenAI,
-            Wire::Responses => AdapterKind::OpenAIResp,
-            Wire::Messages => AdapterKind::Anthropic,
             Wire::Gemini => AdapterKind::Gemini,
+            _ => AdapterKind::OpenAIResp,
         };
         // With a sign at its end, the library finds no setting there; the name that is sent stands in the body or the URL.
         let name = match self.target.name.rsplit_once('-') {
@@ -122,7 +126,23 @@ impl ProviderModel {
 
     async fn ask(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
         let failures = self.failures(request);
-        let seen = Arc::new(Seen::new(self.target.wire));
+        let reply = match body::body(request, &self.target, self.schema) {
+            Some(body) => {
+                let fetched = Fetched::begin(&self.http, &body, self.patience, failures).await?;
+                answer::read_frames(fetched, failures, pieces).await?
+            }
+            None => self.ask_by_library(request, pieces).await?,
+        };
+        Ok(names::understood(reply, request))
+    }
+
+    async fn ask_by_library(
+        &self,
+        request: &Request,
+        pieces: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, ModelError> {
+        let failures = self.failures(request);
+        let seen = Arc::new(Seen::default());
         let looking = Arc::clone(&seen);
         let options = request::options(request, &self.target, self.schema)
             .with_stream_header_timeout(seconds(self.patience.first_byte_s))
@@ -130,12 +150,11 @@ impl ProviderModel {
             .with_raw_frame_fn(move |_, frame| looking.look_at(frame));
         let chat = request::chat_request(request, &self.target, self.schema);
         let answer = self
-            .client
+            .library
             .exec_chat_stream(self.service(request), chat, Some(&options))
             .await
             .map_err(|error| failures.of(&error))?;
-        let reply = answer::read(answer.stream, &seen, failures, pieces).await?;
-        Ok(names::understood(reply, request))
+        answer::read_events(answer.stream, &seen, failures, pieces).await
     }
 
     fn failures<'a>(&'a self, request: &'a Request) -> Failures<'a> {

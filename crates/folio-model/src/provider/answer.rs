@@ -1,63 +1,38 @@
 //! From the pieces of an answer to the whole.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use folio_memory::canonical;
 use futures_util::StreamExt as _;
-use genai::Error;
 use genai::chat::{ChatStream, ChatStreamEvent, RawFrameRef, StopReason, StreamEnd};
 use serde_json::{Value, json};
 
 use super::failure::Failures;
+use super::fetch::{ANSWER_BYTES_MAX, Fetched};
 use super::frames::{Answer, WantedCall};
 use super::wire::Wire;
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Reply, StopCause, ToolCall, Usage};
 
-/// Bytes that an answer may have as it is sent.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
 /// What goes by on the wire and is not in what the library makes of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Seen {
-    wire: Wire,
     bytes: AtomicU64,
     /// The model, or what watches over it, will not answer.
     refused: AtomicBool,
-    /// What the frames say, where the library is not trusted with it.
-    answer: Mutex<Answer>,
 }
 
 impl Seen {
-    pub(super) fn new(wire: Wire) -> Self {
-        Self {
-            wire,
-            bytes: AtomicU64::new(0),
-            refused: AtomicBool::new(false),
-            answer: Mutex::default(),
-        }
-    }
-
     pub(super) fn look_at(&self, frame: RawFrameRef<'_>) {
-        let before = self.bytes.fetch_add(frame.data.len() as u64, Ordering::Relaxed);
-        if before > ANSWER_BYTES_MAX {
-            return;
-        }
+        self.bytes.fetch_add(frame.data.len() as u64, Ordering::Relaxed);
         // Each word stands in few frames, so that few are read twice.
         let may_refuse = ["refusal", "content_filter", "blockReason"];
         if may_refuse.iter().any(|word| frame.data.contains(word)) && frame.json().is_some_and(|data| is_refusal(&data))
         {
             self.refused.store(true, Ordering::Relaxed);
         }
-        if is_read_here(self.wire) {
-            self.answer().take_in(self.wire, frame.data);
-        }
-    }
-
-    fn answer(&self) -> MutexGuard<'_, Answer> {
-        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_refused(&self) -> bool {
@@ -67,16 +42,10 @@ impl Seen {
     /// What came to an end before its time, or was no answer at all.
     fn cut_off(&self, failures: Failures<'_>) -> ModelError {
         if self.bytes.load(Ordering::Relaxed) == 0 {
-            let message = "its answer could not be read: nothing in it is a piece of an answer";
-            return failures.error(ModelErrorKind::Malformed, message);
+            return failures.no_answer();
         }
         failures.cut_off()
     }
-}
-
-/// Whether answers of `wire` are read from their frames, and not by the library.
-pub(super) fn is_read_here(wire: Wire) -> bool {
-    matches!(wire, Wire::Chat | Wire::Messages)
 }
 
 /// Whether a frame says that there will be no answer, in the places where each provider says so.
@@ -85,49 +54,32 @@ fn is_refusal(frame: &Value) -> bool {
         let found = frame.pointer(pointer).and_then(Value::as_str);
         found.is_some_and(|text| !text.is_empty())
     };
-    says("/choices/0/delta/refusal")
-        || frame["type"]
-            .as_str()
-            .is_some_and(|name| name.starts_with("response.refusal"))
+    frame["type"]
+        .as_str()
+        .is_some_and(|name| name.starts_with("response.refusal"))
         || frame.pointer("/response/incomplete_details/reason") == Some(&json!("content_filter"))
         || says("/promptFeedback/blockReason")
 }
 
-/// Reads an answer to its end.
-pub(super) async fn read(
-    stream: ChatStream,
-    seen: &Arc<Seen>,
+/// Reads an answer to its end from its frames.
+pub(super) async fn read_frames(
+    mut fetched: Fetched<'_>,
     failures: Failures<'_>,
     pieces: &mut (dyn FnMut(Delta) + Send),
 ) -> Result<Reply, ModelError> {
-    if is_read_here(seen.wire) {
-        read_frames(stream, seen, failures, pieces).await
-    } else {
-        read_events(stream, seen, failures, pieces).await
-    }
-}
-
-fn check_size(seen: &Seen, failures: Failures<'_>) -> Result<(), ModelError> {
-    if seen.bytes.load(Ordering::Relaxed) > ANSWER_BYTES_MAX {
-        let message = format!("its answer has more than {ANSWER_BYTES_MAX} bytes");
-        return Err(failures.error(ModelErrorKind::Malformed, message));
-    }
-    Ok(())
-}
-
-/// Where the frames themselves are read: the library only fetches them.
-async fn read_frames(
-    mut stream: ChatStream,
-    seen: &Seen,
-    failures: Failures<'_>,
-    pieces: &mut (dyn FnMut(Delta) + Send),
-) -> Result<Reply, ModelError> {
+    let wire = failures.target.wire;
+    let mut answer = Answer::default();
     loop {
-        let event = stream.next().await;
-        check_size(seen, failures)?;
-        let new = std::mem::take(&mut seen.answer().pieces);
-        new.into_iter().for_each(&mut *pieces);
-        let mut answer = seen.answer();
+        let frame = fetched.next().await?;
+        match &frame {
+            Some(frame) => answer.take_in(wire, frame),
+            None => {
+                // What broke off in the middle of a frame is no reason to doubt what came before.
+                let last = fetched.unended();
+                answer.take_in(wire, last.as_deref().filter(|data| is_whole(data)).unwrap_or_default());
+            }
+        }
+        answer.pieces.drain(..).for_each(&mut *pieces);
         if let Some(problem) = answer.problem {
             return Err(failures.error(ModelErrorKind::Malformed, problem));
         }
@@ -135,45 +87,55 @@ async fn read_frames(
             return Err(failures.of_event(error));
         }
         // Some that speak as Chat Completions give no reason, some no end after it.
-        let is_ended = answer.is_done && (answer.stop.is_some() || seen.wire == Wire::Chat);
-        let is_ended = is_ended || event.is_none() && answer.stop.is_some() && seen.wire == Wire::Chat;
+        let is_ended = match wire {
+            Wire::Chat => answer.is_done && answer.has_begun || frame.is_none() && answer.stop.is_some(),
+            _ => answer.is_done && answer.stop.is_some(),
+        };
         if is_ended {
-            return said(&mut answer, seen, failures);
+            return said(answer, failures);
         }
-        match event {
-            None => return Err(seen.cut_off(failures)),
-            Some(Ok(ChatStreamEvent::End(_))) => return Err(seen.cut_off(failures)),
-            Some(Err(error @ (Error::WebStream { .. } | Error::HttpError { .. } | Error::WebModelCall { .. }))) => {
-                return Err(failures.of(&error));
-            }
-            // What the library cannot make of a frame is not asked for.
-            Some(Ok(_) | Err(_)) => {}
+        if frame.is_none() || answer.is_done {
+            return Err(match answer.has_begun {
+                true => failures.cut_off(),
+                false => failures.of_no_answer(fetched.outside()),
+            });
         }
     }
+}
+
+fn is_whole(data: &str) -> bool {
+    data.trim() == "[DONE]" || serde_json::from_str::<Value>(data).is_ok()
 }
 
 /// The reply that the frames make.
-fn said(answer: &mut Answer, seen: &Seen, failures: Failures<'_>) -> Result<Reply, ModelError> {
-    let stop = answer.stop.take().map(StopReason::from);
-    let is_cut = matches!(stop, Some(StopReason::MaxTokens(_)));
-    if answer.has_nameless_call() && !is_cut {
+fn said(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError> {
+    let calls = answer.wanted();
+    let end = End {
+        text: answer.text,
+        stop: answer.stop.map(StopReason::from),
+        usage: answer.usage,
+        is_refused: answer.is_refused,
+    };
+    if !end.is_cut() && calls.iter().any(|call| call.name.is_empty()) {
         let message = "its answer wants a call and does not say of what";
         return Err(failures.error(ModelErrorKind::Malformed, message));
     }
-    let text = std::mem::take(&mut answer.text);
-    whole(text, stop, answer.usage, answer.wanted(), seen, failures)
+    end.reply(calls, failures)
 }
 
-/// Where the library reads them.
-async fn read_events(
+/// Reads an answer to its end as the library hands it on.
+pub(super) async fn read_events(
     mut stream: ChatStream,
-    seen: &Seen,
+    seen: &Arc<Seen>,
     failures: Failures<'_>,
     pieces: &mut (dyn FnMut(Delta) + Send),
 ) -> Result<Reply, ModelError> {
     let mut text = String::new();
     while let Some(event) = stream.next().await {
-        check_size(seen, failures)?;
+        if seen.bytes.load(Ordering::Relaxed) > ANSWER_BYTES_MAX {
+            let message = format!("its answer has more than {ANSWER_BYTES_MAX} bytes");
+            return Err(failures.error(ModelErrorKind::Malformed, message));
+        }
         match event {
             Ok(ChatStreamEvent::Chunk(chunk)) => {
                 text.push_str(&chunk.content);
@@ -221,44 +183,56 @@ fn ended(text: String, end: StreamEnd, seen: &Seen, failures: Failures<'_>) -> R
             args => Some(args),
         },
     });
-    whole(text, Some(stop), usage, calls.collect(), seen, failures)
+    let end = End {
+        text,
+        stop: Some(stop),
+        usage,
+        is_refused: seen.is_refused(),
+    };
+    end.reply(calls.collect(), failures)
 }
 
-fn whole(
+/// What an answer is besides its calls.
+struct End {
     text: String,
     stop: Option<StopReason>,
     usage: Option<Usage>,
-    mut calls: Vec<WantedCall>,
-    seen: &Seen,
-    failures: Failures<'_>,
-) -> Result<Reply, ModelError> {
-    let is_cut = matches!(stop, Some(StopReason::MaxTokens(_)));
-    let all = calls.len();
-    if is_cut {
-        // A call whose arguments were cut off is none.
-        calls.retain(|call| !call.name.is_empty() && call.args.as_ref().is_some_and(Value::is_object));
+    is_refused: bool,
+}
+
+impl End {
+    fn is_cut(&self) -> bool {
+        matches!(self.stop, Some(StopReason::MaxTokens(_)))
     }
-    let tool_calls = named_apart(calls);
-    let cause = match &stop {
-        _ if tool_calls.len() < all => StopCause::Length,
-        _ if !tool_calls.is_empty() => StopCause::ToolCalls,
-        _ if seen.is_refused() => StopCause::Refusal,
-        Some(StopReason::ContentFilter(_)) => StopCause::Refusal,
-        Some(StopReason::MaxTokens(_)) => StopCause::Length,
-        Some(StopReason::Other(_)) if text.is_empty() => {
-            return Err(failures.error(
-                ModelErrorKind::Malformed,
-                "it stopped for a reason of its own and said nothing",
-            ));
+
+    fn reply(self, mut calls: Vec<WantedCall>, failures: Failures<'_>) -> Result<Reply, ModelError> {
+        let all = calls.len();
+        if self.is_cut() {
+            // A call whose arguments were cut off is none.
+            calls.retain(|call| !call.name.is_empty() && call.args.as_ref().is_some_and(Value::is_object));
         }
-        _ => StopCause::Done,
-    };
-    Ok(Reply {
-        text,
-        tool_calls,
-        stop: cause,
-        usage,
-    })
+        let tool_calls = named_apart(calls);
+        let cause = match &self.stop {
+            _ if tool_calls.len() < all => StopCause::Length,
+            _ if !tool_calls.is_empty() => StopCause::ToolCalls,
+            _ if self.is_refused => StopCause::Refusal,
+            Some(StopReason::ContentFilter(_)) => StopCause::Refusal,
+            Some(StopReason::MaxTokens(_)) => StopCause::Length,
+            Some(StopReason::Other(_)) if self.text.is_empty() => {
+                return Err(failures.error(
+                    ModelErrorKind::Malformed,
+                    "it stopped for a reason of its own and said nothing",
+                ));
+            }
+            _ => StopCause::Done,
+        };
+        Ok(Reply {
+            text: self.text,
+            tool_calls,
+            stop: cause,
+            usage: self.usage,
+        })
+    }
 }
 
 /// Calls with ids that are there and differ. Some providers have none, and the library then counts from 0 in each piece.

@@ -18,6 +18,9 @@ const COMMON_MAX: usize = 24;
 /// The longest that a provider's wish to be left alone is believed.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// What Groq says where a model wrote a call, or JSON, that cannot be read.
+const NONSENSE: [&str; 2] = ["tool_use_failed", "json_validate_failed"];
+
 /// Makes errors of what went wrong with one request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Failures<'a> {
@@ -77,65 +80,87 @@ impl Failures<'_> {
 
     fn of_transport(self, error: &(dyn StdError + 'static)) -> ModelError {
         if let Some(timeout) = error.downcast_ref::<genai::webc::StreamTimeout>() {
-            let what = match timeout {
-                genai::webc::StreamTimeout::Headers => "it did not begin to answer in time",
-                genai::webc::StreamTimeout::Read => "it stopped in the middle of its answer",
+            return match timeout {
+                genai::webc::StreamTimeout::Headers => self.too_slow_to_begin(),
+                genai::webc::StreamTimeout::Read => self.too_slow_to_go_on(),
             };
-            return self.error(ModelErrorKind::Unavailable, what);
         }
         if error.is::<std::string::FromUtf8Error>() || error.is::<std::str::Utf8Error>() {
             return self.error(ModelErrorKind::Malformed, "its answer is not text");
         }
-        let what = match error.downcast_ref::<reqwest::Error>() {
-            Some(error) if error.is_timeout() => "it could not be reached in time".to_owned(),
-            Some(error) if error.is_connect() => {
-                let at = host_of(&self.target.url);
-                format!("there is no connection to {at}; is the address right, and is it running?")
-            }
-            Some(error) if error.is_builder() => {
-                return self.error(ModelErrorKind::Invalid, "its address cannot be used");
-            }
-            _ => return self.cut_off(),
+        match error.downcast_ref::<reqwest::Error>() {
+            Some(error) => self.of_connection(error),
+            None => self.cut_off(),
+        }
+    }
+
+    /// What became of a connection.
+    pub(super) fn of_connection(self, error: &reqwest::Error) -> ModelError {
+        if error.is_builder() {
+            return self.error(ModelErrorKind::Invalid, "its address cannot be used");
+        }
+        let what = if error.is_timeout() {
+            "it could not be reached in time".to_owned()
+        } else if error.is_connect() {
+            let at = host_of(&self.target.url);
+            format!("there is no connection to {at}; is the address right, and is it running?")
+        } else {
+            return self.cut_off();
         };
         self.error(ModelErrorKind::Unavailable, what)
+    }
+
+    pub(super) fn too_slow_to_begin(self) -> ModelError {
+        self.error(ModelErrorKind::Unavailable, "it did not begin to answer in time")
+    }
+
+    pub(super) fn too_slow_to_go_on(self) -> ModelError {
+        self.error(ModelErrorKind::Unavailable, "it stopped in the middle of its answer")
     }
 
     /// An error inside of an answer that began well.
     pub(super) fn of_event(self, body: &Value) -> ModelError {
         let code = self.code(body);
-        let kind = match code.as_str() {
-            code if code.contains("rate_limit") || code.contains("RESOURCE_EXHAUSTED") => ModelErrorKind::RateLimited,
-            code if is_too_long(code, "") => ModelErrorKind::TooLong,
-            code if code.contains("authentication") || code.contains("permission") => ModelErrorKind::Unauthorised,
-            code if code.contains("invalid_request") => ModelErrorKind::Invalid,
-            _ => ModelErrorKind::Unavailable,
-        };
-        let words = self.words(&words_in(body));
+        let kind = kind_of(body, &code).unwrap_or(ModelErrorKind::Unavailable);
+        let words = self.words_for(kind, &words_in(body));
         self.error(kind, format!("it broke off its answer{}{words}", in_parentheses(&code)))
     }
 
-    fn of_status(self, status: u16, headers: Option<&HeaderMap>, body: &str) -> ModelError {
+    /// What came is no answer in any form that is known.
+    pub(super) fn no_answer(self) -> ModelError {
+        let message = "its answer could not be read: nothing in it is a piece of an answer";
+        self.error(ModelErrorKind::Malformed, message)
+    }
+
+    /// The same, with what came instead: some gateways say with status 200 what was wrong.
+    pub(super) fn of_no_answer(self, came: &[u8]) -> ModelError {
+        match serde_json::from_slice::<Value>(came) {
+            Ok(body) if is_error(&body) => {
+                let code = self.code(&body);
+                let kind = kind_of(&body, &code).unwrap_or(ModelErrorKind::Malformed);
+                let words = self.words_for(kind, &words_in(&body));
+                self.error(
+                    kind,
+                    format!("it answered with an error{}{words}", in_parentheses(&code)),
+                )
+            }
+            _ => self.no_answer(),
+        }
+    }
+
+    /// An answer that is an error.
+    pub(super) fn of_status(self, status: u16, headers: Option<&HeaderMap>, body: &str) -> ModelError {
         let body: Value = serde_json::from_str(body).unwrap_or(Value::Null);
         let (code, said) = (self.code(&body), words_in(&body));
-        let kind = match status {
-            401 | 403 => ModelErrorKind::Unauthorised,
-            429 if code.contains("insufficient_quota") => ModelErrorKind::Unauthorised,
-            429 | 529 => ModelErrorKind::RateLimited,
-            408 | 409 | 425 | 500..=599 => ModelErrorKind::Unavailable,
-            413 => ModelErrorKind::TooLong,
-            _ if is_too_long(&code, &said) => ModelErrorKind::TooLong,
-            _ if is_refusal(&code) => ModelErrorKind::Refused,
-            _ => ModelErrorKind::Invalid,
-        };
-        let words = match kind {
-            // What is said of a key may quote it.
-            ModelErrorKind::Unauthorised => String::new(),
-            _ => self.words(&said),
-        };
+        let kind = kind_of_status(status, &code, &said);
+        let words = self.words_for(kind, &said);
         let mut error = self.error(kind, format!("it said {status}{}{words}", in_parentheses(&code)));
         match kind {
-            ModelErrorKind::Unauthorised if self.target.key.is_none() => {
+            ModelErrorKind::Unauthorised if self.target.key.is_none() && status != 402 => {
                 error.message.push_str("; no key was sent (docs/models.md, \"Keys\")");
+            }
+            ModelErrorKind::Unauthorised if status == 402 || code.contains("insufficient_quota") => {
+                error.message.push_str("; there is no credit left");
             }
             ModelErrorKind::Unauthorised => error.message.push_str("; the key is wrong or may not do this"),
             _ => {}
@@ -156,6 +181,15 @@ impl Failures<'_> {
             String::new()
         } else {
             code
+        }
+    }
+
+    /// A provider's words of a failure of that kind.
+    fn words_for(self, kind: ModelErrorKind, said: &str) -> String {
+        match kind {
+            // What is said of a key may quote it.
+            ModelErrorKind::Unauthorised => String::new(),
+            _ => self.words(said),
         }
     }
 
@@ -210,12 +244,17 @@ fn body_of(error: &Error) -> &str {
     }
 }
 
-/// The object that says what was wrong, in any provider's form.
-fn error_in(body: &Value) -> &Value {
-    let body = match body {
+/// Google puts errors into lists.
+fn first_of(body: &Value) -> &Value {
+    match body {
         Value::Array(items) => items.first().unwrap_or(body),
         _ => body,
-    };
+    }
+}
+
+/// The object that says what was wrong, in any provider's form.
+fn error_in(body: &Value) -> &Value {
+    let body = first_of(body);
     body.get("error").filter(|error| !error.is_null()).unwrap_or(body)
 }
 
@@ -245,6 +284,62 @@ fn in_parentheses(code: &str) -> String {
         String::new()
     } else {
         format!(" ({code})")
+    }
+}
+
+/// Whether what came in the place of an answer says that something is wrong. Most put it into `error`; Mistral and older servers put
+/// all of it side by side.
+pub(super) fn is_error(body: &Value) -> bool {
+    let body = first_of(body);
+    let is_said = match &body["error"] {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(words) => !words.is_empty(),
+        _ => true,
+    };
+    is_said || body["object"] == "error" || body["type"] == "error"
+}
+
+/// What to do next after a failure inside of an answer, or of one that came with a good status; `None` if it does not say.
+fn kind_of(body: &Value, code: &str) -> Option<ModelErrorKind> {
+    let said = words_in(body);
+    let has = |words: &[&str]| words.iter().any(|word| code.contains(word));
+    // Gateways that came so far and no further put the status that they had from behind them there.
+    let status = error_in(body).get("code").and_then(Value::as_u64);
+    let status = status.and_then(|status| u16::try_from(status).ok().filter(|status| (400..=599).contains(status)));
+    Some(match status {
+        _ if has(&["insufficient_quota", "billing", "authentication", "permission"]) => ModelErrorKind::Unauthorised,
+        _ if has(&["rate_limit", "RESOURCE_EXHAUSTED"]) => ModelErrorKind::RateLimited,
+        _ if is_too_long(code, &said) => ModelErrorKind::TooLong,
+        _ if has(&NONSENSE) => ModelErrorKind::Malformed,
+        Some(status) => kind_of_status(status, code, &said),
+        None if is_refusal(code) => ModelErrorKind::Refused,
+        None if has(&["invalid_request", "not_found"]) => ModelErrorKind::Invalid,
+        None if has(&[
+            "overloaded",
+            "server_error",
+            "api_error",
+            "timeout",
+            "UNAVAILABLE",
+            "INTERNAL",
+        ]) =>
+        {
+            ModelErrorKind::Unavailable
+        }
+        None => return None,
+    })
+}
+
+fn kind_of_status(status: u16, code: &str, said: &str) -> ModelErrorKind {
+    match status {
+        401..=403 => ModelErrorKind::Unauthorised,
+        429 if code.contains("insufficient_quota") => ModelErrorKind::Unauthorised,
+        429 | 529 => ModelErrorKind::RateLimited,
+        408 | 409 | 425 | 500..=599 => ModelErrorKind::Unavailable,
+        413 => ModelErrorKind::TooLong,
+        _ if is_too_long(code, said) => ModelErrorKind::TooLong,
+        _ if is_refusal(code) => ModelErrorKind::Refused,
+        _ if NONSENSE.iter().any(|word| code.contains(word)) => ModelErrorKind::Malformed,
+        _ => ModelErrorKind::Invalid,
     }
 }
 

@@ -1,7 +1,7 @@
-//! What the frames of an answer say, where the library of adapters may not be trusted with it.
+//! What the frames of an answer say, in the languages that are read here and not by the library of adapters.
 //!
-//! It takes the place of a call in a list for true, however far away that is, and loses calls that servers which speak nearly as
-//! OpenAI does put in another way; and it loses a frame of Anthropic's whose name came apart from it.
+//! That takes the place of a call in a list for true, however far away it is, and loses calls that servers which speak nearly as OpenAI
+//! does put in another way; and it loses a frame of Anthropic's whose name came apart from it.
 
 mod chat;
 mod messages;
@@ -22,6 +22,8 @@ struct PartialCall {
     id: String,
     name: String,
     args: String,
+    /// They came whole with its beginning.
+    is_given: bool,
 }
 
 impl PartialCall {
@@ -52,6 +54,10 @@ pub(super) struct Answer {
     pub(super) usage: Option<Usage>,
     /// Whether the end came.
     pub(super) is_done: bool,
+    /// Whether anything of it came.
+    pub(super) has_begun: bool,
+    /// Whether the model, or what watches over it, says in words of their own that it will not answer.
+    pub(super) is_refused: bool,
     /// What the provider says of a failure.
     pub(super) error: Option<Value>,
     /// Why it cannot be read.
@@ -62,11 +68,13 @@ pub(super) struct Answer {
 impl Answer {
     /// Takes in what one frame says; what is no frame of this answer's kind says nothing.
     pub(super) fn take_in(&mut self, wire: Wire, data: &str) {
+        let data = data.trim();
         if self.is_done || self.problem.is_some() || data.is_empty() {
             return;
         }
-        if wire == Wire::Chat && data == "[DONE]" {
-            self.is_done = true;
+        // Some send it at the end of Messages, too, which have an end of their own.
+        if data == "[DONE]" {
+            self.is_done = wire == Wire::Chat;
             return;
         }
         let Ok(frame) = serde_json::from_str::<Value>(data) else {
@@ -85,17 +93,14 @@ impl Answer {
         let calls = std::mem::take(&mut self.calls).into_iter().map(|call| WantedCall {
             args: match call.args.trim() {
                 "" => None,
+                // Some write that where a tool takes nothing.
+                "null" => None,
                 args => Some(serde_json::from_str(args).unwrap_or_else(|_| json!(call.args))),
             },
             id: call.id,
             name: call.name,
         });
         calls.collect()
-    }
-
-    /// Whether a call of those has no name, so that nobody can know what is wanted.
-    pub(super) fn has_nameless_call(&self) -> bool {
-        self.calls.iter().any(|call| call.name.is_empty())
     }
 
     fn say(&mut self, text: &str) {

@@ -1,22 +1,23 @@
-//! From a request to what the library of adapters takes.
+//! From a request to what the library of adapters takes; and what holds for every language.
 
 use std::collections::HashMap;
 
 use data_encoding::HEXLOWER;
 use genai::chat::{
     CacheControl, ChatMessage, ChatOptions, ChatRequest, ChatResponseFormat, ContentPart, JsonSpec, MessageContent,
-    MessageOptions, Tool, ToolCall, ToolResponse,
+    Tool, ToolCall, ToolResponse,
 };
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::body::sendable;
+use super::names;
 use super::schema::{self, SchemaForm};
 use super::wire::{Target, Wire};
-use super::{answer, names};
 use crate::model::{Message, Request, Speaker, ToolDescription};
 
 /// The name that a schema has where a provider wants one.
-const SCHEMA_NAME: &str = "answer";
+pub(super) const SCHEMA_NAME: &str = "answer";
 
 /// The conversation and the tools.
 pub(super) fn chat_request(request: &Request, target: &Target, form: SchemaForm) -> ChatRequest {
@@ -26,10 +27,7 @@ pub(super) fn chat_request(request: &Request, target: &Target, form: SchemaForm)
     {
         messages.push(ChatMessage::user(schema::instruction(schema)));
     }
-    let mut tools: Vec<Tool> = request.tools.iter().map(tool).collect();
-    if target.wire == Wire::Messages {
-        mark_for_cache(&mut messages, &mut tools);
-    }
+    let tools: Vec<Tool> = request.tools.iter().map(tool).collect();
     let mut chat = ChatRequest::from_messages(messages);
     if !tools.is_empty() {
         chat = chat.with_tools(tools);
@@ -42,12 +40,10 @@ pub(super) fn options(request: &Request, target: &Target, form: SchemaForm) -> C
     let mut options = ChatOptions::default()
         .with_max_tokens(request.tokens_max)
         .with_capture_usage(true)
-        // Where it is not read there, the library must not put calls together: it makes room for as many as a frame says.
-        .with_capture_content(!answer::is_read_here(target.wire))
-        .with_capture_tool_calls(!answer::is_read_here(target.wire));
-    if let Some(temperature) = request.temperature.filter(|_| takes_temperature(target)) {
-        // By way of its text: 0.2 as it was written, not the nearest of 32 bits.
-        options = options.with_temperature(temperature.to_string().parse().unwrap_or(f64::from(temperature)));
+        .with_capture_content(true)
+        .with_capture_tool_calls(true);
+    if let Some(temperature) = temperature(request, target) {
+        options = options.with_temperature(temperature);
     }
     if let Some(schema) = &request.answer_schema {
         match way(schema, target, form) {
@@ -60,7 +56,7 @@ pub(super) fn options(request: &Request, target: &Target, form: SchemaForm) -> C
         // The library reads settings out of the end of a name, as in `mistral-medium`, and takes them off.
         options = options.with_extra_body(json!({"model": target.name}));
     }
-    if matches!(target.wire, Wire::Chat | Wire::Responses) {
+    if target.wire == Wire::Responses {
         // Not sent; without it the library switches caching off for some models.
         options = options.with_cache_control(CacheControl::Ephemeral5m);
         if target.is_official {
@@ -72,14 +68,14 @@ pub(super) fn options(request: &Request, target: &Target, form: SchemaForm) -> C
 
 /// How a model is held to a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     Strict,
     /// The provider sees to it that it is JSON, and the prompt says which.
     JsonAndPrompt,
     Prompt,
 }
 
-fn way(schema: &Value, target: &Target, form: SchemaForm) -> Way {
+pub(super) fn way(schema: &Value, target: &Target, form: SchemaForm) -> Way {
     let is_expressible = match target.wire {
         // OpenAI wants all properties required.
         Wire::Chat | Wire::Responses => schema::is_expressible(schema, true),
@@ -94,6 +90,12 @@ fn way(schema: &Value, target: &Target, form: SchemaForm) -> Way {
     }
 }
 
+/// The temperature as it was written: 0.2, and not the nearest of 32 bits.
+pub(super) fn temperature(request: &Request, target: &Target) -> Option<f64> {
+    let temperature = request.temperature.filter(|_| takes_temperature(target))?;
+    Some(temperature.to_string().parse().unwrap_or(f64::from(temperature)))
+}
+
 /// Models that think take no temperature. Others at an address of their own are told: they may have any name.
 fn takes_temperature(target: &Target) -> bool {
     let thinks = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
@@ -103,7 +105,7 @@ fn takes_temperature(target: &Target) -> bool {
 }
 
 /// Requests that begin alike have the same key, so that OpenAI sends them where their beginning is cached.
-fn cache_key(request: &Request) -> String {
+pub(super) fn cache_key(request: &Request) -> String {
     let mut hash = Sha256::new();
     let rules = request
         .messages
@@ -167,34 +169,9 @@ fn assistant(message: &Message) -> MessageContent {
         ContentPart::ToolCall(ToolCall {
             call_id: call.id.clone(),
             fn_name: names::sent(&call.tool).into_owned(),
-            // Providers refuse arguments that are no object, as what could not be read is not.
-            fn_arguments: match &call.args {
-                Value::Object(_) => call.args.clone(),
-                Value::Null => json!({}),
-                other => json!({"unreadable": other}),
-            },
+            fn_arguments: sendable(&call.args),
             thought_signatures: None,
         })
     });
     MessageContent::from_parts(text.into_iter().chain(calls).collect::<Vec<_>>())
-}
-
-/// Marks what Anthropic is to keep: tools and rules, which every request of a conversation begins with; and, where there
-/// are tools and so more requests to come, all of the conversation so far.
-fn mark_for_cache(messages: &mut [ChatMessage], tools: &mut [Tool]) {
-    let mark = || MessageOptions::default().with_cache_control(CacheControl::Ephemeral);
-    let rules = messages
-        .iter()
-        .take_while(|message| matches!(message.role, genai::chat::ChatRole::System))
-        .count();
-    match (rules, tools.last_mut()) {
-        (0, Some(last)) => last.cache_control = Some(CacheControl::Ephemeral),
-        (0, None) => {}
-        (rules, _) => messages[rules - 1].options = Some(mark()),
-    }
-    if !tools.is_empty()
-        && let Some(last) = messages.get_mut(rules..).and_then(<[ChatMessage]>::last_mut)
-    {
-        last.options = Some(mark());
-    }
 }

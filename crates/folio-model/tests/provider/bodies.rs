@@ -216,3 +216,16 @@ async fn a_temperature_is_sent_as_it_was_written() {
         assert_eq!(body.pointer(place), Some(&json!(0.2)), "{wire}");
     }
 }
+
+#[tokio::test]
+async fn a_tool_of_any_name_is_sent_as_the_one_that_it_is() {
+    // Anthropic has one of its own by this name.
+    let mut request = with_tools();
+    request.tools[0].name = "web_search".to_owned();
+    let body = ask("anthropic", &request, events("anthropic", "Hello")).await.body();
+    assert_eq!(body["tools"][0].get("type"), None);
+    assert!(
+        body["tools"][0]["input_schema"]["properties"]["pattern"].is_object(),
+        "{body}"
+    );
+}

@@ -221,7 +221,7 @@ fn serve(answers: Vec<Vec<Vec<u8>>>) -> (u16, std::thread::JoinHandle<()>) {
     (port, server)
 }
 
-fn read_request(stream: &mut std::net::TcpStream) {
+pub(crate) fn read_request(stream: &mut std::net::TcpStream) {
     let mut asked = Vec::new();
     let mut bytes = [0; 4096];
     loop {

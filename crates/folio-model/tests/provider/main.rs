@@ -5,3 +5,5 @@ mod bodies;
 mod failures;
 mod frames;
 mod house;
+mod limits;
+mod servers;

@@ -1,23 +1,29 @@
 //! Frames of Chat Completions, as OpenAI sends them and as others do that speak nearly so.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Answer, PartialCall, count_at, text_at};
 use crate::model::Usage;
+use crate::provider::failure::is_error;
+
+/// Reasons of an end that is none: of OpenRouter and Mistral, of vLLM and SGLang, of DeepSeek.
+const BROKEN_OFF: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
 
 impl Answer {
     pub(super) fn take_chat(&mut self, frame: &Value) {
-        if let Some(error) = frame.get("error").filter(|error| !error.is_null()) {
-            return self.fail(error);
+        if is_error(frame) {
+            return self.fail(frame);
         }
-        // Some send it with the last choice, some after it.
-        if let Some(usage) = frame.get("usage").and_then(usage_of) {
+        // Some send it with the last choice, some after it, Moonshot in it, and Groq beside it.
+        let usage = ["/usage", "/choices/0/usage", "/x_groq/usage"].iter();
+        if let Some(usage) = usage.filter_map(|at| frame.pointer(at)).find_map(usage_of) {
             self.usage = Some(usage);
         }
         let mut choices = frame.get("choices").and_then(Value::as_array).into_iter().flatten();
         let Some(choice) = choices.find(|choice| count_at(choice, "/index").unwrap_or(0) == 0) else {
             return;
         };
+        self.has_begun = true;
         if let Some(delta) = choice.get("delta") {
             let thought = ["/reasoning_content", "/reasoning"].map(|pointer| text_at(delta, pointer));
             self.think(thought.into_iter().find(|text| !text.is_empty()).unwrap_or_default());
@@ -26,14 +32,18 @@ impl Answer {
                 Some(Value::Array(parts)) => parts.iter().for_each(|part| self.take_part(part)),
                 _ => {}
             }
-            self.say(text_at(delta, "/refusal"));
+            let refusal = text_at(delta, "/refusal");
+            self.is_refused |= !refusal.is_empty();
+            self.say(refusal);
             let calls = delta.get("tool_calls").and_then(Value::as_array);
             for call in calls.into_iter().flatten() {
                 self.take_call(call);
             }
         }
-        if let Some(stop) = choice.get("finish_reason").and_then(Value::as_str) {
-            self.stop = Some(stop.to_owned());
+        match choice.get("finish_reason").and_then(Value::as_str) {
+            Some(stop) if BROKEN_OFF.contains(&stop) => self.fail(&json!({"error": {"code": stop}})),
+            Some(stop) => self.stop = Some(stop.to_owned()),
+            None => {}
         }
     }
 
@@ -67,6 +77,7 @@ impl Answer {
                 id: id.to_owned(),
                 name: name.to_owned(),
                 args,
+                is_given: false,
             });
         };
         if call.id.is_empty() {
@@ -108,11 +119,21 @@ fn is_another(call: &PartialCall, id: &str, name: &str) -> bool {
 /// `None` if nothing was counted.
 fn usage_of(usage: &Value) -> Option<Usage> {
     let count = |pointer: &str| count_at(usage, pointer).unwrap_or(0);
+    let (tokens_in, said) = (count("/prompt_tokens"), count("/completion_tokens"));
+    // xAI and Google's server do not count among them what was thought, but in the sum.
+    let tokens_out = said.max(count("/total_tokens").saturating_sub(tokens_in));
+    let details = "/prompt_tokens_details";
+    let cached =
+        count_at(usage, &format!("{details}/cached_tokens")).or_else(|| count_at(usage, "/prompt_cache_hit_tokens"));
+    let written = ["cache_creation_tokens", "cache_write_tokens"];
     let usage = Usage {
-        tokens_in: count("/prompt_tokens"),
-        tokens_cached: count("/prompt_tokens_details/cached_tokens"),
-        tokens_cache_written: count("/prompt_tokens_details/cache_creation_tokens"),
-        tokens_out: count("/completion_tokens"),
+        tokens_in,
+        tokens_cached: cached.unwrap_or(0).min(tokens_in),
+        tokens_cache_written: written
+            .iter()
+            .find_map(|name| count_at(usage, &format!("{details}/{name}")))
+            .unwrap_or(0),
+        tokens_out,
         tokens_reasoning: count("/completion_tokens_details/reasoning_tokens"),
         micro_usd: None,
     };

@@ -3,10 +3,15 @@
 use serde_json::Value;
 
 use super::{Answer, PartialCall, count_at, text_at};
+use crate::model::Usage;
+use crate::provider::failure::is_error;
 
 impl Answer {
     pub(super) fn take_message(&mut self, frame: &Value) {
-        match text_at(frame, "/type") {
+        let kind = text_at(frame, "/type");
+        // Before it may come signs that somebody is there.
+        self.has_begun |= kind.starts_with("message") || kind.starts_with("content_block");
+        match kind {
             "message_start" => self.count_message(frame.pointer("/message/usage")),
             "content_block_start" => self.begin_block(frame),
             "content_block_delta" => self.take_block(frame),
@@ -17,7 +22,7 @@ impl Answer {
                 }
             }
             "message_stop" => self.is_done = true,
-            "error" => self.fail(frame),
+            _ if is_error(frame) => self.fail(frame),
             _ => {}
         }
     }
@@ -38,6 +43,7 @@ impl Answer {
                     id: text_at(block, "/id").to_owned(),
                     name: text_at(block, "/name").to_owned(),
                     args: args.map_or_else(String::new, |args| Value::Object(args.clone()).to_string()),
+                    is_given: args.is_some(),
                 });
             }
             _ => {}
@@ -52,32 +58,37 @@ impl Answer {
             "input_json_delta" => {
                 let index = count_at(frame, "/index");
                 // What the provider calls by itself stands at places of its own.
-                if let Some(call) = self.calls.iter_mut().rev().find(|call| call.index == index) {
-                    call.args.push_str(text_at(delta, "/partial_json"));
+                let more = text_at(delta, "/partial_json");
+                let call = self.calls.iter_mut().rev().find(|call| call.index == index);
+                if let Some(call) = call.filter(|_| !more.is_empty()) {
+                    // Pieces count more than what the beginning gave.
+                    if std::mem::take(&mut call.is_given) {
+                        call.args.clear();
+                    }
+                    call.args.push_str(more);
                 }
             }
             _ => {}
         }
     }
 
-    /// What was read comes with the beginning, what was written with the end; some gateways send all of it with the end.
+    /// What was read comes with the beginning, what was written with the end; some gateways send all of it with the end, and zeros before.
     fn count_message(&mut self, counted: Option<&Value>) {
         let Some(counted) = counted else { return };
-        let mut usage = self.usage.unwrap_or_default();
-        let cached = count_at(counted, "/cache_read_input_tokens").unwrap_or(0);
-        let written = count_at(counted, "/cache_creation_input_tokens").unwrap_or(0);
-        if let Some(read) = count_at(counted, "/input_tokens") {
-            usage.tokens_in = read.saturating_add(cached).saturating_add(written);
-        }
-        if cached > 0 || written > 0 {
-            (usage.tokens_cached, usage.tokens_cache_written) = (cached, written);
-        }
-        if let Some(out) = count_at(counted, "/output_tokens") {
-            usage.tokens_out = out;
-        }
-        if let Some(thought) = count_at(counted, "/output_tokens_details/thinking_tokens") {
-            usage.tokens_reasoning = thought;
-        }
+        let before = self.usage.unwrap_or_default();
+        let count = |pointer: &str, before| count_at(counted, pointer).filter(|count| *count > 0).unwrap_or(before);
+        let cached = count("/cache_read_input_tokens", before.tokens_cached);
+        let written = count("/cache_creation_input_tokens", before.tokens_cache_written);
+        let both = |usage: Usage| usage.tokens_cached.saturating_add(usage.tokens_cache_written);
+        let read = count("/input_tokens", before.tokens_in.saturating_sub(both(before)));
+        let usage = Usage {
+            tokens_in: read.saturating_add(cached).saturating_add(written),
+            tokens_cached: cached,
+            tokens_cache_written: written,
+            tokens_out: count("/output_tokens", before.tokens_out),
+            tokens_reasoning: count("/output_tokens_details/thinking_tokens", before.tokens_reasoning),
+            micro_usd: None,
+        };
         let is_counted = usage.tokens_in.saturating_add(usage.tokens_out) > 0;
         self.usage = is_counted.then_some(usage);
     }

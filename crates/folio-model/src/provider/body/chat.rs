@@ -1,0 +1,90 @@
+//! Bodies for Chat Completions.
+
+use genai::chat::{JsonSchemaDialect, sanitize_json_schema};
+use serde_json::{Value, json};
+
+use super::sendable;
+use crate::model::{Message, Request, Speaker, ToolDescription};
+use crate::provider::names;
+use crate::provider::request::{SCHEMA_NAME, Way, cache_key, temperature, way};
+use crate::provider::schema::{self, SchemaForm};
+use crate::provider::wire::Target;
+
+pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Value {
+    let mut messages: Vec<Value> = request.messages.iter().map(message).collect();
+    let mut body = json!({
+        "model": target.name,
+        "stream": true,
+        // Without it they do not say what an answer cost.
+        "stream_options": {"include_usage": true},
+        tokens_key(&target.name): request.tokens_max,
+    });
+    if let Some(schema) = &request.answer_schema {
+        let way = way(schema, target, form);
+        if way != Way::Strict {
+            messages.push(json!({"role": "user", "content": schema::instruction(schema)}));
+        }
+        match way {
+            Way::Strict => {
+                let schema = sanitize_json_schema(schema, JsonSchemaDialect::OpenAiStrict);
+                let schema = json!({"name": SCHEMA_NAME, "strict": true, "schema": schema});
+                body["response_format"] = json!({"type": "json_schema", "json_schema": schema});
+            }
+            Way::JsonAndPrompt => body["response_format"] = json!({"type": "json_object"}),
+            Way::Prompt => {}
+        }
+    }
+    body["messages"] = messages.into();
+    if !request.tools.is_empty() {
+        body["tools"] = request.tools.iter().map(tool).collect();
+    }
+    if let Some(temperature) = temperature(request, target) {
+        body["temperature"] = temperature.into();
+    }
+    if target.is_official {
+        body["prompt_cache_key"] = cache_key(request).into();
+    }
+    body
+}
+
+/// OpenAI's models that think know the most tokens by another name.
+fn tokens_key(name: &str) -> &'static str {
+    let thinks = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
+    if thinks.iter().any(|start| name.starts_with(start)) {
+        "max_completion_tokens"
+    } else {
+        "max_tokens"
+    }
+}
+
+fn message(message: &Message) -> Value {
+    let text = &message.text;
+    match message.speaker {
+        Speaker::System => json!({"role": "system", "content": text}),
+        Speaker::User => json!({"role": "user", "content": text}),
+        Speaker::Tool => {
+            json!({"role": "tool", "content": text, "tool_call_id": message.answers.as_deref().unwrap_or_default()})
+        }
+        Speaker::Assistant => {
+            let mut said = json!({"role": "assistant", "content": text});
+            if !message.tool_calls.is_empty() {
+                let calls = message.tool_calls.iter().map(|call| {
+                    let args = sendable(&call.args).to_string();
+                    let function = json!({"name": names::sent(&call.tool), "arguments": args});
+                    json!({"type": "function", "id": call.id, "function": function})
+                });
+                said["tool_calls"] = calls.collect();
+            }
+            said
+        }
+    }
+}
+
+fn tool(tool: &ToolDescription) -> Value {
+    json!({"type": "function", "function": {
+        "name": names::sent(&tool.name),
+        "description": tool.description,
+        "parameters": tool.args_schema,
+        "strict": false,
+    }})
+}

@@ -1,0 +1,128 @@
+//! Bodies for Anthropic's Messages.
+
+use genai::chat::{JsonSchemaDialect, sanitize_json_schema};
+use serde_json::{Value, json};
+
+use super::sendable;
+use crate::model::{Message, Request, Speaker, ToolDescription};
+use crate::provider::names;
+use crate::provider::request::{Way, temperature, way};
+use crate::provider::schema::{self, SchemaForm};
+use crate::provider::wire::Target;
+
+/// What one side says in one turn.
+struct Turn {
+    role: &'static str,
+    parts: Vec<Value>,
+    /// Answers of tools that follow one another answer one turn of the model.
+    is_of_tools: bool,
+}
+
+pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Value {
+    let is_rule = |message: &&Message| message.speaker == Speaker::System;
+    let before_all = request.messages.iter().take_while(is_rule).count();
+    let mut rules: Vec<Value> = request
+        .messages
+        .iter()
+        .filter(is_rule)
+        .map(|rule| text(&rule.text))
+        .collect();
+    let mut said = turns(&request.messages);
+    let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
+    let mut body = json!({"model": target.name, "stream": true, "max_tokens": request.tokens_max});
+    if let Some(schema) = &request.answer_schema {
+        if way(schema, target, form) == Way::Strict {
+            let schema = sanitize_json_schema(schema, JsonSchemaDialect::AnthropicStructured);
+            body["output_config"] = json!({"format": {"type": "json_schema", "schema": schema}});
+        } else {
+            said.push(Turn::of_user(text(&schema::instruction(schema))));
+        }
+    }
+    mark_for_cache(&mut rules[..before_all], &mut said, &mut tools);
+    body["messages"] = said.into_iter().map(Turn::into_json).collect();
+    if !rules.is_empty() {
+        body["system"] = rules.into();
+    }
+    if !tools.is_empty() {
+        body["tools"] = tools.into();
+    }
+    if let Some(temperature) = temperature(request, target) {
+        body["temperature"] = temperature.into();
+    }
+    body
+}
+
+impl Turn {
+    fn of_user(part: Value) -> Self {
+        Self {
+            role: "user",
+            parts: vec![part],
+            is_of_tools: false,
+        }
+    }
+
+    /// A text that nothing is said of needs no parts, and older gateways take no others.
+    fn into_json(self) -> Value {
+        let content = match &self.parts[..] {
+            [part] if part["type"] == "text" && part.get("cache_control").is_none() => part["text"].clone(),
+            _ => self.parts.into(),
+        };
+        json!({"role": self.role, "content": content})
+    }
+}
+
+fn turns(messages: &[Message]) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::with_capacity(messages.len());
+    for message in messages {
+        match message.speaker {
+            Speaker::System => {}
+            Speaker::User => turns.push(Turn::of_user(text(&message.text))),
+            Speaker::Assistant => {
+                let said = (!message.text.is_empty()).then(|| text(&message.text));
+                let calls = message.tool_calls.iter().map(|call| {
+                    let (name, input) = (names::sent(&call.tool), sendable(&call.args));
+                    json!({"type": "tool_use", "id": call.id, "name": name, "input": input})
+                });
+                turns.push(Turn {
+                    role: "assistant",
+                    parts: said.into_iter().chain(calls).collect(),
+                    is_of_tools: false,
+                });
+            }
+            Speaker::Tool => {
+                let id = message.answers.as_deref().unwrap_or_default();
+                let answer = json!({"type": "tool_result", "tool_use_id": id, "content": message.text});
+                match turns.last_mut().filter(|turn| turn.is_of_tools) {
+                    Some(turn) => turn.parts.push(answer),
+                    None => turns.push(Turn {
+                        is_of_tools: true,
+                        ..Turn::of_user(answer)
+                    }),
+                }
+            }
+        }
+    }
+    turns
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn tool(tool: &ToolDescription) -> Value {
+    json!({"name": names::sent(&tool.name), "description": tool.description, "input_schema": tool.args_schema})
+}
+
+/// Marks what Anthropic is to keep: tools and rules, which every request of a conversation begins with; and, where there
+/// are tools and so more requests to come, all of the conversation so far.
+fn mark_for_cache(rules: &mut [Value], said: &mut [Turn], tools: &mut [Value]) {
+    let mark = |part: Option<&mut Value>| {
+        if let Some(part) = part {
+            part["cache_control"] = json!({"type": "ephemeral"});
+        }
+    };
+    if !tools.is_empty() {
+        mark(said.last_mut().and_then(|turn| turn.parts.last_mut()));
+    }
+    mark(rules.last_mut().or(tools.last_mut()));
+}

@@ -1,0 +1,206 @@
+//! One request and the frames of its answer, in the order in which they come, none of them larger than an answer needs.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use reqwest::{Client, Response};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::failure::Failures;
+use super::{Patience, seconds};
+use crate::error::{ModelError, ModelErrorKind};
+
+/// Bytes that an answer may have as it is sent.
+pub(super) const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes of one frame. Most hold a word or two; a server that puts a whole answer into one needs half a megabyte for a hundred thousand
+/// tokens.
+const FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes that are read of what is no frame: of an error, and of what came instead of an answer. Providers say what is wrong in a few
+/// hundred, of which only the beginning is shown.
+const ERROR_BYTES_MAX: usize = 64 * 1024;
+
+/// The answer to one request, as it comes.
+#[derive(Debug)]
+pub(super) struct Fetched<'a> {
+    response: Response,
+    /// The longest wait for more of it.
+    between: Duration,
+    bytes: u64,
+    events: Events,
+    failures: Failures<'a>,
+}
+
+impl<'a> Fetched<'a> {
+    /// Sends `body`, and waits until the answer begins.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, in the provider's words where they help.
+    pub(super) async fn begin(
+        client: &Client,
+        body: &Value,
+        patience: Patience,
+        failures: Failures<'a>,
+    ) -> Result<Self, ModelError> {
+        let target = failures.target;
+        let mut request = client.post(&target.url).json(body);
+        for (name, value) in target.headers(&failures.request.idempotency_key) {
+            request = request.header(name, value);
+        }
+        let sent = timeout(seconds(patience.first_byte_s), request.send()).await;
+        let response = sent
+            .map_err(|_| failures.too_slow_to_begin())?
+            .map_err(|error| failures.of_connection(&error))?;
+        let between = seconds(patience.between_s);
+        if response.status().is_success() {
+            return Ok(Self {
+                response,
+                between,
+                bytes: 0,
+                events: Events::default(),
+                failures,
+            });
+        }
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = beginning_of(response, between).await;
+        Err(failures.of_status(status.as_u16(), Some(&headers), &String::from_utf8_lossy(&body)))
+    }
+
+    /// The data of the next frame; `None` where there are no more.
+    ///
+    /// # Errors
+    ///
+    /// Why no more can be read.
+    pub(super) async fn next(&mut self) -> Result<Option<String>, ModelError> {
+        loop {
+            if let Some(frame) = self.events.ready.pop_front() {
+                return Ok(Some(frame));
+            }
+            let Ok(chunk) = timeout(self.between, self.response.chunk()).await else {
+                return Err(self.failures.too_slow_to_go_on());
+            };
+            let Some(chunk) = chunk.map_err(|error| self.failures.of_connection(&error))? else {
+                return Ok(None);
+            };
+            self.bytes = self.bytes.saturating_add(chunk.len() as u64);
+            let taken = self.events.take_in(&chunk);
+            let problem = match taken {
+                Err(problem) => problem,
+                Ok(()) if self.bytes > ANSWER_BYTES_MAX => format!("its answer has more than {ANSWER_BYTES_MAX} bytes"),
+                Ok(()) => continue,
+            };
+            return Err(self.failures.error(ModelErrorKind::Malformed, problem));
+        }
+    }
+
+    /// The data of a frame that was not ended. Some servers leave out the empty line at the end of all.
+    pub(super) fn unended(&mut self) -> Option<String> {
+        self.events.end()
+    }
+
+    /// What came in no frame at all, as far as it is kept.
+    pub(super) fn outside(&self) -> &[u8] {
+        &self.events.outside
+    }
+}
+
+/// As much of a body as is read of an error. What cannot be read is as good as not there.
+async fn beginning_of(mut response: Response, between: Duration) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Ok(Some(chunk))) = timeout(between, response.chunk()).await {
+        let room = ERROR_BYTES_MAX - body.len();
+        if chunk.len() >= room {
+            body.extend_from_slice(&chunk[..room]);
+            break;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    body
+}
+
+/// Takes a stream of events apart, wherever its bytes come apart. Only their data counts: what each is stands in it.
+#[derive(Debug, Default)]
+struct Events {
+    /// The data of events that are complete.
+    ready: VecDeque<String>,
+    /// The line that is not complete yet.
+    line: Vec<u8>,
+    /// The data of the event that is not complete yet, if it has any.
+    data: Option<Vec<u8>>,
+    /// The line before ended as Macs once ended theirs; a line feed now belongs to it.
+    after_return: bool,
+    /// The first line was there.
+    has_begun: bool,
+    /// The beginning of what is in no event.
+    outside: Vec<u8>,
+}
+
+impl Events {
+    /// # Errors
+    ///
+    /// Why it cannot be read.
+    fn take_in(&mut self, mut bytes: &[u8]) -> Result<(), String> {
+        while !bytes.is_empty() {
+            if std::mem::take(&mut self.after_return) && bytes[0] == b'\n' {
+                bytes = &bytes[1..];
+                continue;
+            }
+            let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let held = self.line.len() + self.data.as_ref().map_or(0, Vec::len);
+            if held + end.unwrap_or(bytes.len()) > FRAME_BYTES_MAX {
+                return Err(format!("a piece of its answer has more than {FRAME_BYTES_MAX} bytes"));
+            }
+            let Some(end) = end else {
+                self.line.extend_from_slice(bytes);
+                return Ok(());
+            };
+            self.line.extend_from_slice(&bytes[..end]);
+            self.after_return = bytes[end] == b'\r';
+            bytes = &bytes[end + 1..];
+            self.end_line()?;
+        }
+        Ok(())
+    }
+
+    fn end_line(&mut self) -> Result<(), String> {
+        let mut line = std::mem::take(&mut self.line);
+        if !std::mem::replace(&mut self.has_begun, true) && line.starts_with(b"\xEF\xBB\xBF") {
+            line.drain(..3);
+        }
+        if line.is_empty() {
+            let Some(data) = self.data.take() else { return Ok(()) };
+            let data = String::from_utf8(data).map_err(|_| "its answer is not text".to_owned())?;
+            self.ready.push_back(data);
+            return Ok(());
+        }
+        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        match &line[..colon] {
+            b"data" => {
+                let value = line.get(colon + 1..).unwrap_or_default();
+                match &mut self.data {
+                    Some(data) => {
+                        data.push(b'\n');
+                        data.extend_from_slice(value);
+                    }
+                    None => self.data = Some(value.to_vec()),
+                }
+            }
+            // A comment, by which some show that they are still there.
+            b"" | b"event" | b"id" | b"retry" => {}
+            _ if self.outside.len() + line.len() < ERROR_BYTES_MAX => {
+                self.outside.extend_from_slice(&line);
+                self.outside.push(b'\n');
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Option<String> {
+        if !self.line.is_empty() {
+            self.end_line().ok()?;
+        }
+        String::from_utf8(self.data.take()?).ok()
+    }
+}

@@ -1,0 +1,77 @@
+//! What comes without an end.
+
+use std::io::Write as _;
+use std::net::TcpListener;
+
+use folio_model::{ModelError, ModelErrorKind, open};
+use serde_json::json;
+
+use crate::frames::read_request;
+use crate::house::{TEST, ask, named, options, raw, request};
+
+/// More than anybody would read of what is wrong.
+const SENT_MAX: usize = 128 * 1024 * 1024;
+
+/// What is made of an answer that begins with `head` and goes on with `block` for as long as anybody reads; and how much was sent.
+async fn of_endless(wire: &str, head: &'static str, block: &'static str) -> (ModelError, usize) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect(TEST);
+    let port = listener.local_addr().expect(TEST).port();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect(TEST);
+        read_request(&mut stream);
+        stream.write_all(head.as_bytes()).expect(TEST);
+        let block = block.repeat(64 * 1024 / block.len());
+        let mut sent = 0;
+        while sent < SENT_MAX && stream.write_all(block.as_bytes()).is_ok() {
+            sent += block.len();
+        }
+        sent
+    });
+    let address = format!("{wire}+http://127.0.0.1:{port}/v1:m").parse().expect(TEST);
+    let model = open(&address, &options()).expect(TEST);
+    let error = model.reply(&request(), &mut |_| {}).await.expect_err("it answered");
+    // What reads has to run to be gone.
+    let sent = tokio::task::spawn_blocking(move || server.join().expect(TEST));
+    (error, sent.await.expect(TEST))
+}
+
+#[tokio::test]
+async fn an_error_without_an_end_is_read_as_far_as_it_helps() {
+    for wire in ["openai", "anthropic", "ollama"] {
+        let head = "HTTP/1.1 503 Busy\r\nretry-after: 7\r\nconnection: close\r\n\r\n{\"error\": {\"message\": \"";
+        let (error, sent) = of_endless(wire, head, "busy ").await;
+        assert_eq!(error.kind, ModelErrorKind::Unavailable, "{wire}: {error}");
+        assert_eq!(error.retry_after.map(|wait| wait.as_secs()), Some(7), "{wire}");
+        assert!(sent < SENT_MAX / 4, "{wire}: {sent}");
+    }
+}
+
+#[tokio::test]
+async fn a_piece_of_an_answer_without_an_end_is_not_waited_for() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    for wire in ["openai", "anthropic", "ollama"] {
+        // In one line, in many lines of one event, and in no event.
+        for block in ["data: x", "data: x\n", "<p>x</p>"] {
+            let (error, sent) = of_endless(wire, head, block).await;
+            assert_eq!(error.kind, ModelErrorKind::Malformed, "{wire} {block:?}: {error}");
+            assert!(error.to_string().contains("bytes"), "{wire} {block:?}: {error}");
+            assert!(sent < SENT_MAX / 4, "{wire} {block:?}: {sent}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_an_end_is_malformed() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let (error, sent) = of_endless("openai", head, "data: {\"choices\": []}\n\n: and so on, and so on\n\n").await;
+    assert_eq!(error.kind, ModelErrorKind::Malformed, "{error}");
+    assert!(sent < SENT_MAX, "{sent}");
+}
+
+#[tokio::test]
+async fn a_whole_answer_may_come_in_one_piece() {
+    let text = "word ".repeat(200_000);
+    let frame = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
+    let asked = ask("openai", &request(), raw(named(&frame))).await;
+    assert_eq!(asked.reply().text, text);
+}

@@ -1,0 +1,388 @@
+//! Answers as servers give them that speak as OpenAI or Anthropic do, or nearly.
+
+use folio_model::{Delta, ModelErrorKind, StopCause, Usage};
+use serde_json::{Value, json};
+use wiremock::ResponseTemplate;
+
+use crate::house::{ask, named, raw, request};
+
+fn done(frames: &[Value]) -> ResponseTemplate {
+    raw(frames.iter().map(named).collect::<String>() + "data: [DONE]\n\n")
+}
+
+/// One frame of an answer with this as what is new in it.
+fn new(delta: Value) -> Value {
+    json!({"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
+}
+
+fn end(finish: &str) -> Value {
+    json!({"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+}
+
+#[tokio::test]
+async fn text_and_thoughts_are_found_where_each_server_puts_them() {
+    let role = new(json!({"role": "assistant", "content": null}));
+    let cases = [
+        (
+            "OpenAI",
+            vec![
+                new(json!({"role": "assistant", "content": "", "refusal": null})),
+                new(json!({"content": "Hello"})),
+            ],
+        ),
+        (
+            "Azure",
+            vec![
+                json!({"choices": [], "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]}),
+                role.clone(),
+                new(json!({"content": "Hello"})),
+            ],
+        ),
+        (
+            "vLLM",
+            vec![
+                role.clone(),
+                new(json!({"reasoning_content": "Hm.", "reasoning": "Hm."})),
+                new(json!({"content": "Hello", "tool_calls": []})),
+            ],
+        ),
+        (
+            "OpenRouter",
+            vec![
+                new(json!({"role": "assistant", "content": "", "reasoning": "Hm.",
+                           "reasoning_details": [{"type": "reasoning.text", "text": "Hm."}]})),
+                new(json!({"role": "assistant", "content": "Hello", "reasoning": null})),
+            ],
+        ),
+        (
+            "Mistral",
+            vec![
+                new(json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]})),
+                new(json!({"content": [{"type": "text", "text": "Hel"}, {"type": "reference", "reference_ids": [1]}]})),
+                new(json!({"content": "lo"})),
+            ],
+        ),
+        (
+            "two answers",
+            vec![
+                json!({"choices": [{"index": 1, "delta": {"content": "Bye"}}]}),
+                json!({"choices": [{"index": 1, "delta": {"content": "Bye"}}, {"index": 0, "delta": {"content": "Hello"}}]}),
+                json!({"choices": [{"index": 1, "delta": {}, "finish_reason": "length"}]}),
+            ],
+        ),
+    ];
+    for (who, mut frames) in cases {
+        frames.push(end("stop"));
+        let asked = ask("openai", &request(), done(&frames)).await;
+        let reply = asked.reply();
+        assert_eq!((reply.text.as_str(), reply.stop), ("Hello", StopCause::Done), "{who}");
+        let thoughts: Vec<_> = asked
+            .pieces
+            .iter()
+            .filter(|piece| matches!(piece, Delta::Thought(_)))
+            .collect();
+        assert!(
+            thoughts.is_empty() || thoughts == [&Delta::Thought("Hm.".to_owned())],
+            "{who}: {thoughts:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn calls_of_servers_that_name_each_piece_anew_are_one() {
+    // vLLM made an id for each piece; Gemini's server counts nothing; some write `null` where nothing is taken.
+    let piece = |id: Value, name: Value, args: Value| {
+        let function = json!({"name": name, "arguments": args});
+        json!({"index": 0, "id": id, "type": "function", "function": function})
+    };
+    let vllm = [
+        piece(json!("tool-1"), json!("list"), json!("")),
+        piece(json!("tool-2"), Value::Null, json!("{\"path\": ")),
+        piece(json!("tool-3"), json!(""), json!("\"a\"}")),
+    ];
+    let frames: Vec<Value> = vllm.iter().map(|piece| new(json!({"tool_calls": [piece]}))).collect();
+    let asked = ask("openai", &request(), done(&[frames, vec![end("tool_calls")]].concat())).await;
+    let calls = &asked.reply().tool_calls;
+    assert_eq!(calls.len(), 1);
+    assert_eq!(
+        (calls[0].id.as_str(), &calls[0].args),
+        ("tool-1", &json!({"path": "a"}))
+    );
+
+    let call = |name: &str| json!({"id": "", "function": {"name": name, "arguments": "null"}});
+    let frames = [new(json!({"tool_calls": [call("list"), call("grep")]})), end("stop")];
+    let asked = ask("openai", &request(), done(&frames)).await;
+    let calls: Vec<_> = asked
+        .reply()
+        .tool_calls
+        .iter()
+        .map(|call| (call.tool.as_str(), call.args.clone()))
+        .collect();
+    assert_eq!(calls, [("list", json!({})), ("grep", json!({}))]);
+}
+
+#[tokio::test]
+async fn what_an_answer_cost_is_found_wherever_it_is_counted() {
+    let counts = json!({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25});
+    let of = |cached, written, out, reasoning| Usage {
+        tokens_in: 20,
+        tokens_cached: cached,
+        tokens_cache_written: written,
+        tokens_out: out,
+        tokens_reasoning: reasoning,
+        micro_usd: None,
+    };
+    let beside = json!({"choices": [], "usage": counts});
+    let with = |more: Value| {
+        let mut usage = counts.clone();
+        usage.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"choices": [], "usage": usage})
+    };
+    let cases = [
+        ("after the end", vec![end("stop"), beside.clone()], of(0, 0, 5, 0)),
+        (
+            "Moonshot",
+            vec![json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "usage": counts}]})],
+            of(0, 0, 5, 0),
+        ),
+        (
+            "Groq",
+            vec![json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "x_groq": {"usage": counts}})],
+            of(0, 0, 5, 0),
+        ),
+        (
+            "vLLM, with each piece",
+            vec![
+                json!({"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 1}}),
+                end("stop"),
+                beside,
+            ],
+            of(0, 0, 5, 0),
+        ),
+        (
+            "DeepSeek",
+            vec![end("stop"), with(json!({"prompt_cache_hit_tokens": 8}))],
+            of(8, 0, 5, 0),
+        ),
+        (
+            "OpenRouter",
+            vec![
+                end("stop"),
+                with(json!({"prompt_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 3}})),
+            ],
+            of(8, 3, 5, 0),
+        ),
+        (
+            "xAI, whose thoughts are in the sum only",
+            vec![
+                end("stop"),
+                with(json!({"total_tokens": 125, "completion_tokens_details": {"reasoning_tokens": 100}})),
+            ],
+            of(0, 0, 105, 100),
+        ),
+    ];
+    for (who, mut frames, usage) in cases {
+        frames.insert(0, new(json!({"content": "Hello"})));
+        let asked = ask("openai", &request(), done(&frames)).await;
+        assert_eq!(asked.reply().usage, Some(usage), "{who}");
+    }
+}
+
+#[tokio::test]
+async fn an_end_that_is_none_is_a_failure() {
+    for finish in ["error", "abort", "insufficient_system_resource"] {
+        let frames = [new(json!({"content": "Hel"})), end(finish)];
+        let asked = ask("openai", &request(), done(&frames)).await;
+        assert_eq!(asked.error().kind, ModelErrorKind::Unavailable, "{finish}");
+        let is_told = asked.error().to_string().contains(&format!("({finish})"));
+        assert_eq!(is_told, finish != "error", "{}", asked.error());
+    }
+    // An end of nothing is no answer.
+    let asked = ask("openai", &request(), done(&[])).await;
+    assert_eq!(asked.error().kind, ModelErrorKind::Malformed);
+}
+
+#[tokio::test]
+async fn failures_inside_of_an_answer_are_sorted_as_those_before_it() {
+    use ModelErrorKind::{Invalid, Malformed, RateLimited, Refused, TooLong, Unauthorised, Unavailable};
+    let open_router = |code: u16| {
+        json!({"id": "gen", "error": {"code": code, "message": "what was wrong"},
+               "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error"}]})
+    };
+    let anthropic = |kind: &str| json!({"type": "error", "error": {"type": kind, "message": "what was wrong"}});
+    let cases = [
+        ("openai", open_router(429), RateLimited),
+        ("openai", open_router(402), Unauthorised),
+        ("openai", open_router(400), Invalid),
+        ("openai", open_router(502), Unavailable),
+        (
+            "openai",
+            json!({"error": {"object": "error", "type": "BadRequestError", "code": 400, "message":
+                   "This model's maximum context length is 8 tokens"}}),
+            TooLong,
+        ),
+        (
+            "openai",
+            json!({"object": "error", "message": "what was wrong", "code": 500}),
+            Unavailable,
+        ),
+        (
+            "openai",
+            json!({"error": {"type": "invalid_request_error", "code": "tool_use_failed", "message": "what was wrong"}}),
+            Malformed,
+        ),
+        (
+            "openai",
+            json!({"error": {"code": "content_filter", "message": "what was wrong"}}),
+            Refused,
+        ),
+        ("ollama", json!({"error": "what was wrong"}), Unavailable),
+        ("anthropic", anthropic("overloaded_error"), Unavailable),
+        ("anthropic", anthropic("rate_limit_error"), RateLimited),
+        ("anthropic", anthropic("billing_error"), Unauthorised),
+        ("anthropic", anthropic("not_found_error"), Invalid),
+    ];
+    for (wire, frame, kind) in cases {
+        let frames = match wire {
+            "anthropic" => vec![json!({"type": "message_start", "message": {}}), frame],
+            _ => vec![new(json!({"content": "Hel"})), frame],
+        };
+        let asked = ask(wire, &request(), done(&frames)).await;
+        assert_eq!(asked.error().kind, kind, "{wire} {frames:?}: {}", asked.error());
+        let is_told = asked.error().to_string().contains("what was wrong");
+        assert_eq!(is_told, !matches!(kind, Unauthorised | TooLong), "{}", asked.error());
+    }
+    let groq = json!({"error": {"code": "tool_use_failed", "message": "Failed to call a function"}});
+    let asked = ask("openai", &request(), ResponseTemplate::new(400).set_body_json(groq)).await;
+    assert_eq!(asked.error().kind, Malformed);
+    let asked = ask("openai", &request(), ResponseTemplate::new(402)).await;
+    assert_eq!(asked.error().kind, Unauthorised);
+    assert!(
+        asked.error().to_string().contains("no credit left"),
+        "{}",
+        asked.error()
+    );
+}
+
+#[tokio::test]
+async fn an_error_in_the_place_of_an_answer_is_told() {
+    use ModelErrorKind::{Invalid, Malformed, RateLimited};
+    let said = "the model is being loaded";
+    let cases = [
+        (
+            "openai",
+            json!({"error": {"message": said, "type": "rate_limit_error"}}),
+            RateLimited,
+        ),
+        ("openai", json!({"error": {"message": said, "code": 404}}), Invalid),
+        ("openai", json!({"object": "error", "message": said}), Malformed),
+        ("ollama", json!({"error": said}), Malformed),
+        (
+            "ollama",
+            json!([{"error": {"message": said, "status": "RESOURCE_EXHAUSTED"}}]),
+            RateLimited,
+        ),
+        (
+            "anthropic",
+            json!({"type": "error", "error": {"type": "rate_limit_error", "message": said}}),
+            RateLimited,
+        ),
+    ];
+    for (wire, body, kind) in cases {
+        for text in [body.to_string(), format!("{body:#}\n")] {
+            let answer = ResponseTemplate::new(200).set_body_raw(text, "application/json");
+            let asked = ask(wire, &request(), answer).await;
+            assert_eq!(asked.error().kind, kind, "{wire} {body}");
+            assert!(asked.error().to_string().contains(said), "{wire}: {}", asked.error());
+        }
+    }
+    let quoting = json!({"error": {"message": "what is `Good day to you all` to mean?"}});
+    let asked = ask("openai", &request(), raw(quoting.to_string())).await;
+    assert!(!asked.error().to_string().contains("Good day"), "{}", asked.error());
+}
+
+#[tokio::test]
+async fn blocks_of_anthropic_that_are_not_for_us_are_passed_over() {
+    let begin =
+        |index: u32, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let more = |index: u32, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+    let frames = [
+        json!({"type": "message_start", "message": {"usage": {"input_tokens": 0, "output_tokens": 0}}}),
+        begin(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+        more(0, json!({"type": "thinking_delta", "thinking": "Hm."})),
+        more(0, json!({"type": "signature_delta", "signature": "c2ln"})),
+        json!({"type": "content_block_stop", "index": 0}),
+        begin(1, json!({"type": "redacted_thinking", "data": "b64"})),
+        json!({"type": "ping"}),
+        begin(
+            2,
+            json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}),
+        ),
+        more(2, json!({"type": "input_json_delta", "partial_json": "{\"query\": 1}"})),
+        begin(
+            3,
+            json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []}),
+        ),
+        begin(4, json!({"type": "text", "text": "Hel", "citations": []})),
+        more(4, json!({"type": "citations_delta", "citation": {"cited_text": "no"}})),
+        more(4, json!({"type": "text_delta", "text": "lo"})),
+        // Given whole at first, and then in pieces again.
+        begin(
+            5,
+            json!({"type": "tool_use", "id": "a", "name": "grep", "input": {"pattern": "x"}}),
+        ),
+        more(5, json!({"type": "input_json_delta", "partial_json": ""})),
+        more(5, json!({"type": "input_json_delta", "partial_json": "{\"pattern\": "})),
+        more(5, json!({"type": "input_json_delta", "partial_json": "\"x\"}"})),
+        begin(
+            6,
+            json!({"type": "tool_use", "id": "b", "name": "grep", "input": {"pattern": "y"}}),
+        ),
+        json!({"type": "content_block_stop", "index": 6}),
+        json!({"type": "message_delta", "delta": {"stop_reason": null}, "usage": {"output_tokens": 1}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"},
+               "usage": {"input_tokens": 12, "cache_read_input_tokens": 8, "output_tokens": 5}}),
+        json!({"type": "message_stop"}),
+    ];
+    let asked = ask("anthropic", &request(), done(&frames)).await;
+    let reply = asked.reply();
+    assert_eq!((reply.text.as_str(), reply.stop), ("Hello", StopCause::ToolCalls));
+    let calls: Vec<_> = reply
+        .tool_calls
+        .iter()
+        .map(|call| (call.id.as_str(), call.args.clone()))
+        .collect();
+    assert_eq!(calls, [("a", json!({"pattern": "x"})), ("b", json!({"pattern": "y"}))]);
+    let usage = reply.usage.unwrap();
+    assert_eq!((usage.tokens_in, usage.tokens_cached, usage.tokens_out), (20, 8, 5));
+    assert_eq!(asked.pieces[0], Delta::Thought("Hm.".to_owned()));
+}
+
+#[tokio::test]
+async fn counts_of_anthropic_that_come_again_as_nothing_take_nothing_away() {
+    let frames = [
+        json!({"type": "message_start", "message": {"usage": {"input_tokens": 12, "cache_read_input_tokens": 8, "output_tokens": 1}}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"input_tokens": 0, "output_tokens": 5}}),
+        json!({"type": "message_stop"}),
+    ];
+    let usage = ask("anthropic", &request(), done(&frames)).await.reply().usage.unwrap();
+    assert_eq!((usage.tokens_in, usage.tokens_cached, usage.tokens_out), (20, 8, 5));
+}
+
+#[tokio::test]
+async fn the_last_piece_counts_without_the_empty_line_after_it_and_half_a_piece_does_not() {
+    let text = named(&new(json!({"content": "Hello"})));
+    for last in [end("stop").to_string(), format!("{}\n", end("stop"))] {
+        let asked = ask("openai", &request(), raw(format!("{text}data: {last}"))).await;
+        assert_eq!(asked.reply().text, "Hello", "{last:?}");
+    }
+    let half = &named(&end("stop"))[..60];
+    let asked = ask("openai", &request(), raw(format!("{text}{half}"))).await;
+    assert_eq!(asked.error().kind, ModelErrorKind::Unavailable, "{}", asked.error());
+    // A mark of the order of bytes, spaces or none after the colon, and signs of life are no part of it.
+    let odd = format!(
+        "\u{feff}: OPENROUTER PROCESSING\n\nid: 1\nretry: 10\ndata:{}\n\n{text}data:  [DONE] \n\n",
+        end("stop")
+    );
+    assert_eq!(ask("openai", &request(), raw(odd)).await.reply().text, "Hello");
+}
