@@ -480,6 +480,7 @@ describe('runs', () => {
     await list.getByRole('link', { name: /Left alone.*running/ }).waitFor();
     driver.kill('SIGKILL');
     await page.locator('.state').getByText('nobody drives it').waitFor();
+    await node(page, 'Begin, interrupted').waitFor();
     await list.getByRole('link', { name: /Left alone.*nobody drives it/ }).waitFor();
     await list.done();
     await page.done();

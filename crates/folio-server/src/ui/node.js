@@ -11,10 +11,10 @@ const SHORT = 4000;
 const PART = 32 * 1024;
 const LIMITS = { tokens: 'tokens', tokens_in: 'tokens read', tokens_cached: 'tokens read from a cache', tokens_out: 'tokens written', micro_usd: 'dollars', model_calls: 'calls of models', tool_calls: 'calls of tools', bytes: 'of journal and pages', nodes: 'nodes' };
 
-/** The parts of what is known of a node. `find(id)` gives another node of the run, `choose` shows it. */
-export function nodeParts(node, { find, choose }) {
+/** The parts of what is known of a node. `find(id)` gives another node of the run, `choose` shows it; somebody drives the run, or not. */
+export function nodeParts(node, { find, choose, isDriven }) {
   const { result } = node;
-  const parts = [element('p', { class: 'line' }, stateLine(stateOf(node)), node.stop_reason && element('span', { class: 'badge calm' }, node.stop_reason.replaceAll('_', ' ')),
+  const parts = [element('p', { class: 'line' }, stateLine(stateOf(node, isDriven)), node.stop_reason && element('span', { class: 'badge calm' }, node.stop_reason.replaceAll('_', ' ')),
     result?.severity && element('span', { class: 'badge calm' }, `${result.severity} failure`), node.attempt > 1 && element('span', { class: 'meta' }, `attempt ${node.attempt}`))];
   if (node.parked) parts.push(element('p', { class: 'quiet' }, `again at ${absolute(node.parked.until)}: ${node.parked.cause}`));
   if (node.call) parts.push(element('p', { class: 'quiet' }, element('code', {}, revealed(node.call))));

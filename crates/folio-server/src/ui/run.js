@@ -55,6 +55,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
     const text = parts.filter(Boolean).map((part) => part.textContent).join('|');
     if (state.said !== text) { state.said = text; state.replaceChildren(...parts.filter(Boolean)); }
     Object.assign(progress, { max: nodes.size, value: ended });
+    tree.drives(run.driven);
   }
   const doing = (promise) => promise.then(() => note.replaceChildren(), (error) => note.replaceChildren(trouble(told(error))));
   const part = () => (tree.selected && tree.selected !== tree.root ? tree.selected : null);
@@ -118,7 +119,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
     try {
       if (wanted === 'result') {
         detail = await get(nodePath(node), { signal });
-        put(`${node.id}${JSON.stringify(detail)}`, () => nodeParts(detail, { find: (id) => tree.nodes.get(id), choose: (other) => { tree.focus(other); tree.select(other); } }));
+        put(`${node.id}${run.driven}${JSON.stringify(detail)}`, () => nodeParts(detail, { isDriven: run.driven, find: (id) => tree.nodes.get(id), choose: (other) => { tree.focus(other); tree.select(other); } }));
       } else if (wanted === 'plan') {
         if (!isOld()) await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal });
       } else {
@@ -189,7 +190,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
     if (signal.aborted || tree.root.outcome) return;
     if (!document.hidden && Date.now() - heard >= QUIET) {
       const now = await get(at, { signal }).catch(() => run);
-      if (heard === before && now.driven !== run.driven) { run = now; laterSummary(); }
+      if (heard === before && now.driven !== run.driven) { run = now; laterSummary(); laterPane(); }
     }
     isDriven();
   }, pause(QUIET));

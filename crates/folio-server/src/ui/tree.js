@@ -10,7 +10,11 @@ const LEVELS = 5;
 /** Rows beyond the edges that are there, too. */
 const BEYOND = 8;
 
-export const stateOf = (node) => node.outcome ?? (node.paused && node.state !== 'executing' ? 'paused' : node.state);
+/** States in which somebody is at work, as long as somebody drives the run. */
+const AT_WORK = new Set(['executing', 'running_children', 'deciding', 'aggregating', 'verifying', 'replanning', 'cancelling']);
+
+export const stateOf = (node, isDriven = true) => node.outcome
+  ?? (node.paused && node.state !== 'executing' ? 'paused' : !isDriven && AT_WORK.has(node.state) ? 'interrupted' : node.state);
 
 /** Of a limit: what of it the spending of a node uses up, if that is part of it. */
 const SPENT = { tokens: (spent) => (spent.tokens_in ?? 0) + (spent.tokens_out ?? 0) };
@@ -26,7 +30,7 @@ function fullness({ limits, spent, outcome }) {
 export class Tree {
   /** `onselect(node, isByPerson)` is called when another node is chosen; `mayLeave()` says before that whether a person may choose one. */
   constructor({ onselect, onopen = () => {}, mayLeave = async () => true, signal }) {
-    Object.assign(this, { onselect, onopen, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), flat: [], changed: new Set(), sought: '', frame: 0 });
+    Object.assign(this, { onselect, onopen, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), flat: [], changed: new Set(), sought: '', isDriven: true, frame: 0 });
     this.list = element('div', { role: 'tree', 'aria-label': 'Tree of the run', class: 'rows', onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) });
     this.scroller = element('div', { class: 'tree', onscroll: () => this.later() }, this.list);
     this.narrow = matchMedia('(max-width: 760px)');
@@ -69,6 +73,14 @@ export class Tree {
     this.later();
   }
 
+  /** Whether somebody drives the run: if not, nobody is at work. */
+  drives(isDriven) {
+    if (isDriven === this.isDriven) return;
+    this.isDriven = isDriven;
+    for (const node of this.nodes.values()) if (!node.outcome) this.changed.add(node);
+    this.restructure();
+  }
+
   later() { this.frame ||= requestAnimationFrame(() => { this.frame = 0; this.draw(); }); }
 
   restructure() {
@@ -90,7 +102,7 @@ export class Tree {
     if (this.sought) {
       isIn = new Set();
       for (const node of this.nodes.values()) {
-        const has = node.title.toLowerCase().includes(this.sought) || words(stateOf(node)) === this.sought;
+        const has = node.title.toLowerCase().includes(this.sought) || words(stateOf(node, this.isDriven)) === this.sought;
         for (let at = has ? node : null; at && !isIn.has(at); at = at.above) isIn.add(at);
       }
     }
@@ -147,7 +159,7 @@ export class Tree {
   }
 
   fill(node, row) {
-    const state = stateOf(node);
+    const state = stateOf(node, this.isDriven);
     const used = cost(node.spent);
     const share = fullness(node);
     const parts = [element('span', { class: 'twist' }), mark(state), written('span', { class: 'title', title: node.title }, node.title), element('span', { class: 'call' }, revealed(node.call))];
