@@ -80,9 +80,10 @@ impl Registry {
     /// wrong arguments, a tool that panics and an answer that is malformed are failures of the call,
     /// never of the caller. Dropping the future stops what the tool started.
     ///
-    /// An answer that is over [`ToolLimits::output_bytes`] is an error for a tool that only computes or
-    /// looks, since it can be asked again for less. A tool that may have changed something keeps its
-    /// status, and its outputs become `{preview}`.
+    /// An answer that is over [`ToolLimits::output_bytes`], or is nested more than [`DEPTH_MAX`] levels deep,
+    /// is an error for a tool that only computes or looks, since it can be asked again for less. A tool that
+    /// may have changed something keeps its status, so that nobody has it do the same once more: outputs that
+    /// are too large become `{preview}`, and what is too deep is left out.
     pub async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
         let Some(tool) = self.tools.get(&request.tool) else {
             return ToolResponse::failed(request, self.unknown_tool(&request.tool));
@@ -211,23 +212,23 @@ fn checked(mut response: ToolResponse, request: &ToolRequest, effect: Effect, li
         (Some(_), ToolStatus::Error) | (None, ToolStatus::Ok) => {}
     }
 
-    let mut values = vec![&response.outputs];
-    values.extend(&response.observations);
-    values.extend(&response.scratch_page_writes);
-    values.extend(&response.memory_writes);
-    if values.iter().any(|value| depth_exceeds(value, DEPTH_MAX)) {
+    let may_have_changed_something = !matches!(effect, Effect::Pure | Effect::Read);
+    let is_too_deep = proposed(&response).any(|value| depth_exceeds(value, DEPTH_MAX));
+    if is_too_deep && may_have_changed_something {
+        leave_out_what_is_too_deep(&mut response);
+    } else if is_too_deep {
         return without_values(
             response,
             request,
             ToolError::new(
-                FailureKind::Failed,
+                FailureKind::TooLarge,
                 "malformed_output",
                 format!("the answer of {} is more than {DEPTH_MAX} levels deep", request.tool),
             ),
         );
     }
     let outputs_bytes = json_bytes(&response.outputs);
-    let values_bytes: u64 = values.iter().map(|value| json_bytes(value)).sum();
+    let values_bytes: u64 = proposed(&response).map(json_bytes).sum();
     // What is made of it, in pages, templates and files, does not depend on how the tool put it together.
     response.outputs.sort_all_objects();
     let pages_bytes: usize = response
@@ -239,7 +240,6 @@ fn checked(mut response: ToolResponse, request: &ToolRequest, effect: Effect, li
     if total_bytes <= limits.output_bytes {
         return response;
     }
-    let may_have_changed_something = !matches!(effect, Effect::Pure | Effect::Read);
     if may_have_changed_something && total_bytes - outputs_bytes <= limits.output_bytes {
         let text = response.outputs.to_string();
         let kept = text.floor_char_boundary(PREVIEW_BYTES);
@@ -263,6 +263,58 @@ fn checked(mut response: ToolResponse, request: &ToolRequest, effect: Effect, li
         )
         .hint("ask for less: a narrower path, a smaller max, a range"),
     )
+}
+
+/// Every value of an answer: its outputs, and what it wants written.
+fn proposed(response: &ToolResponse) -> impl Iterator<Item = &Value> {
+    std::iter::once(&response.outputs)
+        .chain(&response.observations)
+        .chain(&response.scratch_page_writes)
+        .chain(&response.memory_writes)
+}
+
+/// Takes out what nobody could record, and says so: of the outputs the parts that are too deep, of all else what has such parts.
+fn leave_out_what_is_too_deep(response: &mut ToolResponse) {
+    let total_bytes = json_bytes(&response.outputs);
+    if depth_exceeds(&response.outputs, DEPTH_MAX) {
+        cut_below(&mut response.outputs, DEPTH_MAX);
+        response.truncated = Some(Truncated {
+            kept_bytes: json_bytes(&response.outputs),
+            total_bytes,
+        });
+    }
+    let lists = [
+        &mut response.observations,
+        &mut response.scratch_page_writes,
+        &mut response.memory_writes,
+    ];
+    for list in lists {
+        let (kept, deep): (Vec<Value>, Vec<Value>) = std::mem::take(list)
+            .into_iter()
+            .partition(|value| !depth_exceeds(value, DEPTH_MAX));
+        *list = kept;
+        deep.into_iter().for_each(dismantle);
+    }
+    let said = format!(
+        "{} (left out: what is more than {DEPTH_MAX} levels deep)",
+        response.notes
+    );
+    response.notes = one_line(said.trim_start());
+}
+
+/// Puts words in the place of every list and object that is more than `levels` deep in `value`.
+fn cut_below(value: &mut Value, levels: usize) {
+    match value {
+        Value::Array(_) | Value::Object(_) if levels == 0 => {
+            dismantle(std::mem::replace(
+                value,
+                json!(format!("(more than {DEPTH_MAX} levels deep)")),
+            ));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| cut_below(item, levels - 1)),
+        Value::Object(fields) => fields.values_mut().for_each(|item| cut_below(item, levels - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// An error instead of values that cannot be recorded.
@@ -304,18 +356,23 @@ fn dismantle(value: Value) {
     }
 }
 
-/// Bytes of a value as JSON, near enough for a limit: escapes in strings are not counted.
+/// Bytes of a value as JSON, near enough for a limit: escapes in strings are not counted. Without recursion, as it may be very deep.
 fn json_bytes(value: &Value) -> u64 {
-    match value {
-        Value::Null | Value::Bool(_) => 4,
-        Value::Number(_) => 8,
-        Value::String(text) => text.len() as u64 + 2,
-        Value::Array(items) => 2 + items.iter().map(|item| json_bytes(item) + 1).sum::<u64>(),
-        Value::Object(fields) => {
-            2 + fields
-                .iter()
-                .map(|(name, value)| name.len() as u64 + 4 + json_bytes(value))
-                .sum::<u64>()
-        }
+    let (mut bytes, mut rest) = (0, vec![value]);
+    while let Some(value) = rest.pop() {
+        bytes += match value {
+            Value::Null | Value::Bool(_) => 4,
+            Value::Number(_) => 8,
+            Value::String(text) => text.len() as u64 + 2,
+            Value::Array(items) => {
+                rest.extend(items);
+                2 + items.len() as u64
+            }
+            Value::Object(fields) => {
+                rest.extend(fields.values());
+                2 + fields.keys().map(|name| name.len() as u64 + 4).sum::<u64>()
+            }
+        };
     }
+    bytes
 }

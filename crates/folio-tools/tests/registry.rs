@@ -97,23 +97,55 @@ async fn a_tool_that_panics_is_a_failed_call() {
     assert!(world.call("text", json!({"op": "echo"})).await.is_ok());
 }
 
+/// A list in a list, so many times.
+fn nested(levels: usize) -> Value {
+    let mut deep = json!("bottom");
+    for _ in 0..levels {
+        deep = Value::Array(vec![deep]);
+    }
+    deep
+}
+
 #[tokio::test]
-async fn an_answer_that_is_too_deep_is_a_failed_call() {
-    let world = world_with(Effect::Opaque, |request| {
-        let mut deep = Value::Null;
-        for _ in 0..1_000_000 {
-            deep = Value::Array(vec![deep]);
-        }
-        ToolResponse {
-            observations: vec![deep],
-            ..ToolResponse::ok(request, json!({}), "")
-        }
+async fn an_answer_that_is_too_deep_is_a_failed_call_if_it_can_be_asked_again() {
+    let world = world_with(Effect::Read, |request| ToolResponse {
+        observations: vec![nested(1_000_000)],
+        ..ToolResponse::ok(request, json!({}), "")
     });
     let error = world.error("custom", json!({})).await;
     assert_eq!(
         (error.kind, error.code.as_str()),
-        (FailureKind::Failed, "malformed_output")
+        (FailureKind::TooLarge, "malformed_output"),
+        "the same answer would come again"
     );
+}
+
+#[tokio::test]
+async fn whoever_may_have_changed_something_keeps_an_answer_of_which_parts_are_too_deep_e9_12() {
+    for effect in [Effect::Idempotent, Effect::Opaque, Effect::Destructive] {
+        let world = world_with(effect, |request| {
+            let mut outputs = json!({"id": 7});
+            outputs["deep"] = nested(1_000_000);
+            ToolResponse {
+                observations: vec![json!({"content": "fine"}), nested(1_000_000)],
+                ..ToolResponse::ok(request, outputs, "sent")
+            }
+        });
+        let response = world.call("custom", json!({})).await;
+        assert!(response.is_ok(), "{response:?}");
+        assert_eq!(response.outputs["id"], 7);
+        assert!(response.outputs.to_string().contains("(more than 64 levels deep)"));
+        assert_eq!(response.observations, [json!({"content": "fine"})]);
+        assert_eq!(response.notes, "sent (left out: what is more than 64 levels deep)");
+        let cut = response.truncated.unwrap();
+        assert!(cut.kept_bytes < 1_000 && cut.total_bytes > 1_000_000, "{cut:?}");
+    }
+    let whole = json!({"deep": nested(63)});
+    let world = world_with(Effect::Opaque, move |request| {
+        ToolResponse::ok(request, json!({"deep": nested(63)}), "sent")
+    });
+    let response = world.call("custom", json!({})).await;
+    assert_eq!((response.outputs, response.truncated), (whole, None));
 }
 
 #[tokio::test]
