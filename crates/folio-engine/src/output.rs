@@ -82,6 +82,49 @@ impl Default for Output {
     }
 }
 
+/// What a node gives to later steps, as far as it is known without reading what is kept beside the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Given {
+    /// A value of its own.
+    Own(Output),
+    /// What its items give, in their order.
+    List(Vec<Self>),
+    /// What its steps give, by their ids.
+    Named(Vec<(String, Self)>),
+}
+
+impl Given {
+    /// The value, where `read` gives that of each output.
+    ///
+    /// # Errors
+    ///
+    /// The first that `read` has.
+    pub fn value<E>(&self, read: &mut impl FnMut(&Output) -> Result<Arc<Value>, E>) -> Result<Arc<Value>, E> {
+        match self {
+            Self::Own(output) => read(output),
+            Self::List(items) => {
+                let values = items.iter().map(|item| Ok(Arc::unwrap_or_clone(item.value(read)?)));
+                Ok(Arc::new(Value::Array(values.collect::<Result<_, _>>()?)))
+            }
+            Self::Named(steps) => {
+                let value = |(id, step): &(String, Self)| Ok((id.clone(), Arc::unwrap_or_clone(step.value(read)?)));
+                let values = steps.iter().map(value);
+                Ok(Arc::new(Value::Object(values.collect::<Result<_, _>>()?)))
+            }
+        }
+    }
+
+    /// Every output in it, in order.
+    #[must_use]
+    pub fn outputs(&self) -> Vec<&Output> {
+        match self {
+            Self::Own(output) => vec![output],
+            Self::List(items) => items.iter().flat_map(Self::outputs).collect(),
+            Self::Named(steps) => steps.iter().flat_map(|(_, step)| step.outputs()).collect(),
+        }
+    }
+}
+
 /// A value that stands in the journal itself. Cheap to clone.
 #[derive(Clone)]
 pub struct Inline(Form);

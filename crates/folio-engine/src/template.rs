@@ -4,8 +4,8 @@
 //! name that does not exist is an error, never an empty text. Three rules are our own:
 //!
 //! - A string without `{{`, `{%` and `{#` is taken as it stands.
-//! - A string that is exactly one `{{ expression }}` (white space around it does not count) keeps the type of
-//!   its value: a list stays a list. Everywhere else values become text, lists and objects as compact JSON.
+//! - A string that is exactly one `{{ expression }}` keeps the type of its value: a list stays a list. Everywhere else, also with
+//!   white space around it, values become text, lists and objects as compact JSON. Where only a list can stand, the space does not count.
 //! - After `results.` a `-` belongs to the name: `results.list-files.output` needs no brackets.
 
 mod error;
@@ -149,6 +149,8 @@ impl Templates {
     pub fn list(&self, over: &Value, scope: &Scope) -> Result<Vec<Value>, TemplateError> {
         let found = match over {
             Value::String(text) if !is_template(text) => self.eval(text, scope)?,
+            // A text is no list, so space around the expression cannot be meant.
+            Value::String(text) => self.render_value(&Value::from(text.trim()), scope)?,
             other => self.render_value(other, scope)?,
         };
         match found {

@@ -532,6 +532,19 @@ steps:
 }
 
 #[test]
+fn a_task_with_a_plan_has_no_timeout_and_no_retry_of_its_own_e9_1() {
+    let told = mistakes(
+        "[{id: a, plan: [{id: b, timeout: 5s, retry: 2, do: {tool: list}}], timeout: 5s, retry: 2},
+          {id: c, for_each: [1], plan: [{id: d, do: {tool: list}}], timeout: 1m}]",
+    );
+    insta::assert_snapshot!(told, @r"
+    1:77 [0].timeout: P007 `timeout` is of a call; this task has a plan of its own (write `budget: {deadline: …}`, which is how long all of it may take)
+    1:88 [0].retry: P007 `retry` is of a call; this task has a plan of its own (write it at the steps of the plan)
+    2:78 [1].timeout: P007 `timeout` is of a call; this task has a plan of its own (write `budget: {deadline: …}`, which is how long all of it may take)
+    ");
+}
+
+#[test]
 fn a_text_that_is_neither_yaml_nor_json_is_refused_with_its_place() {
     insta::assert_snapshot!(
         [

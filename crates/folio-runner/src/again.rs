@@ -8,7 +8,8 @@ use folio_engine::run::{ForkAt, forked};
 use folio_engine::{Event, Output, Run, projection};
 use folio_memory::entry::{EntryFields, Status};
 use folio_memory::id::{Ref, RunHandle};
-use folio_memory::{Actor, Change, EntryId, FieldChange, PageId, RunId, Seq, ThreadKey};
+use folio_memory::trace::FAILED;
+use folio_memory::{Actor, Change, EntryId, FieldChange, PageId, RunId, Seq, ThreadKey, TraceNote};
 use folio_store::workspace::WorkspaceError;
 use folio_store::{BlobHash, StoreError};
 use serde_json::{Value, json};
@@ -17,6 +18,18 @@ use crate::error::RunnerError;
 use crate::grants;
 use crate::runner::{Runner, person};
 use crate::steps::needed_model;
+use crate::takeover;
+
+/// A run that begins at a moment of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forked {
+    /// Its id.
+    pub id: RunId,
+    /// Its short name.
+    pub handle: RunHandle,
+    /// What its folder lacks of that which the other run had in its own by then, or has otherwise, in words; nothing if all is as it was.
+    pub files: Option<String>,
+}
 
 /// What a look at a run's journal from its first event found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,8 +50,8 @@ struct Expected {
 }
 
 impl Runner {
-    /// Records another run that is what `source` was at the moment `at`. Finished work is not done again. Nobody drives it
-    /// yet; with `paused`, none of its calls begins before somebody has it go on.
+    /// Records another run that is what `source` was at the moment `at`. Finished work is not done again, and what `source` has in its own
+    /// folder is copied into that of the new run. Nobody drives it yet; with `paused`, none of its calls begins before somebody has it go on.
     ///
     /// # Errors
     ///
@@ -50,7 +63,7 @@ impl Runner {
         thread: ThreadKey,
         actor: Actor,
         paused: bool,
-    ) -> Result<(RunId, RunHandle), RunnerError> {
+    ) -> Result<Forked, RunnerError> {
         let workspace = self.workspace();
         let journal = workspace.store().journal(workspace.space(), source, Seq(0)).await?;
         let now = workspace.clock().now();
@@ -72,7 +85,7 @@ impl Runner {
                 source: source_error,
             });
         };
-        let (_, node) = at.moment(source, &journal.events)?;
+        let (cut, node) = at.moment(source, &journal.events)?;
         let (actor, turn, begins) = self.turn_of(actor, thread, goal, id).await?;
         let path = self.load(source).await?;
         let path = path.node(node).map_or("", |view| view.path).to_owned();
@@ -125,10 +138,27 @@ impl Runner {
         }
         let changes = begins.into_iter().chain(fork.changes).collect();
         let title = fork.run.plan().title.clone();
-        let committed = self
-            .begin(id, now, (fork.events, changes), title, actor, self.key.clone())
-            .await?;
-        Ok(committed.run.unwrap_or((id, RunHandle(0))))
+        let folders = self.shared.options.run_folders.as_deref();
+        let files = takeover::take_over(folders, (source, &journal.events, cut), id).await;
+        if let Some(Event::RunStarted { run, .. }) = fork.events.first_mut() {
+            run["forked_from"]["files"] = json!(files);
+        }
+        let begun = self.begin(id, now, (fork.events, changes), title, actor.clone(), self.key.clone());
+        let begun = begun.await;
+        if !begun.as_ref().is_ok_and(|committed| !committed.replayed) {
+            takeover::give_up(folders, id).await;
+        }
+        let committed = begun?;
+        let (recorded, handle) = committed.run.unwrap_or((id, RunHandle(0)));
+        if let Some(words) = files.as_ref().filter(|_| !committed.replayed) {
+            let note = TraceNote::new(workspace.now(), &actor.in_run(id), "run", "fork_run");
+            workspace.note(note.with_status(FAILED).with_detail(words.clone()));
+        }
+        Ok(Forked {
+            id: recorded,
+            handle,
+            files: files.filter(|_| !committed.replayed),
+        })
     }
 
     /// Folds the journal of a run from its first event, and compares what it says with the pages and the row that are kept. What

@@ -12,7 +12,8 @@
 //! - `memory`: what a call writes: observations and page entries, in the same commit as its outcome
 //! - `book`: the scratchbook of the run's thread, for tools
 //! - `prefer`: what comes first when more is due than may be under way
-//! - [`watch`]: a run as others see it, live; `again`: another run from a moment of one, and whether its pages say what it says
+//! - [`watch`]: a run as others see it, live; `again`: another run from a moment of one, and whether its pages say what it says;
+//!   `takeover`: the files that such a run takes over
 //! - [`cassette`]: what models of a run answer, kept, and a run gone through with it
 
 mod again;
@@ -48,9 +49,10 @@ pub mod runner;
 mod sessions;
 mod steps;
 mod submitted;
+mod takeover;
 pub mod watch;
 
-pub use again::Replayed;
+pub use again::{Forked, Replayed};
 pub use cassette::{Asked, Recording, Tape};
 pub use compactor::{COMPACTOR_TIME, ModelCompactor};
 pub use dispatch::{Dispatch, Driven, Fate};

@@ -1,9 +1,10 @@
 //! Earlier results of a run, for `result_read`: whoever drives the run knows them, so that nobody folds its journal for each call.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use folio_engine::{Output, Run};
+use folio_engine::{Given, Output, Run};
 use folio_memory::passage::{self, Part, PartRead};
 use folio_store::{BlobHash, ErrorKind, Workspace};
 use folio_tools::ResultSource;
@@ -14,12 +15,15 @@ use crate::ahead::Ahead;
 
 /// Questions that wait until the driver looks; whoever has one more waits.
 const QUESTIONS: usize = 64;
+/// Bytes that large results of the members of a group, or of the items of a `for_each`, may have in all to be put together for a call:
+/// each call does so anew, and has all of it in memory. The result of each is read by its own name.
+const TOGETHER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Which result somebody asks for, and who is told.
 #[derive(Debug)]
 pub(crate) struct Question {
     node: String,
-    answer: oneshot::Sender<Result<Output, String>>,
+    answer: oneshot::Sender<Result<Given, String>>,
 }
 
 impl Question {
@@ -30,7 +34,8 @@ impl Question {
             None => Err(format!("there is no node {node:?} in this run")),
             Some(view) => match view.result.filter(|_| !ahead.has_ended(view.id)) {
                 None => Err(format!("{node} has no result yet")),
-                Some(result) => Ok(result.output.clone()),
+                // Of a group its result says only how it ended.
+                Some(_) => run.given(view.id).ok_or_else(|| format!("{node} gives nothing")),
             },
         };
         // Whoever asked may have been stopped meanwhile.
@@ -53,7 +58,7 @@ impl RunResults {
         (Arc::new(Self { workspace, questions }), asked)
     }
 
-    async fn output(&self, node: &str) -> Result<Output, String> {
+    async fn given(&self, node: &str) -> Result<Given, String> {
         let gone = || "the run is not driven here any more".to_owned();
         let (answer, answered) = oneshot::channel();
         let node = node.to_owned();
@@ -64,14 +69,38 @@ impl RunResults {
 
     async fn blob(&self, hash: &str) -> Result<Vec<u8>, String> {
         let (store, space) = (self.workspace.store(), self.workspace.space());
-        let bytes = store
-            .blob(space, &BlobHash(hash.to_owned()))
-            .await
-            .map_err(|error| error.to_string())?;
-        // An output that is a text reads as that text, not as its JSON form.
-        Ok(match serde_json::from_slice::<Value>(&bytes) {
-            Ok(value) => as_text(&value).into_bytes(),
-            Err(_) => bytes,
+        let bytes = store.blob(space, &BlobHash(hash.to_owned())).await;
+        bytes.map_err(|error| error.to_string())
+    }
+
+    /// The value of `node`, which gives `given`: what of it is kept beside the journal is read first.
+    async fn together(&self, node: &str, given: &Given) -> Result<Arc<Value>, String> {
+        let outputs = given.outputs().into_iter();
+        let kept: Vec<(&str, u64)> = outputs
+            .filter_map(|output| match output {
+                Output::Inline(_) => None,
+                Output::Blob { hash, bytes } => Some((hash.as_str(), *bytes)),
+            })
+            .collect();
+        let bytes: u64 = kept.iter().map(|(_, bytes)| bytes).sum();
+        if kept.len() > 1 && bytes > TOGETHER_BYTES_MAX {
+            return Err(format!(
+                "the results in {node} have {bytes} bytes in all, which is too much at once; read them one by one"
+            ));
+        }
+        let mut values = BTreeMap::new();
+        for (hash, _) in kept {
+            if !values.contains_key(hash) {
+                let value = serde_json::from_slice::<Value>(&self.blob(hash).await?);
+                values.insert(hash, Arc::new(value.map_err(|error| error.to_string())?));
+            }
+        }
+        given.value(&mut |output| match output {
+            Output::Inline(inline) => Ok(inline.value()),
+            Output::Blob { hash, .. } => values
+                .get(hash.as_str())
+                .cloned()
+                .ok_or_else(|| format!("{hash} was not read")),
         })
     }
 }
@@ -80,12 +109,15 @@ impl RunResults {
 impl ResultSource for RunResults {
     async fn read(&self, node: &str) -> Result<Vec<u8>, String> {
         if let Some(hash) = node.strip_prefix("blob:") {
-            return self.blob(hash).await;
+            let bytes = self.blob(hash).await?;
+            // An output that is a text reads as that text, not as its JSON form.
+            return Ok(match serde_json::from_slice::<Value>(&bytes) {
+                Ok(value) => as_text(&value).into_bytes(),
+                Err(_) => bytes,
+            });
         }
-        match self.output(node).await? {
-            Output::Inline(inline) => Ok(as_text(&inline.value()).into_bytes()),
-            Output::Blob { hash, .. } => self.blob(&hash).await,
-        }
+        let given = self.given(node).await?;
+        Ok(as_text(&*self.together(node, &given).await?).into_bytes())
     }
 
     async fn read_part(&self, node: &str, part: &Part, max_bytes: usize) -> Result<PartRead, String> {

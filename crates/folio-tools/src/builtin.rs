@@ -32,6 +32,8 @@ use serde::{Deserialize, Deserializer};
 
 use crate::tool::Tool;
 
+pub(crate) use write::is_own_record;
+
 /// All of them.
 pub fn all() -> Vec<Arc<dyn Tool>> {
     let mut all: Vec<Arc<dyn Tool>> = vec![

@@ -17,6 +17,7 @@
 //! | [`registry`] | the one guarded way to call a tool |
 //! | [`roots`] | granted folders, and paths that cannot leave them |
 //! | [`folder`] | a folder as files, by the same paths as those of a space |
+//! | [`takeover`] | the files of a run, copied for another that goes on from a moment of it |
 //! | [`paths`] | any file name as text, and back |
 //! | [`builtin`] | the tools that come with Folio, one file each |
 
@@ -27,6 +28,7 @@ pub mod paths;
 pub mod registry;
 pub mod response;
 pub mod roots;
+pub mod takeover;
 pub mod tool;
 
 mod arguments;
@@ -46,4 +48,5 @@ pub use folder::{Folder, FolderError};
 pub use registry::Registry;
 pub use response::{EvidenceRef, FailureKind, PageAppend, PageTarget, ToolError, ToolResponse, ToolStatus, Truncated};
 pub use roots::{Access, Root, RootError, Roots, RunFolder};
+pub use takeover::{TakenOver, Takeover};
 pub use tool::{Approval, ArgKind, ArgSpec, Effect, Reconciled, Tool, ToolRequest, ToolSpec};

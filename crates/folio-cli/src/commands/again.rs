@@ -67,9 +67,14 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
     }
     let thread = context.settings.thread.clone();
     // Nothing begins before its limits are what they are to be.
-    let (id, handle) = runner
+    let forked = runner
         .fork(source.id, at, thread, context.actor(), fork.paused || is_raised)
         .await?;
+    let (id, handle) = (forked.id, forked.handle);
+    if let Some(files) = &forked.files {
+        let folder = format!("the folder of {handle} is not as that of {} was", source.handle);
+        context.output.note(format_args!("{folder}: {}", printable(files)));
+    }
     if is_raised {
         let row = runner.row(Ref::Id(id)).await?;
         let raised = fork.raised.change(context, &runner, &row, None).await;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use folio_memory::{Change, RunId, Timestamp};
 use serde_json::Value;
@@ -115,7 +116,8 @@ pub enum ForkError {
 /// The run `id` that is what `source` was at the moment `at`.
 ///
 /// `first` is its first event; `with` are what fills in templates, and the outputs that are kept beside the journal. What was under way at that moment has not begun in it. Node ids follow from the run, so those of
-/// the source are replaced by those of the new run wherever they stand; nodes are made in the same order in both.
+/// the source are replaced by those of the new run wherever they stand, and so is its own id, as in the path of its folder; nodes are made
+/// in the same order in both.
 ///
 /// # Errors
 ///
@@ -143,7 +145,7 @@ pub fn forked(
         old.supply(hash, Arc::clone(value));
         run.supply(hash, Arc::clone(value));
     }
-    let mut names = Names::default();
+    let mut names = Names::of(source_id, id);
     let (mut events, mut changes) = (Vec::with_capacity(journal.len()), Vec::new());
     for (position, (at, event)) in journal.iter().enumerate() {
         if unfinished.contains(&position) {
@@ -152,7 +154,7 @@ pub fn forked(
         let told = if position == 0 {
             first.clone()
         } else {
-            names.told(event)?
+            names.told(event, now.since(*at))?
         };
         old.apply(*at, event)?;
         run.apply(now, &told)?;
@@ -183,13 +185,22 @@ fn begun_and_not_ended(run: &Run, journal: &[(Timestamp, Event)]) -> Vec<usize> 
 }
 
 /// Which node of the new run each of the old one is, by their ids as they are written.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Names {
+    runs: [String; 2],
     known: HashMap<String, String>,
     learned: usize,
 }
 
 impl Names {
+    fn of(old: RunId, new: RunId) -> Self {
+        Self {
+            runs: [old.to_string(), new.to_string()],
+            known: HashMap::new(),
+            learned: 0,
+        }
+    }
+
     fn learn(&mut self, old: &Run, new: &Run) {
         for (one, other) in old.nodes.iter().zip(&new.nodes).skip(self.learned) {
             self.known.insert(one.id.to_string(), other.id.to_string());
@@ -197,14 +208,18 @@ impl Names {
         }
     }
 
-    /// `event` with the new ids, wherever an old one stands: in its fields, in evidence, in what a model said.
-    fn told(&self, event: &Event) -> Result<Event, JournalError> {
+    /// `event`, which happens `later` now, with the new ids, wherever an old one stands: in its fields, in evidence, in what a model said.
+    fn told(&self, event: &Event, later: Duration) -> Result<Event, JournalError> {
         let unreadable = |error: serde_json::Error| JournalError::Plan(error.to_string());
         let text = serde_json::to_string(event).map_err(unreadable)?;
         let mut told: Event = serde_json::from_str(&self.renamed(&text)).map_err(unreadable)?;
         // The new run has a time of its own.
         if let Event::LimitsChanged { limits, .. } = &mut told {
             limits.deadline = None;
+        }
+        // Who is asked has as long as at first.
+        if let Event::Questioned { question, .. } = &mut told {
+            question.deadline = question.deadline.map(|deadline| deadline.plus(later));
         }
         if let Event::SessionBegan { session, .. } = &mut told {
             session.clear();
@@ -224,6 +239,7 @@ impl Names {
             rest = after;
         }
         out.push_str(rest);
-        out
+        let [old, new] = &self.runs;
+        if out.contains(old) { out.replace(old, new) } else { out }
     }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use folio_memory::canonical::canonical;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::state::Run;
 use super::tree::NodeKind;
 use crate::node::NodeId;
 use crate::plan::{Slug, Step};
-use crate::result::NodeResult;
+use crate::result::{Given, NodeResult, Output};
 use crate::template::{self, References, Scope, TemplateError};
 
 /// An output that has to be read first: the hash that it is kept under.
@@ -188,32 +188,33 @@ impl Run {
         Ok(Arc::clone(self.nodes[index].in_scope.get_or_init(|| made)))
     }
 
-    /// The output of a node: its own, or what its members' come to. A group gives an object by slug, a `for_each` a list
-    /// in the order of its items, with null where an item has none. Neither is stored: their members' outputs are.
-    pub(super) fn output_of(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
+    /// What a node gives to later steps: its own output, or what its members' come to. A group gives an object by slug, a `for_each` a
+    /// list in the order of its items, with null where an item has none. Neither is stored: their members' outputs are.
+    #[must_use]
+    pub fn given(&self, node: NodeId) -> Option<Given> {
+        self.index(node).ok().map(|index| self.given_by(index))
+    }
+
+    fn given_by(&self, index: usize) -> Given {
         let node = &self.nodes[index];
+        let children = node.children.iter();
         match node.kind {
-            NodeKind::Call | NodeKind::Plan | NodeKind::Model | NodeKind::Action | NodeKind::RollUp => {
-                match &node.result {
-                    None => Ok(Arc::new(Value::Null)),
-                    Some(result) => self.output_needed(&result.output),
-                }
-            }
-            NodeKind::ForEach => {
-                let outputs = node
-                    .children
-                    .iter()
-                    .map(|child| self.output_of(*child).map(|v| (*v).clone()));
-                Ok(Arc::new(Value::Array(outputs.collect::<Result<_, _>>()?)))
-            }
+            NodeKind::Call | NodeKind::Plan | NodeKind::Model | NodeKind::Action | NodeKind::RollUp => Given::Own(
+                node.result
+                    .as_ref()
+                    .map_or_else(Output::null, |result| result.output.clone()),
+            ),
+            NodeKind::ForEach => Given::List(children.map(|child| self.given_by(*child)).collect()),
             NodeKind::Parallel | NodeKind::Sequence => {
-                let mut outputs = Map::new();
-                for child in &node.children {
-                    outputs.insert(self.view(*child).slug().to_owned(), (*self.output_of(*child)?).clone());
-                }
-                Ok(Arc::new(Value::Object(outputs)))
+                let named = children.map(|child| (self.view(*child).slug().to_owned(), self.given_by(*child)));
+                Given::Named(named.collect())
             }
         }
+    }
+
+    /// The value of what a node [gives](Run::given).
+    pub(super) fn output_of(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
+        self.given_by(index).value(&mut |output| self.output_needed(output))
     }
 }
 

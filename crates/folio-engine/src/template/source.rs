@@ -14,9 +14,16 @@ pub fn is_template(text: &str) -> bool {
         .any(|pair| matches!(pair, b"{{" | b"{%" | b"{#"))
 }
 
-/// The expression, if `text` is exactly one `{{ expression }}` with nothing but white space around it.
+/// The expression, if `text` is exactly one `{{ expression }}`: with nothing around it but white space that it takes away itself (`{{-`).
 pub fn single_expression(text: &str) -> Option<&str> {
-    let inner = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
+    let (from_left, from_right) = (text.trim_start(), text.trim_end());
+    let text = if from_left.starts_with("{{-") { from_left } else { text };
+    let text = if from_right.ends_with("-}}") {
+        text.trim_end()
+    } else {
+        text
+    };
+    let inner = text.strip_prefix("{{")?.strip_suffix("}}")?;
     let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
     let inner = inner.strip_suffix(['-', '+']).unwrap_or(inner);
     // `{{ a }} and {{ b }}` also starts and ends with braces, but what is between is not an expression.

@@ -59,6 +59,14 @@ fn names_are_filled_in_and_lists_become_compact_json() {
 }
 
 #[test]
+fn with_space_around_it_an_expression_becomes_text() {
+    assert_eq!(value("{{ inputs.limit }}\n"), json!("5\n"));
+    assert_eq!(value(" {{ item }}"), json!(" {\"path\":\"src/a.rs\"}"));
+    let over = json!("{{ results.list-files.output['items'] }}\n");
+    assert_eq!(Templates::new().list(&over, &scope()).unwrap().len(), 2);
+}
+
+#[test]
 fn exactly_one_expression_keeps_its_type() {
     assert_eq!(value("{{ results.list-files.output.items }}"), json!(["a.rs", "b.rs"]));
     assert_eq!(

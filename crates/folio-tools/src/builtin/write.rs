@@ -23,6 +23,19 @@ use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
 /// crash finds there whether it was done.
 const APPENDS: &str = ".folio-appends";
 
+/// Before and after the digits in the name of a file that is being written.
+const BEING_WRITTEN: (&str, &str) = (".folio-", ".tmp");
+
+/// Whether a file or folder of this name holds what the tool keeps for its calls, and is nobody's file.
+pub(crate) fn is_own_record(name: &Path) -> bool {
+    let (before, after) = BEING_WRITTEN;
+    let digits = |name: &str| name.strip_prefix(before)?.strip_suffix(after).map(str::to_owned);
+    name.to_str().is_some_and(|name| {
+        let is_key = |digits: String| digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        name == APPENDS || digits(name).is_some_and(is_key)
+    })
+}
+
 /// Makes, replaces or extends a file.
 #[derive(Debug)]
 pub(super) struct Write {
@@ -270,7 +283,8 @@ impl Target {
     /// Puts the content in place in one step: it is written beside it, made durable and renamed.
     fn put(&self, content: &[u8], flags: RenameFlags) -> io::Result<()> {
         // The same call has the same temporary file, so one that a crash left behind is used up.
-        let beside = OsString::from(format!(".folio-{}.tmp", &self.key[..16]));
+        let (before, after) = BEING_WRITTEN;
+        let beside = OsString::from(format!("{before}{}{after}", &self.key[..16]));
         let result = self.put_by(&beside, content, flags);
         if result.is_err() {
             // The first failure is the one to tell.

@@ -36,6 +36,7 @@ impl<'a> Validator<'a> {
                 match &task.work {
                     Work::Do(call) => self.call(call, &origin),
                     Work::Plan(plan) => {
+                        self.of_calls_only(&origin);
                         let here = origin.follow_near(&[Segment::Key("plan")]);
                         let steps_at = here.key("steps").unwrap_or_else(|| here.clone());
                         self.not_empty(&plan.steps, &steps_at, "the sub-plan");
@@ -69,6 +70,23 @@ impl<'a> Validator<'a> {
                 self.not_empty(&sequence.steps, &steps_at, "the sequence");
             }
             Step::ForEach(for_each) => self.for_each(for_each, &origin, frame, depth),
+        }
+    }
+
+    /// Keys of calls, which would be without effect on a task with a plan of its own.
+    fn of_calls_only(&mut self, origin: &At<'a>) {
+        let hints = [
+            (
+                "timeout",
+                "write `budget: {deadline: …}`, which is how long all of it may take",
+            ),
+            ("retry", "write it at the steps of the plan"),
+        ];
+        for (key, hint) in hints {
+            if let Some(at) = origin.key(key) {
+                let message = format!("`{key}` is of a call; this task has a plan of its own");
+                self.faults.add(&at, code::BAD_VALUE, message).with_hint(hint);
+            }
         }
     }
 
@@ -160,7 +178,7 @@ impl<'a> Validator<'a> {
             }
             Value::String(text) => {
                 let reference = if is_template(text) {
-                    single_expression(text)
+                    single_expression(text.trim())
                 } else {
                     Some(text.as_str())
                 };

@@ -588,6 +588,33 @@ fn a_fork_at_what_was_stopped_before_it_began_comes_before_that() {
 }
 
 #[test]
+fn in_a_fork_a_person_has_as_long_for_an_answer_as_at_first() {
+    let mut sim = Sim::new(
+        "steps:
+  - id: both
+    parallel:
+    - {id: visit, executor: human, title: Look at it, timeout: 2h}
+    - sequence:
+      - {id: one, do: {tool: echo, args: {}}}
+      - {id: two, do: {tool: echo, args: {}}}",
+    );
+    sim.run.ask_first(Some(Arc::new(|_, _| false)));
+    sim.derive();
+    while sim.end_one() {
+        sim.derive();
+    }
+    let asked = |run: &Run| run.questions().first().map(|(_, question)| question.deadline.unwrap());
+    let hours = |hours: u64| Duration::from_secs(hours * 3_600);
+    assert_eq!(asked(&sim.run), Some(sim.now.plus(hours(2))));
+    let (first, id) = (sim.journal[0].1.clone(), RunId::derived(&["forked"]));
+    let two = sim.run.tree().iter().find(|view| view.slug() == "two").unwrap().id;
+    let now = sim.now.plus(hours(5));
+    let with = (&Arc::new(Templates::new()), [].as_slice());
+    let made = forked((sim.run.id(), &sim.journal), ForkAt::Node(two), id, first, now, with).unwrap();
+    assert_eq!(asked(&made.run), Some(now.plus(hours(2))));
+}
+
+#[test]
 fn a_fork_before_a_limit_comes_before_the_time_that_was_over_e9_10() {
     let mut sim = one_of_two_under_way();
     sim.record(Event::CancelRequested {

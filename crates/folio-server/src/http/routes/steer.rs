@@ -214,7 +214,7 @@ async fn fork(
     let (who, thread) = (caller.actor.clone(), caller.thread());
     let place = if input.paused { None } else { Some(app.driving.place()?) };
     let runner = caller.keyed_runner();
-    let (id, _) = runner.fork(row.id, at, thread, who, input.paused).await?;
+    let id = runner.fork(row.id, at, thread, who, input.paused).await?.id;
     // Whoever asked reads how it ends from its events. Asked for again, it is driven already.
     if let Some(place) = place.filter(|_| !app.driving.drives(id)) {
         let by = caller.actor.clone();

@@ -1,0 +1,367 @@
+//! The files that a run has in its own folder, copied for a run that goes on from a moment of it.
+//!
+//! They are copied and not linked: what one of both writes in place, the other must not see. Where the file system can, it shares
+//! what neither has changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
+
+use crate::builtin::is_own_record;
+use crate::paths::shown;
+use crate::roots::open_regular;
+use crate::sha256::ContentHash;
+
+/// Files, folders and links that are looked at.
+const NAMES_MAX: usize = 20_000;
+/// Bytes that are copied in all.
+const BYTES_MAX: u64 = 1 << 30;
+/// Names that are told of those that lack, or are others by now.
+const TOLD_MAX: usize = 5;
+
+/// What is known of the files in the folder of a run, at the moment from which another goes on.
+#[derive(Debug, Clone, Default)]
+pub struct Takeover {
+    /// Files as a call left them that was done by then: how many bytes, and their hash, as `sha256:` and hexadecimal digits.
+    pub known: BTreeMap<PathBuf, (u64, String)>,
+    /// Files that only calls wrote which were not done by then.
+    pub later: BTreeSet<PathBuf>,
+    /// When that was.
+    pub moment: Option<SystemTime>,
+}
+
+/// What was copied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TakenOver {
+    /// Files.
+    pub files: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// What was not copied, and why.
+    pub missing: Named,
+    /// What was copied as it is now, and was changed since.
+    pub changed: Named,
+}
+
+/// The first of some names, and how many there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    first: Vec<String>,
+    count: usize,
+}
+
+impl Named {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The first of them, and how many more there are.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let first = self.first.join(", ");
+        match self.count - self.first.len() {
+            0 => first,
+            more => format!("{first} and {more} more"),
+        }
+    }
+
+    fn add(&mut self, name: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.first.len() < TOLD_MAX {
+            self.first.push(name());
+        }
+    }
+}
+
+impl Takeover {
+    /// Copies what is in the folder `from` to `to`, which is there whole in the end, or not at all; `None` if there is no such
+    /// folder. Waits for the disk.
+    ///
+    /// A file that was only added to since gets what it had then. Records of the tool `write` are left out: they are of calls of
+    /// the other run.
+    ///
+    /// # Errors
+    ///
+    /// If `from` cannot be opened, or `to` cannot be made. A single file that cannot be copied is told in what comes back.
+    pub fn copy(&self, from: &Path, to: &Path) -> io::Result<Option<TakenOver>> {
+        let from = match Dir::open_ambient_dir(from, ambient_authority()) {
+            Ok(from) => from,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let (Some(around), Some(name)) = (to.parent(), to.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let mut beside = name.to_owned();
+        beside.push(".new");
+        let beside = around.join(beside);
+        std::fs::create_dir_all(&beside)?;
+        let made = Dir::open_ambient_dir(&beside, ambient_authority()).and_then(|into| {
+            let taken = self.copy_all(&from, &into)?;
+            std::fs::rename(&beside, to)?;
+            Ok(taken)
+        });
+        if made.is_err() {
+            // The first failure is the one to tell.
+            std::fs::remove_dir_all(&beside).unwrap_or_default();
+        }
+        made.map(Some)
+    }
+
+    fn copy_all(&self, from: &Dir, into: &Dir) -> io::Result<TakenOver> {
+        let mut taken = TakenOver::default();
+        let mut looked_at = 0;
+        let mut folders = vec![PathBuf::new()];
+        while let Some(folder) = folders.pop() {
+            let here = |dir: &Dir| match folder.as_os_str().is_empty() {
+                true => dir.try_clone(),
+                false => dir.open_dir(&folder),
+            };
+            let (source, target) = match here(from).and_then(|source| Ok((source, here(into)?))) {
+                Ok(both) => both,
+                Err(error) => {
+                    taken.missing.add(|| lacks(&folder, &error));
+                    continue;
+                }
+            };
+            let mut entries = source.entries()?.collect::<io::Result<Vec<_>>>()?;
+            entries.sort_by_key(cap_std::fs::DirEntry::file_name);
+            for entry in entries {
+                let name = PathBuf::from(entry.file_name());
+                let path = folder.join(&name);
+                if is_own_record(&name) || self.later.contains(&path) {
+                    continue;
+                }
+                looked_at += 1;
+                if looked_at > NAMES_MAX {
+                    let message = format!("there are more than {NAMES_MAX} files");
+                    taken.missing.add(|| lacks(&path, &io::Error::other(message)));
+                    continue;
+                }
+                let copied = match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => target.create_dir(&name).map(|()| folders.push(path.clone())),
+                    Ok(kind) if kind.is_symlink() => copy_link(&source, &target, &name, &path),
+                    Ok(kind) if kind.is_file() => self.copy_file((&source, &target), &name, &path, &mut taken),
+                    Ok(_) => Err(io::Error::other("it is no regular file")),
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = copied {
+                    taken.missing.add(|| lacks(&path, &error));
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    fn copy_file(
+        &self,
+        (source, target): (&Dir, &Dir),
+        name: &Path,
+        path: &Path,
+        taken: &mut TakenOver,
+    ) -> io::Result<()> {
+        let Some((file, about)) = open_regular(source, name)? else {
+            return Err(io::Error::other("it is no regular file"));
+        };
+        let mut file = file.into_std();
+        let is_later = |at: SystemTime| self.moment.is_some_and(|moment| at > moment);
+        let changed_at = file.metadata()?.modified().ok();
+        let (bytes, is_changed) = match self.known.get(path) {
+            Some((bytes, hash)) if begins_so(&mut file, *bytes, hash)? => (*bytes, false),
+            Some(_) => (about.len(), true),
+            None => (about.len(), changed_at.is_some_and(is_later)),
+        };
+        if bytes > BYTES_MAX - taken.bytes {
+            return Err(io::Error::other(format!(
+                "all of it would be more than {BYTES_MAX} bytes"
+            )));
+        }
+        let mut made = target
+            .open_with(name, OpenOptions::new().write(true).create_new(true))?
+            .into_std();
+        let copied = io::copy(&mut (&file).take(bytes), &mut made)
+            .and_then(|_| made.set_permissions(file.metadata()?.permissions()))
+            .and_then(|()| changed_at.map_or(Ok(()), |at| made.set_modified(at)));
+        if let Err(error) = copied {
+            // Half of a file would be taken for the whole.
+            target.remove_file(name).unwrap_or_default();
+            return Err(error);
+        }
+        taken.files += 1;
+        taken.bytes += bytes;
+        if is_changed {
+            taken.changed.add(|| named(path));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the first `bytes` of `file` have `hash`. Reads on from the beginning afterwards.
+fn begins_so(file: &mut File, bytes: u64, hash: &str) -> io::Result<bool> {
+    let (mut seen, mut left) = (ContentHash::default(), bytes);
+    let mut piece = vec![0; 64 << 10];
+    while left > 0 {
+        let room = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
+        let read = file.read(&mut piece[..room])?;
+        if read == 0 {
+            break;
+        }
+        seen.update(&piece[..read]);
+        left -= read as u64;
+    }
+    io::Seek::rewind(file)?;
+    Ok(left == 0 && seen.finish() == hash)
+}
+
+/// Makes a link that leads where the other one does, if that is a place in the folder.
+fn copy_link(source: &Dir, target: &Dir, name: &Path, path: &Path) -> io::Result<()> {
+    let leads_to = source.read_link_contents(name)?;
+    let mut depth = path.components().count().saturating_sub(1);
+    for part in leads_to.components() {
+        let deeper = match part {
+            Component::Normal(_) => depth.checked_add(1),
+            Component::CurDir => Some(depth),
+            Component::ParentDir => depth.checked_sub(1),
+            Component::RootDir | Component::Prefix(_) => None,
+        };
+        depth = deeper.ok_or_else(|| io::Error::other("it is a link that leads out of the folder"))?;
+    }
+    target.symlink_contents(leads_to, name)
+}
+
+fn named(path: &Path) -> String {
+    let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
+    format!("run:{}", shown(bytes))
+}
+
+fn lacks(path: &Path, why: &io::Error) -> String {
+    format!("{} ({why})", named(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::sha256::content_hash;
+
+    fn folder(files: &[(&str, &str)]) -> TempDir {
+        let home = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            let path = home.path().join("old").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        home
+    }
+
+    fn left(content: &str) -> (u64, String) {
+        (content.len() as u64, content_hash(content.as_bytes()))
+    }
+
+    #[test]
+    fn files_are_as_they_were_then_as_far_as_that_is_known() {
+        let home = folder(&[
+            ("a/log.md", "first second"),
+            ("replaced.md", "another"),
+            ("same.md", "same"),
+            ("later.md", "later"),
+            ("made.bin", "by a program"),
+            (".folio-appends/1", "0"),
+            ("a/.folio-0123456789abcdef.tmp", "half"),
+        ]);
+        let takeover = Takeover {
+            known: [
+                ("a/log.md".into(), left("first")),
+                ("replaced.md".into(), left("one")),
+                ("same.md".into(), left("same")),
+            ]
+            .into(),
+            later: [PathBuf::from("later.md")].into(),
+            moment: None,
+        };
+        let to = home.path().join("new");
+        let taken = takeover.copy(&home.path().join("old"), &to).unwrap().unwrap();
+        let read = |path: &str| std::fs::read_to_string(to.join(path)).ok();
+        assert_eq!(read("a/log.md").as_deref(), Some("first"));
+        assert_eq!(read("replaced.md").as_deref(), Some("another"));
+        assert_eq!(read("same.md").as_deref(), Some("same"));
+        assert_eq!(read("made.bin").as_deref(), Some("by a program"));
+        for gone in ["later.md", ".folio-appends/1", "a/.folio-0123456789abcdef.tmp"] {
+            assert_eq!(read(gone), None, "{gone}");
+        }
+        assert_eq!((taken.files, taken.bytes), (4, 5 + 7 + 4 + 12));
+        assert!(taken.missing.is_empty());
+        assert_eq!(taken.changed.in_words(), "run:replaced.md");
+        assert_eq!(
+            std::fs::read_dir(home.path()).unwrap().count(),
+            2,
+            "nothing is left beside it"
+        );
+    }
+
+    #[test]
+    fn what_one_of_both_writes_the_other_does_not_see() {
+        let home = folder(&[("a.md", "one")]);
+        let (from, to) = (home.path().join("old"), home.path().join("new"));
+        Takeover::default().copy(&from, &to).unwrap().unwrap();
+        // In place, as a program may.
+        let mut file = std::fs::OpenOptions::new().append(true).open(to.join("a.md")).unwrap();
+        io::Write::write_all(&mut file, b" more").unwrap();
+        assert_eq!(std::fs::read_to_string(from.join("a.md")).unwrap(), "one");
+        assert_eq!(Takeover::default().copy(&home.path().join("none"), &to).unwrap(), None);
+    }
+
+    #[test]
+    fn links_stay_in_the_folder_and_what_cannot_be_copied_is_named() {
+        let home = folder(&[("a/one.md", "one"), ("b.md", "two")]);
+        let from = home.path().join("old");
+        let link = |to: &str, at: &str| std::os::unix::fs::symlink(to, from.join(at)).unwrap();
+        link("../b.md", "a/in");
+        link("../../secret", "a/out");
+        link("/etc/passwd", "absolute");
+        let _socket = std::os::unix::net::UnixListener::bind(from.join("socket")).unwrap();
+        let to = home.path().join("new");
+        let taken = Takeover::default().copy(&from, &to).unwrap().unwrap();
+        assert_eq!(std::fs::read_to_string(to.join("a/in")).unwrap(), "two");
+        let missing = taken.missing.in_words();
+        assert_eq!(
+            missing,
+            "run:absolute (it is a link that leads out of the folder), run:socket (it is no regular file), \
+             run:a/out (it is a link that leads out of the folder)"
+        );
+        assert_eq!(taken.files, 2);
+    }
+
+    #[test]
+    fn what_a_program_changed_since_is_told() {
+        let home = folder(&[("before", "1"), ("after", "2")]);
+        let (from, moment) = (
+            home.path().join("old"),
+            SystemTime::UNIX_EPOCH + Duration::from_secs(1_000),
+        );
+        for (name, seconds) in [("before", 999), ("after", 1_001)] {
+            let file = File::options().write(true).open(from.join(name)).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+                .unwrap();
+        }
+        let takeover = Takeover {
+            moment: Some(moment),
+            ..Takeover::default()
+        };
+        let to = home.path().join("new");
+        let taken = takeover.copy(&from, &to).unwrap().unwrap();
+        assert_eq!(taken.changed.in_words(), "run:after");
+        let kept = std::fs::metadata(to.join("before")).unwrap().modified().unwrap();
+        assert_eq!(kept, SystemTime::UNIX_EPOCH + Duration::from_secs(999));
+    }
+}
