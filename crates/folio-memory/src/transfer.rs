@@ -4,8 +4,13 @@
 //! long texts behind them, the links, and at the end how many there were. Pages and entries come in the order of their handles, so
 //! that a store with nothing in it gives them the same ones. How entries came to be what they are, runs and turns stay behind.
 
+mod check;
 pub mod markdown;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::change::{NewEntry, NewPage};
@@ -17,6 +22,8 @@ use crate::policy::SpacePolicy;
 use crate::space::SpaceName;
 use crate::time::Timestamp;
 use crate::warning::Invalid;
+
+pub use check::{check_entry, check_page};
 
 /// The version of the form that this build writes, and the last one that it reads.
 pub const FORMAT: u32 = 1;
@@ -129,6 +136,25 @@ impl Line {
         }
     }
 
+    /// The keys of `text` that nothing reads, in their order.
+    #[must_use]
+    pub fn unknown_keys(&self, text: &str) -> Vec<String> {
+        let known: &[&str] = match self {
+            Self::Space { .. } => &["format", "space", "as_of"],
+            Self::Policy { .. } => &["policy"],
+            Self::Page(_) => &PAGE_KEYS,
+            Self::Entry(_) => &ENTRY_KEYS,
+            Self::Piece(_) => &["of", "number", "text", "base64"],
+            Self::Link(_) => &["src", "rel", "dst"],
+            Self::End { .. } => &["pages", "entries", "links"],
+        };
+        let keys: BTreeMap<Cow<'_, str>, IgnoredAny> = serde_json::from_str(text).unwrap_or_default();
+        let unknown = keys
+            .into_keys()
+            .filter(|key| *key != "record" && !known.contains(&&**key));
+        unknown.map(Cow::into_owned).collect()
+    }
+
     /// As JSON, without an end of line.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -208,11 +234,123 @@ impl EntryLine {
     }
 }
 
+/// `text` without the mark of its bytes that some editors put before everything.
+#[must_use]
+pub fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+/// The keys of the line of a page.
+const PAGE_KEYS: [&str; 15] = [
+    "id",
+    "handle",
+    "created_at",
+    "updated_at",
+    "role",
+    "title",
+    "parent",
+    "thread",
+    "run",
+    "branch_id",
+    "iteration",
+    "owner",
+    "tags",
+    "status",
+    "props",
+];
+
+/// The keys of the line of an entry.
+const ENTRY_KEYS: [&str; 34] = [
+    "id",
+    "handle",
+    "page",
+    "kind",
+    "version",
+    "created_at",
+    "updated_at",
+    "type",
+    "title",
+    "body",
+    "body_ref",
+    "parts",
+    "status",
+    "confidence",
+    "tags",
+    "owner",
+    "context",
+    "metadata",
+    "phase",
+    "progress",
+    "pin",
+    "lease_until",
+    "lifetime",
+    "expired_at",
+    "validated_at",
+    "trust",
+    "source",
+    "claimed_source",
+    "iteration",
+    "superseded_by",
+    "outcome",
+    "pii",
+    "archived_for",
+    "erased",
+];
+
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::actor::Trust;
     use crate::entry::Owner;
+
+    /// The keys of a line with everything in it.
+    fn keys(line: &Line) -> Vec<String> {
+        let Ok(Value::Object(fields)) = serde_json::to_value(line) else {
+            panic!("an object")
+        };
+        fields.into_iter().map(|(key, _)| key).collect()
+    }
+
+    #[test]
+    fn every_key_that_is_written_is_read_and_any_other_is_told() {
+        let id = EntryId::derived(&["e"]);
+        let entry = json!({
+            "record": "entry", "id": id, "handle": "e1", "page": PageId::derived(&["p"]), "kind": "note", "version": 1,
+            "created_at": "2023-11-14T22:13:20Z", "updated_at": "2023-11-14T22:13:20Z", "type": "t", "title": "t", "body": "b",
+            "body_ref": {"hash": "h", "bytes": 1}, "parts": {}, "status": "active", "confidence": 0.5, "tags": ["x"],
+            "owner": "user", "context": {}, "metadata": {}, "phase": "p", "progress": 0.5, "pin": 1,
+            "lease_until": "2023-11-14T22:13:20Z", "lifetime": {"until": "2023-11-14T22:13:20Z"},
+            "expired_at": "2023-11-14T22:13:20Z", "validated_at": "2023-11-14T22:13:20Z", "trust": "user",
+            "source": {"tool": "t"}, "claimed_source": {}, "iteration": 1, "superseded_by": id, "outcome": "confirmed",
+            "pii": ["email"], "archived_for": "quota", "erased": "forgotten",
+        });
+        let page = json!({
+            "record": "page", "id": PageId::derived(&["p"]), "handle": "p1", "created_at": "2023-11-14T22:13:20Z",
+            "updated_at": "2023-11-14T22:13:20Z", "role": "note", "title": "t", "parent": PageId::derived(&["p"]), "thread": "t",
+            "run": crate::RunId::derived(&["r"]), "branch_id": "b", "iteration": 1, "owner": "user", "tags": ["x"],
+            "status": "open", "props": {},
+        });
+        for (given, known) in [(entry, &ENTRY_KEYS[..]), (page, &PAGE_KEYS[..])] {
+            let line = Line::parse(&given.to_string()).unwrap();
+            assert_eq!(line.unknown_keys(&given.to_string()), [""; 0]);
+            let mut written = keys(&line);
+            written.retain(|key| key != "record");
+            let mut known = known.to_vec();
+            written.sort();
+            known.sort_unstable();
+            assert_eq!(written, known);
+            let mut more = given.clone();
+            (more["titel"], more["Body"]) = (json!("x"), json!([1]));
+            assert_eq!(line.unknown_keys(&more.to_string()), ["Body", "titel"]);
+        }
+        let end = Line::parse(r#"{"record":"end","pages":0,"entries":0,"links":0,"more":1}"#).unwrap();
+        assert_eq!(
+            end.unknown_keys(r#"{"record":"end","pages":0,"entries":0,"links":0,"more":1}"#),
+            ["more"]
+        );
+    }
 
     #[test]
     fn a_line_reads_back_and_a_newer_form_is_refused_by_its_number() {

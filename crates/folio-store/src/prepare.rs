@@ -17,6 +17,9 @@ const RECORD_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Deeper values could be written, but not be read back.
 const DEPTH_MAX: usize = 100;
 
+/// How deep a value of an entry or a page to be may go: the record, its changes and the change are around it.
+pub(crate) const VALUE_DEPTH_MAX: usize = DEPTH_MAX - 3;
+
 /// A commit that is ready to be applied.
 #[derive(Debug)]
 pub(crate) struct Prepared {

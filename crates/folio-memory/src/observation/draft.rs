@@ -118,8 +118,7 @@ pub fn draft(
     let default_ttl = match types.get(&type_name) {
         Some(known) => known.default_ttl,
         None if !TypeRegistry::is_well_formed(&type_name) => {
-            let message = format!("{type_name:?} is not a type name: a-z, 0-9 and _, beginning with a letter");
-            return Err(Invalid::new("type_invalid", "type", message));
+            return Err(type_invalid(&type_name));
         }
         None if unknown == UnknownType::Refused => {
             let message = format!(
@@ -179,6 +178,11 @@ pub fn draft(
     })
 }
 
+pub(super) fn type_invalid(name: &str) -> Invalid {
+    let message = format!("{name:?} is not a type name: a-z, 0-9 and _, beginning with a letter");
+    Invalid::new("type_invalid", "type", message)
+}
+
 /// Text that can be kept: NUL is taken out with a warning, the rest stays byte for byte.
 pub(super) fn content(text: String, warnings: &mut Vec<Warning>) -> Result<String, Invalid> {
     let kept = if text.contains('\0') {
@@ -223,7 +227,8 @@ fn confidence_invalid(raw: Option<&Value>) -> Invalid {
     )
 }
 
-pub(super) fn check_context(context: Value) -> Result<Value, Invalid> {
+/// What something is about, if it is neither too deep nor too large.
+pub(crate) fn check_context(context: Value) -> Result<Value, Invalid> {
     if depth_exceeds(&context, MAX_CONTEXT_DEPTH) {
         return Err(Invalid::new(
             "context_too_deep",

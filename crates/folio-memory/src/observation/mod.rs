@@ -4,6 +4,7 @@ mod draft;
 mod from_json;
 mod patch;
 mod priority;
+mod stored;
 mod ttl;
 mod types;
 
@@ -12,7 +13,9 @@ use crate::id::PageId;
 use crate::page::{PageFields, PageRole};
 use crate::space::SpaceName;
 
+pub(crate) use draft::check_context;
 pub(crate) use from_json::one_or_more;
+pub(crate) use stored::check_stored;
 
 pub use draft::{Draft, ObservationInput, UnknownType, draft};
 pub use patch::{ObservationPatch, patch};

@@ -17,6 +17,7 @@ pub use file_name::{MAX_THREAD_BYTES, file_name, name_of, thread_of};
 pub use item::{Incoming, item_of, take_in};
 
 use crate::entry::{Entry, EntryKind};
+use crate::transfer::without_mark;
 use crate::warning::Invalid;
 
 /// A scratchbook in the form of seed 003. The fields stand in the order of their names, and so does what is written.
@@ -100,7 +101,8 @@ impl Book {
     /// `book_malformed` if it is not JSON with a list of items.
     pub fn read(text: &str) -> Result<(Vec<Read>, Vec<String>), Invalid> {
         let malformed = |why: String| Invalid::new("book_malformed", "items", why);
-        let book: Map<String, Value> = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        let book: Map<String, Value> =
+            serde_json::from_str(without_mark(text)).map_err(|error| malformed(error.to_string()))?;
         let Some(Value::Array(items)) = book.get("items") else {
             return Err(malformed("there is no list of items".to_owned()));
         };

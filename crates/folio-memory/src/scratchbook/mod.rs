@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn a_title_that_just_fits_stays_a_title() {
         let fits = "x".repeat(MAX_TITLE_BYTES);
-        let fields = draft(ItemInput::new(EntryKind::Todo, &format!(" {fits}\n")), Trust::User).unwrap();
+        let fields = draft(ItemInput::new(EntryKind::Todo, format!(" {fits}\n")), Trust::User).unwrap();
         assert_eq!((fields.title.as_str(), fields.body.as_str()), (fits.as_str(), ""));
     }
 

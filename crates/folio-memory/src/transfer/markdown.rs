@@ -13,13 +13,15 @@
 //! ```
 //!
 //! A line of a text that looks like the beginning of a section gets a backslash before it, and so does one that begins with
-//! backslashes and then looks like it.
+//! backslashes and then looks like it. A section whose comment ends with CR LF comes from an editor that ends every line so: each of
+//! them is read as LF.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{Line, PageLine};
+use super::{Line, PageLine, without_mark};
 use crate::canonical::canonical;
 use crate::id::{EntryId, PageId};
 use crate::warning::Invalid;
@@ -134,6 +136,14 @@ pub fn places(text: &str) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
+        // Some editors put a mark before everything.
+        let mark = if at == 0 {
+            line.len() - without_mark(line).len()
+        } else {
+            0
+        };
+        let line = &line[mark..];
+        at += mark;
         if line.starts_with(BEGIN) {
             if let Some(last) = places.last_mut() {
                 last.to = at;
@@ -158,10 +168,15 @@ pub fn places(text: &str) -> Vec<Place> {
 pub fn line(section: &str) -> Result<Line, Invalid> {
     let malformed = |message: String| Invalid::new("line_malformed", "section", message);
     let (first, rest) = section.split_once('\n').unwrap_or((section, ""));
+    let rest = if first.ends_with('\r') {
+        Cow::Owned(rest.replace("\r\n", "\n"))
+    } else {
+        Cow::Borrowed(rest)
+    };
     let (name, mut fields) = comment(first.trim_end())
         .ok_or_else(|| malformed(format!("the comment cannot be read: {}", shortened(first))))?;
     fields.remove("n");
-    let mut rest = rest;
+    let mut rest = &*rest;
     if fields.get("title") == Some(&Value::Bool(true)) {
         let (title, below) = rest.split_once('\n').unwrap_or((rest, ""));
         let title = title.strip_prefix("## ").or_else(|| title.strip_prefix("# "));

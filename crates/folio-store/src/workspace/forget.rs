@@ -31,8 +31,8 @@ pub struct ForgetFilter {
     pub entries: Vec<EntryRef>,
     /// Found by this, whatever its status, its time and its place in a list.
     pub query: EntryQuery,
-    /// With this text somewhere, as [`Sought`] finds it, whatever its case and its blanks: in the title, the body, a tag, the context, the metadata, or in an
-    /// earlier version of them.
+    /// With this text somewhere, as [`Sought`] finds it, whatever its case and its blanks: in the title, the body, a tag, the
+    /// context, the metadata, or in an earlier version of them.
     pub text: Option<String>,
 }
 

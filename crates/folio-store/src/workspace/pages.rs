@@ -63,10 +63,7 @@ impl Workspace {
         input: PageInput,
         idempotency_key: Option<String>,
     ) -> Result<Page, WorkspaceError> {
-        let title = checked_title(&input.title)?;
-        if title.is_empty() {
-            return Err(Invalid::new("title_empty", "title", "is empty").into());
-        }
+        let title = checked_page_title(&input.title)?;
         let parent = match input.parent {
             Some(parent) => Some(self.page(parent).await?),
             None => None,
@@ -330,6 +327,14 @@ fn owner_for(actor: &Actor) -> Owner {
         folio_memory::Role::Planner => Owner::planner(),
         folio_memory::Role::Executor => Owner::executor(),
         _ => Owner::agent(),
+    }
+}
+
+/// The title of a page that somebody adds: in one line, and not empty.
+pub(super) fn checked_page_title(title: &str) -> Result<String, Invalid> {
+    match checked_title(title)? {
+        title if title.is_empty() => Err(Invalid::new("title_empty", "title", "is empty")),
+        title => Ok(title),
     }
 }
 

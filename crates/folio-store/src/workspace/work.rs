@@ -1,6 +1,6 @@
 //! Work that several share: what can be begun, who takes it on, who hands it on, what came of it (M7.4.35).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use folio_memory::entry::Status;
@@ -320,21 +320,43 @@ impl Workspace {
         if after.is_empty() {
             return Ok(());
         }
-        let mut seen = HashSet::from([entry.id]);
-        let mut left = vec![entry.id];
-        while let Some(id) = left.pop() {
-            if let Some(found) = after.iter().find(|other| other.id == id) {
+        let others: Vec<EntryId> = after.iter().map(|other| other.id).collect();
+        match self.waits_for(entry.id, &others, &HashMap::new()).await? {
+            Waits::Not => Ok(()),
+            Waits::For(found) => {
+                let found = after.iter().find(|other| other.id == found).unwrap_or(entry);
                 let message = format!("{} would wait for itself, by way of {}", entry.handle, found.handle);
-                return Err(Invalid::new("blocks_itself", "after", message).into());
+                Err(Invalid::new("blocks_itself", "after", message).into())
+            }
+            Waits::OfTooMany => {
+                let message = format!("more than {CIRCLE_MAX} pieces of work wait for {}", entry.handle);
+                Err(Invalid::new("blocks_itself", "after", message).into())
+            }
+        }
+    }
+
+    /// Whether one of `others` is `entry` or waits for it, however far away. `more` is what else is to wait for something: for each
+    /// entry, what waits for that.
+    pub(super) async fn waits_for(
+        &self,
+        entry: EntryId,
+        others: &[EntryId],
+        more: &HashMap<EntryId, Vec<EntryId>>,
+    ) -> Result<Waits, StoreError> {
+        let mut seen = HashSet::from([entry]);
+        let mut left = vec![entry];
+        while let Some(id) = left.pop() {
+            if others.contains(&id) {
+                return Ok(Waits::For(id));
             }
             if seen.len() > CIRCLE_MAX {
-                let message = format!("more than {CIRCLE_MAX} pieces of work wait for {}", entry.handle);
-                return Err(Invalid::new("blocks_itself", "after", message).into());
+                return Ok(Waits::OfTooMany);
             }
             let waiting = self.ends_of(id, Relation::Blocks, End::Src).await?;
-            left.extend(waiting.into_iter().filter(|id| seen.insert(*id)));
+            let more = more.get(&id).into_iter().flatten().copied();
+            left.extend(waiting.into_iter().chain(more).filter(|id| seen.insert(*id)));
         }
-        Ok(())
+        Ok(Waits::Not)
     }
 
     /// The entries at the other end of the links of `rel` that have `entry` at `end`.
@@ -369,6 +391,15 @@ impl Workspace {
             progress: None,
         }))
     }
+}
+
+/// Whether something waits for something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waits {
+    Not,
+    For(EntryId),
+    /// More wait than are looked at.
+    OfTooMany,
 }
 
 /// An end of a link.

@@ -5,4 +5,5 @@
 mod books;
 #[path = "../house/mod.rs"]
 mod house;
+mod refused;
 mod spaces;

@@ -19,17 +19,17 @@ use serde_json::json;
 
 use crate::house::House;
 
-fn person() -> Actor {
+pub(crate) fn person() -> Actor {
     Actor::new(Role::Human, "ada")
 }
 
-async fn export(space: &Workspace) -> String {
+pub(crate) async fn export(space: &Workspace) -> String {
     let mut out = Vec::new();
     space.export_space(&mut out, &mut |_| {}).await.unwrap();
     String::from_utf8(out).unwrap()
 }
 
-async fn import_with(space: &Workspace, text: &str, options: ImportOptions) -> Imported {
+pub(crate) async fn import_with(space: &Workspace, text: &str, options: ImportOptions) -> Imported {
     let source = Cursor::new(text.to_owned().into_bytes());
     space
         .import_space(&person(), source, options, &mut |_| {})
@@ -37,12 +37,12 @@ async fn import_with(space: &Workspace, text: &str, options: ImportOptions) -> I
         .unwrap()
 }
 
-async fn import(space: &Workspace, text: &str) -> Imported {
+pub(crate) async fn import(space: &Workspace, text: &str) -> Imported {
     import_with(space, text, ImportOptions::default()).await
 }
 
 /// A house whose clock is ahead of all others, so that nothing is brought in from later than now.
-fn later() -> House {
+pub(crate) fn later() -> House {
     let house = House::new();
     house.clock.advance(std::time::Duration::from_secs(3_600));
     house
@@ -238,7 +238,7 @@ proptest! {
     }
 }
 
-async fn observe(space: &Workspace, content: &str) -> Entry {
+pub(crate) async fn observe(space: &Workspace, content: &str) -> Entry {
     let input = ObservationInput {
         content: content.to_owned(),
         ..ObservationInput::default()

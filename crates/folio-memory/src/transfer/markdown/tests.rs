@@ -5,11 +5,13 @@ use serde_json::json;
 
 use super::*;
 use crate::actor::Trust;
+use crate::change::NewEntry;
 use crate::entry::{Entry, EntryFields, EntryKind, Owner};
 use crate::id::{EntryHandle, PageHandle, Seq};
+use crate::page::{Page, PageFields, PageRole};
 use crate::space::SpaceName;
 use crate::time::Timestamp;
-use crate::transfer::{FORMAT, PieceLine};
+use crate::transfer::{EntryLine, FORMAT, PieceLine};
 
 /// The folder that `lines` become.
 fn written(lines: &[Line]) -> BTreeMap<String, String> {
@@ -53,7 +55,7 @@ fn entry(number: u64, of: u64, title: &str, body: &str, tags: &[String]) -> Line
         .iter()
         .filter_map(|tag| crate::entry::Tag::parse(tag).ok())
         .collect();
-    let new = crate::change::NewEntry {
+    let new = NewEntry {
         id: EntryId::derived(&["e", &number.to_string()]),
         page: PageId::derived(&["p", &of.to_string()]),
         kind: EntryKind::Note,
@@ -65,7 +67,7 @@ fn entry(number: u64, of: u64, title: &str, body: &str, tags: &[String]) -> Line
         Seq(9),
         Timestamp::from_millis(1_700_000_000_000),
     );
-    Line::Entry(Box::new(crate::transfer::EntryLine::of(entry)))
+    Line::Entry(Box::new(EntryLine::of(entry)))
 }
 
 fn space() -> Line {
@@ -156,4 +158,39 @@ fn what_is_no_section_is_told() {
         writer.section(&entry(1, 1, "", "", &[])).unwrap_err().code,
         "line_malformed"
     );
+}
+
+#[test]
+fn a_folder_whose_lines_end_with_cr_lf_and_that_begins_with_a_mark_reads_as_it_was() {
+    let mut fields = EntryFields::new(EntryKind::Note, Owner::user(), Trust::User);
+    fields.title = "one".to_owned();
+    fields.body = "first\n\nlast\n".to_owned();
+    let (page, id) = (PageId::derived(&["p"]), EntryId::derived(&["e"]));
+    let new = NewEntry {
+        id,
+        page,
+        kind: EntryKind::Note,
+        fields,
+    };
+    let entry = Entry::added(new, EntryHandle(1), Seq(1), Timestamp::default());
+    let written = Line::Entry(Box::new(EntryLine::of(entry)));
+    let mut writer = Writer::default();
+    let of = Page {
+        id: page,
+        handle: PageHandle(1),
+        version: 1,
+        created_at: Timestamp::default(),
+        updated_at: Timestamp::default(),
+        created_seq: Seq(1),
+        fields: PageFields::new(PageRole::Note, "page", Owner::user()),
+    };
+    let parts = [Line::Page(Box::new(PageLine::of(of))), written];
+    let text: String = parts.iter().map(|part| writer.section(part).unwrap().1).collect();
+    for text in [text.clone(), text.replace('\n', "\r\n"), format!("\u{feff}{text}")] {
+        let read: Vec<Line> = places(&text)
+            .iter()
+            .map(|place| line(&text[place.from..place.to]).unwrap())
+            .collect();
+        assert_eq!(read, parts, "{text:?}");
+    }
 }

@@ -249,19 +249,7 @@ impl Workspace {
             match self.record(actor, write).await {
                 Ok(recorded) => {
                     report.entries += added(&changes);
-                    let name_of = |id: &EntryId| names.get(id).cloned().unwrap_or_else(|| id.to_string());
-                    for change in &recorded.record.changes {
-                        if let Change::AddEntry(new) = change {
-                            let was = changes.iter().find_map(|change| match change {
-                                Change::AddEntry(before) if before.id == new.id => Some(before),
-                                _ => None,
-                            });
-                            if was.is_some_and(|was| has_lost_something(was, new)) {
-                                let message = "secrets, or what the space does not keep of persons, were taken out";
-                                report.remark(Fate::Changed, &name_of(&new.id), "redacted", message);
-                            }
-                        }
-                    }
+                    tell_losses(&changes, &recorded.record.changes, names, report);
                     return Ok(());
                 }
                 Err(WorkspaceError::Store(StoreError::Invalid(message))) if attempt < ATTEMPTS => {
@@ -275,12 +263,77 @@ impl Workspace {
                         }
                     }
                     if left.len() == before {
-                        return Err(StoreError::Invalid(message).into());
+                        // One of them cannot be written, and takes nothing away from the others.
+                        return self.bring_in_each(actor, left, (message, names), report).await;
                     }
                     changes = left;
                 }
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// Writes each of `changes`, which were refused together with `message`, by itself; those that cannot be written are told.
+    async fn bring_in_each(
+        &self,
+        actor: &Actor,
+        changes: Vec<Change>,
+        (message, names): (String, &HashMap<EntryId, String>),
+        report: &mut Imported,
+    ) -> Result<(), WorkspaceError> {
+        let is_alone = changes.len() == 1;
+        for change in changes {
+            let write = Write {
+                reason: Some("brought in from a file".to_owned()),
+                ..Write::of(vec![change.clone()])
+            };
+            let written = if is_alone {
+                Err(WorkspaceError::Store(StoreError::Invalid(message.clone())))
+            } else {
+                self.record(actor, write).await
+            };
+            match written {
+                Ok(recorded) => {
+                    report.entries += u64::from(matches!(change, Change::AddEntry(_)));
+                    tell_losses(&[change], &recorded.record.changes, names, report);
+                }
+                Err(WorkspaceError::Store(error @ (StoreError::Invalid(_) | StoreError::NotFound { .. }))) => {
+                    let name = match &change {
+                        Change::AddEntry(new) => named(names, &new.id),
+                        Change::EnsurePage(new) => {
+                            report.pages -= 1;
+                            new.id.to_string()
+                        }
+                        Change::AddLink(link) => {
+                            report.links -= 1;
+                            format!("{} {} {}", link.src, link.rel.as_str(), link.dst)
+                        }
+                        _ => return Err(error.into()),
+                    };
+                    report.remark(Fate::Refused, &name, "not_kept", error.to_string());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn named(names: &HashMap<EntryId, String>, id: &EntryId) -> String {
+    names.get(id).cloned().unwrap_or_else(|| id.to_string())
+}
+
+/// Tells of which entries to be something was taken out on the way from `changes` to what was `written`.
+fn tell_losses(changes: &[Change], written: &[Change], names: &HashMap<EntryId, String>, report: &mut Imported) {
+    for change in written {
+        let Change::AddEntry(new) = change else { continue };
+        let was = changes.iter().find_map(|change| match change {
+            Change::AddEntry(before) if before.id == new.id => Some(before),
+            _ => None,
+        });
+        if was.is_some_and(|was| has_lost_something(was, new)) {
+            let message = "secrets, or what the space does not keep of persons, were taken out";
+            report.remark(Fate::Changed, &named(names, &new.id), "redacted", message);
         }
     }
 }

@@ -44,7 +44,8 @@ impl Workspace {
                 updated_at: now,
                 fields,
             };
-            self.import_page(&mut incoming, line, self.space()).await?;
+            self.import_page(&mut incoming, id.to_string(), line, self.space())
+                .await?;
             self.write_full_batch(&mut incoming, progress).await?;
         }
         let mut none = Lines::none();

@@ -3,31 +3,35 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead, Read};
 
-use folio_memory::entry::{BodyRef, Confidence, Tag, check_text};
+use folio_memory::entry::BodyRef;
 use folio_memory::evict::LIMIT_TOKENS;
 use folio_memory::id::Ref;
 use folio_memory::keeping::{ErasedFor, Redaction};
 use folio_memory::roles::Operation;
-use folio_memory::transfer::{EntryLine, Line, PageLine, PieceLine};
+use folio_memory::transfer::{EntryLine, Line, PageLine, PieceLine, check_entry, check_page, without_mark};
 use folio_memory::{
-    Actor, Change, Entry, EntryFields, EntryId, Invalid, Link, NewEntry, PageFields, PageId, SpaceName, SpacePolicy,
-    Status, Trust, page,
+    Actor, Change, Entry, EntryFields, EntryId, Invalid, Link, NewEntry, NewPage, PageFields, PageId, PageRole,
+    Relation, SpaceName, SpacePolicy, Status, Trust, Warning, depth_exceeds, page,
 };
+use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::super::pages::checked_page_title;
 use super::super::record::Cleaned;
-use super::super::redact::recall;
+use super::super::redact::{self, recall};
+use super::super::work::Waits;
 use super::super::{Workspace, WorkspaceError, Write, long_text};
 use super::difference;
 use super::pieces::{Arriving, bytes_of};
 use super::report::{Fate, Imported};
 use crate::commit::Blob;
 use crate::error::StoreError;
+use crate::prepare::VALUE_DEPTH_MAX;
 
 /// Changes that one commit makes.
 const BATCH: usize = 200;
 /// Bytes of texts that one commit adds, about.
-const BATCH_BYTES: usize = 4 * 1024 * 1024;
+const BATCH_BYTES: u64 = 4 * 1024 * 1024;
 /// Bytes of the longest line: the longest text, with every character written as a code.
 const LINE_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Lines, or pieces, that are read ahead of what is written.
@@ -49,6 +53,10 @@ pub(super) struct Lines {
     read: mpsc::Receiver<io::Result<(u64, String)>>,
     /// The number of the last one.
     number: u64,
+    /// Keys of the last one that nothing reads.
+    unknown: Vec<String>,
+    /// One that was read too early, with its number.
+    back: Option<(u64, String)>,
 }
 
 impl Lines {
@@ -56,16 +64,37 @@ impl Lines {
     fn of(source: impl BufRead + Send + 'static) -> Self {
         let (lines, read) = mpsc::channel(AHEAD);
         tokio::task::spawn_blocking(move || read_lines(source, &lines));
-        Self { read, number: 0 }
+        Self::from(read)
     }
 
     /// No lines.
     pub(super) fn none() -> Self {
-        let (_, read) = mpsc::channel(1);
-        Self { read, number: 0 }
+        Self::from(mpsc::channel(1).1)
+    }
+
+    fn from(read: mpsc::Receiver<io::Result<(u64, String)>>) -> Self {
+        Self {
+            read,
+            number: 0,
+            unknown: Vec::new(),
+            back: None,
+        }
     }
 
     async fn next(&mut self) -> Result<Option<Result<Line, Invalid>>, WorkspaceError> {
+        Ok(self.next_text().await?.map(|text| {
+            let line = Line::parse(&text);
+            self.unknown = line.as_ref().map(|line| line.unknown_keys(&text)).unwrap_or_default();
+            line
+        }))
+    }
+
+    /// The next line that is not empty.
+    async fn next_text(&mut self) -> Result<Option<String>, WorkspaceError> {
+        if let Some((number, text)) = self.back.take() {
+            self.number = number;
+            return Ok(Some(text));
+        }
         loop {
             let Some(line) = self.read.recv().await else {
                 return Ok(None);
@@ -73,9 +102,37 @@ impl Lines {
             let (number, text) = line.map_err(WorkspaceError::Input)?;
             self.number = number;
             if !text.trim().is_empty() {
-                return Ok(Some(Line::parse(&text)));
+                return Ok(Some(text));
             }
         }
+    }
+
+    /// The piece `number` of the text of `of`, if it comes next. What comes instead is the next line.
+    async fn next_piece(&mut self, of: EntryId, number: u64) -> Result<Result<PieceLine, Invalid>, WorkspaceError> {
+        if let Some(text) = self.next_text().await? {
+            match Line::parse(&text) {
+                Ok(Line::Piece(piece)) if piece.of == of && piece.number == number => return Ok(Ok(piece)),
+                _ => self.back = Some((self.number, text)),
+            }
+        }
+        let message = format!("piece {number} of its text does not follow");
+        Ok(Err(Invalid::new("line_malformed", "record", message)))
+    }
+
+    /// Passes over the pieces of the text of `of`, an entry that is not taken in, as far as they are there.
+    async fn skip_pieces(&mut self, of: EntryId, pieces: u64) -> Result<(), WorkspaceError> {
+        self.check_pieces(of, pieces).await.map(drop)
+    }
+
+    /// Passes over them, and tells whether all are there.
+    async fn check_pieces(&mut self, of: EntryId, pieces: u64) -> Result<Result<(), Invalid>, WorkspaceError> {
+        for number in 1..=pieces {
+            match self.next_piece(of, number).await?.and_then(bytes_of) {
+                Ok(_) => {}
+                Err(invalid) => return Ok(Err(invalid)),
+            }
+        }
+        Ok(Ok(()))
     }
 }
 
@@ -89,7 +146,12 @@ fn read_lines(mut source: impl BufRead, lines: &mpsc::Sender<io::Result<(u64, St
                 "line {number} has more than {LINE_BYTES_MAX} bytes"
             ))),
             // What is no text is no JSON either, and is told with its place.
-            Ok(_) => Ok((number, String::from_utf8_lossy(&bytes).into_owned())),
+            Ok(_) => {
+                let text = String::from_utf8_lossy(&bytes);
+                // Some editors put a mark before everything.
+                let text = if number == 1 { without_mark(&text) } else { &text };
+                Ok((number, text.to_owned()))
+            }
             Err(error) => Err(error),
         };
         let is_last = line.is_err();
@@ -105,11 +167,19 @@ pub(super) struct Incoming<'a> {
     options: ImportOptions,
     pub(super) report: Imported,
     changes: Vec<Change>,
-    bytes: usize,
+    bytes: u64,
+    /// What a report calls the entries that are not written yet.
+    names: HashMap<EntryId, String>,
     /// The page here for every page of the file that is there, or will be.
     pages: HashMap<PageId, PageId>,
-    /// With nothing written, what would be there.
-    would_be: HashSet<EntryId>,
+    /// The pages that the file has.
+    own_pages: HashSet<PageId>,
+    /// The entries that the file has, and whether they are there, or would be if something were written.
+    entries: HashMap<EntryId, bool>,
+    /// What took the place of those that the file says it of.
+    superseded: HashMap<EntryId, EntryId>,
+    /// For each entry what waits for it, as the links of the file say.
+    waiting: HashMap<EntryId, Vec<EntryId>>,
     /// Entries whose content was gone.
     tombstones: Vec<(EntryId, ErasedFor)>,
     /// Pages, entries and links that were read.
@@ -124,11 +194,20 @@ impl<'a> Incoming<'a> {
             report: Imported::default(),
             changes: Vec::new(),
             bytes: 0,
+            names: HashMap::new(),
             pages: HashMap::new(),
-            would_be: HashSet::new(),
+            own_pages: HashSet::new(),
+            entries: HashMap::new(),
+            superseded: HashMap::new(),
+            waiting: HashMap::new(),
             tombstones: Vec::new(),
             read: (0, 0, 0),
         }
+    }
+
+    fn push(&mut self, change: Change) {
+        self.bytes = self.bytes.saturating_add(change.bytes());
+        self.changes.push(change);
     }
 }
 
@@ -162,24 +241,35 @@ impl Workspace {
             }
         };
         let mut incoming = Incoming::new(actor, options);
-        let mut is_whole = false;
+        let mut counted = None;
         while let Some(line) = lines.next().await? {
-            let name = format!("line {}", lines.number);
+            let place = format!("line {}", lines.number);
+            if counted.is_some() {
+                let message = "stands behind the end of the file, and nothing from here on is read: a file has one space; of several \
+                               exports in one, bring each in by itself";
+                incoming.report.remark(Fate::Refused, &place, "file_goes_on", message);
+                break;
+            }
+            let name = match &line {
+                Ok(line) => name_of(&place, line),
+                Err(_) => place,
+            };
+            if !lines.unknown.is_empty() {
+                let message = format!("nothing reads {}", lines.unknown.join(", "));
+                incoming.report.remark(Fate::Changed, &name, "key_unknown", message);
+            }
             match line {
                 Err(invalid) => incoming.report.refuse(&name, &invalid),
                 Ok(Line::Policy { policy }) => self.import_policy(&mut incoming, *policy).await?,
-                Ok(Line::Page(page)) => self.import_page(&mut incoming, *page, &from).await?,
-                Ok(Line::Entry(entry)) => {
-                    let name = entry.id.to_string();
-                    self.import_entry(&mut incoming, name, *entry, &mut lines).await?;
+                Ok(Line::Page(page)) => {
+                    if let Some(page) = written_here(&mut incoming, &name, *page) {
+                        self.import_page(&mut incoming, name, page, &from).await?;
+                    }
                 }
-                Ok(Line::Link(link)) => {
-                    let name = format!("{} {} {}", link.src, link.rel.as_str(), link.dst);
-                    self.import_link(&mut incoming, name, link).await?;
-                }
+                Ok(Line::Entry(entry)) => self.import_entry(&mut incoming, name, *entry, &mut lines).await?,
+                Ok(Line::Link(link)) => self.import_link(&mut incoming, name, link).await?,
                 Ok(Line::End { pages, entries, links }) => {
-                    is_whole = incoming.read == (pages, entries, links);
-                    break;
+                    counted = Some((pages, entries, links));
                 }
                 Ok(Line::Piece(_) | Line::Space { .. }) => {
                     let invalid = Invalid::new("line_malformed", "record", "nothing of its kind belongs here");
@@ -190,8 +280,14 @@ impl Workspace {
         }
         self.write_batch(&mut incoming).await?;
         self.erase_again(&mut incoming).await?;
-        if !is_whole {
-            let message = "the file is not whole: its end is missing, or not all that it counts was read";
+        if counted != Some(incoming.read) {
+            let message = match (counted, incoming.read) {
+                (None, _) => "the file is not whole: its end is missing".to_owned(),
+                (Some((all_pages, all_entries, all_links)), (pages, entries, links)) => format!(
+                    "the file is not whole: of {all_pages} pages, {all_entries} entries and {all_links} links there are {pages}, \
+                     {entries} and {links}"
+                ),
+            };
             let name = format!("line {}", lines.number);
             incoming.report.remark(Fate::Refused, &name, "file_incomplete", message);
         }
@@ -214,6 +310,7 @@ impl Workspace {
 
     pub(super) async fn write_batch(&self, incoming: &mut Incoming<'_>) -> Result<(), WorkspaceError> {
         let changes = std::mem::take(&mut incoming.changes);
+        let names = std::mem::take(&mut incoming.names);
         incoming.bytes = 0;
         if changes.is_empty() {
             return Ok(());
@@ -221,8 +318,7 @@ impl Workspace {
         let Incoming {
             actor, options, report, ..
         } = incoming;
-        self.bring_in(actor, changes, options.dry_run, &HashMap::new(), report)
-            .await
+        self.bring_in(actor, changes, options.dry_run, &names, report).await
     }
 
     /// Takes over what held there where nobody has set anything here, and otherwise only types that are not known. Less than here is
@@ -273,11 +369,16 @@ impl Workspace {
     pub(super) async fn import_page(
         &self,
         incoming: &mut Incoming<'_>,
+        name: String,
         mut line: PageLine,
         from: &SpaceName,
     ) -> Result<(), WorkspaceError> {
         incoming.read.0 += 1;
-        let (there, name) = (line.id, line.id.to_string());
+        let there = line.id;
+        if !incoming.own_pages.insert(there) {
+            incoming.report.refuse(&name, &twice());
+            return Ok(());
+        }
         // The page of its kind, of which a space or a thread has one.
         let standing = |space| page::standing(space, line.fields.role, line.fields.thread.as_ref());
         if standing(from).is_some_and(|(id, _)| id == there)
@@ -296,6 +397,12 @@ impl Workspace {
             }
         }
         let id = line.id;
+        let mut new = line.into_new();
+        let checked = self.judge_page(&mut new).await?;
+        if let Err(invalid) = checked {
+            incoming.report.refuse(&name, &invalid);
+            return Ok(());
+        }
         incoming.pages.insert(there, id);
         match self.inner.store.page(self.space(), Ref::Id(id)).await {
             Ok(page) => {
@@ -305,7 +412,7 @@ impl Workspace {
                     ..fields
                 };
                 let mut given = folio_memory::Page {
-                    fields: plain(line.fields),
+                    fields: plain(new.fields),
                     ..page.clone()
                 };
                 recall::page(&mut given, self.redaction().await?);
@@ -318,11 +425,23 @@ impl Workspace {
             }
             Err(StoreError::NotFound { .. }) => {
                 incoming.report.pages += 1;
-                incoming.changes.push(Change::EnsurePage(Box::new(line.into_new())));
+                incoming.push(Change::EnsurePage(Box::new(new)));
             }
             Err(error) => return Err(error.into()),
         }
         Ok(())
+    }
+
+    /// That `new` could be written here.
+    async fn judge_page(&self, new: &mut NewPage) -> Result<Result<(), Invalid>, WorkspaceError> {
+        if let Err(invalid) = check_page(new) {
+            return Ok(Err(invalid));
+        }
+        if let Err(invalid) = check_depths([("props", &new.fields.props)]) {
+            return Ok(Err(invalid));
+        }
+        let as_written = [Change::EnsurePage(Box::new(new.clone()))];
+        Ok(redact::refuse_secret_threads(&as_written, self.redaction().await?))
     }
 
     /// The page here that the file calls `page`.
@@ -349,58 +468,123 @@ impl Workspace {
         lines: &mut Lines,
     ) -> Result<(), WorkspaceError> {
         incoming.read.1 += 1;
-        let pieces = line.pieces();
+        let (id, pieces) = (line.id, line.pieces());
+        if incoming.entries.contains_key(&id) {
+            incoming.report.refuse(&name, &twice());
+            return lines.skip_pieces(id, pieces).await;
+        }
+        incoming.entries.insert(id, false);
         let Some(page) = self.page_here(incoming, line.page).await? else {
             let message = format!("the page {} that it stands on is not there", line.page);
             incoming.report.remark(Fate::Refused, &name, "page_missing", message);
-            return skip_pieces(lines, pieces).await;
+            return lines.skip_pieces(id, pieces).await;
         };
         let mut new = line.into_new(page);
-        if let Err(invalid) = checked(&mut new) {
-            incoming.report.refuse(&name, &invalid);
-            return skip_pieces(lines, pieces).await;
-        }
+        let warnings = match self.judge_entry(incoming, &mut new).await? {
+            Ok(warnings) => warnings,
+            Err(invalid) => {
+                incoming.report.refuse(&name, &invalid);
+                return lines.skip_pieces(id, pieces).await;
+            }
+        };
         if incoming.options.distrusted {
             new.fields.trust = Trust::Imported;
         }
-        if let Some(there) = self.if_there(new.id).await? {
+        if let Some(there) = self.if_there(id).await? {
+            incoming.entries.insert(id, true);
             let by = async |new: &NewEntry, there: &Entry| {
                 let mut fields = new.fields.clone();
                 long_text::shorten(&mut fields);
                 Ok(difference::between(&fields, &there.fields))
             };
             self.compare(&name, new, &there, &mut incoming.report, by).await?;
-            return skip_pieces(lines, pieces).await;
+            return lines.skip_pieces(id, pieces).await;
         }
-        incoming.would_be.extend(incoming.options.dry_run.then_some(new.id));
+        incoming.report.adapted(&name, &warnings);
         if let Some(why) = new.fields.erased.take() {
-            incoming.tombstones.push((new.id, why));
+            incoming.tombstones.push((id, why));
             new.fields.status = Status::Archived;
         }
         let Some(body) = new.fields.body_ref.clone() else {
-            incoming.bytes += new.fields.body.len();
-            incoming.changes.push(Change::AddEntry(Box::new(new)));
+            incoming.entries.insert(id, true);
+            incoming.names.insert(id, name);
+            incoming.push(Change::AddEntry(Box::new(new)));
             return Ok(());
         };
         self.write_batch(incoming).await?;
         if incoming.options.dry_run {
-            incoming.report.entries += 1;
-            return skip_pieces(lines, pieces).await;
+            match lines.check_pieces(id, pieces).await? {
+                Ok(()) => {
+                    incoming.report.entries += 1;
+                    incoming.entries.insert(id, true);
+                }
+                Err(invalid) => incoming.report.refuse(&name, &invalid),
+            }
+            return Ok(());
         }
-        self.import_long(incoming, new, &body, lines).await
+        self.import_long(incoming, name, new, &body, lines).await
+    }
+
+    /// That `new` could be written here, in the form that writing it would give, and what was put right for that.
+    async fn judge_entry(
+        &self,
+        incoming: &mut Incoming<'_>,
+        new: &mut NewEntry,
+    ) -> Result<Result<Vec<Warning>, Invalid>, WorkspaceError> {
+        let EntryFields {
+            parts,
+            metadata,
+            claimed_source,
+            ..
+        } = &new.fields;
+        let values = [
+            ("parts", parts),
+            ("metadata", metadata),
+            ("claimed_source", claimed_source),
+        ];
+        let checked = check_depths(values).and_then(|()| check_entry(new, self.now()));
+        if checked.is_ok()
+            && let Some(by) = new.fields.superseded_by
+        {
+            if self.leads_to(incoming, by, new.id).await? {
+                let message = format!("{by} took the place of it, and it the place of {by}");
+                return Ok(Err(Invalid::new("supersede_cycle", "superseded_by", message)));
+            }
+            incoming.superseded.insert(new.id, by);
+        }
+        Ok(checked)
+    }
+
+    /// Whether `entry` is what took the place of `by`, or of that, and so on.
+    async fn leads_to(&self, incoming: &Incoming<'_>, by: EntryId, entry: EntryId) -> Result<bool, WorkspaceError> {
+        let mut seen = HashSet::new();
+        let mut last = by;
+        while last != entry {
+            if !seen.insert(last) {
+                return Ok(false);
+            }
+            let next = match incoming.superseded.get(&last) {
+                Some(next) => Some(*next),
+                None => self.if_there(last).await?.and_then(|there| there.fields.superseded_by),
+            };
+            let Some(next) = next else { return Ok(false) };
+            last = next;
+        }
+        Ok(true)
     }
 
     /// Adds an entry whose text follows in pieces.
     async fn import_long(
         &self,
         incoming: &mut Incoming<'_>,
+        name: String,
         mut new: NewEntry,
         body: &BodyRef,
         lines: &mut Lines,
     ) -> Result<(), WorkspaceError> {
-        let name = new.id.to_string();
+        let id = new.id;
         let (kept, rest, drafted_under, start) = if body.pieces.is_empty() {
-            let bytes = match next_piece(lines, new.id, 1).await? {
+            let bytes = match lines.next_piece(id, 1).await?.and_then(bytes_of) {
                 Ok(bytes) => bytes,
                 Err(invalid) => {
                     incoming.report.refuse(&name, &invalid);
@@ -422,7 +606,7 @@ impl Workspace {
             let (sender, arriving) = mpsc::channel(AHEAD);
             let feed = async {
                 for number in 1..=body.pieces.len() as u64 {
-                    match next_piece(lines, new.id, number).await? {
+                    match lines.next_piece(id, number).await?.and_then(bytes_of) {
                         Ok(bytes) => {
                             if sender.send(bytes).await.is_err() {
                                 // Whoever reads has failed, and says why.
@@ -460,6 +644,7 @@ impl Workspace {
         };
         self.record_cleaned(incoming.actor, write, None, rest).await?;
         incoming.report.entries += 1;
+        incoming.entries.insert(id, true);
         Ok(())
     }
 
@@ -487,7 +672,7 @@ impl Workspace {
             } else if let Ok(entry) = end.parse::<EntryId>()
                 && end.starts_with(EntryId::PREFIX)
             {
-                incoming.would_be.contains(&entry) || self.if_there(entry).await?.is_some()
+                incoming.entries.get(&entry) == Some(&true) || self.if_there(entry).await?.is_some()
             } else {
                 false
             };
@@ -497,12 +682,25 @@ impl Workspace {
                 return Ok(());
             }
         }
-        if self.inner.store.links(self.space(), &link.src).await?.contains(&link) {
+        let is_there = self.inner.store.links(self.space(), &link.src).await?.contains(&link);
+        let change = Change::AddLink(link.clone());
+        if is_there || incoming.changes.contains(&change) {
             incoming.report.present += 1;
-        } else {
-            incoming.report.links += 1;
-            incoming.changes.push(Change::AddLink(link));
+            return Ok(());
         }
+        if link.rel == Relation::Blocks
+            && let (Ok(src), Ok(dst)) = (link.src.parse::<EntryId>(), link.dst.parse::<EntryId>())
+        {
+            if let Waits::For(_) = self.waits_for(dst, &[src], &incoming.waiting).await? {
+                let message = format!("{dst} would wait for itself");
+                let invalid = Invalid::new("blocks_itself", "dst", message);
+                incoming.report.refuse(&name, &invalid);
+                return Ok(());
+            }
+            incoming.waiting.entry(src).or_default().push(dst);
+        }
+        incoming.report.links += 1;
+        incoming.push(change);
         Ok(())
     }
 
@@ -527,46 +725,46 @@ impl Workspace {
     }
 }
 
-/// Puts right in `new` what a file can say and an entry cannot hold.
-///
-/// # Errors
-///
-/// The first field that is wrong.
-fn checked(new: &mut NewEntry) -> Result<(), Invalid> {
-    let EntryFields {
-        body,
-        status,
-        tags,
-        confidence,
-        ..
-    } = &mut new.fields;
-    check_text(body, "body")?;
-    if !status.is_of(new.kind.family()) {
-        let message = format!("a {} cannot be {status}", new.kind);
-        return Err(Invalid::new("status_invalid", "status", message));
+/// What a report calls what `line` says, which stands at `place`.
+fn name_of(place: &str, line: &Line) -> String {
+    match line {
+        Line::Page(page) => format!("{place}: {}", page.id),
+        Line::Entry(entry) => format!("{place}: {}", entry.id),
+        Line::Link(Link { src, rel, dst }) => format!("{place}: {src} {} {dst}", rel.as_str()),
+        _ => place.to_owned(),
     }
-    *tags = Tag::parse_all(tags.iter().map(Tag::as_str))?;
-    *confidence = confidence.map(|given| Confidence::clamped(given.value()).0);
-    Ok(())
 }
 
-/// The bytes of the piece `number` of `of`, which comes next.
-async fn next_piece(lines: &mut Lines, of: EntryId, number: u64) -> Result<Result<Vec<u8>, Invalid>, WorkspaceError> {
-    Ok(match lines.next().await? {
-        Some(Ok(Line::Piece(piece @ PieceLine { .. }))) if piece.of == of && piece.number == number => bytes_of(piece),
-        Some(Err(invalid)) => Err(invalid),
-        _ => {
-            let message = format!("piece {number} of its text does not follow");
-            Err(Invalid::new("line_malformed", "record", message))
+/// `page` with the title that somebody who adds a page here gives it. Pages of runs and those that a space or a thread has one of are
+/// called as they are.
+fn written_here(incoming: &mut Incoming<'_>, name: &str, mut page: PageLine) -> Option<PageLine> {
+    if page.fields.role == PageRole::Note && page.fields.run.is_none() {
+        match checked_page_title(&page.fields.title) {
+            Ok(title) => page.fields.title = title,
+            Err(invalid) => {
+                incoming.read.0 += 1;
+                incoming.report.refuse(name, &invalid);
+                return None;
+            }
         }
-    })
+    }
+    Some(page)
 }
 
-/// Passes over the pieces of an entry that is not taken in.
-async fn skip_pieces(lines: &mut Lines, pieces: u64) -> Result<(), WorkspaceError> {
-    for _ in 0..pieces {
-        // What is wrong with them makes no difference any more.
-        let _skipped = lines.next().await?;
+fn twice() -> Invalid {
+    Invalid::new("item_twice", "id", "is there twice, and the first is taken")
+}
+
+/// That none of `values`, each under the name of its field, goes deeper than can be written.
+fn check_depths<'v>(values: impl IntoIterator<Item = (&'static str, &'v Option<Value>)>) -> Result<(), Invalid> {
+    for (field, value) in values {
+        if value
+            .as_ref()
+            .is_some_and(|value| depth_exceeds(value, VALUE_DEPTH_MAX))
+        {
+            let message = format!("is deeper than {VALUE_DEPTH_MAX} levels");
+            return Err(Invalid::new("value_too_deep", field, message));
+        }
     }
     Ok(())
 }

@@ -1,0 +1,16 @@
+//! Whether an item that was written elsewhere could have been written here.
+
+use super::{checked_title, whole_title};
+use crate::warning::Invalid;
+
+/// The title that an item with `title` and `body` has: in one line; without one the first line of the body serves.
+///
+/// # Errors
+///
+/// As [`draft`](super::draft): `title_empty`, `title_too_long`.
+pub(crate) fn stored_title(title: &str, body: &str) -> Result<String, Invalid> {
+    if title.trim().is_empty() {
+        return checked_title(body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default());
+    }
+    whole_title(title)
+}

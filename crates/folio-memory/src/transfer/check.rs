@@ -1,0 +1,64 @@
+//! Whether what a file says could have been written here: the rules are those of the writes themselves.
+
+use crate::change::{NewEntry, NewPage};
+use crate::entry::{Confidence, EntryKind, Owner, Tag, check_text};
+use crate::time::Timestamp;
+use crate::warning::{Invalid, Warning};
+use crate::{observation, scratchbook};
+
+/// Brings an entry that a file has into the form that writing it would have given, as it is at `now`, and says what was put right.
+///
+/// # Errors
+///
+/// The first field that a write would have refused. What has no content any more needs none.
+pub fn check_entry(new: &mut NewEntry, now: Timestamp) -> Result<Vec<Warning>, Invalid> {
+    let (id, kind) = (new.id, new.kind);
+    let fields = &mut new.fields;
+    let mut warnings = Vec::new();
+    if !fields.status.is_of(kind.family()) {
+        let message = format!("a {kind} cannot be {}", fields.status);
+        return Err(Invalid::new("status_invalid", "status", message));
+    }
+    check_text(&fields.body, "body")?;
+    if fields.type_name.is_some() && kind != EntryKind::Observation {
+        let message = format!("only an observation has a type, this is a {kind}");
+        return Err(Invalid::new("field_not_of_kind", "type", message));
+    }
+    if fields.erased.is_none() {
+        match kind {
+            EntryKind::Observation => observation::check_stored(fields, &mut warnings)?,
+            EntryKind::Note | EntryKind::Todo | EntryKind::Task => {
+                fields.title = scratchbook::stored_title(&fields.title, &fields.body)?;
+            }
+            _ => {}
+        }
+    }
+    fields.tags = Tag::parse_all(fields.tags.iter().map(Tag::as_str))?;
+    fields.owner = Owner::parse(fields.owner.as_str())?;
+    fields.confidence = fields.confidence.map(|given| {
+        let (confidence, warning) = Confidence::clamped(given.value());
+        warnings.extend(warning);
+        confidence
+    });
+    fields.progress = fields.progress.map(scratchbook::checked_progress).transpose()?;
+    fields.context = fields.context.take().map(observation::check_context).transpose()?;
+    // Nothing was said from later than now.
+    fields.validated_at = fields.validated_at.map(|at| at.min(now));
+    if fields.superseded_by == Some(id) {
+        let message = "cannot take its own place";
+        return Err(Invalid::new("supersede_cycle", "superseded_by", message));
+    }
+    Ok(warnings)
+}
+
+/// The same of a page.
+///
+/// # Errors
+///
+/// The first field that a write would have refused.
+pub fn check_page(new: &mut NewPage) -> Result<(), Invalid> {
+    let fields = &mut new.fields;
+    fields.tags = Tag::parse_all(fields.tags.iter().map(Tag::as_str))?;
+    fields.owner = Owner::parse(fields.owner.as_str())?;
+    Ok(())
+}
