@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use folio::engine::run::JournalError;
 use folio::runner::{Driven, RunnerError};
-use folio::store::ErrorKind;
+use folio::store::StoreError;
 use restate_sdk::prelude::*;
 use tokio::sync::mpsc;
 
@@ -80,7 +80,7 @@ impl RunObject {
             NotDriven::Failed(error) => error,
         };
         match error {
-            RunnerError::Store(store) if store.kind() == ErrorKind::NotFound => {
+            RunnerError::Store(store @ StoreError::NotFound { what: "run", .. }) => {
                 let told = format!(
                     "no run {key} is in the store of this worker ({store}): whoever handed it in uses another one"
                 );

@@ -153,6 +153,27 @@ async fn a_run_that_nobody_handed_in_is_found_in_every_space() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_not_waited_for_that_a_worker_on_another_store_was_called_for() {
+    let restate = Restate::start();
+    let (shared, other) = (Shared::new(&restate).await, Shared::new(&restate).await);
+    let elsewhere = worker(&other).await;
+    let runner = submitter(&shared);
+    let (run, _) = runner.submit(echo()).await.unwrap();
+    let refused = runner.drive(run).await.unwrap_err();
+    assert!(
+        matches!(&refused, RunnerError::Dispatch { reason, .. } if reason.contains("another store")),
+        "{refused}"
+    );
+    let told = elsewhere.told();
+    let about = told.iter().filter(|text| text.contains(&run.to_string()));
+    assert_eq!(about.count(), 1, "{told:?}");
+    drop(elsewhere);
+    // Restate offers it to nobody else. A worker that has it drives it all the same, and whoever comes back to it waits that long.
+    let _right = worker(&shared).await;
+    assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Ok);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn losing_all_that_restate_has_loses_no_run() {
     let mut restate = Restate::start();
     let shared = Shared::new(&restate).await;

@@ -20,6 +20,9 @@ use crate::watch::Watch;
 const ASKED_AFTER: Duration = Duration::from_secs(2);
 /// But never later than this.
 const ASKED_AFTER_MAX: Duration = Duration::from_secs(60);
+/// How often in a row it has to be said that nobody takes it until that is believed: a worker that finds it in its store drives it all
+/// the same, some seconds later.
+const REFUSED_MAX: u32 = 3;
 
 /// Has runs driven by others.
 #[async_trait]
@@ -138,21 +141,29 @@ impl Runner {
     async fn refused(&self, others: &dyn Dispatch, run: RunId, head: Seq) -> RunnerError {
         let workspace = self.workspace();
         let mut pause = ASKED_AFTER;
+        let mut times = 0;
         loop {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(ASKED_AFTER_MAX);
             let row = workspace.store().run(workspace.space(), Ref::Id(run)).await;
-            let is_driven = row.is_ok_and(|row| row.driven || row.status != RUNNING);
-            let fate = if is_driven {
+            // Whoever drove it may have let go of it again: then its journal says more than it did.
+            let is_taken = row.is_ok_and(|row| row.driven || row.status != RUNNING || row.head != head);
+            let fate = if is_taken {
                 Ok(Fate::Taken)
             } else {
                 others.fate(workspace.space(), run, head).await
             };
             match fate {
-                Ok(Fate::Refused { at, reason }) => return RunnerError::Dispatch { at, reason },
+                Ok(Fate::Refused { at, reason }) => {
+                    times += 1;
+                    if times == REFUSED_MAX {
+                        return RunnerError::Dispatch { at, reason };
+                    }
+                }
                 Ok(Fate::Taken) => return std::future::pending().await,
+                Ok(Fate::Open) => times = 0,
                 // Whoever cannot be asked now is asked later.
-                Ok(Fate::Open) | Err(_) => {}
+                Err(_) => {}
             }
         }
     }

@@ -704,7 +704,8 @@ impl Drive {
 
 /// Tells `run` what is no part of its journal: who says yes to calls, what they write, which models there are.
 fn told(shared: &Shared, run: &mut Run, context: &ToolContext, policy: &PolicyInForce, locks: &RunLocks) {
-    let (registry, has_person) = (&shared.registry, shared.options.has_person);
+    let registry = &shared.registry;
+    let has_person = shared.options.has_person && !grants::is_unattended(run);
     if has_person {
         run.ask_first(Some(grants::asks_first(registry, run)));
     }

@@ -62,6 +62,11 @@ pub(crate) fn shell_of(run: &Run) -> ShellPolicy {
         .unwrap_or_default()
 }
 
+/// Whether the run's submitter said that nobody is there to answer, whoever drives it.
+pub(crate) fn is_unattended(run: &Run) -> bool {
+    run.variable().get("unattended").and_then(Value::as_bool) == Some(true)
+}
+
 /// The tools that the run's submitter allowed; none if the journal does not say.
 pub(crate) fn allowed_tools_of(run: &Run) -> Vec<String> {
     let tools = run.variable().get("tools").cloned().unwrap_or_default();

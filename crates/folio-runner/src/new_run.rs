@@ -32,6 +32,8 @@ pub struct NewRun {
     /// Whether models without a price may be asked although money is limited: then what they cost is not known, and not counted.
     /// Recorded with the run.
     pub allow_unpriced: bool,
+    /// Whether nobody is there to answer its questions, whoever drives it. Recorded with the run.
+    pub is_unattended: bool,
     /// The thread that it belongs to.
     pub thread: ThreadKey,
     /// Who submits it. In a turn, the run is in that turn; otherwise it is a turn of its own.
@@ -52,6 +54,7 @@ impl NewRun {
             plan_mode: PlanMode::default(),
             plan_gate: PlanGate::default(),
             allow_unpriced: false,
+            is_unattended: false,
             thread: ThreadKey::main(),
             actor,
         }

@@ -254,6 +254,9 @@ impl Runner {
         if new.allow_unpriced {
             variable["unpriced"] = json!(true);
         }
+        if new.is_unattended {
+            variable["unattended"] = json!(true);
+        }
         if !new.allow_tools.is_empty() {
             variable["tools"] = json!(new.allow_tools);
         }

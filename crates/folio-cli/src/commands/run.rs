@@ -96,16 +96,50 @@ pub(crate) struct Minds {
     attended: bool,
 }
 
+/// The same for who serves others, or works for them: there somebody may always answer.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct MindsOfMany {
+    /// The model for goals without a plan, and for tasks that do not say how they are done: anthropic:NAME,
+    /// openai:NAME, gemini:NAME, ollama:NAME, openai+http://HOST/v1:NAME, scripted:FILE
+    #[arg(long)]
+    model: Option<String>,
+    /// Nobody is there to answer questions: their defaults hold [default: they wait until somebody answers]
+    #[arg(long)]
+    non_interactive: bool,
+    /// What holds anyway
+    #[arg(long, hide = true, conflicts_with = "non_interactive")]
+    attended: bool,
+}
+
+impl From<MindsOfMany> for Minds {
+    fn from(minds: MindsOfMany) -> Self {
+        Self {
+            model: minds.model,
+            non_interactive: minds.non_interactive,
+            attended: true,
+        }
+    }
+}
+
 impl Minds {
     /// A runner with them, on the space that the settings name.
     ///
     /// `is_attended`: whether somebody may answer although there is no terminal, over HTTP for example.
+    ///
+    /// # Errors
+    ///
+    /// Besides others, if nobody is to be there in runs that others drive: who drives them decides.
     pub(crate) async fn runner(
         &self,
         context: &Context<'_>,
         driving: &Driving,
         is_attended: bool,
     ) -> Result<Runner, Failure> {
+        if self.non_interactive && driving.is_elsewhere() {
+            let message = "whether somebody answers is said of these runs by the workers that drive them";
+            return Err(Failure::usage("usage", message)
+                .hint("`folio worker --non-interactive` says so for all, and `folio run --non-interactive` for the run that it begins"));
+        }
         let models = models::open(self.model.as_deref(), &context.settings)?;
         driving.runner(context, models, self.has_person(is_attended)).await
     }
@@ -235,6 +269,8 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         plan_mode: run.planning.into(),
         plan_gate: run.plan_gate,
         allow_unpriced: run.allow_unpriced,
+        // Here it holds for as long as this process drives it; others have to be told.
+        is_unattended: run.minds.non_interactive && run.driving.is_elsewhere(),
         thread: context.settings.thread.clone(),
         actor: context.actor(),
     };

@@ -9,7 +9,7 @@ use folio::Workspace;
 use folio_server::{ServeError, ServeOptions, Server};
 
 use super::mcp::Offer;
-use super::run::{Driving, Minds};
+use super::run::{Driving, Minds, MindsOfMany};
 use super::{Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::leftovers::Leftovers;
@@ -32,14 +32,15 @@ pub(crate) struct Serve {
     #[command(flatten)]
     offer: Offer,
     #[command(flatten)]
-    minds: Minds,
+    minds: MindsOfMany,
     #[command(flatten)]
     driving: Driving,
 }
 
 /// Carries out `folio serve`: until Ctrl-C.
 pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Failure> {
-    let runner = serve.minds.runner(context, &serve.driving, true).await?;
+    let minds = Minds::from(serve.minds);
+    let runner = minds.runner(context, &serve.driving, true).await?;
     let mut options = ServeOptions::at(serve.listen);
     options.local = context.person();
     options.folder = Some(context.settings.current.clone());

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::run::{Driving, Minds};
+use super::run::{Driving, Minds, MindsOfMany};
 use super::{Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::leftovers::Leftovers;
@@ -11,7 +11,7 @@ use crate::leftovers::Leftovers;
 #[derive(Debug, Args)]
 pub(crate) struct WorkerArguments {
     #[command(flatten)]
-    minds: Minds,
+    minds: MindsOfMany,
     #[command(flatten)]
     driving: Driving,
     /// Runs that are driven at one moment [default: 8; with Restate 256]
@@ -30,7 +30,8 @@ pub(crate) async fn run(context: &Context<'_>, worker: Box<WorkerArguments>) -> 
         let ingress = ingress.clone();
         return shared::run(context, *worker, runs, ingress).await;
     }
-    let runner = worker.minds.runner(context, &worker.driving, true).await?;
+    let minds = Minds::from(worker.minds);
+    let runner = minds.runner(context, &worker.driving, true).await?;
     let leftovers = Leftovers::take_up(&runner, context.output).await?;
     let space = &context.settings.space;
     context.output.text(&format!("takes up runs of the space {space}\n"))?;
@@ -47,7 +48,7 @@ mod shared {
     use clap::Args;
     use folio_restate::{Place, Worker, WorkerError, WorkerOptions};
 
-    use super::{Context, Exit, Failure, WorkerArguments, interrupted};
+    use super::{Context, Exit, Failure, Minds, WorkerArguments, interrupted};
     use crate::models;
 
     /// How Restate reaches this worker.
@@ -77,7 +78,7 @@ mod shared {
         runs: Option<usize>,
         ingress: Place,
     ) -> Result<Exit, Failure> {
-        let (listening, minds) = (worker.restate, worker.minds);
+        let (listening, minds) = (worker.restate, Minds::from(worker.minds));
         if !listening.listen.ip().is_loopback() && listening.restate_identity.is_none() && !listening.trust_network {
             let why = format!(
                 "others can reach {}, and nothing says that what they ask comes from Restate",

@@ -9,7 +9,7 @@
 pub(crate) mod journals;
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use folio::Folio;
@@ -37,6 +37,14 @@ pub(crate) struct Shared {
 /// A worker in this process, until this is dropped.
 pub(crate) struct Working {
     _end: oneshot::Sender<()>,
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+impl Working {
+    /// What it told people.
+    pub(crate) fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
 }
 
 pub(crate) async fn folio(url: &str) -> Folio {
@@ -95,12 +103,15 @@ impl Shared {
         let worker = Worker::bind(options, folio, registry, runner).unwrap();
         let (end, ended) = oneshot::channel::<()>();
         let (known, knows) = oneshot::channel();
-        let known = std::sync::Mutex::new(Some(known));
+        let known = Mutex::new(Some(known));
+        let told = Arc::<Mutex<Vec<String>>>::default();
+        let tells = Arc::clone(&told);
         tokio::spawn(async move {
             let end = async move {
                 let _told = ended.await;
             };
             let said = |text: &str| {
+                tells.lock().unwrap().push(text.to_owned());
                 if text.starts_with("takes runs") {
                     known.lock().unwrap().take().map(|known| known.send(()));
                 }
@@ -108,7 +119,7 @@ impl Shared {
             worker.run(end, said).await;
         });
         knows.await.unwrap();
-        Working { _end: end }
+        Working { _end: end, told }
     }
 
     /// Submits runs that workers drive.

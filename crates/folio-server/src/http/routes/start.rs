@@ -128,6 +128,7 @@ pub(super) async fn start(
         plan_mode: asked.planning.into(),
         plan_gate,
         allow_unpriced: false,
+        is_unattended: false,
         thread: caller.thread(),
         actor: caller.actor.clone(),
     };

@@ -160,6 +160,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
         plan_mode: Default::default(),
         plan_gate: Default::default(),
         allow_unpriced: false,
+        is_unattended: false,
         thread: call.caller.thread.clone(),
         actor: call.caller.actor.clone(),
     };
