@@ -1,5 +1,6 @@
 //! How a failure is told: a code, what was tried, its causes once, and what to try next.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 use std::process::ExitCode;
@@ -107,10 +108,12 @@ struct Told {
 impl Failure {
     /// A failure that ends the program with `exit`. `code` is a stable name.
     pub(crate) fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
+        let message: String = message.into();
         let told = Told {
             exit,
             code: code.into(),
-            message: message.into(),
+            // Whoever was given an address likes to repeat it.
+            message: without_passwords(&message).into_owned(),
             causes: Vec::new(),
             hints: Vec::new(),
             current: None,
@@ -145,6 +148,12 @@ impl Failure {
         let mut failure = Self::new(Exit::Unavailable, "io", message);
         failure.told.closed_pipe = error.kind() == std::io::ErrorKind::BrokenPipe;
         failure
+    }
+
+    /// That an answer could not be written is worth telling although nobody reads our output any more: `what` became of it.
+    pub(crate) fn is_untold(mut self, what: &str) -> Self {
+        self.told.closed_pipe = false;
+        self.hint(what)
     }
 
     /// Ends the program otherwise.
@@ -220,7 +229,7 @@ impl Failure {
     pub(crate) fn caused_by(mut self, error: &dyn StdError) -> Self {
         let mut cause = error.source();
         while let Some(error) = cause {
-            let text = error.to_string();
+            let text = without_passwords(&error.to_string()).into_owned();
             // Drivers like to say the same again with a number before it.
             let told = self.told.message.contains(&text)
                 || self
@@ -410,10 +419,30 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Store(error) => error.into(),
+            error @ OpenError::NotThere { .. } => Self::new(Exit::NotFound, "not_found", error.to_string())
+                .hint("--store URL names another one; a command that writes makes it"),
             error => Self::usage("store_url_invalid", error.to_string())
                 .hint("a store is sqlite:PATH, postgres://… or memory:, for example --store sqlite:./folio.db"),
         }
     }
+}
+
+/// `text` without what stands before the host in addresses: it may be a password.
+pub(crate) fn without_passwords(text: &str) -> Cow<'_, str> {
+    if !text.contains("://") {
+        return text.into();
+    }
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '`');
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        let end = after.find(is_end).unwrap_or(after.len());
+        // A password that nobody has put into other signs may have a slash, too.
+        let at = after[..end].rfind('@');
+        shown.extend([before, "://", if at.is_some() { "…" } else { "" }]);
+        rest = &after[at.unwrap_or(0)..];
+    }
+    (shown + rest).into()
 }
 
 /// What went wrong, without the number that the system gives it.
@@ -422,5 +451,29 @@ fn in_words(error: &std::io::Error) -> String {
     match text.find(" (os error") {
         Some(end) => text[..end].to_lowercase(),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_before_the_host_in_an_address_is_not_told() {
+        for (text, told) in [
+            ("see http://h:1/x, or not", "see http://h:1/x, or not"),
+            ("a@b is no address", "a@b is no address"),
+            (
+                "'restate=http://me:hunter2@h:1' is wrong",
+                "'restate=http://…@h:1' is wrong",
+            ),
+            (
+                "http://me:hun/ter@2@h and https://you:hunter2@g/p",
+                "http://…@h and https://…@g/p",
+            ),
+            ("ftp://me:hunter2@", "ftp://…@"),
+        ] {
+            assert_eq!(without_passwords(text), told);
+        }
     }
 }

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use arguments::{Arguments, Command};
 use clap::{CommandFactory as _, Parser as _};
-use error::{Exit, Failure};
+use error::{Exit, Failure, without_passwords};
 use folio::store::sqlite;
 use output::Output;
 use settings::Settings;
@@ -89,21 +89,31 @@ fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
 /// What clap says: help and version are answers, everything else is a mistake in the call.
 fn usage(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
-    if error.use_stderr() && wants_json {
-        let message = error.to_string();
-        let failure = Failure::usage(
-            "usage",
-            message.trim_start_matches("error: ").lines().next().unwrap_or_default(),
-        )
-        .hint("`folio --help` lists the commands, `folio COMMAND --help` their options");
-        // Nobody is left to tell if this cannot be written.
-        let _unwritten = writeln!(std::io::stderr(), "{}", failure.problem());
+    let message = error.to_string();
+    let told = without_passwords(&message);
+    let written = if error.use_stderr() && wants_json {
+        let message = told.trim_start_matches("error: ").lines().next().unwrap_or_default();
+        let failure = Failure::usage("usage", message)
+            .hint("`folio --help` lists the commands, `folio COMMAND --help` their options");
+        writeln!(std::io::stderr(), "{}", failure.problem())
+    } else if error.use_stderr() && told != message {
+        // It repeats what was given, which is then told without colours.
+        write!(std::io::stderr(), "{told}")
     } else {
-        let _unwritten = error.print();
-    }
+        error.print()
+    };
     if !error.use_stderr() {
-        Exit::Done.into()
-    } else if asks_for_a_hook() {
+        return match written {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                let failure = Failure::cannot("write to", "standard output", error);
+                // Nobody is left to tell if this cannot be written.
+                let _unwritten = writeln!(std::io::stderr(), "{failure}");
+                failure.exit().into()
+            }
+            _ => Exit::Done.into(),
+        };
+    }
+    if asks_for_a_hook() {
         Exit::RunNotOk.into()
     } else {
         Exit::Usage.into()

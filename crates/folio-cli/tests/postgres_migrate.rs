@@ -277,3 +277,22 @@ fn what_is_no_copy_is_left_alone() {
     assert_eq!(seen["total"], 2, "{seen}");
     assert_eq!(stores.folio.json(&["--store", &url, "observe", "list"])["total"], 1);
 }
+
+#[test]
+fn nothing_is_made_of_the_name_of_a_database_that_was_mistyped() {
+    let stores = Stores::new();
+    let url = stores.url();
+    for arguments in [&["migrate", "--to", FILE] as &[&str], &["doctor"]] {
+        let called = stores.folio.call(&[&["--store", &url], arguments].concat());
+        assert_eq!(called.code, 3, "{called}");
+        assert!(
+            called.stderr.contains("there is no store in the database postgres://"),
+            "{called}"
+        );
+    }
+    let made = stores
+        .database
+        .ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'folio'");
+    assert_eq!(made.as_deref(), Ok("0"));
+    assert!(!stores.folio.path().join("f.db").exists());
+}

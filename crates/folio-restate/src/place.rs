@@ -16,27 +16,36 @@ pub struct Place(String);
 
 /// Why a text is no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no address: it has to begin with http:// or https://, and to name a host")]
-pub struct PlaceError {
-    /// The text, without what may be a password.
-    text: String,
+#[non_exhaustive]
+pub enum PlaceError {
+    /// It is something else.
+    #[error("{text:?} is no address: it has to begin with http:// or https://, and to name a host")]
+    Form {
+        /// The text.
+        text: String,
+    },
+    /// It says more than where it is. That may be a password, so the text is not told.
+    #[error(
+        "the address says more than scheme, host, port and path: Restate knows no names, passwords and settings in it"
+    )]
+    SaysMore,
 }
 
 impl FromStr for Place {
     type Err = PlaceError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.contains(['@', '?', '#']) {
+            return Err(PlaceError::SaysMore);
+        }
         let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
         let is_address = rest.is_some_and(|rest| {
-            !rest.is_empty()
-                && !rest.starts_with(['/', ':'])
-                && !rest.contains(|c: char| c.is_whitespace() || matches!(c, '@' | '?' | '#'))
+            !rest.is_empty() && !rest.starts_with(['/', ':']) && !rest.contains(char::is_whitespace)
         });
         if is_address {
             Ok(Self(text.trim_end_matches('/').to_owned()))
         } else {
-            let (_, shown) = text.rsplit_once('@').unwrap_or(("", text));
-            Err(PlaceError { text: shown.to_owned() })
+            Err(PlaceError::Form { text: text.to_owned() })
         }
     }
 }
@@ -113,7 +122,8 @@ mod tests {
             "http:///x",
             "ftp://h",
             "http://me:hunter2@h",
-            "http://h?a=b",
+            "http://h?a=hunter2",
+            "hunter2@h",
         ] {
             let error = bad.parse::<Place>().unwrap_err().to_string();
             assert!(!error.contains("hunter2"), "{error}");

@@ -1,9 +1,10 @@
 //! The shared store keeps every promise of the seam.
 
+use std::error::Error as _;
 use std::sync::Arc;
 
 use folio_store::postgres::{OpenOptions, PostgresStore};
-use folio_store::{LiveOptions, Store};
+use folio_store::{ErrorKind, LiveOptions, Store};
 use folio_testkit::contract::Home;
 use folio_testkit::postgres::Database;
 
@@ -53,4 +54,36 @@ mod indexed {
     use super::{InDatabase, Indexed};
 
     folio_testkit::store_contract!(Indexed(InDatabase::new()));
+}
+
+#[test]
+fn a_database_without_tables_is_not_found_if_none_are_to_be_made() {
+    let database = Database::fresh();
+    let options = OpenOptions {
+        make: false,
+        ..OpenOptions::at(database.url())
+    };
+    let error = PostgresStore::open(&options).expect_err("there is none");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    let made = database.ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'folio'");
+    assert_eq!(made.as_deref(), Ok("0"));
+    drop(PostgresStore::open(&OpenOptions::at(database.url())).expect("a store"));
+    drop(PostgresStore::open(&options).expect("the store that is there"));
+}
+
+#[test]
+fn who_is_not_let_in_is_not_named() {
+    let database = Database::fresh();
+    let error = PostgresStore::open(&OpenOptions::at(database.url_as("lovelace", "hunter2")));
+    let error = error.expect_err("nobody knows that user");
+    let mut told = format!("{error} {error:?}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        told = format!("{told}: {error}");
+        cause = error.source();
+    }
+    assert!(error.to_string().contains("does not accept the password"), "{told}");
+    for secret in ["lovelace", "hunter2"] {
+        assert!(!told.contains(secret), "{told}");
+    }
 }

@@ -1,6 +1,6 @@
 //! From the URL of a store to the store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use folio_store::sqlite::{OpenOptions, SqliteStore};
@@ -20,6 +20,17 @@ pub enum OpenError {
     /// The URL of a file without a path.
     #[error("the store URL names no file")]
     NoPath,
+    /// The URL of a file with something behind a question mark, as other kinds of stores have it.
+    #[error("the store URL of a file has no settings: there is no file of that name, question mark and all")]
+    NoSettings,
+    /// There is no store, and none was to be made.
+    #[error("there is no {what} {place}")]
+    NotThere {
+        /// `file`, or `store in the database`.
+        what: &'static str,
+        /// Where it would be, without a password.
+        place: String,
+    },
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -39,16 +50,36 @@ pub(crate) fn outbox_of(url: &str) -> Option<PathBuf> {
     (!path.is_empty()).then(|| PathBuf::from(format!("{path}{OUTBOX_SUFFIX}")))
 }
 
-pub(crate) fn open(url: &str) -> Result<Arc<dyn Store>, OpenError> {
+/// The store that `url` names; made if it is not there and `make` says so.
+pub(crate) fn open(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
     let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
     match scheme {
         // `sqlite:///absolute` is what other programs write.
         "sqlite" => match rest.strip_prefix("//").unwrap_or(rest) {
             "" => Err(OpenError::NoPath),
+            // Programs of others would read it so, and a file of that name is nothing that anybody wants.
+            path if path.contains('?') && !Path::new(path).exists() => Err(OpenError::NoSettings),
+            path if !make && !Path::new(path).exists() => Err(OpenError::NotThere {
+                what: "file",
+                place: path.to_owned(),
+            }),
             path => Ok(SqliteStore::open(&OpenOptions::at(path))?),
         },
         "memory" => Ok(SqliteStore::open(&OpenOptions::in_memory())?),
-        "postgres" | "postgresql" => Ok(PostgresStore::open(&postgres::OpenOptions::at(url))?),
+        "postgres" | "postgresql" => {
+            let options = postgres::OpenOptions {
+                make,
+                ..postgres::OpenOptions::at(url)
+            };
+            match PostgresStore::open(&options) {
+                Ok(store) => Ok(store),
+                Err(StoreError::NotFound { name, .. }) => Err(OpenError::NotThere {
+                    what: "store in the database",
+                    place: name,
+                }),
+                Err(error) => Err(error.into()),
+            }
+        }
         _ => Err(OpenError::UnknownScheme {
             scheme: scheme.to_owned(),
         }),
@@ -70,7 +101,7 @@ mod tests {
             "folio.db",
             "",
         ] {
-            let error = open(url).unwrap_err();
+            let error = open(url, true).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
         }
     }
@@ -80,13 +111,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for prefix in ["sqlite:", "sqlite://"] {
             let path = folder.path().join("a/folio.db");
-            let store = open(&format!("{prefix}{}", path.display())).unwrap();
+            let url = format!("{prefix}{}", path.display());
+            assert!(matches!(open(&url, false), Err(OpenError::NotThere { .. })) || path.exists());
+            let store = open(&url, true).unwrap();
             assert_eq!(store.location(), path.display().to_string());
         }
     }
 
     #[test]
+    fn settings_behind_the_name_of_a_file_make_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("folio.db?mode=ro");
+        let url = format!("sqlite:{}", path.display());
+        assert!(matches!(open(&url, true), Err(OpenError::NoSettings)));
+        assert!(!path.exists());
+    }
+
+    #[test]
     fn a_store_in_memory_needs_no_file() {
-        assert_eq!(open("memory:").unwrap().location(), "memory:");
+        assert_eq!(open("memory:", true).unwrap().location(), "memory:");
     }
 }

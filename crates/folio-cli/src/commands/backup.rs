@@ -9,7 +9,6 @@ use folio::store::store::Checkup;
 use serde::Serialize;
 
 use super::Context;
-use super::doctor::is_there;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
@@ -63,8 +62,7 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
         return Err(Failure::usage("store_not_copied", message)
             .hint("docs/postgres.md shows the role that pg_dump needs; `folio migrate --to sqlite:FILE` needs none"));
     }
-    is_there(&context.settings.store)?;
-    let folio = context.folio().await?;
+    let folio = context.existing().await?;
     folio.store().back_up(&backup.to).await?;
     context.output.report(&Copied {
         from: folio.store().location(),

@@ -1,7 +1,6 @@
 //! `folio doctor`: looks for damage.
 
 use std::fmt::{self, Write as _};
-use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
@@ -42,8 +41,7 @@ impl Report for Findings {
 /// Carries out `folio doctor`.
 pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failure> {
     // Nothing is wrong with what was made a moment ago.
-    is_there(&context.settings.store)?;
-    let folio = context.folio().await?;
+    let folio = context.existing().await?;
     let found = folio.store().check().await?;
     let healthy = found.problems.is_empty();
     let store = folio.store().location();
@@ -54,14 +52,4 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
         problems: found.problems,
     })?;
     Ok(if healthy { Exit::Done } else { Exit::Damaged })
-}
-
-/// Refuses the URL of a file that is not there, where opening it would make it.
-pub(super) fn is_there(store: &str) -> Result<(), Failure> {
-    let path = store.strip_prefix("sqlite:").filter(|path| !path.is_empty());
-    let missing = path.filter(|path| !Path::new(path.strip_prefix("//").unwrap_or(path)).exists());
-    missing.map_or(Ok(()), |path| {
-        let missing = Failure::new(Exit::NotFound, "not_found", format!("there is no file {path}"));
-        Err(missing.hint("--store sqlite:PATH names another one; a command that writes makes it"))
-    })
 }

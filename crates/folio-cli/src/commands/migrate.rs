@@ -1,6 +1,7 @@
 //! `folio migrate`: everything that a store has, in another one.
 
 use std::fmt::{self, Write as _};
+use std::fs;
 
 use clap::Args;
 use folio::store::copy::{self, Copied, CopyError};
@@ -8,7 +9,6 @@ use folio::{Folio, StoreError};
 use serde::Serialize;
 
 use super::Context;
-use super::doctor::is_there;
 use crate::counting::Counting;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
@@ -56,11 +56,12 @@ impl Report for Answer {
 /// Carries out `folio migrate`.
 pub(crate) async fn run(context: &Context<'_>, migrate: Migrate) -> Result<Exit, Failure> {
     // A name that was mistyped would be copied as a store with nothing in it.
-    is_there(&context.settings.store)?;
-    let source = context.folio().await?;
+    let source = context.existing().await?;
     let target = Folio::open(&migrate.to).await?;
     let (from, to) = (source.store().location(), target.store().location());
-    if from == to && from != "memory:" {
+    // A file has many names.
+    let is_one_file = || Some(fs::canonicalize(&from).ok()? == fs::canonicalize(&to).ok()?);
+    if from != "memory:" && (from == to || is_one_file() == Some(true)) {
         let message = format!("{from} cannot become a copy of itself");
         return Err(Failure::usage("target_is_source", message).hint("--to URL names another store"));
     }

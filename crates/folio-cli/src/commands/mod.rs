@@ -103,6 +103,11 @@ impl Context<'_> {
         Ok(Folio::open(&self.settings.store).await?)
     }
 
+    /// The same if it is there: nothing is made.
+    pub(crate) async fn existing(&self) -> Result<Folio, Failure> {
+        Ok(Folio::open_existing(&self.settings.store).await?)
+    }
+
     /// Opens the space that the settings name.
     pub(crate) async fn workspace(&self) -> Result<Workspace, Failure> {
         let workspace = self.folio().await?.workspace(self.settings.space.clone());

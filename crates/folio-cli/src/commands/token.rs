@@ -146,12 +146,18 @@ pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Fai
     match token {
         Token::New(new) => {
             let token = AccessToken::draw();
-            let kept = token.kept(workspace.space().clone(), new.role, new.name, now, new.expires);
+            let mut kept = token.kept(workspace.space().clone(), new.role, new.name, now, new.expires);
             store.keep_token(kept.clone()).await?;
-            context.output.report(&NewToken {
+            let told = context.output.report(&NewToken {
                 token: token.reveal().to_owned(),
                 kept: TokenShape::of(&kept, now),
-            })?;
+            });
+            if let Err(unwritten) = told {
+                // It was shown to nobody, and opens what nobody can know of.
+                kept.revoked_at = Some(now);
+                store.keep_token(kept).await?;
+                return Err(unwritten.is_untold("the token was not shown, and is revoked"));
+            }
             let id = kept.id;
             context.output.note(format_args!(
                 "this is the only time that it is shown; `folio token revoke {id}` takes it back"

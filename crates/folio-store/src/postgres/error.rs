@@ -168,7 +168,10 @@ fn explained(error: tokio_postgres::Error, doing: &'static str, location: String
     };
     let reason = reason(code);
     let is_corrupt = ["22", "23", "XX"].iter().any(|class| code.code().starts_with(class));
-    let (reason, source) = (reason.to_owned(), Some(Box::new(error) as _));
+    let reason = reason.to_owned();
+    // What the server says of a login names the user, and what folio says of it is all that others may know. Its log has the rest.
+    let names_user = code.code().starts_with("28") || *code == SqlState::TOO_MANY_CONNECTIONS;
+    let source = (!names_user).then(|| Box::new(error) as _);
     if is_corrupt {
         StoreError::Corrupt {
             location,
@@ -215,7 +218,7 @@ fn reason(code: &SqlState) -> &'static str {
         (SqlState::INVALID_PASSWORD, "the server does not accept the password"),
         (
             SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
-            "the server does not let this user in",
+            "the server does not let this user in, from here or without TLS; its log says which",
         ),
         (
             SqlState::INVALID_CATALOG_NAME,

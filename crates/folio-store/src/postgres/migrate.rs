@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 
-use super::error::{Failure, damaged};
+use super::error::{Failure, damaged, not_found};
 use crate::error::StoreError;
 
 /// Every step, in order. Tables are at format n when the first n have been taken; a step that was published never changes.
@@ -19,11 +19,15 @@ const LOCK: i64 = 0x66_6f6c_696f;
 ///
 /// # Errors
 ///
-/// `TooNew` if a newer version of this program has been here.
-pub(super) async fn bring_up_to_date(client: &Client, location: &str) -> Result<(), Failure> {
+/// `TooNew` if a newer version of this program has been here; `NotFound` if none has, and tables are not to be made.
+pub(super) async fn bring_up_to_date(client: &Client, location: &str, make: bool) -> Result<(), Failure> {
+    let found = found(client, location).await?;
     // Most of the time there is nothing to do, and nobody needs to wait or to be the owner.
-    if found(client, location).await? == MIGRATIONS.len() {
+    if found == MIGRATIONS.len() {
         return Ok(());
+    }
+    if found == 0 && !make {
+        return Err(not_found("store", location).into());
     }
     client.batch_execute("BEGIN").await?;
     let taken = take_steps(client, location).await;

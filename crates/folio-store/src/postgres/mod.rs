@@ -137,7 +137,7 @@ impl PostgresStore {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the URL cannot be read; `Unavailable` with the reason if the server cannot be reached or does not let
+    /// `Invalid` if the URL cannot be read; `NotFound` if there is no store and none is to be made; `Unavailable` with the reason if the server cannot be reached or does not let
     /// the user in, or the tables were made by a newer version.
     pub fn open(options: &OpenOptions) -> Result<Arc<Self>, StoreError> {
         let target = Target::of(options)?;
@@ -267,7 +267,7 @@ impl Inner {
         let explained = |failure: Failure| failure.into_error("open", &target.location);
         let (client, connection) = target.connect().await.map_err(explained)?;
         let driver = tokio::spawn(connection);
-        let made = migrate::bring_up_to_date(&client, &target.location).await;
+        let made = migrate::bring_up_to_date(&client, &target.location, target.make).await;
         drop(client);
         made.map_err(explained)?;
         // It ends by itself, now that nobody uses it.

@@ -39,6 +39,8 @@ pub struct OpenOptions {
     pub lease: Duration,
     /// Connections that this store has at most, besides one that listens. At least 8. Default: 16.
     pub connections_max: usize,
+    /// Whether the tables are made where there are none; else such a database is not found. Default: yes.
+    pub make: bool,
     /// The indexes of live entries in memory. Answers are the same without them. Default: from 2,000 entries on and after 32 lists, since to make
     /// one reads the whole space from a server that others ask, too.
     pub live: LiveOptions,
@@ -50,6 +52,7 @@ impl fmt::Debug for OpenOptions {
         f.debug_struct("OpenOptions")
             .field("lease", &self.lease)
             .field("connections_max", &self.connections_max)
+            .field("make", &self.make)
             .field("live", &self.live)
             .finish_non_exhaustive()
     }
@@ -63,6 +66,7 @@ impl OpenOptions {
             url: url.into(),
             lease: Duration::from_secs(15),
             connections_max: 16,
+            make: true,
             live: LiveOptions {
                 after: 32,
                 ..LiveOptions::default()
@@ -79,6 +83,8 @@ pub(super) struct Target {
     /// How long a process that drives runs may be silent.
     pub(super) lease: Duration,
     pub(super) live: LiveOptions,
+    /// Whether its tables may be made.
+    pub(super) make: bool,
     connections_max: usize,
     config: Config,
     tls: MakeRustlsConnect,
@@ -98,10 +104,7 @@ impl Target {
     /// `Invalid` if the URL cannot be read, without its words: they may be a password.
     pub(super) fn of(options: &OpenOptions) -> Result<Self, StoreError> {
         let own = Own::of(options)?;
-        let mut config = Config::from_str(&own.rest).map_err(|_| {
-            let form = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
-            StoreError::Invalid(format!("the store URL cannot be read; it has the form {form}"))
-        })?;
+        let mut config = Config::from_str(&own.rest).map_err(|_| unreadable(&own.rest))?;
         if config.get_dbname().is_none() {
             let reason = "the store URL names no database: put its name behind the host, after a slash".to_owned();
             return Err(StoreError::Invalid(reason));
@@ -142,6 +145,7 @@ impl Target {
             location,
             lease: own.lease,
             live: options.live.clone(),
+            make: options.make,
             connections_max: own.connections_max,
             config,
             tls: MakeRustlsConnect::new(tls),
@@ -223,6 +227,27 @@ impl Own {
         }
         Ok(own)
     }
+}
+
+/// What is wrong with a URL, without its words: they may be a password.
+fn unreadable(url: &str) -> StoreError {
+    let settings = url.split_once('?').map_or("", |(_, settings)| settings);
+    let is_wrong = |setting: &&str| Config::from_str(&format!("postgres://h/d?{setting}")).is_err();
+    // With such a sign behind it, the question mark may be one of a password.
+    let wrong = settings.split('&').find(is_wrong).filter(|_| !settings.contains('@'));
+    let name = wrong.and_then(|setting| Some(setting.split_once('=')?.0));
+    let is_name = |name: &&str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    StoreError::Invalid(match name.filter(is_name) {
+        Some(name) => {
+            format!(
+                "{name}= in the store URL is no setting, or has a value that it cannot have; docs/postgres.md lists them"
+            )
+        }
+        None => {
+            let form = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
+            format!("the store URL cannot be read; it has the form {form}")
+        }
+    })
 }
 
 /// A lease that is long enough to be renewed in time, and short enough that somebody waits for its end.
@@ -311,6 +336,21 @@ mod tests {
             let error = target(wrong).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_setting_that_cannot_be_read_is_named() {
+        for (settings, name) in [
+            ("sslmode=disable&what=1", "what= "),
+            ("sslmode=never", "sslmode= "),
+            ("connect_timeout=soon&sslmode=disable", "connect_timeout= "),
+        ] {
+            let error = target(&format!("postgres://me:hunter2@db/x?{settings}")).unwrap_err();
+            assert!(error.to_string().contains(name), "{error}");
+        }
+        // The question mark may be one of a password.
+        let error = unreadable("postgres://me:a?hunter2=b@db:port/x");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
     }
 
     #[test]
