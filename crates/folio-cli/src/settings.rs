@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use folio::mcp::{LoginAt, McpSection, McpSettings, ToStart};
@@ -21,6 +23,8 @@ use crate::output::Output;
 
 /// The name of the file with settings.
 const FILE_NAME: &str = "folio.toml";
+/// Bytes of a file with settings.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Variables that programs which tools start may see.
 const FOR_TOOLS: [&str; 9] = [
@@ -364,12 +368,24 @@ impl Surroundings<'_> {
                 return Ok(None);
             }
         }
-        for name in ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"] {
-            if let Some(endpoint) = self.text(name)? {
-                return Ok(Some(TelemetryOptions::of_environment(endpoint)));
+        let whole = self.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")?;
+        let base = self.text("OTEL_EXPORTER_OTLP_ENDPOINT")?;
+        let named = match (whole, base) {
+            (Some(address), _) => Some(TelemetryOptions::at(&address).of_environment()),
+            (None, Some(endpoint)) => Some(TelemetryOptions::to(&endpoint).of_environment()),
+            (None, None) => section.endpoint.as_deref().map(TelemetryOptions::to),
+        };
+        let Some(mut options) = named else {
+            return Ok(None);
+        };
+        for name in ["OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"] {
+            // OpenTelemetry has what cannot be read count as not said.
+            let ms = self.text(name)?.and_then(|text| text.trim().parse().ok());
+            if let Some(ms) = ms.filter(|ms| *ms > 0) {
+                options.within = Duration::from_millis(ms);
             }
         }
-        Ok(section.endpoint.map(TelemetryOptions::to))
+        Ok(Some(options))
     }
 
     /// Beside the file of the store, or in the data folder.
@@ -454,7 +470,7 @@ fn read_file(asked: Option<&Path>, around: &Surroundings<'_>) -> Result<(Option<
         }
     };
     for path in candidates {
-        let text = match std::fs::read_to_string(&path) {
+        let text = match read_text(&path, asked.is_some()) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() => continue,
             Err(error) => return Err(Failure::file("read the settings in", &path, &error)),
@@ -472,6 +488,22 @@ fn read_file(asked: Option<&Path>, around: &Surroundings<'_>) -> Result<(Option<
         return Ok((Some(path), settings));
     }
     Ok((None, FromFile::default()))
+}
+
+/// What the file at `path` says. What was found and is no file is not opened: from a pipe that nobody writes to, nothing ever comes. Whoever
+/// names one knows what comes out of it (`--config <(…)`).
+fn read_text(path: &Path, is_asked: bool) -> std::io::Result<String> {
+    if !is_asked && !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    if file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_FILE_BYTES {
+        return Err(std::io::Error::other(format!(
+            "it has more than {MAX_FILE_BYTES} bytes"
+        )));
+    }
+    Ok(text)
 }
 
 fn not_set(variable: &str) -> String {
@@ -626,6 +658,27 @@ mod tests {
         let folder = folder_with("space = \"x\"\n  colour = \"auto\"\n");
         let error = resolve(&Global::default(), &[], folder.path()).unwrap_err().to_string();
         assert!(error.contains("folio.toml:2:3") && error.contains("colour"), "{error}");
+    }
+
+    #[test]
+    fn a_collector_is_told_within_the_time_that_the_environment_says() {
+        let folder = folder_with("[telemetry]\nendpoint = \"http://h\"\n");
+        let (all, traces, endpoint) = (
+            "OTEL_EXPORTER_OTLP_TIMEOUT",
+            "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://e"),
+        );
+        for (variables, ms) in [
+            (vec![], 10_000),
+            (vec![(all, "1500")], 1_500),
+            (vec![(all, "1500"), (traces, "200"), endpoint], 200),
+            (vec![(all, "soon"), (traces, "0"), endpoint], 10_000),
+        ] {
+            let telemetry = resolve(&Global::default(), &variables, folder.path())
+                .unwrap()
+                .telemetry;
+            assert_eq!(telemetry.unwrap().within, Duration::from_millis(ms), "{variables:?}");
+        }
     }
 
     #[test]

@@ -354,3 +354,81 @@ fn every_mistake_of_a_plan_is_named_with_its_place() {
     = 3
     ");
 }
+
+/// A file that takes nothing: what a full disk looks like to whoever writes an answer.
+fn full() -> std::process::Stdio {
+    std::fs::File::options().write(true).open("/dev/full").unwrap().into()
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_no_success() {
+    let folio = Folio::new();
+    for arguments in [
+        &["--help"] as &[&str],
+        &["--version"],
+        &["run", "--help"],
+        &[],
+        &["observe", "list", "--json"],
+        &["completions", "bash"],
+    ] {
+        let called = folio.process(arguments).stdout(full()).output().unwrap();
+        let told = String::from_utf8(called.stderr).unwrap();
+        assert_eq!(called.status.code(), Some(5), "{arguments:?}: {told}");
+        assert!(
+            told.contains("cannot write to standard output"),
+            "{arguments:?}: {told}"
+        );
+    }
+}
+
+#[test]
+fn a_store_becomes_no_copy_of_itself_under_another_name() {
+    let folio = Folio::new();
+    folio.ok(&["--store", "sqlite:f.db", "observe", "add", "x"]);
+    for other in ["sqlite:f.db", "sqlite:./f.db", "sqlite://f.db"] {
+        let called = folio.call(&["--store", "sqlite:f.db", "migrate", "--to", other]);
+        assert_eq!(called.code, 2, "{other}: {called}");
+        assert!(called.stderr.contains("a copy of itself"), "{other}: {called}");
+    }
+}
+
+#[test]
+fn a_token_that_could_not_be_shown_opens_nothing() {
+    let folio = Folio::new();
+    let made = folio
+        .process(&["token", "new", "--role", "client"])
+        .stdout(full())
+        .output()
+        .unwrap();
+    let told = String::from_utf8(made.stderr).unwrap();
+    assert_eq!(made.status.code(), Some(5), "{told}");
+    assert!(told.contains("is revoked") && !told.contains("the only time"), "{told}");
+    // So it is where nobody reads what it says.
+    let mut unread = folio.process(&["token", "new", "--role", "client"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert_eq!(unread.stdout(writer).status().unwrap().code(), Some(5));
+    assert_eq!(folio.json(&["token", "list"])["total"], 0);
+    assert_eq!(folio.json(&["token", "list", "--all"])["total"], 2);
+}
+
+#[test]
+fn a_pipe_in_the_place_of_the_settings_is_not_waited_for() {
+    let folio = Folio::new();
+    let pipe = folio.path().join("folio.toml");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let called = folio
+        .command(&["observe", "list"])
+        .timeout(std::time::Duration::from_secs(20))
+        .output()
+        .unwrap();
+    let told = String::from_utf8(called.stderr).unwrap();
+    assert_eq!(called.status.code(), Some(2), "{told}");
+    assert!(told.contains("folio.toml: it is no file"), "{told}");
+}

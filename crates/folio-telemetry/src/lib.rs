@@ -5,11 +5,14 @@
 //!
 //! - [`spans`]: from events to spans
 //! - [`names`]: how things are called in them
+//! - `client`: how they get to the collector
 
+mod client;
 pub mod names;
 pub mod spans;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +26,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::client::{Client, Failed, late};
 use crate::spans::Spans;
 
 /// Spans that wait to be sent. Who reads a journal waits for room.
@@ -32,40 +36,76 @@ const BATCH: usize = 512;
 /// How long it is waited for more to send.
 const DELAY: Duration = Duration::from_millis(500);
 
+/// How long a batch may take, if nobody says.
+const WITHIN: Duration = Duration::from_secs(10);
+/// Where a collector takes spans, below its address.
+const SIGNAL: &str = "v1/traces";
+
 /// Why nothing is sent.
 #[derive(Debug, thiserror::Error)]
-#[error("spans cannot be sent to {endpoint}: {reason}")]
+#[error("spans cannot be sent to {place}: {reason}")]
 pub struct TelemetryError {
-    endpoint: String,
+    /// The address without what may be a password.
+    place: String,
     reason: String,
 }
 
 /// Where spans go.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TelemetryOptions {
-    /// The address of the collector, without the path of a signal: `http://127.0.0.1:4318`.
-    pub endpoint: String,
-    /// Whether the environment says so: then it says the rest, too (`OTEL_EXPORTER_OTLP_…`).
-    pub is_of_environment: bool,
+    /// The whole address, with the path.
+    address: String,
+    /// Whether the environment names it: then its headers (`OTEL_EXPORTER_OTLP_HEADERS`) are for it.
+    is_of_environment: bool,
+    /// How long a batch of spans may take until it is given up, all attempts together. Default: 10 s.
+    pub within: Duration,
+}
+
+impl fmt::Debug for TelemetryOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TelemetryOptions")
+            .field("place", &self.place())
+            .field("is_of_environment", &self.is_of_environment)
+            .field("within", &self.within)
+            .finish()
+    }
 }
 
 impl TelemetryOptions {
-    /// To `endpoint`.
+    /// To the collector at `endpoint`, which is an address without the path of a signal: `http://127.0.0.1:4318`.
     #[must_use]
-    pub fn to(endpoint: impl Into<String>) -> Self {
+    pub fn to(endpoint: &str) -> Self {
+        Self::at(&format!("{}/{SIGNAL}", endpoint.trim_end_matches('/')))
+    }
+
+    /// To the whole address `address`.
+    #[must_use]
+    pub fn at(address: &str) -> Self {
         Self {
-            endpoint: endpoint.into(),
+            address: address.to_owned(),
             is_of_environment: false,
+            within: WITHIN,
         }
     }
 
-    /// To `endpoint`, which the environment names.
+    /// The same where the environment names the address: then it says the rest, too.
     #[must_use]
-    pub fn of_environment(endpoint: impl Into<String>) -> Self {
-        Self {
-            endpoint: endpoint.into(),
-            is_of_environment: true,
+    pub fn of_environment(mut self) -> Self {
+        self.is_of_environment = true;
+        self
+    }
+
+    /// Where they go, as people see it: without what may be a password.
+    fn place(&self) -> String {
+        let address = self.address.split(['?', '#']).next().unwrap_or_default();
+        let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
+        let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+        let rest = rest.trim_end_matches(SIGNAL).trim_end_matches('/');
+        if scheme.is_empty() {
+            rest.to_owned()
+        } else {
+            format!("{scheme}://{rest}")
         }
     }
 }
@@ -83,6 +123,9 @@ struct Shared {
     /// To the one who sends; none once it is over.
     spans: Mutex<Option<mpsc::Sender<SpanData>>>,
     sending: Mutex<Option<JoinHandle<Sent>>>,
+    failed: Failed,
+    /// Where they go, as people see it.
+    place: String,
     /// Turns true when readers are to read what there is and go.
     ending: watch::Sender<bool>,
 }
@@ -107,23 +150,40 @@ impl Telemetry {
     /// If the address is none, or the environment says what cannot be done.
     pub fn open(options: &TelemetryOptions) -> Result<Self, TelemetryError> {
         let failed = |reason: String| TelemetryError {
-            endpoint: options.endpoint.clone(),
+            place: options.place(),
             reason,
         };
-        let client = folio::model::http_client(options.endpoint.starts_with("http://")).map_err(failed)?;
-        let mut builder = SpanExporter::builder().with_http().with_http_client(client);
-        if !options.is_of_environment {
-            builder = builder.with_endpoint(format!("{}/v1/traces", options.endpoint.trim_end_matches('/')));
-        }
+        let address = reqwest::Url::parse(&options.address).ok();
+        let address = address.filter(|address| matches!(address.scheme(), "http" | "https") && address.has_host());
+        let Some(address) = address else {
+            let form = "its address has to begin with http:// or https://, and to name a host";
+            return Err(failed(form.to_owned()));
+        };
+        let last = Failed::default();
+        let client = Client {
+            inner: folio::model::http_client(address.scheme() == "http").map_err(failed)?,
+            within: options.within,
+            takes_headers: options.is_of_environment,
+            failed: last.clone(),
+        };
+        let builder = SpanExporter::builder().with_http().with_http_client(client);
+        let builder = builder.with_endpoint(address).with_timeout(options.within);
         let mut exporter = builder.build().map_err(|error| failed(error.to_string()))?;
         exporter.set_resource(&resource());
         let (spans, queue) = mpsc::channel(QUEUE);
         let (ending, _) = watch::channel(false);
+        let sender = Sender {
+            exporter,
+            within: options.within,
+            failed: last.clone(),
+        };
         Ok(Self {
             shared: Arc::new(Shared {
                 readers: Mutex::default(),
                 spans: Mutex::new(Some(spans)),
-                sending: Mutex::new(Some(tokio::spawn(send(exporter, queue)))),
+                sending: Mutex::new(Some(tokio::spawn(sender.send(queue)))),
+                failed: last,
+                place: options.place(),
                 ending,
             }),
         })
@@ -145,12 +205,21 @@ impl Telemetry {
                 None => Sent::default(),
             }
         };
-        tokio::time::timeout(patience, finishing)
-            .await
-            .unwrap_or_else(|_| Sent {
-                reason: Some(format!("the collector was not done after {} s", patience.as_secs())),
+        let sent = tokio::time::timeout(patience, finishing).await.unwrap_or_else(|_| {
+            let late = format!(
+                "the end of the program waits {} s for it and no longer",
+                patience.as_secs()
+            );
+            let last = self.shared.failed.last();
+            Sent {
+                reason: Some(last.map_or_else(|| late.clone(), |last| format!("{last} ({late})"))),
                 ..Sent::default()
-            })
+            }
+        });
+        Sent {
+            reason: sent.reason.map(|reason| format!("{}: {reason}", self.shared.place)),
+            ..sent
+        }
     }
 }
 
@@ -210,29 +279,43 @@ async fn told_to_end(ending: &mut watch::Receiver<bool>) {
     let _ = ending.wait_for(|ending| *ending).await.is_ok();
 }
 
-/// Sends what comes until nobody is left who could give more.
-async fn send(exporter: SpanExporter, mut queue: mpsc::Receiver<SpanData>) -> Sent {
-    let mut sent = Sent::default();
-    loop {
-        let mut batch = Vec::new();
-        if queue.recv_many(&mut batch, BATCH).await == 0 {
-            return sent;
-        }
-        let until = tokio::time::Instant::now() + DELAY;
-        while batch.len() < BATCH {
-            let room = BATCH - batch.len();
-            match tokio::time::timeout_at(until, queue.recv_many(&mut batch, room)).await {
-                Ok(more) if more > 0 => {}
-                _ => break,
+/// The one who sends.
+struct Sender {
+    exporter: SpanExporter,
+    /// How long a batch may take.
+    within: Duration,
+    failed: Failed,
+}
+
+impl Sender {
+    /// Sends what comes until nobody is left who could give more.
+    async fn send(self, mut queue: mpsc::Receiver<SpanData>) -> Sent {
+        let mut sent = Sent::default();
+        loop {
+            let mut batch = Vec::new();
+            if queue.recv_many(&mut batch, BATCH).await == 0 {
+                return sent;
             }
-        }
-        let count = batch.len() as u64;
-        match exporter.export(batch).await {
-            Ok(()) => sent.sent += count,
-            Err(error) => {
-                sent.lost += count;
-                sent.reason = Some(error.to_string());
+            let until = tokio::time::Instant::now() + DELAY;
+            while batch.len() < BATCH {
+                let room = BATCH - batch.len();
+                match tokio::time::timeout_at(until, queue.recv_many(&mut batch, room)).await {
+                    Ok(more) if more > 0 => {}
+                    _ => break,
+                }
             }
+            let count = batch.len() as u64;
+            // The exporter tries again for as long; whatever it has under way then is not its matter.
+            let why = match tokio::time::timeout(self.within, self.exporter.export(batch)).await {
+                Ok(Ok(())) => {
+                    sent.sent += count;
+                    continue;
+                }
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => late(self.within),
+            };
+            sent.lost += count;
+            sent.reason = Some(self.failed.last().unwrap_or(why));
         }
     }
 }

@@ -156,7 +156,7 @@ async fn a_question_to_a_model_is_a_span_with_its_tokens_and_without_its_words()
     }
 }
 
-/// Takes what is posted to it, and keeps the first line of each request.
+/// Takes what is posted to it, and keeps the head of each request.
 async fn collector() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -180,12 +180,9 @@ async fn collector() -> (String, Arc<Mutex<Vec<String>>>) {
                     break;
                 }
             }
-            let first = String::from_utf8_lossy(&request)
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .to_owned();
-            keeps.lock().unwrap().push(first);
+            let head = String::from_utf8_lossy(&request);
+            let head = head.split("\r\n\r\n").next().unwrap_or_default().to_owned();
+            keeps.lock().unwrap().push(head);
             let answer = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
@@ -207,7 +204,62 @@ async fn what_is_driven_here_is_sent_and_nothing_else() {
     driven(&telemetry).await;
     let sent = telemetry.finish(Duration::from_secs(20)).await;
     assert_eq!((sent.sent, sent.lost, sent.reason), (2, 0, None));
-    assert_eq!(*asked.lock().unwrap(), ["POST /v1/traces HTTP/1.1"]);
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked.len(), 1);
+    assert!(asked[0].starts_with("POST /v1/traces HTTP/1.1"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_password_in_the_address_is_for_the_collector_and_for_nobody_else() {
+    let (endpoint, asked) = collector().await;
+    let options = TelemetryOptions::to(&endpoint.replace("http://", "http://me:hunter2@"));
+    assert!(!format!("{options:?}").contains("hunter2"));
+    let telemetry = Telemetry::open(&options).unwrap();
+    driven(&telemetry).await;
+    let sent = telemetry.finish(Duration::from_secs(20)).await;
+    assert_eq!((sent.sent, sent.reason), (2, None));
+    let head = asked.lock().unwrap()[0].to_lowercase();
+    assert!(
+        head.contains("authorization: basic bwu6ahvudgvymg==") && !head.contains("hunter2"),
+        "{head}"
+    );
+    for wrong in [
+        "ftp://me:hunter2@h",
+        "me:hunter2@h:4318",
+        "http://me:hunter2@",
+        "http://me:hunter2@h:port",
+        "",
+    ] {
+        let error = Telemetry::open(&TelemetryOptions::to(wrong)).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+    }
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let mut options = TelemetryOptions::to(&format!("http://me:hunter2@{nobody}/?key=hunter2"));
+    options.within = Duration::from_millis(100);
+    let telemetry = Telemetry::open(&options).unwrap();
+    driven(&telemetry).await;
+    let reason = telemetry.finish(Duration::from_secs(20)).await.reason.unwrap();
+    assert!(
+        reason.starts_with(&format!("http://{nobody}: ")) && !reason.contains("hunter2"),
+        "{reason}"
+    );
+    assert!(reason.to_lowercase().contains("refused"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_collector_that_takes_its_time_is_given_up_in_time() {
+    // Takes connections and never says a word.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut options = TelemetryOptions::to(&format!("http://{}", silent.local_addr().unwrap()));
+    options.within = Duration::from_millis(300);
+    let telemetry = Telemetry::open(&options).unwrap();
+    driven(&telemetry).await;
+    let began = tokio::time::Instant::now();
+    let sent = telemetry.finish(Duration::from_secs(60)).await;
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert_eq!((sent.sent, sent.lost), (0, 2));
+    let reason = sent.reason.unwrap();
+    assert!(reason.ends_with("it did not answer within 0.3 s"), "{reason}");
 }
 
 #[tokio::test]
@@ -228,7 +280,7 @@ async fn what_ended_before_it_was_taken_up_is_not_told_again() {
 #[tokio::test]
 async fn a_collector_that_is_not_there_takes_nothing_away_from_a_run() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let telemetry = Telemetry::open(&TelemetryOptions::to(format!("http://{nobody}"))).unwrap();
+    let telemetry = Telemetry::open(&TelemetryOptions::to(&format!("http://{nobody}"))).unwrap();
     driven(&telemetry).await;
     let sent = telemetry.finish(Duration::from_secs(60)).await;
     assert_eq!((sent.sent, sent.lost), (0, 2));

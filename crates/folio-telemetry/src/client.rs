@@ -1,0 +1,94 @@
+//! How spans get to their collector: in the time that they have, with what belongs to its address, and with words for what fails.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+
+/// Bytes of an answer that are read: a collector has little to say.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// What failed last, of whoever asks and of whoever tells people.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Failed(Arc<Mutex<Option<String>>>);
+
+impl Failed {
+    pub(crate) fn last(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn is(&self, reason: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+    }
+}
+
+/// Sends what the exporter makes.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) inner: reqwest::Client,
+    /// How long a request may take.
+    pub(crate) within: Duration,
+    /// Whether what `OTEL_EXPORTER_OTLP_HEADERS` says goes along. It may be a key, and is for the address that stands beside it.
+    pub(crate) takes_headers: bool,
+    pub(crate) failed: Failed,
+}
+
+impl Client {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
+        let (parts, body) = request.into_parts();
+        let headers = if self.takes_headers {
+            parts.headers
+        } else {
+            // The exporter adds what the environment says, whatever address it was given.
+            HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"))])
+        };
+        let asked = self.inner.post(parts.uri.to_string()).headers(headers);
+        let asked = asked.timeout(self.within).body(body).send().await;
+        let mut answer = asked.map_err(|error| self.in_words(error))?;
+        let (status, headers) = (answer.status(), std::mem::take(answer.headers_mut()));
+        let mut said = Vec::new();
+        while let Some(piece) = answer.chunk().await.map_err(|error| self.in_words(error))? {
+            said.extend_from_slice(&piece);
+            if said.len() > ANSWER_BYTES_MAX {
+                return Err(format!("it answers with more than {ANSWER_BYTES_MAX} bytes"));
+            }
+        }
+        let mut response = Response::new(Bytes::from(said));
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        Ok(response)
+    }
+
+    /// What is wrong, without the address: it may hold a password.
+    fn in_words(&self, error: reqwest::Error) -> String {
+        if error.is_timeout() {
+            return late(self.within);
+        }
+        let error = error.without_url();
+        let mut innermost: &dyn std::error::Error = &error;
+        while let Some(cause) = innermost.source() {
+            innermost = cause;
+        }
+        innermost.to_string()
+    }
+}
+
+/// What is said of an answer that did not come in time.
+pub(crate) fn late(within: Duration) -> String {
+    format!("it did not answer within {} s", within.as_secs_f64())
+}
+
+#[async_trait]
+impl HttpClient for Client {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let answered = self.send(request).await;
+        self.failed.is(match &answered {
+            Ok(response) if response.status().is_success() => None,
+            Ok(response) => Some(format!("it answers {}", response.status())),
+            Err(reason) => Some(reason.clone()),
+        });
+        Ok(answered?)
+    }
+}
