@@ -151,7 +151,7 @@ impl Failure {
     }
 
     /// That an answer could not be written is worth telling although nobody reads our output any more: `what` became of it.
-    pub(crate) fn is_untold(mut self, what: &str) -> Self {
+    pub(crate) fn worth_telling(mut self, what: &str) -> Self {
         self.told.closed_pipe = false;
         self.hint(what)
     }

@@ -156,7 +156,7 @@ pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Fai
                 // It was shown to nobody, and opens what nobody can know of.
                 kept.revoked_at = Some(now);
                 store.keep_token(kept).await?;
-                return Err(unwritten.is_untold("the token was not shown, and is revoked"));
+                return Err(unwritten.worth_telling("the token was not shown, and is revoked"));
             }
             let id = kept.id;
             context.output.note(format_args!(
