@@ -33,6 +33,9 @@ const NO_COMMAND: &str =
     "was not started: it is a program, and this run allows no such command; start the run with --allow-shell";
 /// How long one call of a model may take.
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// How long a call waits for a provider that wants to be left alone. Where that takes longer, the run knows whom else to ask, or when to
+/// ask again.
+const QUIET_WAITED: Duration = Duration::from_secs(60);
 /// Calls of one provider that are under way at one moment, over all runs of a runner (E9.15).
 const AT_A_TIME: usize = 16;
 /// Tokens of a request and its answer, if nobody says.
@@ -142,16 +145,29 @@ impl RunnerModel {
     /// Waits for a place among the calls of this model, of its provider, and of `all` models, in that order: who waits for one keeps
     /// nobody waiting who needs another.
     pub(crate) async fn place(&self, all: Option<&Arc<Places>>) -> (places::Place, [Option<places::Place>; 2]) {
+        loop {
+            if let Ok(place) = self.place_within(Duration::MAX, all).await {
+                return place;
+            }
+        }
+    }
+
+    /// The same, as long as its provider does not want to be left alone for more than `quiet_max`, or how long it wants that.
+    async fn place_within(
+        &self,
+        quiet_max: Duration,
+        all: Option<&Arc<Places>>,
+    ) -> Result<(places::Place, [Option<places::Place>; 2]), Duration> {
         let own = match &self.own_places {
             Some(places) => Some(places.take().await),
             None => None,
         };
-        let of_provider = self.places.take().await;
+        let of_provider = self.places.take_within(quiet_max).await?;
         let of_all = match all {
             Some(places) => Some(places.take().await),
             None => None,
         };
-        (of_provider, [own, of_all])
+        Ok((of_provider, [own, of_all]))
     }
 
     /// Who answers: its name without that of the model itself.
@@ -424,9 +440,20 @@ pub(crate) async fn ask(
     let failed_late = |kind, message: String| ModelAnswer::Failed(ModelFailure::new(kind, message));
     let asking = async {
         // A place is waited for no longer than the call itself may take; who got none has asked for nothing.
-        let Ok((place, _others)) = tokio::time::timeout(timeout, model.place(all.as_ref())).await else {
+        let placed = tokio::time::timeout(timeout, model.place_within(QUIET_WAITED, all.as_ref())).await;
+        let Ok(placed) = placed else {
             let message = format!("{} could not be asked within {timeout:?}: others ask it", model.name);
             return failed_late(ModelFailureKind::RateLimited, message);
+        };
+        let (place, _others) = match placed {
+            Ok(placed) => placed,
+            Err(quiet) => {
+                let message = format!("{} was not asked: its provider wants to be left alone", model.name);
+                return ModelAnswer::Failed(ModelFailure {
+                    retry_after: Some(quiet),
+                    ..ModelFailure::new(ModelFailureKind::RateLimited, message)
+                });
+            }
         };
         let answered = tokio::time::timeout(timeout, model.model.reply(&request, &mut |_| {})).await;
         match answered {

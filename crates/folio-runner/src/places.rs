@@ -54,23 +54,41 @@ impl Places {
 
     /// Waits for a place, and then until the provider may be asked.
     pub(crate) async fn take(self: &Arc<Self>) -> Place {
+        loop {
+            if let Ok(place) = self.take_within(Duration::MAX).await {
+                return place;
+            }
+        }
+    }
+
+    /// The same, as long as the provider does not want to be left alone for more than `quiet_max`.
+    ///
+    /// # Errors
+    ///
+    /// How long it wants to be left alone.
+    pub(crate) async fn take_within(self: &Arc<Self>, quiet_max: Duration) -> Result<Place, Duration> {
         let permit = loop {
             // They are never closed.
             if let Ok(permit) = Arc::clone(&self.free).acquire_owned().await {
                 break permit;
             }
         };
-        while let Some(until) = self.quiet_until().filter(|until| *until > Instant::now()) {
-            tokio::time::sleep_until(until).await;
+        loop {
+            match self.quiet_for() {
+                Duration::ZERO => break,
+                quiet if quiet > quiet_max => return Err(quiet),
+                quiet => tokio::time::sleep(quiet).await,
+            }
         }
-        Place {
+        Ok(Place {
             permit,
             places: Arc::clone(self),
-        }
+        })
     }
 
-    fn quiet_until(&self) -> Option<Instant> {
-        self.slowed.lock().unwrap_or_else(PoisonError::into_inner).quiet_until
+    fn quiet_for(&self) -> Duration {
+        let until = self.slowed.lock().unwrap_or_else(PoisonError::into_inner).quiet_until;
+        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -140,5 +158,17 @@ mod tests {
         place.answered();
         drop(places.take().await);
         assert_eq!(began.elapsed().as_secs(), 7);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_only_for_a_while_is_told_how_long_a_provider_wants_to_be_left_alone_e9_15() {
+        let places = Places::new(1);
+        let began = Instant::now();
+        places.take().await.turned_away(Some(Duration::from_secs(3600)));
+        let told = places.take_within(Duration::from_secs(60)).await.map(drop);
+        assert_eq!((told, began.elapsed().as_secs()), (Err(Duration::from_secs(3600)), 0));
+        tokio::time::advance(Duration::from_secs(3550)).await;
+        assert!(places.take_within(Duration::from_secs(60)).await.is_ok());
+        assert_eq!(began.elapsed().as_secs(), 3600);
     }
 }

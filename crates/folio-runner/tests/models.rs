@@ -11,7 +11,7 @@ use folio_engine::{NodeId, Outcome, StopReason};
 use folio_memory::passage::Part;
 use folio_memory::{EntryQuery, PageQuery, PageRole, RunId, ThreadKey};
 use folio_model::{ModelErrorKind, Role, ScriptedModel, When};
-use folio_runner::{Runner, RunnerError, RunnerOptions};
+use folio_runner::{Runner, RunnerError, RunnerModel, RunnerModels, RunnerOptions};
 use folio_store::RunQuery;
 use folio_tools::Registry;
 use models_support::*;
@@ -275,6 +275,35 @@ async fn a_model_that_refuses_its_key_ends_the_run_and_says_so_e9_4() {
 }
 
 #[tokio::test]
+async fn nobody_waits_for_an_hour_where_another_model_can_be_asked_e9_15() {
+    let hour = std::time::Duration::from_secs(3600);
+    let away = Arc::new(ScriptedModel::new([When::any()
+        .error(ModelErrorKind::RateLimited)
+        .retry_after(hour)]));
+    let painted = ["paint the door", "paint the gate"].map(|goal| doing(goal, "finish", json!({"notes": "painted"})));
+    let here = Arc::new(ScriptedModel::new(painted));
+    let next = RunnerModel::new("here:m", Arc::clone(&here) as _);
+    let options = RunnerOptions {
+        models: Some(RunnerModels::one(
+            RunnerModel::new("away:m", Arc::clone(&away) as _).or(next),
+        )),
+        ..RunnerOptions::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let store = workspace(sqlite(&folder.path().join("folio.db")));
+    let runner = Runner::new(store, registry(&Effects::default()), options);
+    for goal in ["paint the door", "paint the gate"] {
+        let run = submit(&runner, of_goal(goal, json!({}))).await;
+        let result = tokio::time::timeout(hour / 60, runner.drive(run))
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(result.notes, "painted");
+    }
+    assert_eq!(away.asked().len(), 1, "it was left alone");
+}
+
+#[tokio::test]
 async fn a_secret_that_a_model_writes_does_not_reach_the_disk() {
     let secret = ["ghp", "_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat();
     let house = House::new(vec![doing(
@@ -444,8 +473,8 @@ async fn with_calls(calls: serde_json::Value) -> (House, RunId, folio_model::Cas
     let model = Arc::new(ScriptedModel::read(&script).unwrap());
     std::fs::remove_file(&script).unwrap();
     let effects = Effects::default();
-    let asked = folio_runner::RunnerModel::new("scripted", Arc::clone(&model) as _);
-    let (models, recording) = folio_runner::Recording::of(folio_runner::RunnerModels::one(asked), false);
+    let asked = RunnerModel::new("scripted", Arc::clone(&model) as _);
+    let (models, recording) = folio_runner::Recording::of(RunnerModels::one(asked), false);
     let options = RunnerOptions {
         models: Some(models),
         ..RunnerOptions::default()

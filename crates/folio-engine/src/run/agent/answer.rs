@@ -19,7 +19,7 @@ const ATTEMPTS_MAX: u32 = 5;
 const ATTEMPTS_MAX_OF_MANY: u32 = 2;
 /// The pause before the second attempt; each further one is twice as long.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause, unless the provider wants a longer one.
+/// The longest pause, unless the provider wants a longer one; and the longest that is waited for where somebody else can be asked.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// The longest pause that a provider is believed to want.
 const PAUSE_WANTED_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -122,9 +122,9 @@ impl Run {
         let asked = self.model_for(index, pending.purpose.role()).map(|(model, _)| model);
         let price = asked.and_then(|model| model.price);
         // Where somebody else can be asked, nobody is waited for so long.
-        let attempts_max = match asked.and_then(|model| model.stands_in()) {
-            Some(_) => ATTEMPTS_MAX_OF_MANY,
-            None => ATTEMPTS_MAX,
+        let (attempts_max, wanted_max) = match asked.and_then(|model| model.stands_in()) {
+            Some(_) => (ATTEMPTS_MAX_OF_MANY, PAUSE_MAX),
+            None => (ATTEMPTS_MAX, Duration::MAX),
         };
         let call = pending.call;
         match answer {
@@ -161,10 +161,10 @@ impl Run {
                     failure.kind,
                     Kind::Unavailable | Kind::Malformed | Kind::Failed | Kind::Unknown
                 );
-                let retry_at = (may_retry && agent.failures + 1 < attempts_max).then(|| {
-                    let wanted = failure.retry_after.map(|wanted| wanted.min(PAUSE_WANTED_MAX));
-                    now.plus(wanted.unwrap_or_else(|| pause_after(agent.failures)))
-                });
+                let wanted = failure.retry_after.map(|wanted| wanted.min(PAUSE_WANTED_MAX));
+                let is_waited_for = wanted.is_none_or(|wanted| wanted <= wanted_max);
+                let retry_at = (may_retry && is_waited_for && agent.failures + 1 < attempts_max)
+                    .then(|| now.plus(wanted.unwrap_or_else(|| pause_after(agent.failures))));
                 let reason = match failure.kind {
                     Kind::Unauthorised => StopReason::Auth,
                     Kind::Refused => StopReason::Refused,

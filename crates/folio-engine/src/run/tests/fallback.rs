@@ -84,6 +84,34 @@ fn whoever_is_of_no_help_is_passed_over_for_the_next_e9_13() {
 }
 
 #[test]
+fn who_wants_to_be_left_alone_for_long_is_not_waited_for_where_another_can_be_asked_e9_13() {
+    let wanted = |seconds| {
+        ModelAnswer::Failed(ModelFailure {
+            kind: ModelFailureKind::RateLimited,
+            message: "too many requests".to_owned(),
+            retry_after: Some(Duration::from_secs(seconds)),
+        })
+    };
+    let asked_at = |equipment, seconds| {
+        let sim = goal_with("say hello", &json!({}), equipment, move |ask| {
+            match (ask.call, ask.passed) {
+                (1, 0) => wanted(seconds),
+                _ => helpful(ask),
+            }
+        })
+        .driven_on();
+        assert_eq!(root(&sim).status, Outcome::Ok, "{seconds}");
+        (
+            passed(&sim)[1].1,
+            sim.now > Timestamp::from_millis(i64::try_from(seconds).unwrap() * 1000),
+        )
+    };
+    assert_eq!(asked_at(with_fallback(), 61), (1, false), "the next at once");
+    assert_eq!(asked_at(with_fallback(), 60), (0, true), "the same after a minute");
+    assert_eq!(asked_at(equipment(), 3600), (0, true), "there is nobody else");
+}
+
+#[test]
 fn where_the_last_is_of_no_help_either_the_task_fails_as_it_does_with_one_e9_13() {
     let sim = goal_with("say hello", &json!({}), with_fallback(), |_| refusal()).driven_on();
     assert_eq!(passed(&sim), [(Purpose::Decide, 0), (Purpose::Decide, 1)]);
