@@ -168,6 +168,8 @@ fn pages_make_a_tree_and_keep_what_is_appended() {
 
     <!-- p1 note · user · open -->
 
+    ## Hot files
+
     Ten files are hot.
 
     One is cold.

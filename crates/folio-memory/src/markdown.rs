@@ -102,8 +102,9 @@ fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
             out.push('\n');
         }
         EntryKind::Log | EntryKind::Summary => {
-            // A note page is a document of its own: its blocks carry their headings themselves.
-            if !fields.title.is_empty() && role != PageRole::Note {
+            // A note page is a document of its own, and a block of it may carry its heading itself.
+            let has_heading = role == PageRole::Note && begins_with_heading(&fields.body, &fields.title);
+            if !fields.title.is_empty() && !has_heading {
                 let _ = writeln!(out, "## {}\n", one_line(&fields.title));
             }
             if !fields.body.is_empty() {
@@ -140,6 +141,13 @@ fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
     }
 }
 
+/// Whether the first line of `body` that is not empty is `title` as a heading.
+fn begins_with_heading(body: &str, title: &str) -> bool {
+    let first = body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let heading = first.trim_start_matches('#');
+    heading.len() < first.len() && one_line(heading) == one_line(title)
+}
+
 /// What is said below a text of which only the beginning stands here (M7.3.29).
 fn rest_of(entry: &Entry) -> Option<String> {
     let (whole, shown) = (entry.fields.body_ref.as_ref()?.bytes, entry.fields.body.len());
@@ -169,4 +177,66 @@ fn part<'v>(parts: Option<&'v Value>, name: &str) -> Option<&'v Value> {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actor::Trust;
+    use crate::change::NewEntry;
+    use crate::entry::{EntryFields, Owner};
+    use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq};
+    use crate::page::PageFields;
+    use crate::time::Timestamp;
+
+    #[test]
+    fn a_block_of_a_note_page_has_its_heading_once() {
+        let (id, at) = (PageId::derived(&["p"]), Timestamp::default());
+        let page = Page {
+            id,
+            handle: PageHandle(1),
+            version: 1,
+            created_at: at,
+            updated_at: at,
+            created_seq: Seq(1),
+            fields: PageFields::new(PageRole::Note, "Report", Owner::user()),
+        };
+        let block = |number: u64, title: &str, body: &str| {
+            let mut fields = EntryFields::new(EntryKind::Log, Owner::user(), Trust::User);
+            (fields.title, fields.body) = (title.to_owned(), body.to_owned());
+            let new = NewEntry {
+                id: EntryId::derived(&[title]),
+                page: id,
+                kind: EntryKind::Log,
+                fields,
+            };
+            Entry::added(new, EntryHandle(number), Seq(number), at)
+        };
+        let blocks = [
+            block(1, "First", "It is old."),
+            block(2, "Second", "\n# Second\n\nIt is new."),
+            block(3, "", "It is neither."),
+            block(4, "Last", "Last of all."),
+        ];
+        insta::assert_snapshot!(render_page(&page, &blocks, &[]), @r"
+        # Report
+
+        <!-- p1 note · user · open -->
+
+        ## First
+
+        It is old.
+
+
+        # Second
+
+        It is new.
+
+        It is neither.
+
+        ## Last
+
+        Last of all.
+        ");
+    }
 }
