@@ -1,5 +1,6 @@
 //! What may be asked of a space.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -184,10 +185,36 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The value at a dotted path; `None` if there is none (M7.2.18).
+/// The value at a dotted path; `None` if there is none (M7.2.18). A dot that is part of a key has a backslash before it, and so has
+/// a backslash before a dot or another one: [`keys_of`].
 #[must_use]
 pub fn at_path<'v>(value: Option<&'v Value>, path: &str) -> Option<&'v Value> {
-    path.split('.').try_fold(value?, |inner, key| inner.get(key))
+    keys_of(path).try_fold(value?, |inner, key| inner.get(&*key))
+}
+
+/// The keys that a dotted path names, from the outside: `user.id` is `user` and `id`, `file\.rs` is `file.rs`, `a\\.b` is `a\` and
+/// `b`. Any other backslash stands for itself.
+pub fn keys_of(path: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let mut rest = Some(path);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let (mut key, mut from, mut at) = (String::new(), 0, 0);
+        let bytes = text.as_bytes();
+        while at < bytes.len() && bytes[at] != b'.' {
+            if bytes[at] == b'\\' && matches!(bytes.get(at + 1), Some(b'.' | b'\\')) {
+                key.push_str(&text[from..at]);
+                at += 1;
+                from = at;
+            }
+            at += 1;
+        }
+        rest = text.get(at + 1..);
+        Some(if from == 0 {
+            Cow::Borrowed(&text[..at])
+        } else {
+            Cow::Owned(key + &text[from..at])
+        })
+    })
 }
 
 /// A question for pages. As in [`EntryQuery`], an empty list restricts nothing.
@@ -262,7 +289,7 @@ impl<T> ListAnswer<T> {
 mod tests {
     use serde_json::json;
 
-    use super::at_path;
+    use super::{at_path, keys_of};
 
     #[test]
     fn a_missing_path_is_no_match_m7_2_18() {
@@ -270,5 +297,24 @@ mod tests {
         assert_eq!(at_path(Some(&context), "user.id"), Some(&json!(7)));
         assert_eq!(at_path(Some(&context), "user.name"), None);
         assert_eq!(at_path(None, "goal_id"), None);
+    }
+
+    #[test]
+    fn a_dot_of_a_key_has_a_backslash_before_it_m7_2_18() {
+        for (path, keys) in [
+            ("user.id", &["user", "id"][..]),
+            (r"src/main\.rs", &["src/main.rs"]),
+            (r"files.a\.b\.c.lines", &["files", "a.b.c", "lines"]),
+            (r"a\\.b", &["a\\", "b"]),
+            (r"C:\dir\日", &[r"C:\dir\日"]),
+            (r"a\", &["a\\"]),
+            ("", &[""]),
+            ("a..b.", &["a", "", "b", ""]),
+        ] {
+            assert_eq!(keys_of(path).collect::<Vec<_>>(), keys, "{path}");
+        }
+        let context = json!({"src/main.rs": {"line": 7}, "src/main": {"rs": 8}});
+        assert_eq!(at_path(Some(&context), r"src/main\.rs.line"), Some(&json!(7)));
+        assert_eq!(at_path(Some(&context), "src/main.rs"), Some(&json!(8)));
     }
 }

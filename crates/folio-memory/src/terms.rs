@@ -8,6 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::entry::EntryFields;
+use crate::query::keys_of;
 
 /// Begins what is no tag: tags have no control characters.
 const MARK: char = '\u{1}';
@@ -39,10 +40,22 @@ pub fn terms_of(fields: &EntryFields) -> Vec<String> {
     terms
 }
 
-/// The word for a value at a dotted path, or none if it has none: a list or an object is compared as a whole, and the empty
-/// path is not worth one.
+/// The word for a value at a dotted path, or none if it has none: a list or an object is compared as a whole, what stands below a key
+/// with a dot in it is looked for in the entries themselves, and the empty path is not worth one.
 #[must_use]
 pub fn context_term(path: &str, value: &Value) -> Option<String> {
+    if !path.contains('\\') {
+        return term_at(path, value);
+    }
+    let keys: Vec<_> = keys_of(path).collect();
+    if keys.iter().any(|key| key.contains('.')) {
+        return None;
+    }
+    term_at(&keys.join("."), value)
+}
+
+/// The same for keys with dots between them, as they are.
+fn term_at(path: &str, value: &Value) -> Option<String> {
     let written = match value {
         Value::Array(_) | Value::Object(_) => return None,
         _ if path.is_empty() => return None,
@@ -62,12 +75,12 @@ pub fn context_term(path: &str, value: &Value) -> Option<String> {
 fn walk(value: &Value, path: &mut String, terms: &mut Vec<String>, enough: usize) {
     let Value::Object(map) = value else {
         if !path.is_empty() && terms.len() < enough {
-            terms.extend(context_term(path, value));
+            terms.extend(term_at(path, value));
         }
         return;
     };
     for (key, inner) in map {
-        // A key with a dot in it cannot be named by a dotted path, and one without characters only at the top.
+        // A key with a dot in it has no word: joined with the others it would be taken for two.
         if key.contains('.') || terms.len() >= enough {
             continue;
         }

@@ -38,7 +38,7 @@ pub(crate) struct Forget {
     /// With this tag; several mean all of them
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// With this value in its context; the key may be a dotted path
+    /// With this value in its context; the key may be a dotted path, with `\.` for a dot in a key
     #[arg(long, value_name = "PATH=VALUE", value_parser = pair)]
     context: Vec<(String, String)>,
     /// Of this owner; several mean any of them

@@ -106,7 +106,7 @@ pub(crate) struct List_ {
     /// Only without this tag
     #[arg(long, value_name = "TAG")]
     tag_none: Vec<String>,
-    /// Only with this value in its context; the key may be a dotted path
+    /// Only with this value in its context; the key may be a dotted path, with `\.` for a dot in a key
     #[arg(long, value_name = "PATH=VALUE", value_parser = pair)]
     context: Vec<(String, String)>,
     /// Only if at least this sure

@@ -263,6 +263,8 @@ pub async fn context_is_matched_by_path(home: &dyn Home) {
         ("a", json!({"goal": {"id": 7}})),
         ("b", json!({"goal": {"id": "7"}})),
         ("c", json!(7)),
+        ("d", json!({"src/main.rs": 1, "files": {"b.rs": {"lines": 2}}})),
+        ("e", json!({"src/main": {"rs": 1}})),
     ] {
         let mut note = scene.note(page, title);
         note.fields.context = Some(context);
@@ -277,6 +279,11 @@ pub async fn context_is_matched_by_path(home: &dyn Home) {
     assert_eq!(scene.titles(&of("goal.id", json!("7"))).await, ["b"]);
     assert_eq!(scene.titles(&of("goal", json!({"id": 7}))).await, ["a"]);
     assert!(scene.titles(&of("goal.name", json!(null))).await.is_empty());
+    // A dot that is part of a key has a backslash before it.
+    assert_eq!(scene.titles(&of(r"src/main\.rs", json!(1))).await, ["d"]);
+    assert_eq!(scene.titles(&of("src/main.rs", json!(1))).await, ["e"]);
+    assert_eq!(scene.titles(&of(r"files.b\.rs.lines", json!(2))).await, ["d"]);
+    assert_eq!(scene.titles(&of(r"files.b\.rs", json!({"lines": 2}))).await, ["d"]);
 }
 
 /// The filter is written down twice: as rules of the model and as the store's own. They agree on every mixture.
