@@ -29,7 +29,8 @@ impl Confidence {
         } else if raw > 1.0 {
             warn("confidence_clamped", Self(1.0))
         } else {
-            (Self(raw), None)
+            // A zero below nothing is zero.
+            (Self(raw + 0.0), None)
         }
     }
 
@@ -74,5 +75,6 @@ mod tests {
         check(1.5, 1.0, Some("confidence_clamped"));
         check(f64::NAN, 0.5, Some("confidence_not_finite"));
         check(f64::INFINITY, 0.5, Some("confidence_not_finite"));
+        assert!(Confidence::clamped(-0.0).0.value().is_sign_positive());
     }
 }

@@ -247,7 +247,8 @@ fn whole_title(title: &str) -> Result<String, Invalid> {
 
 pub(crate) fn checked_progress(progress: f64) -> Result<f64, Invalid> {
     if (0.0..=1.0).contains(&progress) {
-        Ok(progress)
+        // A zero below nothing is zero.
+        Ok(progress + 0.0)
     } else {
         Err(Invalid::new(
             "progress_invalid",
@@ -312,6 +313,11 @@ mod tests {
             ..ItemInput::new(EntryKind::Task, "x")
         };
         assert_eq!(draft(task, Trust::User).unwrap_err().code, "progress_invalid");
+    }
+
+    #[test]
+    fn progress_of_a_zero_below_nothing_is_zero() {
+        assert!(checked_progress(-0.0).unwrap().is_sign_positive());
     }
 
     #[test]
