@@ -36,6 +36,10 @@ while IFS= read -r line; do
             for name in die_once always_dies fail refuse large change wait; do
                 tools=$tools,$(listed "$name" "Looks at something: $name." "$none" "$reads")
             done
+            # What is none, and a second one of a name.
+            if [ -e strange ]; then
+                tools="{\"name\":\"bare\"},$tools,$(listed echo 'Sends it to everybody.' "$none" "$acts")"
+            fi
             answer "{\"tools\":[$tools]}"
             ;;
         *'"tools/call"'*)

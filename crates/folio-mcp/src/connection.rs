@@ -8,8 +8,8 @@ use std::time::Duration;
 use folio_process::{Program, Talking};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientConfig, Implementation, PaginatedRequestParams, ProtocolVersion,
-    Tool as Listed,
+    CallToolRequestParams, CallToolResponse, ClientConfig, ClientRequest, CustomResult, Implementation,
+    ListToolsRequest, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, RunningService, serve_client_with_lifecycle,
@@ -18,10 +18,11 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::auth::AuthClient;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
 use rmcp::{ClientHandler, RoleClient, ServiceError};
+use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::incoming::Incoming;
-use crate::listed::Definition;
+use crate::listed::{Definition, List};
 use crate::login;
 use crate::servers::ToStart;
 
@@ -70,7 +71,7 @@ impl Connection {
     /// # Errors
     ///
     /// Why there is none, in words.
-    pub(crate) async fn open(server: &ToStart) -> Result<(Self, Vec<Listed>), String> {
+    pub(crate) async fn open(server: &ToStart) -> Result<(Self, List), String> {
         if let Some(reason) = &server.unusable {
             return Err(reason.clone());
         }
@@ -82,7 +83,7 @@ impl Connection {
                 let connection = Self {
                     service,
                     program: std::sync::Mutex::new(program),
-                    definitions: Mutex::new(definitions(&listed)),
+                    definitions: Mutex::new(listed.definitions()),
                     is_given_up: AtomicBool::new(false),
                 };
                 return Ok((connection, listed));
@@ -104,7 +105,7 @@ impl Connection {
     async fn open_in(
         server: &ToStart,
         program: &mut Option<Talking>,
-    ) -> Result<(RunningService<RoleClient, Client>, Vec<Listed>), String> {
+    ) -> Result<(RunningService<RoleClient, Client>, List), String> {
         let client = Client::default();
         let lifecycle = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
@@ -159,7 +160,7 @@ impl Connection {
         let has_changed = &self.service.service().has_changed;
         if has_changed.swap(false, Ordering::AcqRel) {
             match list(&self.service).await {
-                Ok(listed) => *known = definitions(&listed),
+                Ok(listed) => *known = listed.definitions(),
                 Err(error) => {
                     has_changed.store(true, Ordering::Release);
                     return Err(error);
@@ -185,25 +186,51 @@ impl Connection {
     }
 }
 
-fn definitions(listed: &[Listed]) -> BTreeMap<String, Definition> {
-    let each = listed.iter().map(|tool| (tool.name.to_string(), Definition::of(tool)));
-    each.collect()
-}
-
 /// All the tools of a server, page by page, as far as there is an end to them.
-async fn list(service: &RunningService<RoleClient, Client>) -> Result<Vec<Listed>, ServiceError> {
-    let (mut tools, mut cursor) = (Vec::new(), None);
+async fn list(service: &RunningService<RoleClient, Client>) -> Result<List, ServiceError> {
+    let (mut list, mut cursor) = (List::default(), None);
     for _ in 0..PAGES_MAX {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = service.list_tools(Some(params)).await?;
-        tools.extend(page.tools);
-        cursor = page.next_cursor;
-        if cursor.is_none() || tools.len() > LISTED_MAX {
+        cursor = add_page(&mut list, page(service, params).await?)?;
+        if cursor.is_none() || list.tools.len() > LISTED_MAX {
             break;
         }
     }
-    tools.truncate(LISTED_MAX);
-    Ok(tools)
+    list.tools.truncate(LISTED_MAX);
+    Ok(list)
+}
+
+/// One page of tools, as the server answers. The library's own way to ask for it knows only pages of which every tool can be read.
+async fn page(
+    service: &RunningService<RoleClient, Client>,
+    params: PaginatedRequestParams,
+) -> Result<ServerResult, ServiceError> {
+    let request = ListToolsRequest {
+        params: Some(params),
+        ..ListToolsRequest::default()
+    };
+    service
+        .peer()
+        .send_request(ClientRequest::ListToolsRequest(request))
+        .await
+}
+
+/// Adds the tools of a page to `list`, and gives the way to the next one. A tool that cannot be read is left out, and the others are there.
+fn add_page(list: &mut List, page: ServerResult) -> Result<Option<String>, ServiceError> {
+    match page {
+        ServerResult::ListToolsResult(ListToolsResult { tools, next_cursor, .. }) => {
+            tools.into_iter().for_each(|tool| list.add(tool));
+            Ok(next_cursor)
+        }
+        ServerResult::CustomResult(CustomResult(mut page)) => {
+            let Some(Value::Array(tools)) = page.get_mut("tools").map(Value::take) else {
+                return Err(ServiceError::UnexpectedResponse);
+            };
+            tools.into_iter().for_each(|tool| list.read(tool));
+            Ok(page.get("nextCursor").and_then(Value::as_str).map(str::to_owned))
+        }
+        _ => Err(ServiceError::UnexpectedResponse),
+    }
 }
 
 fn program_of(server: &ToStart) -> Program {

@@ -1,6 +1,6 @@
 //! From what a server lists to what a tool tells of itself.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use folio_tools::{Approval, Effect, ToolSpec};
 use rmcp::model::{Tool as Listed, ToolAnnotations};
@@ -16,6 +16,58 @@ const NAME_CHARS: usize = 96;
 const DESCRIPTION_CHARS: usize = 2_000;
 /// Bytes of a schema of arguments.
 const SCHEMA_BYTES: usize = 64 * 1024;
+
+/// What a server lists.
+#[derive(Debug, Default)]
+pub(crate) struct List {
+    /// Its tools, each name once.
+    pub(crate) tools: Vec<Listed>,
+    /// What is none that could be called, in words.
+    unreadable: Vec<String>,
+}
+
+impl List {
+    /// Adds a tool. Of two with one name the first counts: which one a call means, only the server knows.
+    pub(crate) fn add(&mut self, tool: Listed) {
+        if self.tools.iter().any(|known| known.name == tool.name) {
+            self.leave_out(format!("{} is listed twice; the first one counts", shown(&tool.name)));
+        } else {
+            self.tools.push(tool);
+        }
+    }
+
+    /// Adds what a server lists as a tool, if it can be read as one.
+    pub(crate) fn read(&mut self, tool: Value) {
+        let name = tool
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or("a tool without a name");
+        let name = shown(name);
+        match serde_json::from_value(tool) {
+            Ok(tool) => self.add(tool),
+            Err(error) => self.leave_out(format!("{name} is not defined as a tool is: {error}")),
+        }
+    }
+
+    fn leave_out(&mut self, why: String) {
+        if self.unreadable.len() < TOOLS_MAX {
+            self.unreadable.push(why);
+        }
+    }
+
+    /// How the server defines each of its tools, by the names that it has for them.
+    pub(crate) fn definitions(&self) -> BTreeMap<String, Definition> {
+        let each = self
+            .tools
+            .iter()
+            .map(|tool| (tool.name.to_string(), Definition::of(tool)));
+        each.collect()
+    }
+}
+
+fn shown(name: &str) -> String {
+    name.escape_debug().take(NAME_CHARS).collect()
+}
 
 /// A tool as it is offered, and as the server defined it.
 #[derive(Debug, Clone)]
@@ -43,9 +95,9 @@ impl Definition {
 }
 
 /// What of `listed` is offered under the name `server`, and in words what is left out.
-pub(crate) fn offered(server: &str, settings: &McpSettings, listed: &[Listed]) -> (Vec<Offered>, Vec<String>) {
-    let (mut tools, mut left_out) = (Vec::new(), Vec::new());
-    let mut names = BTreeSet::new();
+pub(crate) fn offered(server: &str, settings: &McpSettings, list: &List) -> (Vec<Offered>, Vec<String>) {
+    let (listed, mut tools) = (&list.tools, Vec::new());
+    let mut left_out = list.unreadable.clone();
     for tool in listed.iter().filter(|tool| settings.offers(&tool.name)) {
         if tools.len() == TOOLS_MAX {
             left_out.push(format!(
@@ -54,12 +106,11 @@ pub(crate) fn offered(server: &str, settings: &McpSettings, listed: &[Listed]) -
             break;
         }
         match spec_of(server, settings, tool) {
-            Ok(spec) if names.insert(spec.name.clone()) => tools.push(Offered {
+            Ok(spec) => tools.push(Offered {
                 name: tool.name.to_string(),
                 spec,
                 definition: Definition::of(tool),
             }),
-            Ok(spec) => left_out.push(format!("{} is listed twice", spec.name)),
             Err(why) => left_out.push(why),
         }
     }
@@ -145,8 +196,13 @@ fn hinted(annotations: Option<&ToolAnnotations>) -> Effect {
 mod tests {
     use super::*;
 
-    fn listed(tools: Value) -> Vec<Listed> {
-        serde_json::from_value(tools).unwrap_or_else(|error| panic!("{error}"))
+    fn listed(tools: Value) -> List {
+        let mut list = List::default();
+        let Value::Array(tools) = tools else {
+            panic!("no list: {tools}");
+        };
+        tools.into_iter().for_each(|tool| list.read(tool));
+        list
     }
 
     fn tool(name: &str, annotations: &Value) -> Value {
@@ -230,13 +286,15 @@ mod tests {
         let huge = "x".repeat(SCHEMA_BYTES);
         let tools = listed(json!([
             tool("a", &Value::Null), tool("a", &Value::Null), tool("a b", &Value::Null), tool("not wanted", &Value::Null),
-            {"name": "bad", "inputSchema": {"type": 5}},
+            {"name": "bare"}, {"inputSchema": {}}, {"name": "bad", "inputSchema": {"type": 5}},
             {"name": "huge", "inputSchema": {"type": "object", "description": huge}},
         ]));
         let (tools, left_out) = offered("x", &settings, &tools);
         assert_eq!(tools.iter().map(|tool| &*tool.spec.name).collect::<Vec<_>>(), ["x.a"]);
         let parts = [
-            "x.a is listed twice",
+            "a is listed twice; the first one counts",
+            "bare is not defined as a tool is: missing field `inputSchema`",
+            "a tool without a name is not defined",
             "\"a b\" is no name",
             "bad has a schema",
             "huge has a schema",

@@ -374,6 +374,31 @@ async fn a_tool_that_is_not_what_was_listed_is_not_called() {
 }
 
 #[tokio::test]
+async fn what_is_listed_and_is_no_tool_takes_nothing_away_from_the_others() {
+    let house = House::with(|settings| McpSettings {
+        command: ["sh", "-c", "touch strange; exec sh server.sh"]
+            .map(str::to_owned)
+            .to_vec(),
+        ..settings
+    })
+    .await;
+    let problems: Vec<String> = house.servers.problems().map(ToString::to_string).collect();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    for part in [
+        "bare is not defined as a tool is",
+        "echo is listed twice; the first one counts",
+    ] {
+        assert!(problems[0].contains(part), "{problems:?}");
+    }
+    assert!(house.call("x.send", json!({})).await.is_ok());
+    let echo = house.call("x.echo", json!({"text": "a"})).await;
+    assert!(echo.is_ok(), "the first one, as it was defined: {echo:?}");
+    // Listed anew, they are the same.
+    assert!(house.call("x.change", json!({})).await.is_ok());
+    assert!(house.call("x.echo", json!({"text": "a"})).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_server_that_is_not_there_takes_nothing_away_from_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str, command: &[&str]| {
