@@ -102,6 +102,15 @@ while IFS= read -r line; do
                     ;;
                 dies) echo "it broke" >&2; exit 3 ;;
                 turns) ends max_turn_requests ;;
+                tires) ends too_tired ;;
+                # Of a session that nobody began.
+                strays)
+                    own=$(quoted "$answer")
+                    update "{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":$own}}"
+                    other='{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":" of another"}}'
+                    printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s2","update":%s}}\n' "$other"
+                    may stray a9 read | sed 's/"sessionId":"s1"/"sessionId":"s2"/'
+                    ;;
                 fails) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no model today"}}\n' "$prompt" ;;
                 loud) answer=$(head -c 200000 /dev/zero | tr '\0' x); finish ;;
                 hangs) hang ;;
@@ -113,6 +122,7 @@ while IFS= read -r line; do
             case $line in
                 *'"read"'*) may execute a3 execute ;;
                 *'"mend"'*) may other t1 execute ;;
+                *'"stray"'*) ends end_turn ;;
                 *) finish ;;
             esac
             ;;

@@ -12,6 +12,7 @@ mod difference;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -121,10 +122,27 @@ impl Cassette {
         };
         let value = serde_json::to_value(&written).map_err(|e| error(e.to_string()))?;
         let text = serde_json::to_string_pretty(&canonical(value)).map_err(|e| error(e.to_string()))?;
+        // A link stays one: what it leads to is written.
+        let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let may = std::fs::metadata(path).map(|about| about.permissions());
         let mut beside = path.as_os_str().to_owned();
         beside.push(".new");
         let write = || {
-            let mut file = std::fs::File::create(&beside)?;
+            // One that was left there may be read by others.
+            match std::fs::remove_file(&beside) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut options = std::fs::OpenOptions::new();
+            options.write(true).create_new(true);
+            if may.is_ok() {
+                options.mode(0o600);
+            }
+            let mut file = options.open(&beside)?;
+            if let Ok(may) = &may {
+                // Who may read what was recorded before, and nobody else.
+                file.set_permissions(may.clone())?;
+            }
             file.write_all(text.as_bytes())?;
             file.write_all(b"\n")?;
             file.sync_all()?;

@@ -19,10 +19,13 @@ use agent_client_protocol::v1::schema::{
     ResumeSessionRequest, SelectedPermissionOutcome, SessionId, SessionNotification, SessionUpdate, StopReason,
     TextContent, ToolKind,
 };
-use agent_client_protocol::{Agent, Client, ErrorCode, Lines, on_receive_notification, on_receive_request};
+use agent_client_protocol::{
+    Agent, Client, ErrorCode, JsonRpcMessage as _, Lines, on_receive_notification, on_receive_request,
+};
 use folio_process::{Ended, Limits, ProcessError, Program};
 use futures_util::{SinkExt, StreamExt as _};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec, LinesCodecError};
@@ -93,6 +96,8 @@ pub(super) type Failed = (ModelErrorKind, String);
 /// What was heard of it so far.
 #[derive(Debug, Default)]
 struct Heard {
+    /// The session that it does the task in, once that is known: what it says of another one is nothing of ours.
+    session: Option<SessionId>,
     text: String,
     /// Whether it was told something before: what it says of a session that it goes on with.
     is_told: bool,
@@ -104,6 +109,13 @@ struct Heard {
     micro_usd: Option<u64>,
     /// What it asked for and was not granted.
     refused: Vec<String>,
+}
+
+impl Heard {
+    /// Whether what is said of `session` is about the task.
+    fn is_of(&self, session: &SessionId) -> bool {
+        self.session.as_ref().is_none_or(|own| own == session)
+    }
 }
 
 /// Where the conversation is: what went wrong before it had the task did nothing.
@@ -174,7 +186,10 @@ async fn talk(
         .name("folio")
         .on_receive_notification(
             async move |notification: SessionNotification, _connection| {
-                hear(&mut held(&hearing), notification.update);
+                let mut heard = held(&hearing);
+                if heard.is_of(&notification.session_id) {
+                    hear(&mut heard, notification.update);
+                }
                 Ok(())
             },
             on_receive_notification!(),
@@ -209,6 +224,7 @@ async fn talk(
     }
     match ended {
         Ok(Asked::Answered(response)) => answered(response, heard),
+        Ok(Asked::Stopped(why)) => Err(stopped(&why, &heard)),
         Ok(Asked::Ended(Ended::Cancelled, _)) => Err((ModelErrorKind::Unknown, "it was stopped".to_owned())),
         Ok(Asked::Ended(_, stage)) => {
             let seconds = match stage {
@@ -243,6 +259,8 @@ fn nobody_is_logged_in(error: &agent_client_protocol::Error) -> Failed {
 /// How the conversation came to its end.
 enum Asked {
     Answered(PromptResponse),
+    /// It answered that it stopped, for a reason that is known to nobody here.
+    Stopped(String),
     /// It answered that it failed.
     Failed(agent_client_protocol::Error),
     Ended(Ended, Stage),
@@ -275,12 +293,14 @@ impl Asking {
         let Some(before) = &self.place.session else {
             let new = NewSessionRequest::new(folder).mcp_servers(self.servers.clone());
             let session = connection.send_request(new).block_task().await?.session_id;
+            held(&self.heard).session = Some(session.clone());
             if can_load || can_resume {
                 self.keep(&session).await?;
             }
             return Ok((session, Some(self.task.clone())));
         };
         let session = SessionId::from(before.clone());
+        held(&self.heard).session = Some(session.clone());
         let before = if can_load {
             let load = LoadSessionRequest::new(session.clone(), folder).mcp_servers(self.servers.clone());
             connection.send_request(load).block_task().await?;
@@ -344,14 +364,12 @@ async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, a
         return Ok(Asked::Answered(PromptResponse::new(StopReason::EndTurn)));
     };
     let prompt = vec![ContentBlock::Text(TextContent::new(told))];
-    let mut working = Box::pin(
-        connection
-            .send_request(PromptRequest::new(session.clone(), prompt))
-            .block_task(),
-    );
+    // Its answer is read here: the library takes one with a reason that it does not know for no answer.
+    let prompt = PromptRequest::new(session.clone(), prompt).to_untyped_message()?;
+    let mut working = Box::pin(connection.send_request(prompt).block_task());
     let ended = tokio::select! {
         response = &mut working => return match response {
-            Ok(response) => Ok(Asked::Answered(response)),
+            Ok(response) => Ok(read_answer(response)),
             Err(error) if is_lost(&error) => Err(error),
             Err(error) => Ok(Asked::Failed(error)),
         },
@@ -361,6 +379,18 @@ async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, a
     connection.send_notification(CancelNotification::new(session))?;
     let _stopped = tokio::time::timeout(asking.grace, working).await;
     Ok(Asked::Ended(ended, Stage::Working))
+}
+
+/// What it answered to its task.
+fn read_answer(response: Value) -> Asked {
+    let why = response.get("stopReason").and_then(Value::as_str).map(str::to_owned);
+    match (serde_json::from_value(response), why) {
+        (Ok(response), _) => Asked::Answered(response),
+        (Err(_), Some(why)) if serde_json::from_value::<StopReason>(Value::from(why.as_str())).is_err() => {
+            Asked::Stopped(why)
+        }
+        (Err(error), _) => Asked::Failed(agent_client_protocol::Error::parse_error().data(error.to_string())),
+    }
 }
 
 /// Whether there is nobody any more to answer.
@@ -443,6 +473,10 @@ fn permission(
     grants: &[AgentGrant],
     request: &RequestPermissionRequest,
 ) -> RequestPermissionOutcome {
+    if !heard.is_of(&request.session_id) {
+        // Nobody here asked for what is done there.
+        return RequestPermissionOutcome::Cancelled;
+    }
     let fields = &request.tool_call.fields;
     let id = request.tool_call.tool_call_id.to_string();
     learn(heard, id.clone(), fields.kind);
@@ -466,11 +500,24 @@ fn permission(
     }
 }
 
-fn answered(response: PromptResponse, heard: Heard) -> Result<Said, Failed> {
-    let refused = match heard.refused.as_slice() {
+/// That it was not granted something, if that is so.
+fn not_granted(heard: &Heard) -> String {
+    match heard.refused.as_slice() {
         [] => String::new(),
         refused => format!("; it was not granted: {}", refused.join(", ")),
-    };
+    }
+}
+
+/// That it stopped, by its own words.
+fn stopped(why: &str, heard: &Heard) -> Failed {
+    let why: String = why.escape_debug().take(PROBLEM_CHARS).collect();
+    (
+        ModelErrorKind::Failed,
+        format!("it stopped: {why}{}", not_granted(heard)),
+    )
+}
+
+fn answered(response: PromptResponse, heard: Heard) -> Result<Said, Failed> {
     let stop = match response.stop_reason {
         StopReason::EndTurn => StopCause::Done,
         StopReason::MaxTokens => StopCause::Length,
@@ -481,10 +528,11 @@ fn answered(response: PromptResponse, heard: Heard) -> Result<Said, Failed> {
                 .as_ref()
                 .and_then(|why| why.as_str())
                 .unwrap_or("it did not say why");
-            return Err((ModelErrorKind::Failed, format!("it stopped: {why}{refused}")));
+            return Err(stopped(why, &heard));
         }
     };
     if heard.text.trim().is_empty() && stop != StopCause::Refusal {
+        let refused = not_granted(&heard);
         return Err((ModelErrorKind::Failed, format!("it said nothing{refused}")));
     }
     let usage = response.usage.map(|usage| {

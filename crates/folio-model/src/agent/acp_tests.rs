@@ -226,11 +226,21 @@ async fn it_is_told_of_mcp_servers() {
 }
 
 #[tokio::test]
+async fn what_it_says_of_another_session_is_no_part_of_its_answer_and_grants_nothing_e9_17() {
+    let bench = Bench::new("strays");
+    assert_eq!(bench.reply().await.text, ANSWER);
+    let told = bench.told();
+    let outcomes: Vec<&Value> = told.iter().filter_map(|line| line.pointer("/result/outcome")).collect();
+    assert_eq!(outcomes, [&json!({"outcome": "cancelled"})]);
+}
+
+#[tokio::test]
 async fn why_it_did_not_answer_says_what_can_be_done_next() {
     let cases = [
         ("babbles", ModelErrorKind::Invalid, "no protocol here"),
         ("login", ModelErrorKind::Unauthorised, "nobody is logged in"),
         ("turns", ModelErrorKind::Failed, "max_turn_requests"),
+        ("tires", ModelErrorKind::Failed, "it stopped: too_tired"),
         ("fails", ModelErrorKind::Failed, "no model today"),
         ("dies", ModelErrorKind::Unknown, "it broke"),
     ];

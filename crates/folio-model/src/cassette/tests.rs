@@ -121,6 +121,22 @@ async fn a_cassette_that_was_changed_by_hand_is_refused() {
     assert!(error.contains("record it anew"), "{error}");
 }
 
+#[tokio::test]
+async fn a_cassette_that_is_recorded_anew_stays_where_it_is_and_nobody_else_may_read_it() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let (kept, link) = (folder.path().join("kept.json"), folder.path().join("link.json"));
+    std::fs::write(&kept, "").unwrap();
+    std::fs::set_permissions(&kept, std::fs::Permissions::from_mode(0o600)).unwrap();
+    symlink("kept.json", &link).unwrap();
+    let cassette = recorded().await;
+    cassette.write(&link).unwrap();
+    assert!(link.is_symlink());
+    assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(Cassette::read(&kept).unwrap(), cassette);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
 #[test]
 fn the_order_of_keys_makes_no_other_request() {
     let with = |schema: &str| {
