@@ -34,7 +34,10 @@ const DOORS: [(&str, &[&str]); 22] = [
     ("leakguard", &["folio-store"]),
     ("getrandom", &["folio-store"]),
     ("genai", &["folio-model"]),
-    ("reqwest", &["folio-model", "folio-mcp", "folio-restate"]),
+    (
+        "reqwest",
+        &["folio-model", "folio-mcp", "folio-restate", "folio-telemetry"],
+    ),
     ("rustls", &["folio-model", "folio-mcp", "folio-store"]),
     ("cap-std", &["folio-tools"]),
     ("ignore", &["folio-tools"]),
