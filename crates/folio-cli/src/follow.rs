@@ -7,7 +7,7 @@ use folio::Workspace;
 use folio::engine::{NodeResult, Outcome, projection};
 use folio::memory::RunId;
 use folio::memory::id::Ref;
-use folio::runner::{Runner, RunnerError, Watch};
+use folio::runner::{HeldUp, Runner, RunnerError, Watch};
 use folio::store::{RunRow, StoreError, WorkspaceError};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -16,6 +16,7 @@ use crate::commands::Context;
 use crate::commands::budget::limit_named;
 use crate::error::{Exit, Failure};
 use crate::progress::{Lines, Progress};
+use crate::report::printable;
 use crate::report::run::Summary;
 
 /// Pictures a second, as the eye wants them.
@@ -75,7 +76,10 @@ impl<'a> Follow<'a> {
         let mut pictures = tokio::time::interval(PICTURE);
         let (runner, mut driver) = driving.map_or((None, None), |(runner, driver)| (Some(runner), Some(driver)));
         let mut asked_to_stop = false;
+        let mut held_up: Option<(HeldUp, String)> = None;
+        let run = self.watch.run().id();
         loop {
+            let known = held_up.as_ref().map(|(held_up, _)| held_up);
             let interrupted = tokio::select! {
                 news = self.watch.next(), if !self.progress.is_silent() => match news? {
                     Some(events) => {
@@ -103,11 +107,21 @@ impl<'a> Follow<'a> {
                     }
                     false
                 }
+                now = held_up_by(runner, run, known) => {
+                    if let Some((_, words)) = held_up.take() {
+                        self.progress.unsay(&words);
+                    }
+                    if let Some(now) = now {
+                        let words = self.waits(&now).await;
+                        self.progress.say(self.context.output, &words);
+                        held_up = Some((now, words));
+                    }
+                    false
+                }
                 _ = interrupts.recv() => true,
                 _ = terminations.recv() => true,
             };
             if interrupted {
-                let run = self.watch.run().id();
                 let Some(runner) = runner.filter(|_| !asked_to_stop) else {
                     return Err(left(self.context, self.workspace, run, asked_to_stop).await);
                 };
@@ -123,6 +137,24 @@ impl<'a> Follow<'a> {
             join(&mut driver).await?;
         }
         Ok(self.watch)
+    }
+
+    /// That a call waits, and for whom.
+    async fn waits(&self, held_up: &HeldUp) -> String {
+        let row = self.workspace.run(Ref::Id(held_up.by)).await;
+        let by = row.map_or_else(|_| held_up.by.to_string(), |row| row.handle.to_string());
+        let name = printable(&held_up.name);
+        format!(
+            "waits: a call of {by} writes {name}, and this run is to write there, too; it goes on when that call has ended"
+        )
+    }
+}
+
+/// What keeps a call waiting of the run that is driven here, as soon as it is something else than `known`.
+async fn held_up_by(runner: Option<&Runner>, run: RunId, known: Option<&HeldUp>) -> Option<HeldUp> {
+    match runner {
+        Some(runner) => runner.held_up(run, known).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -187,7 +219,7 @@ fn tell(
     } else {
         if let Some(report) = summary.report() {
             output.note("");
-            output.text(&crate::report::printable(report))?;
+            output.text(&printable(report))?;
         }
         let style = output.error_style();
         let status = crate::report::run::colored(style, result.status.as_str());

@@ -89,6 +89,13 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Takes back what was said beside the tree; lines that were written stay.
+    pub(crate) fn unsay(&mut self, text: &str) {
+        if let Self::Tree(live) = self {
+            live.message.take_if(|said| said == text);
+        }
+    }
+
     /// Whether nobody sees anything of it.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self, Self::Silent)

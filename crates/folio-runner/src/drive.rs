@@ -30,7 +30,7 @@ use crate::compact::PutAway;
 use crate::dispatch::Driven;
 use crate::error::RunnerError;
 use crate::grants;
-use crate::locks::RunLocks;
+use crate::locks::{HeldUp, RunLocks};
 use crate::memory::{MemoryWriter, ruled, turn_of};
 use crate::models::AskEnded;
 use crate::others::Followed;
@@ -119,6 +119,8 @@ pub(crate) struct Drive {
     conflicts: u32,
     /// What is told of the run's pages, once somebody asked, as far as that is known.
     pages: Option<RunPages>,
+    /// What it was held up by, each of which is told once.
+    held_up: HashSet<HeldUp>,
     /// Those elsewhere who are being told that nobody waits for them any more. Each has the time that its settings give it.
     calling_off: JoinSet<()>,
 }
@@ -187,6 +189,7 @@ impl Drive {
             put_away: HashSet::new(),
             conflicts: 0,
             pages,
+            held_up: HashSet::new(),
             calling_off: JoinSet::new(),
         };
         // A request to stop may come in between; what is in flight is then looked at again.
@@ -217,6 +220,7 @@ impl Drive {
             given_back.as_mut().enable();
             self.step(std::mem::take(&mut done)).await?;
             let waits = self.locks.has_waited();
+            self.tell_what_holds_up(waits);
             let is_durable = self.ahead.is_durable();
             if let Some(result) = self.run.result().filter(|_| is_durable) {
                 while self.calling_off.join_next().await.is_some() {}

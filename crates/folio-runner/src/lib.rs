@@ -58,6 +58,7 @@ pub use compactor::{COMPACTOR_TIME, ModelCompactor};
 pub use dispatch::{Dispatch, Driven, Fate};
 pub use error::RunnerError;
 pub use grants::allows_tool;
+pub use locks::HeldUp;
 pub use lost::{LostCall, LostCalls};
 pub use models::{RunnerExecutor, RunnerModel, RunnerModels};
 pub use new_run::NewRun;

@@ -40,6 +40,17 @@ pub(crate) struct RunLocks {
     stored: Mutex<Option<Vec<String>>>,
     /// Whether a call was kept waiting because of another run.
     waits: Arc<AtomicBool>,
+    /// What the last call that was kept waiting waits for.
+    met: Arc<Mutex<Option<HeldUp>>>,
+}
+
+/// What keeps a call of one run waiting: a call of another run writes there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HeldUp {
+    /// What is written, as a path or another name.
+    pub name: String,
+    /// The run whose call writes it.
+    pub by: RunId,
 }
 
 impl Locks {
@@ -51,11 +62,12 @@ impl Locks {
         self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a run other than `run` has something that meets one of `names`, here or, as far as the store said, elsewhere.
-    fn is_met(&self, taken: &BTreeMap<String, Vec<RunId>>, run: RunId, names: &[String]) -> bool {
+    /// What a run other than `run` has that meets one of `names`, here or, as far as the store said, elsewhere.
+    fn met(&self, taken: &BTreeMap<String, Vec<RunId>>, run: RunId, names: &[String]) -> Option<HeldUp> {
         let elsewhere = self.elsewhere();
-        let is_met = |name: &String| meets(taken, run, name) || meets(&elsewhere, run, name);
-        names.iter().any(is_met)
+        names
+            .iter()
+            .find_map(|name| meets(taken, run, name).or_else(|| meets(&elsewhere, run, name)))
     }
 
     /// Notes that `run`, which another process drives, has `name`, until it commits something behind `head`, or for two seconds.
@@ -99,18 +111,22 @@ async fn commits(workspace: &Workspace, run: RunId, head: Seq) {
     }
 }
 
-/// Whether a run other than `run` has `name`, something around it or something inside of it.
-fn meets(taken: &BTreeMap<String, Vec<RunId>>, run: RunId, name: &str) -> bool {
-    let is_others = |owners: &Vec<RunId>| owners.iter().any(|owner| *owner != run);
-    let around = std::iter::successors(Some(name), |at| Some(at.rsplit_once('/')?.0));
-    if around.filter_map(|at| taken.get(at)).any(is_others) {
-        return true;
-    }
+/// What a run other than `run` has of `name`, of what is around it or inside of it.
+fn meets(taken: &BTreeMap<String, Vec<RunId>>, run: RunId, name: &str) -> Option<HeldUp> {
+    let others = |name: &str, owners: &[RunId]| {
+        let by = owners.iter().copied().find(|owner| *owner != run)?;
+        Some(HeldUp {
+            name: name.to_owned(),
+            by,
+        })
+    };
+    let mut around = std::iter::successors(Some(name), |at| Some(at.rsplit_once('/')?.0));
     let below = format!("{name}/");
-    let mut inside = taken
-        .range(below.clone()..)
-        .take_while(|(name, _)| name.starts_with(&below));
-    inside.any(|(_, owners)| is_others(owners))
+    around.find_map(|at| others(at, taken.get(at)?)).or_else(|| {
+        let inside = taken.range(below.clone()..);
+        let mut inside = inside.take_while(|(name, _)| name.starts_with(&below));
+        inside.find_map(|(name, owners)| others(name, owners))
+    })
 }
 
 impl RunLocks {
@@ -124,6 +140,7 @@ impl RunLocks {
             // What another driver of it left there goes with the first commit that says what it has.
             stored: Mutex::new(written.is_empty().then(Vec::new)),
             waits: Arc::default(),
+            met: Arc::default(),
         };
         for name in written {
             own.take(&[name]);
@@ -135,11 +152,21 @@ impl RunLocks {
     /// Whether calls of other runs have names that meet these, for the engine: then the call waits, and so does whoever drives the run.
     pub(crate) fn elsewhere(&self) -> WrittenElsewhere {
         let (locks, run, waits) = (Arc::clone(&self.locks), self.run, Arc::clone(&self.waits));
+        let last = Arc::clone(&self.met);
         Arc::new(move |names| {
-            let is_met = locks.is_met(&locks.taken(), run, names);
-            waits.fetch_or(is_met, Ordering::Relaxed);
+            let met = locks.met(&locks.taken(), run, names);
+            let is_met = met.is_some();
+            if is_met {
+                waits.store(true, Ordering::Relaxed);
+                *last.lock().unwrap_or_else(PoisonError::into_inner) = met;
+            }
             is_met
         })
+    }
+
+    /// What the last call that was kept waiting because of another run waits for.
+    pub(crate) fn held_up(&self) -> Option<HeldUp> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Takes all of `names`, or none of them if another run was quicker.
@@ -149,8 +176,9 @@ impl RunLocks {
         }
         let mut own = self.names();
         let mut taken = self.locks.taken();
-        if self.locks.is_met(&taken, self.run, names) {
+        if let Some(met) = self.locks.met(&taken, self.run, names) {
             self.waits.store(true, Ordering::Relaxed);
+            *self.met.lock().unwrap_or_else(PoisonError::into_inner) = Some(met);
             return false;
         }
         for name in names {
@@ -207,7 +235,7 @@ impl RunLocks {
         let met = BTreeMap::from([(name.to_owned(), vec![other])]);
         let had = names
             .iter()
-            .filter(|had| !meets(&met, self.run, had))
+            .filter(|had| meets(&met, self.run, had).is_none())
             .cloned()
             .collect();
         self.locks.know(workspace, name.to_owned(), other, head);
@@ -295,6 +323,9 @@ mod tests {
         for met in [&["/repo"][..], &["/repo/src/lib.rs"], &[""], &["desk", "/repo/src"]] {
             assert!(!second.take(&names(met)), "{met:?}");
             assert!((second.elsewhere())(&names(met)), "{met:?}");
+            let by = one.id();
+            let name = "/repo/src".to_owned();
+            assert_eq!(second.held_up(), Some(HeldUp { name, by }), "{met:?}");
         }
         assert!(second.has_waited() && !second.has_waited());
         assert!(second.take(&names(&["/repo/src2", "desk"])));

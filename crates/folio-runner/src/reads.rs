@@ -5,6 +5,7 @@ use folio_memory::id::{Ref, RunId};
 use folio_store::{RunQuery, RunRow};
 
 use crate::error::RunnerError;
+use crate::locks::HeldUp;
 use crate::runner::{RUNNING, Runner};
 use crate::watch::Watch;
 
@@ -16,6 +17,22 @@ impl Runner {
     #[must_use]
     pub fn watch(&self, run: RunId) -> Watch {
         self.shared.watch(run)
+    }
+
+    /// What keeps a call of `run` waiting, if it is driven here: a call of another run that writes the same. Returns as soon as that is
+    /// something else than `known`.
+    pub async fn held_up(&self, run: RunId, known: Option<&HeldUp>) -> Option<HeldUp> {
+        let mut waiting = self.shared.waiting.subscribe();
+        loop {
+            let held_up = waiting.borrow_and_update().get(&run).cloned();
+            if held_up.as_ref() != known {
+                return held_up;
+            }
+            if waiting.changed().await.is_err() {
+                // It lives as long as the runner.
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// The run as its journal says now.

@@ -1,6 +1,6 @@
 //! Submits runs and drives them in this process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use folio_store::workspace::{Compactor, TurnInput, Workspace, WorkspaceError};
 use folio_store::{Commit, Committed, OwnerId, Record, RunAppend, RunRow, StoreError};
 use folio_tools::Registry;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
@@ -26,7 +26,7 @@ use crate::drive::Drive;
 use crate::equipped::Equipped;
 use crate::error::RunnerError;
 use crate::held::Held;
-use crate::locks::Locks;
+use crate::locks::{HeldUp, Locks};
 use crate::lost::LostCalls;
 use crate::models::RunnerModels;
 use crate::new_run::NewRun;
@@ -105,6 +105,8 @@ pub(crate) struct Shared {
     pub(crate) equipped: Equipped,
     /// What calls of its runs write.
     pub(crate) locks: Arc<Locks>,
+    /// Which of its runs are kept waiting by calls of other runs.
+    pub(crate) waiting: watch::Sender<HashMap<RunId, HeldUp>>,
     /// The places of all models together, if somebody limits them.
     pub(crate) model_places: Option<Arc<Places>>,
     submitted: submitted::Submitted,
@@ -159,6 +161,7 @@ impl Runner {
                 stepping: Semaphore::new(STEPPING_MAX),
                 equipped: Equipped::default(),
                 locks: Arc::default(),
+                waiting: watch::Sender::default(),
                 model_places,
                 submitted: submitted::Submitted::default(),
                 leaving: CancellationToken::new(),
@@ -390,6 +393,7 @@ impl Runner {
             drive.run(patience).await
         };
         let result = driven.await;
+        self.shared.waiting.send_if_modified(|waiting| waiting.remove(&run).is_some());
         // A failure to give it up is not worth a second error: it is tried again when somebody looks for runs to go on with,
         // and the claim ends with this process.
         if workspace

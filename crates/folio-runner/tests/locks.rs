@@ -10,9 +10,11 @@ use folio_engine::{Outcome, plan};
 use folio_memory::{Actor, Role, SpaceName};
 use folio_runner::{NewRun, Runner, RunnerOptions};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
+use folio_store::workspace::TraceQuery;
 use folio_store::{RandomIds, SystemClock, Workspace};
 use folio_tools::{ArgKind, Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 /// Writes on a desk for a while, and sees how many do.
 #[derive(Debug)]
@@ -39,6 +41,17 @@ impl Tool for Writes {
     }
 }
 
+fn runner(registry: Registry) -> Runner {
+    let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+    let workspace = Workspace::new(
+        store,
+        Arc::new(SystemClock),
+        Arc::new(RandomIds::default()),
+        SpaceName::main(),
+    );
+    Runner::new(workspace, registry, RunnerOptions::default())
+}
+
 /// The most that wrote at one time, of `runs` that each write twice: on the desks that `desk` gives them.
 async fn most_at_one_time(runs: usize, desk: fn(usize) -> String) -> usize {
     let most = Arc::new(AtomicUsize::new(0));
@@ -50,14 +63,7 @@ async fn most_at_one_time(runs: usize, desk: fn(usize) -> String) -> usize {
         at_it: AtomicUsize::new(0),
         most: Arc::clone(&most),
     }));
-    let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
-    let workspace = Workspace::new(
-        store,
-        Arc::new(SystemClock),
-        Arc::new(RandomIds::default()),
-        SpaceName::main(),
-    );
-    let runner = Runner::new(workspace, registry, RunnerOptions::default());
+    let runner = runner(registry);
     let mut driving = Vec::new();
     for number in 0..runs {
         let call = json!({"tool": "write_on", "args": {"desk": desk(number)}});
@@ -89,6 +95,67 @@ async fn runs_that_write_the_same_do_so_one_after_the_other_e9_15() {
     assert_eq!(most_at_one_time(6, nested).await, 1);
     let apart = most_at_one_time(6, |number| format!("desk {number}")).await;
     assert!(apart > 1, "nobody waits for what others write elsewhere");
+}
+
+/// Writes on a desk until it is told to end.
+#[derive(Debug)]
+struct Holds {
+    spec: ToolSpec,
+    ends: Arc<Semaphore>,
+}
+
+#[async_trait]
+impl Tool for Holds {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, request: &ToolRequest, _: &ToolContext) -> ToolResponse {
+        self.ends.acquire().await.unwrap().forget();
+        ToolResponse::ok(request, json!(1), "")
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_another_says_for_which_and_what_it_writes_e9_15() {
+    let ends = Arc::new(Semaphore::new(0));
+    let mut registry = Registry::with_builtins();
+    registry.register(Arc::new(Holds {
+        spec: ToolSpec::new("write_on", Effect::Idempotent, "Writes on a desk.")
+            .required("desk", ArgKind::Text, "Which.")
+            .writes_to("desks/{desk}"),
+        ends: Arc::clone(&ends),
+    }));
+    let runner = runner(registry);
+    let begin = async |desk: &str| {
+        let steps = json!({"title": "t", "steps": [{"id": "a", "do": {"tool": "write_on", "args": {"desk": desk}}}]});
+        let plan = plan::from_value(&steps, &runner.known()).unwrap();
+        let (run, _) = runner
+            .submit(NewRun::of(plan, Actor::new(Role::Human, "ada")))
+            .await
+            .unwrap();
+        let driver = runner.clone();
+        (run, tokio::spawn(async move { driver.drive(run).await }))
+    };
+    let (first, one) = begin("one").await;
+    // It has begun.
+    let mut watch = runner.watch(first);
+    while watch.run().in_flight().is_empty() {
+        watch.next().await.unwrap();
+    }
+    let (second, other) = begin("one/part").await;
+    let held_up = runner.held_up(second, None).await.unwrap();
+    assert_eq!((held_up.name.as_str(), held_up.by), ("desks/one", first));
+    ends.add_permits(2);
+    assert_eq!(runner.held_up(second, Some(&held_up)).await, None);
+    for driven in [one, other] {
+        assert_eq!(driven.await.unwrap().unwrap().status, Outcome::Ok);
+    }
+    let notes = runner.workspace().trace(TraceQuery::default()).await.unwrap();
+    let told = notes.iter().filter(|note| note.operation == "wait_for_run");
+    let told: Vec<_> = told.map(|note| (note.run, note.detail.clone())).collect();
+    let detail = json!(format!("{first} writes desks/one"));
+    assert_eq!(told, [(Some(second), Some(detail))]);
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
-//! What tasks that models do are told of memory before they begin, and when it is known.
+//! What tasks that models do are told of memory before they begin, and when it is known; and what others are told of a run that waits.
 
 use std::sync::Arc;
 
 use folio_engine::{Event, NodeId, Run};
+use folio_memory::trace::WARNING;
+use folio_memory::{Actor, Role, TraceNote};
 use folio_store::workspace::Moment;
 
 use super::Drive;
@@ -11,6 +13,26 @@ use crate::error::RunnerError;
 use crate::pages::RunPages;
 
 impl Drive {
+    /// Says that a call waits because another run writes what it is to write, or that none does any more: to whoever looks, and once to
+    /// the trace.
+    pub(super) fn tell_what_holds_up(&mut self, waits: bool) {
+        let held_up = self.locks.held_up().filter(|_| waits);
+        let run = self.run.id();
+        if let Some(held_up) = &held_up
+            && self.held_up.insert(held_up.clone())
+        {
+            let workspace = &self.shared.workspace;
+            let actor = Actor::new(Role::Planner, "runner").in_run(run);
+            let note = TraceNote::new(workspace.now(), &actor, "run", "wait_for_run");
+            let words = format!("{} writes {}", held_up.by, held_up.name);
+            workspace.note(note.with_status(WARNING).with_detail(words));
+        }
+        self.shared.waiting.send_if_modified(|waiting| match held_up {
+            Some(held_up) => waiting.insert(run, held_up.clone()) != Some(held_up),
+            None => waiting.remove(&run).is_some(),
+        });
+    }
+
     /// Tells tasks what memory holds for them. False if that is not known before what was gathered is durable; then none is told anything.
     pub(super) async fn brief_all(&mut self, nodes: &[NodeId]) -> Result<bool, RunnerError> {
         let shared = Arc::clone(&self.shared);
