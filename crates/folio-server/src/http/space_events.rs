@@ -93,8 +93,9 @@ impl Follow {
     /// Reads what comes next, when it is there.
     async fn read(&mut self) -> Result<(), Problem> {
         self.workspace.wait(self.seen).await?;
-        self.permit.still_holds().await?;
         let rows = self.workspace.changes(self.seen, CHUNK).await?;
+        // Only now: what was committed after the token was taken back may be among them.
+        self.permit.still_holds().await?;
         self.seen = rows.last().map_or(self.seen, |row| row.seq);
         self.pending.extend(rows);
         Ok(())
