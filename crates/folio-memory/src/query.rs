@@ -1,5 +1,7 @@
 //! What may be asked of a space.
 
+mod size;
+
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

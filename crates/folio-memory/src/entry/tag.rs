@@ -57,10 +57,15 @@ impl Tag {
             }
         }
         if tags.len() > Self::MAX_PER_ENTRY {
-            let message = format!("{} tags are more than {}", tags.len(), Self::MAX_PER_ENTRY);
-            return Err(Invalid::new("tags_too_many", "tags", message));
+            return Err(Self::too_many(tags.len()));
         }
         Ok(tags)
+    }
+
+    /// That `count` tags are more than an entry may carry.
+    pub(crate) fn too_many(count: usize) -> Invalid {
+        let message = format!("{count} tags are more than {}", Self::MAX_PER_ENTRY);
+        Invalid::new("tags_too_many", "tags", message)
     }
 
     /// The text.

@@ -19,7 +19,8 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Invalid` for a cursor of another query; `Unavailable` or `Corrupt`.
+    /// `Invalid` for a cursor of another query, and for one that names more than [`EntryQuery::check_size`] lets it;
+    /// `Unavailable` or `Corrupt`.
     pub async fn entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let watch = Stopwatch::start();
         let answer = self.visible_entries(query).await;
@@ -62,7 +63,12 @@ impl Workspace {
     }
 
     /// The same for the workspace's own purposes, without a trace.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it names more than one question may; otherwise as [`Workspace::entries`].
     pub(super) async fn read_entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        query.check_size()?;
         let (store, space, now) = (&self.inner.store, &self.inner.space, self.now());
         self.notice_ended();
         let mut answer = if query.order == Order::Priority && query.ranks == TypeRanks::default() {

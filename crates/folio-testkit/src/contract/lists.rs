@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use folio_memory::{
-    Change, Confidence, Entry, EntryKind, EntryQuery, FieldChange, Lifetime, Order, Owner, PageId, Seq, Status,
+    Change, Confidence, Entry, EntryKind, EntryQuery, FieldChange, Lifetime, Order, Owner, PageId, Seq, Status, Tag,
     Timestamp, TypeRanks,
 };
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::Home;
 use super::scene::{Scene, patch, tag};
@@ -284,6 +284,48 @@ pub async fn context_is_matched_by_path(home: &dyn Home) {
     assert_eq!(scene.titles(&of("src/main.rs", json!(1))).await, ["e"]);
     assert_eq!(scene.titles(&of(r"files.b\.rs.lines", json!(2))).await, ["d"]);
     assert_eq!(scene.titles(&of(r"files.b\.rs", json!({"lines": 2}))).await, ["d"]);
+}
+
+/// As many as an entry may have tags, and as many values as one question may name; each may be named twice.
+pub async fn an_entry_is_found_by_all_its_tags_and_values(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let tags: Vec<Tag> = (0..Tag::MAX_PER_ENTRY).map(|n| tag(&format!("t{n}"))).collect();
+    let values: Map<String, Value> = (0..60).map(|n| (format!("k{n}"), json!(n))).collect();
+    for (title, missing) in [("all", None), ("no tag", Some("t31")), ("no value", Some("k59"))] {
+        let mut note = scene.note(page, title);
+        note.fields.tags = tags
+            .iter()
+            .filter(|tag| Some(tag.as_str()) != missing)
+            .cloned()
+            .collect();
+        let values = values.iter().filter(|(key, _)| Some(key.as_str()) != missing);
+        let values: Map<String, Value> = values.map(|(key, value)| (key.clone(), value.clone())).collect();
+        note.fields.context = Some(values.into());
+        scene.add(note).await;
+    }
+    let twice = |query: &mut EntryQuery| {
+        query.tags.push(query.tags[0].clone());
+        query.context.push(query.context[0].clone());
+    };
+    let mut query = EntryQuery {
+        tags,
+        context: values.into_iter().collect(),
+        ..EntryQuery::default()
+    };
+    for text in [None, Some("all".to_owned())] {
+        for (status, kinds) in [
+            (&[][..], &[][..]),
+            (&Status::ALL, &[]),
+            (&Status::ALL, &[EntryKind::Note]),
+        ] {
+            query.text.clone_from(&text);
+            query.status = status.to_vec();
+            query.kinds = kinds.to_vec();
+            assert_eq!(scene.titles(&query).await, ["all"], "{query:?}");
+        }
+        twice(&mut query);
+    }
 }
 
 /// The filter is written down twice: as rules of the model and as the store's own. They agree on every mixture.

@@ -102,6 +102,7 @@ macro_rules! store_contract {
             expired_and_replaced_ones_come_only_when_asked_for,
             a_pinned_entry_does_not_expire,
             context_is_matched_by_path,
+            an_entry_is_found_by_all_its_tags_and_values,
             the_store_lists_what_the_model_says,
             the_past_is_listed_as_it_was,
             what_came_since_was_added_or_changed,

@@ -1,0 +1,78 @@
+//! How much one question may name.
+
+use super::EntryQuery;
+use crate::entry::Tag;
+use crate::warning::Invalid;
+
+/// Values in a context that one question may name.
+const CONTEXT_MAX: usize = 64;
+/// Values that one question may name where an entry has to have any, or none, of them.
+const ANY_MAX: usize = 1_000;
+
+impl EntryQuery {
+    /// That it names no more than one question may.
+    ///
+    /// # Errors
+    ///
+    /// `tags_too_many` for more tags than an entry can have; `filter_too_large` names the field and the limit.
+    pub fn check_size(&self) -> Result<(), Invalid> {
+        if self.tags.len() > Tag::MAX_PER_ENTRY {
+            return Err(Tag::too_many(self.tags.len()));
+        }
+        let any = [
+            ("kind", self.kinds.len()),
+            ("type", self.types.len()),
+            ("status", self.status.len()),
+            ("owner", self.owner.len()),
+            ("tags_any", self.tags_any.len()),
+            ("tags_none", self.tags_none.len()),
+        ];
+        let any = any.map(|(field, named)| (field, named, ANY_MAX));
+        for (field, named, most) in [("context", self.context.len(), CONTEXT_MAX)].into_iter().chain(any) {
+            if named > most {
+                let message = format!("{named} values are more than the {most} that one question may name");
+                return Err(Invalid::new("filter_too_large", field, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_question_names_no_more_than_can_be_looked_for() {
+        let tags = |count: usize| (0..count).map(|n| Tag::parse(&n.to_string()).unwrap()).collect();
+        let context = |count: usize| (0..count).map(|n| (format!("k{n}"), json!(n))).collect();
+        let most = EntryQuery {
+            tags: tags(32),
+            tags_any: tags(1_000),
+            context: context(64),
+            ..EntryQuery::default()
+        };
+        assert_eq!(most.check_size(), Ok(()));
+        let more = |query: EntryQuery| query.check_size().unwrap_err().to_string();
+        let many = EntryQuery {
+            tags: tags(33),
+            ..EntryQuery::default()
+        };
+        assert_eq!(more(many), "tags: 33 tags are more than 32");
+        let many = EntryQuery {
+            context: context(65),
+            ..EntryQuery::default()
+        };
+        assert_eq!(
+            more(many),
+            "context: 65 values are more than the 64 that one question may name"
+        );
+        let many = EntryQuery {
+            tags_none: tags(1_001),
+            ..EntryQuery::default()
+        };
+        assert!(more(many).starts_with("tags_none: 1001 values"));
+    }
+}
