@@ -13,10 +13,12 @@ use folio::runner::Runner;
 use folio::store::RunRow;
 use folio::{Actor, ThreadKey, Workspace};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::access::Permit;
 use super::app::App;
 use super::problem::Problem;
+use crate::driving::Driving;
 use crate::submit;
 
 /// The turn that something is done in: `t3` or `turn_…`.
@@ -64,8 +66,12 @@ impl FromRequestParts<App> for Caller {
         let mut actor = permit.actor.clone();
         let mut workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
         if let Some(turn) = text_of(&parts.headers, TURN)? {
-            let turn = turn_named(&workspace, &turn).await?;
-            actor = actor.in_turn(turn);
+            let known: Result<TurnRef, _> = turn.parse();
+            let known = known.map_err(|error| {
+                let detail = format!("the header Folio-Turn is {turn:?}, which names no turn: {error}");
+                Problem::from(error).saying(detail)
+            })?;
+            actor = actor.in_turn(turn_of(&workspace, known).await?);
             workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
         }
         let key = match text_of(&parts.headers, KEY)? {
@@ -138,6 +144,16 @@ impl Caller {
         self.runner.under(self.key.clone())
     }
 
+    /// A place to drive one more run in. None where as many are under way as may be and this was asked for before, with the
+    /// same key: then the run is there already.
+    pub(crate) async fn place_in(&self, driving: &Driving) -> Result<Option<OwnedSemaphorePermit>, Problem> {
+        match (driving.place(), &self.key) {
+            (Ok(place), _) => Ok(Some(place)),
+            (Err(_), Some(key)) if self.workspace.is_recorded(&self.actor, key).await? => Ok(None),
+            (Err(busy), _) => Err(busy),
+        }
+    }
+
     /// Refuses what is done to runs to those whom runs do not concern: tools, and roles within a run or a turn (M7.7).
     pub(crate) fn may_steer(&self) -> Result<(), Problem> {
         submit::may_steer(&self.actor)
@@ -157,7 +173,7 @@ impl Caller {
 }
 
 /// The thread called `name`; one without a name is nowhere.
-fn thread_called(name: String) -> Result<ThreadKey, Problem> {
+pub(crate) fn thread_called(name: String) -> Result<ThreadKey, Problem> {
     if name.is_empty() {
         let empty = folio::memory::Invalid::new("thread_invalid", "thread", "the name of a thread is empty");
         return Err(empty.into());
@@ -167,7 +183,10 @@ fn thread_called(name: String) -> Result<ThreadKey, Problem> {
 
 /// The turn called `name`; one that is named by its id need not be known here.
 pub(crate) async fn turn_named(workspace: &Workspace, name: &str) -> Result<folio::memory::TurnId, Problem> {
-    let turn: TurnRef = name.parse()?;
+    turn_of(workspace, name.parse()?).await
+}
+
+async fn turn_of(workspace: &Workspace, turn: TurnRef) -> Result<folio::memory::TurnId, Problem> {
     Ok(match turn {
         Ref::Id(id) => id,
         handle @ Ref::Handle(_) => workspace.turn(handle).await?.begun.id,

@@ -10,7 +10,7 @@ use schemars::{JsonSchema, Schema, json_schema};
 
 use super::answer::Answer;
 use super::caller::Caller;
-use super::input::{Body, MayBody, Raw, Text};
+use super::input::{Body, Kinds, MayBody, Raw, Text};
 use super::problem::Problem;
 use super::query::{Asked, Fields};
 
@@ -20,9 +20,6 @@ pub(crate) const LINES: &str = "application/x-ndjson";
 pub(crate) const MARKDOWN: &str = "text/markdown";
 /// Events as they happen.
 pub(crate) const EVENTS: &str = "text/event-stream";
-
-/// What texts are sent as: lines, plans, pages.
-const TEXTS: [&str; 5] = [LINES, "application/json", "application/yaml", MARKDOWN, "text/plain"];
 
 /// Says what an operation is: a name for programs, the group that it is in, and a sentence.
 pub(crate) fn about(
@@ -109,9 +106,9 @@ impl<T: JsonSchema> OperationInput for Raw<T> {
     }
 }
 
-impl OperationInput for Text {
+impl<K: Kinds> OperationInput for Text<K> {
     fn operation_input(context: &mut GenContext, operation: &mut Operation) {
-        body(context, operation, &TEXTS, &json_schema!({"type": "string"}), true);
+        body(context, operation, K::KINDS, &json_schema!({"type": "string"}), true);
     }
 }
 

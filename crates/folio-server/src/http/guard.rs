@@ -5,16 +5,21 @@
 //! header `Host` has that name), or by sending a form here (then `Origin` names them). Both are refused.
 
 use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt as _;
+use tokio::time::Instant;
 
 use super::problem::Problem;
 
-/// How long an answer may take to begin. Streams go on after that.
+/// How long an answer may take to begin, from when its request is there. Streams go on after that.
 const TIME_MAX: Duration = Duration::from_secs(30);
 /// The same for bringing in a whole space.
 const LONG_TIME_MAX: Duration = Duration::from_secs(600);
@@ -42,8 +47,7 @@ pub(crate) async fn guard(State(any_host): State<bool>, request: Request, next: 
         None => {
             let is_long = request.uri().path().ends_with("/import");
             let time = if is_long { LONG_TIME_MAX } else { TIME_MAX };
-            let answer = tokio::time::timeout(time, next.run(request)).await;
-            answer.unwrap_or_else(|_| too_slow(time).into_response())
+            in_time(time, request, |request| next.run(request)).await
         }
     };
     let headers = response.headers_mut();
@@ -55,6 +59,39 @@ pub(crate) async fn guard(State(any_host): State<bool>, request: Request, next: 
         .entry(header::CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+/// What `answer` gives to `request`, unless nothing comes of it for `time` after the last of its body that arrived: a body may take
+/// long on its way here. One that takes longer than the longest answer is not waited for.
+async fn in_time<A: Future<Output = Response>>(
+    time: Duration,
+    request: Request,
+    answer: impl FnOnce(Request) -> A,
+) -> Response {
+    let began = Instant::now();
+    let last = Arc::new(Mutex::new(began));
+    let (parts, body) = request.into_parts();
+    let body = if body.is_end_stream() {
+        body
+    } else {
+        let arrived = Arc::clone(&last);
+        Body::from_stream(body.into_data_stream().inspect(move |_| {
+            *arrived.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        }))
+    };
+    let mut answer = pin!(answer(Request::from_parts(parts, body)));
+    let mut until = began + time;
+    loop {
+        if let Ok(response) = tokio::time::timeout_at(until, answer.as_mut()).await {
+            return response;
+        }
+        let last = *last.lock().unwrap_or_else(PoisonError::into_inner);
+        let later = last.min(began + LONG_TIME_MAX) + time;
+        if later <= until {
+            return too_slow(time).into_response();
+        }
+        until = later;
+    }
 }
 
 fn too_slow(time: Duration) -> Problem {
@@ -120,7 +157,44 @@ fn is_loopback(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::to_bytes;
+    use futures_util::stream;
+
     use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// The status of what is answered `after` so many seconds to a body of several parts, each of which comes `every` so many.
+    async fn status(parts: u32, every: u32, after: u32) -> StatusCode {
+        let parts = stream::unfold(0, move |sent| async move {
+            tokio::time::sleep(SECOND * every).await;
+            (sent < parts).then(|| (Ok::<_, std::io::Error>("part"), sent + 1))
+        });
+        let request = Request::new(Body::from_stream(parts));
+        let answer = async |request: Request| {
+            let body = to_bytes(request.into_body(), usize::MAX).await;
+            tokio::time::sleep(SECOND * after).await;
+            body.map_or(StatusCode::BAD_REQUEST, |_| StatusCode::OK).into_response()
+        };
+        in_time(TIME_MAX, request, answer).await.status()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_an_answer_is_counted_from_when_its_request_is_there() {
+        let (ok, too_slow) = (StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE);
+        for (parts, every, after, wanted) in [
+            (0, 0, 29, ok),
+            (0, 0, 31, too_slow),
+            (5, 20, 0, ok),
+            (5, 2, 25, ok),
+            (5, 20, 31, too_slow),
+            (2, 31, 0, too_slow),
+            (29, 20, 0, ok),
+            (60, 20, 0, too_slow),
+        ] {
+            assert_eq!(status(parts, every, after).await, wanted, "{parts} {every} {after}");
+        }
+    }
 
     #[test]
     fn only_names_of_the_loopback_address_are_answered() {

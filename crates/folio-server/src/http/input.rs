@@ -1,5 +1,6 @@
 //! The body of a request.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 use axum::body::Bytes;
@@ -7,8 +8,9 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use schemars::{JsonSchema, SchemaGenerator};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 use super::problem::Problem;
 
@@ -24,12 +26,19 @@ pub(crate) struct MayBody<T>(pub(crate) T);
 #[derive(Debug)]
 pub(crate) struct Raw<T>(pub(crate) Value, pub(crate) PhantomData<T>);
 
-/// Lines or a text, as bytes.
+/// Lines or a text, as bytes, of one of the kinds that `K` names.
 #[derive(Debug)]
-pub(crate) struct Text {
-    pub(crate) kind: String,
-    pub(crate) bytes: Bytes,
+pub(crate) struct Text<K>(pub(crate) Bytes, pub(crate) PhantomData<K>);
+
+/// What a text may be sent as.
+pub(crate) trait Kinds {
+    /// The types, the usual one first.
+    const KINDS: &'static [&'static str];
 }
+
+/// Bytes that the body of a request may have: what is told to whoever sends more.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyLimit(pub(crate) usize);
 
 impl<S: Send + Sync, T: DeserializeOwned + JsonSchema> FromRequest<S> for Body<T> {
     type Rejection = Problem;
@@ -58,30 +67,58 @@ impl<S: Send + Sync, T: JsonSchema> FromRequest<S> for Raw<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let (headers, body) = taken(request, state).await;
-        Ok(Self(read(&headers, &body?)?, PhantomData))
+        let body = body?;
+        if !body.trim_ascii_start().starts_with(b"{") {
+            return Ok(Self(read(&headers, &body)?, PhantomData));
+        }
+        is_json(&headers)?;
+        let Object(fields) = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
+        Ok(Self(Value::Object(fields), PhantomData))
     }
 }
 
-impl<S: Send + Sync> FromRequest<S> for Text {
+impl<S: Send + Sync, K: Kinds> FromRequest<S> for Text<K> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let (headers, bytes) = taken(request, state).await;
-        let kind = kind_of(&headers).to_ascii_lowercase();
-        Ok(Self { kind, bytes: bytes? })
+        let kind = kind_of(request.headers());
+        if !K::KINDS.iter().any(|known| known.eq_ignore_ascii_case(kind)) {
+            return Err(other_kind(kind, &K::KINDS.join(", ")));
+        }
+        let (_, bytes) = taken(request, state).await;
+        Ok(Self(bytes?, PhantomData))
     }
 }
 
 async fn taken<S: Send + Sync>(request: Request, state: &S) -> (HeaderMap, Result<Bytes, Problem>) {
     let headers = request.headers().clone();
+    if let Some(problem) = encoded(&headers) {
+        return (headers, Err(problem));
+    }
+    let limit = request.extensions().get::<BodyLimit>().copied();
     let body = Bytes::from_request(request, state).await;
-    (headers, body.map_err(refused))
+    (headers, body.map_err(|error| refused(&error, limit)))
 }
 
-fn refused(error: BytesRejection) -> Problem {
-    match error.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Problem::new(error.status(), "body_too_large", error.body_text()),
-        status => Problem::new(status, "body_invalid", error.body_text()),
+/// Why a body is not read that is packed: what it comes to could be far more than a body may have.
+fn encoded(headers: &HeaderMap) -> Option<Problem> {
+    let encoding = headers.get(header::CONTENT_ENCODING)?;
+    if encoding.as_bytes().eq_ignore_ascii_case(b"identity") {
+        return None;
+    }
+    let detail = format!("the body is said to be packed as {encoding:?}");
+    let problem = Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "body_encoded", detail);
+    Some(problem.hint("send it as it is, without Content-Encoding"))
+}
+
+fn refused(error: &BytesRejection, limit: Option<BodyLimit>) -> Problem {
+    match (error.status(), limit) {
+        (status @ StatusCode::PAYLOAD_TOO_LARGE, Some(BodyLimit(bytes))) => {
+            let detail = format!("the body has more than the {bytes} bytes that are taken here");
+            Problem::new(status, "body_too_large", detail)
+        }
+        (status @ StatusCode::PAYLOAD_TOO_LARGE, None) => Problem::new(status, "body_too_large", error.body_text()),
+        (status, _) => Problem::new(status, "body_invalid", error.body_text()),
     }
 }
 
@@ -98,11 +135,48 @@ pub(crate) fn other_kind(kind: &str, wanted: &str) -> Problem {
 }
 
 fn read<T: DeserializeOwned + JsonSchema>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
-    let kind = kind_of(headers);
-    if !kind.eq_ignore_ascii_case("application/json") {
-        return Err(other_kind(kind, "application/json"));
-    }
+    is_json(headers)?;
     read_json(body)
+}
+
+fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let kind = kind_of(headers);
+    if kind.eq_ignore_ascii_case("application/json") {
+        Ok(())
+    } else {
+        Err(other_kind(kind, "application/json"))
+    }
+}
+
+/// An object of which no field stands twice, as it is where a body is read field by field.
+struct Object(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(Once)
+    }
+}
+
+struct Once;
+
+impl<'de> Visitor<'de> for Once {
+    type Value = Object;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Object, M::Error> {
+        let mut fields = Map::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if fields.contains_key(&name) {
+                return Err(M::Error::custom(format!("duplicate field `{name}`")));
+            }
+            let value = map.next_value()?;
+            fields.insert(name, value);
+        }
+        Ok(Object(fields))
+    }
 }
 
 /// Reads JSON, whatever it is said to be.
@@ -113,7 +187,11 @@ pub(crate) fn read_json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result
     if is_list && is_object::<T>() {
         return Err(body_invalid("the body is a list, and has to be an object"));
     }
-    serde_json::from_slice(body).map_err(|error| body_invalid(format!("the body cannot be read: {error}")))
+    serde_json::from_slice(body).map_err(|error| unreadable(&error))
+}
+
+fn unreadable(error: &serde_json::Error) -> Problem {
+    body_invalid(format!("the body cannot be read: {error}"))
 }
 
 /// Whether a `T` is described as an object and nothing else.

@@ -28,9 +28,8 @@ mod space_events;
 mod sse;
 mod transfers;
 
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware;
+use axum::{Extension, Router, middleware};
 
 pub(crate) use self::access::{Access, Permit};
 pub(crate) use self::app::App;
@@ -49,6 +48,7 @@ pub(crate) fn routers(app: App) -> (Router, Router) {
     let routes = routes
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::method_not_allowed)
+        .layer(Extension(input::BodyLimit(MAX_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(app);
     let pages = crate::ui::routes(&document).method_not_allowed_fallback(problem::method_not_allowed);

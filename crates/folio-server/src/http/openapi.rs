@@ -121,7 +121,7 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
             "Names the request: made again with the same key, it does nothing more",
         );
     }
-    if matches!(method, "patch" | "put") {
+    if matches!(method, "patch" | "put") && !path.ends_with("/limits") {
         header("If-Match", "The version that it must have, as `ETag` gave it: `\"3\"`");
     }
     if path.ends_with("/events") {

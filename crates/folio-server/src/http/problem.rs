@@ -82,6 +82,14 @@ impl Problem {
         }
     }
 
+    /// The same in other words.
+    pub(crate) fn saying(self, detail: impl Into<String>) -> Self {
+        Self {
+            detail: detail.into(),
+            ..self
+        }
+    }
+
     /// Adds what to try.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());

@@ -1,5 +1,7 @@
 //! What is refused, and how that is told.
 
+use serde_json::json;
+
 use crate::client::{get, post, send};
 use crate::house::{House, SLOW, is_problem};
 
@@ -119,11 +121,25 @@ async fn a_body_that_cannot_be_read_changes_nothing() {
         404,
         "not_found",
     );
-    is_problem(
-        &house.post("/runs/r1/cancel", &" ".repeat(20 * 1024 * 1024 + 1)).await,
-        413,
-        "body_too_large",
-    );
+    let large = " ".repeat(20 * 1024 * 1024 + 1);
+    let refused = house.post("/runs/r1/cancel", &large).await;
+    is_problem(&refused, 413, "body_too_large");
+    assert!(refused.body.contains("20971520 bytes"), "{refused:?}");
+    // Elsewhere more is taken.
+    is_problem(&house.post("/threads/a/evict", &large).await, 422, "body_invalid");
+    for (path, body) in [
+        ("/observations", r#"{"content": "a", "content": "b"}"#),
+        ("/runs/r1/cancel", r#"{"node": "a", "node": "b"}"#),
+    ] {
+        let refused = house.post(path, body).await;
+        is_problem(&refused, 422, "body_invalid");
+        assert!(refused.body.contains("duplicate field"), "{refused:?}");
+    }
+    let packed = ["Content-Encoding: gzip"];
+    for body in [None, Some(json!({}))] {
+        let refused = house.ask("POST", "/runs/r1/cancel", &packed, body).await;
+        is_problem(&refused, 415, "body_encoded");
+    }
     is_problem(&house.post("/runs/r1/cancel?node=x", "").await, 400, "query_unknown");
     assert_eq!(house.workspace().head().await.unwrap(), before);
 }
@@ -201,4 +217,77 @@ async fn every_answer_tells_the_browser_what_it_must_not_do() {
         assert!(!answer.header("cache-control").is_empty(), "{path}");
         assert_eq!(answer.header("access-control-allow-origin"), "", "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_question_that_names_too_much_is_told_the_limit() {
+    let house = House::new().await;
+    let named = |field: &str, count: usize| {
+        let values = (0..count).map(|n| format!("{}={n}", field.replace('N', &n.to_string())));
+        values.collect::<Vec<_>>().join("&")
+    };
+    for path in ["/observations", "/threads/a/scratchbook/items", "/search"] {
+        let text = if path == "/search" { "text=x&" } else { "" };
+        assert_eq!(
+            house.gives(&format!("{path}?{text}{}", named("tags", 32))).await["total"],
+            0
+        );
+        let refused = house.get(&format!("{path}?{text}{}", named("tags", 33))).await;
+        is_problem(&refused, 422, "tags_too_many");
+        assert!(refused.body.contains("more than 32"), "{refused:?}");
+    }
+    assert_eq!(
+        house.gives(&format!("/observations?{}", named("context.kN", 64))).await["total"],
+        0
+    );
+    let filters: serde_json::Map<_, _> = (0..65).map(|n| (format!("context.k{n}"), json!(n))).collect();
+    let context: serde_json::Map<_, _> = (0..65).map(|n| (format!("k{n}"), json!(n))).collect();
+    let asked = json!({"tool_id": "wine", "scratch_page_query": {"filters": filters}});
+    for refused in [
+        house.get(&format!("/observations?{}", named("context.kN", 65))).await,
+        house.ask("POST", "/tool-requests/context", &[], Some(asked)).await,
+        house
+            .ask(
+                "POST",
+                "/forget",
+                &[],
+                Some(json!({"context": context, "dry_run": true})),
+            )
+            .await,
+    ] {
+        is_problem(&refused, 422, "filter_too_large");
+        assert!(refused.body.contains("more than the 64"), "{refused:?}");
+    }
+    let refused = house.get(&format!("/observations?{}", named("tags_any", 1_001))).await;
+    is_problem(&refused, 422, "filter_too_large");
+}
+
+#[tokio::test]
+async fn a_header_or_a_name_that_cannot_be_is_told_with_what_can() {
+    let house = House::new().await;
+    house.submit(SLOW).await;
+    let refused = house
+        .ask("GET", "/observations", &["Folio-Turn: yesterday"], None)
+        .await;
+    is_problem(&refused, 400, "id_invalid");
+    assert!(
+        refused.body.contains("Folio-Turn") && refused.body.contains("yesterday") && refused.body.contains("t1"),
+        "{refused:?}"
+    );
+    let limits = json!({"tokens": 5_000});
+    let refused = house
+        .ask("PATCH", "/runs/r1/limits", &["If-Match: \"1\""], Some(limits))
+        .await;
+    is_problem(&refused, 400, "if_match_invalid");
+    for path in ["/turns?thread=", "/goals?thread=", "/search?text=x&thread="] {
+        house.refuses(path, 422, "thread_invalid").await;
+    }
+    let said = json!({"request_id": "q", "tool_id": "wine", "status": "ok"});
+    let taken = house.ask("POST", "/tool-responses?thread=", &[], Some(said)).await;
+    is_problem(&taken, 422, "thread_invalid");
+    let secret = "/threads/sk-ant-api03-Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4/scratchbook/items";
+    let item = json!({"kind": "note", "title": "x"});
+    let kept = house.ask("POST", secret, &[], Some(item)).await;
+    is_problem(&kept, 422, "thread_is_secret");
+    assert!(!kept.body.contains("Zm9v"), "{kept:?}");
 }

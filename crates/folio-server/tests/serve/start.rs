@@ -6,7 +6,7 @@ use std::time::Duration;
 use folio_server::ServeOptions;
 use serde_json::{Value, json};
 
-use crate::house::{ECHO, House, is_problem};
+use crate::house::{ECHO, House, SLOW, is_problem};
 
 /// The run as it is when it has ended.
 async fn ended(house: &House, path: &str) -> Value {
@@ -93,4 +93,41 @@ async fn a_person_allows_tools_that_wait_for_a_yes_and_says_which_plans_do_e9_14
     ] {
         is_problem(&house.ask("POST", "/runs", &[], Some(wrong)).await, 422, "body_invalid");
     }
+}
+
+#[tokio::test]
+async fn what_was_begun_with_a_key_is_found_again_however_many_runs_are_under_way() {
+    let house = House::new().await;
+    let start = |head: &'static [&'static str]| house.ask("POST", "/runs", head, Some(json!({"plan": SLOW})));
+    let started = start(&["Idempotency-Key: s"]).await;
+    assert_eq!(started.status, 201, "{started:?}");
+    // A step is not begun at once, and there is no moment before it until then.
+    let fork = async || {
+        let at = json!({"at": "wait"});
+        house
+            .ask("POST", "/runs/r1/fork", &["Idempotency-Key: f"], Some(at))
+            .await
+    };
+    let forked = loop {
+        let forked = fork().await;
+        if forked.status == 201 {
+            break forked;
+        }
+        assert!(matches!(forked.status, 404 | 409), "{forked:?}");
+    };
+    for _ in 0..6 {
+        assert_eq!(start(&[]).await.status, 201);
+    }
+    for head in [&[][..], &["Idempotency-Key: other"]] {
+        is_problem(&start(head).await, 429, "runs_busy");
+    }
+    let again = (start(&["Idempotency-Key: s"]).await, fork().await);
+    for (again, first) in [(again.0, started), (again.1, forked)] {
+        assert_eq!(
+            (again.status, &again.json()["run_id"]),
+            (201, &first.json()["run_id"]),
+            "{again:?}"
+        );
+    }
+    assert_eq!(house.gives("/runs").await["returned"], 8);
 }

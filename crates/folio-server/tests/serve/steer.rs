@@ -24,6 +24,12 @@ async fn a_plan_is_read_and_put_back_with_its_version_e9_14() {
     let unsaid = house.put_if(&path, None, &body.replace("more", "again")).await;
     is_problem(&unsaid, 409, "plan_stale");
     assert!(unsaid.body.contains("does not say of which version"), "{unsaid:?}");
+    for kind in ["image/png", "application/x-www-form-urlencoded"] {
+        let head = [&format!("Content-Type: {kind}"), "If-Match: *"];
+        let refused = house.ask("PUT", &path, &head, None).await;
+        is_problem(&refused, 415, "body_not_json");
+        assert!(refused.body.contains("text/markdown"), "{refused:?}");
+    }
     is_problem(&house.put(&path, "new", &body).await, 400, "if_match_invalid");
     let wrong = house
         .put(

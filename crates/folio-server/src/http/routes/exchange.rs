@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::http::answer::Answer;
 use crate::http::app::App;
-use crate::http::caller::{Caller, turn_named};
+use crate::http::caller::{Caller, thread_called, turn_named};
 use crate::http::describe::about;
 use crate::http::input::Body;
 use crate::http::problem::Problem;
@@ -104,7 +104,7 @@ async fn take_in(
         turn,
         // A key of the request names the call if nothing else does: without a turn there is none.
         call: place.call.or_else(|| caller.key.clone()),
-        thread: Some(place.thread.map_or_else(ThreadKey::main, ThreadKey)),
+        thread: Some(place.thread.map_or_else(|| Ok(ThreadKey::main()), thread_called)?),
         node: None,
     };
     let ingested = caller.workspace.ingest(&tool, &response, &context).await;

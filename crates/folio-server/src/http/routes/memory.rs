@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
-use folio::ThreadKey;
 use folio::memory::calibration::Reliability;
 use folio::memory::context::{DEFAULT_BUDGET, Section};
 use folio::memory::id::{EntryRef, RunRef, TurnRef};
@@ -19,7 +18,7 @@ use serde::Deserialize;
 use super::observations::{Match, tags_of};
 use crate::http::answer::Answer;
 use crate::http::app::App;
-use crate::http::caller::{Caller, turn_named};
+use crate::http::caller::{Caller, thread_called, turn_named};
 use crate::http::describe::about;
 use crate::http::input::{MayBody, body_invalid};
 use crate::http::problem::Problem;
@@ -214,10 +213,9 @@ async fn search(caller: Caller, Asked(asked): Asked<Search>) -> Result<Answer<Li
     let (Some(tags), false) = (tags_of(&asked.tags), is_impossible) else {
         return Ok(Answer::of(List::whole(Vec::new(), workspace.head().await?.0)));
     };
+    let thread = asked.thread.map(thread_called).transpose()?;
     let query = EntryQuery {
-        page: asked
-            .thread
-            .map(|thread| scratchbook::page_of(workspace.space(), &ThreadKey(thread)).0),
+        page: thread.map(|thread| scratchbook::page_of(workspace.space(), &thread).0),
         kinds,
         types: asked.types,
         status: if asked.all { Status::ALL.to_vec() } else { Vec::new() },
@@ -251,7 +249,7 @@ impl Fields for Goals {}
 
 async fn goals(caller: Caller, Asked(asked): Asked<Goals>) -> Result<Answer<List<GoalShape>>, Problem> {
     let as_of = caller.workspace.head().await?.0;
-    let thread = asked.thread.map(ThreadKey);
+    let thread = asked.thread.map(thread_called).transpose()?;
     let found = caller.workspace.goals(thread.as_ref(), asked.all).await?;
     Ok(Answer::of(List::whole(
         found.iter().map(GoalShape::of).collect(),

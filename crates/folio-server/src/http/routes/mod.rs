@@ -18,9 +18,11 @@ mod transfer;
 mod turns;
 
 use aide::axum::ApiRouter;
+use axum::Extension;
 use axum::extract::DefaultBodyLimit;
 
 use super::app::App;
+use super::input::BodyLimit;
 
 /// Bytes that may be sent where long texts are what is asked for: results, conversations, exports.
 const LARGE_BODY_BYTES: usize = 64 * 1024 * 1024;
@@ -30,6 +32,7 @@ pub(super) fn all() -> ApiRouter<App> {
     let large = exchange::routes()
         .merge(threads::long_routes())
         .merge(transfer::routes())
+        .layer(Extension(BodyLimit(LARGE_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(LARGE_BODY_BYTES));
     let space = runs::routes()
         .merge(people::routes())

@@ -113,7 +113,7 @@ pub(super) async fn start(
         )
         .hint("start the server in another folder")
     })?;
-    let place = app.driving.place()?;
+    let place = caller.place_in(&app.driving).await?;
     let new = NewRun {
         plan,
         goal: asked.goal,
@@ -133,7 +133,7 @@ pub(super) async fn start(
         actor: caller.actor.clone(),
     };
     let submitted = caller.runner.submit_under(new, caller.key.clone()).await?;
-    if !submitted.replayed {
+    if let Some(place) = place.filter(|_| !submitted.replayed) {
         let by = caller.actor.clone();
         app.driving
             .drive(caller.runner.clone(), submitted.id, by, place)

@@ -20,8 +20,8 @@ use super::runs::{full, node_named};
 use crate::http::answer::{Accepted, Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::{Caller, IfMatch};
-use crate::http::describe::about;
-use crate::http::input::{Body, Text, body_invalid};
+use crate::http::describe::{MARKDOWN, about};
+use crate::http::input::{Body, Kinds, Text, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing};
 use crate::wire::plan::PlanVersionShape;
@@ -158,13 +158,31 @@ struct EditedShape {
     difference: PlanDifference,
 }
 
+/// A plan as it is written.
+#[derive(Debug)]
+struct PlanText;
+
+impl Kinds for PlanText {
+    const KINDS: &'static [&'static str] = &[
+        "application/json",
+        "application/yaml",
+        "application/x-yaml",
+        "text/yaml",
+        MARKDOWN,
+        "text/plain",
+    ];
+}
+
 /// Makes the body the plan: `{"steps": […]}`, or YAML, or markdown as a GET gives it. `If-Match` is the version that it was made
 /// of, and the first if it is not there; another one is a conflict. `*` is the one that there is.
-async fn edit_plan(caller: Caller, Asked(part): Asked<Part>, text: Text) -> Result<Answer<EditedShape>, Problem> {
+async fn edit_plan(
+    caller: Caller,
+    Asked(part): Asked<Part>,
+    Text(bytes, _): Text<PlanText>,
+) -> Result<Answer<EditedShape>, Problem> {
     caller.may_steer()?;
     let (row, run, node) = place(&caller, part).await?;
-    let text =
-        std::str::from_utf8(&text.bytes).map_err(|error| body_invalid(format!("the body is no text: {error}")))?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| body_invalid(format!("the body is no text: {error}")))?;
     let version = match caller.if_match {
         IfMatch::Any => run.shown_plan(node).map(|plan| plan.version),
         said => said.version(),
@@ -212,7 +230,11 @@ async fn fork(
         _ => return Err(body_invalid("either `at` names a node, or `before_limit` is true")),
     };
     let (who, thread) = (caller.actor.clone(), caller.thread());
-    let place = if input.paused { None } else { Some(app.driving.place()?) };
+    let place = if input.paused {
+        None
+    } else {
+        caller.place_in(&app.driving).await?
+    };
     let runner = caller.keyed_runner();
     let id = runner.fork(row.id, at, thread, who, input.paused).await?.id;
     // Whoever asked reads how it ends from its events. Asked for again, it is driven already.

@@ -27,9 +27,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::http::answer::Answer;
 use crate::http::app::App;
-use crate::http::caller::Caller;
+use crate::http::caller::{Caller, thread_called};
 use crate::http::describe::{LINES, about, giving};
-use crate::http::input::{Body, Text, body_invalid, other_kind};
+use crate::http::input::{Body, Kinds, Text, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing};
 use crate::http::transfers;
@@ -206,23 +206,27 @@ enum Form {
     Colony,
 }
 
+/// What an export gave, or the file of a scratchbook.
+#[derive(Debug)]
+struct Lines;
+
+impl Kinds for Lines {
+    const KINDS: &'static [&'static str] = &[LINES, "application/json", "application/jsonl", "text/plain"];
+}
+
 async fn import(
     caller: Caller,
     State(app): State<App>,
     Asked(how): Asked<How>,
-    text: Text,
+    Text(bytes, _): Text<Lines>,
 ) -> Result<Answer<Received>, Problem> {
-    let kinds = [LINES, "application/json", "application/jsonl", "text/plain"];
-    if !kinds.contains(&text.kind.as_str()) {
-        return Err(other_kind(&text.kind, LINES));
-    }
     let place = app.transfers.place().await?;
     let (done, came) = oneshot::channel();
     let dry_run = how.dry_run;
     // Reading lines and writing batches takes long; it goes on if whoever asked leaves.
     transfers::on_a_thread("import", place, move || async move {
         // Nobody hears it if whoever asked is gone.
-        let _unheard = done.send(bring_in(&caller, how, text.bytes).await);
+        let _unheard = done.send(bring_in(&caller, how, bytes).await);
     })?;
     let imported = came
         .await
@@ -244,7 +248,7 @@ async fn bring_in(caller: &Caller, how: How, bytes: Bytes) -> Result<Imported, P
         }
         Form::Colony => {
             let book = std::str::from_utf8(&bytes).map_err(|_| body_invalid("the body is not valid UTF-8"))?;
-            let thread = how.thread.map_or_else(ThreadKey::main, ThreadKey);
+            let thread = how.thread.map_or_else(|| Ok(ThreadKey::main()), thread_called)?;
             workspace.import_book(actor, &thread, book, how.dry_run).await?
         }
     })
@@ -299,6 +303,7 @@ impl Forget {
             context: self.context.into_iter().collect(),
             ..EntryQuery::default()
         };
+        query.check_size()?;
         Ok(ForgetFilter {
             entries: self.entries.iter().map(entry).collect::<Result<_, _>>()?,
             query,

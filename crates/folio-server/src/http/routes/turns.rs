@@ -9,14 +9,14 @@ use folio::memory::id::{Ref, TurnRef};
 use folio::memory::tokens::for_model;
 use folio::memory::turn::TurnQuery;
 use folio::store::workspace::{ContextRequest, TraceQuery, TurnInput};
-use folio::{Role, ThreadKey, Timestamp};
+use folio::{Role, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
-use crate::http::caller::Caller;
+use crate::http::caller::{Caller, thread_called};
 use crate::http::describe::{LINES, about, giving};
 use crate::http::input::MayBody;
 use crate::http::problem::Problem;
@@ -107,7 +107,7 @@ impl Fields for Filter {}
 
 async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List<TurnShape>>, Problem> {
     let query = TurnQuery {
-        thread: asked.thread.map(ThreadKey),
+        thread: asked.thread.map(thread_called).transpose()?,
         ended: asked.open.then_some(false),
         limit: asked.limit.unwrap_or(LIMIT_DEFAULT),
         ..TurnQuery::default()
