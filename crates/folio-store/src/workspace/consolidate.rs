@@ -1,5 +1,7 @@
 //! One entry in the place of several, each of which is as it was when somebody read it (M7.4.37).
 
+use std::collections::BTreeSet;
+
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::observation::ObservationInput;
 use folio_memory::{
@@ -140,7 +142,9 @@ impl Workspace {
     /// Whether `by` leads to none of `sources`, which would then stand for themselves.
     pub(super) async fn check_no_circle(&self, by: &Entry, sources: &[(EntryId, u32)]) -> Result<(), WorkspaceError> {
         let mut last = by.clone();
-        loop {
+        let mut seen = BTreeSet::new();
+        // A file that an earlier version brought in may have held a circle: it is gone round once.
+        while seen.insert(last.id) {
             if sources.iter().any(|(id, _)| *id == last.id) {
                 let message = format!(
                     "{} cannot take the place of {}, which took its own",
@@ -150,9 +154,10 @@ impl Workspace {
             }
             match last.fields.superseded_by {
                 Some(next) => last = self.read_entry(Ref::Id(next)).await?,
-                None => return Ok(()),
+                None => break,
             }
         }
+        Ok(())
     }
 }
 
