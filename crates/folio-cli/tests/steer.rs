@@ -414,6 +414,20 @@ fn a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more_e9_10() {
 }
 
 #[test]
+fn more_for_the_run_is_not_offered_where_a_part_reached_a_limit_of_its_own() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        "title: Part\nbudget: {tool_calls: 20}\nsteps:\n  - id: part\n    budget: {tool_calls: 1}\n    plan:\n      - {id: one, do: {tool: text, args: {op: echo, value: 1}}}\n      - {id: two, do: {tool: text, args: {op: echo, value: 2}}}\n",
+    );
+    let stopped = folio.call(&["run", "--plan", "plan.yaml"]);
+    assert_eq!(stopped.code, 1, "{}", stopped.stderr);
+    let part = folio.json(&["show", "r1"]);
+    assert_eq!(path(&part, "part/two")["stop_reason"], "budget_tool_calls");
+    assert!(!stopped.stderr.contains("--before-limit"), "{}", stopped.stderr);
+}
+
+#[test]
 fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_again() {
     let folio = Folio::new();
     folio.file(
@@ -433,6 +447,11 @@ fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_ag
         path(&forked, "one")["node_id"],
         path(&folio.json(&["show", "r1"]), "one")["node_id"]
     );
+    assert_snapshot!(folio.seen(&["fork", "r2", "--at", "three"]), @"
+    ! error: three has not begun in that run
+    !   hint: `folio show RUN --json` lists the parts of a run and their states
+    = 4
+    ");
     let plan = folio.ok(&["plan", "show", "r2"]);
     let (before, after) = plan.rsplit_once("{{ results.two.output.value }}").unwrap();
     folio.file("plan.md", format!("{before}changed{after}"));

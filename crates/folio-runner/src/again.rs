@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use folio_engine::event::FORMAT;
-use folio_engine::run::{ForkAt, forked};
+use folio_engine::run::{ForkAt, ForkError, forked};
 use folio_engine::{Event, Output, Run, projection};
 use folio_memory::entry::{EntryFields, Status};
 use folio_memory::id::{Ref, RunHandle};
-use folio_memory::trace::FAILED;
+use folio_memory::trace::WARNING;
 use folio_memory::{Actor, Change, EntryId, FieldChange, PageId, RunId, Seq, ThreadKey, TraceNote};
 use folio_store::workspace::WorkspaceError;
 use folio_store::{BlobHash, StoreError};
@@ -85,10 +85,16 @@ impl Runner {
                 source: source_error,
             });
         };
-        let (cut, node) = at.moment(source, &journal.events)?;
+        let now_there = self.load(source).await?;
+        let path_of = |node| now_there.node(node).map(|view| view.path.to_owned());
+        let (cut, node) = at.moment(source, &journal.events).map_err(|error| match (error, at) {
+            (ForkError::NotBegun { part }, ForkAt::Node(node)) => ForkError::NotBegun {
+                part: path_of(node).unwrap_or(part),
+            },
+            (error, _) => error,
+        })?;
         let (actor, turn, begins) = self.turn_of(actor, thread, goal, id).await?;
-        let path = self.load(source).await?;
-        let path = path.node(node).map_or("", |view| view.path).to_owned();
+        let path = path_of(node).unwrap_or_default();
         let limits = folio_engine::plan::from_stored(plan).map(|plan| folio_engine::Limits::of(&plan));
         let deadline = limits.ok().map(|limits| now.plus(limits.deadline));
         let mut variable = run.clone();
@@ -152,7 +158,7 @@ impl Runner {
         let (recorded, handle) = committed.run.unwrap_or((id, RunHandle(0)));
         if let Some(words) = files.as_ref().filter(|_| !committed.replayed) {
             let note = TraceNote::new(workspace.now(), &actor.in_run(id), "run", "fork_run");
-            workspace.note(note.with_status(FAILED).with_detail(words.clone()));
+            workspace.note(note.with_status(WARNING).with_detail(words.clone()));
         }
         Ok(Forked {
             id: recorded,

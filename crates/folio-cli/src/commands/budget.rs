@@ -72,6 +72,9 @@ pub(crate) struct Raised {
 /// How more of the limit that stopped `run` for `reason` is asked for; `None` if it was none of the run's own that can be raised.
 pub(crate) fn limit_named(reason: StopReason, run: &Run) -> Option<&'static str> {
     let own = &run.limits().allowance;
+    if is_of_part(reason, run) {
+        return None;
+    }
     // A limit of a part is raised in that part, and an output that is too large is none of the bytes that the run may write.
     match reason {
         StopReason::BudgetTokens => (own.tokens.or(own.tokens_in).or(own.tokens_out)).map(|_| "--tokens +N"),
@@ -86,6 +89,27 @@ pub(crate) fn limit_named(reason: StopReason, run: &Run) -> Option<&'static str>
         StopReason::Deadline => Some("--minutes N"),
         _ => None,
     }
+}
+
+/// Whether a part of `run` reached a limit of its own for `reason`: more for the run would change nothing of that.
+fn is_of_part(reason: StopReason, run: &Run) -> bool {
+    let dimensions: &[Dimension] = match reason {
+        StopReason::BudgetTokens => &[
+            Dimension::Tokens,
+            Dimension::TokensIn,
+            Dimension::TokensCached,
+            Dimension::TokensOut,
+        ],
+        StopReason::BudgetUsd => &[Dimension::MicroUsd],
+        StopReason::BudgetModelCalls => &[Dimension::ModelCalls],
+        StopReason::BudgetToolCalls => &[Dimension::ToolCalls],
+        StopReason::BudgetBytes => &[Dimension::Bytes],
+        _ => &[],
+    };
+    run.tree().iter().skip(1).any(|view| {
+        let is_limited = |purse: &Purse| dimensions.iter().any(|dimension| purse.limit.of(*dimension).is_some());
+        view.purse.is_some_and(is_limited) && view.result.is_some_and(|result| result.stop_reason == Some(reason))
+    })
 }
 
 /// A limit, or how much more of it.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::decode::decode;
 use super::errors::{PlanError, PlanErrors, code};
 use super::markdown::{self, ShownStep};
-use super::parse::check;
+use super::parse::{check, without_mark};
 use super::spanned::{self, Node, Tree};
 use super::{Known, Step};
 
@@ -43,6 +43,7 @@ pub(crate) struct EditedText {
 /// A text is a list of steps, an object with `steps`, or markdown as [`markdown::to_markdown`] writes it. Of a whole plan only
 /// the steps can be edited: if another part differs from what the plan says, that is a mistake.
 pub(crate) fn read_edit(text: &str, around: Around<'_>, known: &Known) -> Result<EditedText, PlanErrors> {
+    let text = without_mark(text);
     let mut version = markdown::version_of(text);
     let mut errors = Vec::new();
     let steps = if markdown::is_markdown(text) {

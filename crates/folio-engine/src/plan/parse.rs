@@ -77,12 +77,18 @@ impl Default for Limits {
 /// Every mistake that can be found, in the order of the text. Only a text that is not YAML or JSON at all has
 /// a single one.
 pub fn parse(text: &str, known: &Known) -> Result<Plan, PlanErrors> {
+    let text = without_mark(text);
     if markdown::is_markdown(text) {
         let steps = markdown::read(text, &[]).map_err(PlanErrors)?;
         return check(&steps, Vec::new(), Some(known));
     }
     let reading = spanned::read(text).map_err(|error| PlanErrors(vec![error]))?;
     check(&reading.root, reading.errors, Some(known))
+}
+
+/// `text` without the mark of the order of bytes that some editors put in front of it.
+pub(super) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Reads a plan from a value and checks it; as [`parse`], but every mistake stands at 1:1.

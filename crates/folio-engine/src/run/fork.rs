@@ -60,7 +60,7 @@ impl ForkAt {
             }
         };
         found.ok_or(match self {
-            Self::Node(node) => ForkError::NotBegun { node },
+            Self::Node(node) => ForkError::NotBegun { part: node.to_string() },
             Self::Limit => ForkError::Unlimited,
         })
     }
@@ -100,10 +100,10 @@ fn stopped_by_limit(source: RunId, event: &Event) -> Option<NodeId> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForkError {
     /// The node has not begun, so there is no such moment.
-    #[error("{node} has not begun in that run")]
+    #[error("{part} has not begun in that run")]
     NotBegun {
-        /// Which node.
-        node: NodeId,
+        /// Which node: its path, or its id where that is not known.
+        part: String,
     },
     /// No limit was reached, so there is no such moment.
     #[error("no limit stopped anything in that run")]

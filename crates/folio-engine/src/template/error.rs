@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 
 use minijinja::ErrorKind;
 use serde_json::Value;
@@ -80,9 +81,10 @@ impl TemplateError {
         let detail = error.detail().unwrap_or_default();
         let (kind, reason) = match error.kind() {
             ErrorKind::UndefinedError => {
+                let filtered = error.range().and_then(|range| with_what_is_filtered(source, &range));
                 return Self {
                     line,
-                    ..Self::of_undefined(piece, scope)
+                    ..Self::of_undefined(filtered.as_deref().unwrap_or(piece), scope)
                 };
             }
             ErrorKind::OutOfFuel => (
@@ -191,6 +193,17 @@ impl TemplateError {
     }
 }
 
+/// The expression up to the filter that stands at `range`: what is missing is what the filter is given. `None` if there is none.
+fn with_what_is_filtered(source: &str, range: &Range<usize>) -> Option<String> {
+    let before = source.get(..range.start)?;
+    if !before.trim_end().ends_with('|') {
+        return None;
+    }
+    let opens = ["{{", "{%"].into_iter().filter_map(|open| before.rfind(open));
+    let start = opens.max().map_or(0, |open| open + 2);
+    Some(source.get(start..range.end)?.trim().to_owned())
+}
+
 /// Where the path begins that goes on at `at`: the error of `a.b.c` may point to `.c` alone.
 fn start_of_path(source: &str, at: usize) -> usize {
     let belongs = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '[' | ']' | '"' | '\'');
@@ -230,16 +243,24 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-/// The dotted paths in a piece of code, longest reading of each: `a.b[0]["c"]` is `a`, `b`, `0`, `c`.
+/// Words of the language, which name nothing.
+const WORDS: [&str; 14] = [
+    "or", "and", "not", "in", "is", "if", "else", "for", "true", "false", "none", "True", "False", "None",
+];
+
+/// The dotted paths in a piece of code, longest reading of each: `a.b[0]["c"]` is `a`, `b`, `0`, `c`. Names of filters and of tests, and
+/// words of the language, are none.
 fn paths_in(piece: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     let mut rest = piece;
+    let mut is_test = false;
     while let Some(at) = rest.find(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '"' || c == '\'') {
         rest = &rest[at..];
         if let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) {
             rest = rest[1..].find(quote).map_or("", |end| &rest[end + 2..]);
             continue;
         }
+        let before = piece[..piece.len() - rest.len()].trim_end();
         let mut path = Vec::new();
         loop {
             let length = rest
@@ -258,7 +279,14 @@ fn paths_in(piece: &str) -> Vec<Vec<String>> {
                 None => break,
             }
         }
-        paths.push(path);
+        let is_word = path.len() == 1 && WORDS.contains(&path[0].as_str());
+        if !is_word && !is_test && !before.ends_with('|') {
+            paths.push(path);
+        } else if is_word && path[0] != "not" {
+            is_test = path[0] == "is";
+            continue;
+        }
+        is_test = is_test && is_word;
     }
     paths
 }

@@ -67,6 +67,19 @@ fn with_space_around_it_an_expression_becomes_text() {
 }
 
 #[test]
+fn words_of_the_language_and_names_of_filters_and_tests_are_not_what_is_missing() {
+    for template in [
+        "{{ results.list-files.severity or item.gone }}",
+        "{{ (inputs.limit is defined and none) or item.gone }}",
+        "{{ inputs.repo and item.gone | upper }}",
+        "{{ item.gone if inputs.limit is not none else none }}",
+    ] {
+        let told = value(template).to_string();
+        assert!(told.contains("there is no `gone` in `item`"), "{template}: {told}");
+    }
+}
+
+#[test]
 fn exactly_one_expression_keeps_its_type() {
     assert_eq!(value("{{ results.list-files.output.items }}"), json!(["a.rs", "b.rs"]));
     assert_eq!(

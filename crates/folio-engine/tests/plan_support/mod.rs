@@ -163,6 +163,8 @@ impl Builder {
                 let seen = seen(task.needs.as_deref(), before, outer);
                 let steps = self.sequence(inner, &[], &seen);
                 task.atomic = false;
+                // These are of calls.
+                (task.timeout, task.retry) = (None, Retry::default());
                 task.work = Work::Plan(SubPlan { steps, output: None });
                 Step::Task(Arc::new(task))
             }
