@@ -9,10 +9,11 @@ use folio_memory::id::Ref;
 use folio_memory::observation::{ObservationInput, ObservationPatch};
 use folio_memory::scratchbook::ItemInput;
 use folio_memory::{
-    Actor, Clock, Entry, EntryQuery, Owner, Relation, Role, SpaceName, State, Status, ThreadKey, Timestamp,
+    Actor, Change, Clock, Entry, EntryQuery, FieldChange, Owner, Relation, Role, SpaceName, State, Status, ThreadKey,
+    Timestamp,
 };
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::{Guard, Successor};
+use folio_store::workspace::{Guard, Successor, Write};
 use folio_store::{ErrorKind, Workspace, WorkspaceError};
 use folio_testkit::{SeededIds, SimClock};
 use serde_json::{Value, json};
@@ -266,6 +267,29 @@ async fn one_observation_takes_the_place_of_another_by_version_and_not_in_a_circ
 }
 
 #[tokio::test]
+async fn a_circle_that_came_in_by_a_file_keeps_nobody_waiting() {
+    let scene = scene();
+    let mut entries = Vec::new();
+    for content in ["one", "another", "a third"] {
+        entries.push(scene.add(json!({"content": content})).await);
+    }
+    // An import of an earlier version looked for no circles.
+    let by = |old: usize, new: usize| Change::PatchEntry {
+        entry: entries[old].id,
+        fields: vec![FieldChange::SupersededBy(Some(entries[new].id))],
+        expected_version: None,
+        base_version: None,
+    };
+    let circle = Write::of(vec![by(0, 1), by(1, 0)]);
+    let person = person();
+    scene.memory.record(&person, circle).await.unwrap();
+    let (old, new) = (Ref::Id(entries[2].id), Ref::Id(entries[0].id));
+    let superseded = scene.memory.supersede(&person, old, new, Guard::default());
+    let done = tokio::time::timeout(minutes(1), superseded).await.unwrap().unwrap();
+    assert_eq!(done.entry.fields.superseded_by, Some(entries[0].id));
+}
+
+#[tokio::test]
 async fn one_takes_the_place_of_several_and_those_changed_meanwhile_are_left_alone_m7_4_37() {
     let scene = scene();
     let mut sources = Vec::new();
@@ -508,11 +532,11 @@ async fn every_refusal_leaves_a_note_and_nothing_else_m7_7() {
     let seen = scene.add(json!({"content": "x", "status": "resolved"})).await;
     let (planner, head) = (Actor::new(Role::Planner, "p"), scene.memory.head().await.unwrap());
     let (memory, entry) = (&scene.memory, Ref::Id(seen.id));
-    let add = folio_memory::Change::SetPolicy {
+    let add = Change::SetPolicy {
         policy: Box::default(),
         expected_version: None,
     };
-    let write = || folio_store::workspace::Write::of(vec![add.clone()]);
+    let write = || Write::of(vec![add.clone()]);
     let commit = folio_store::Commit {
         space: SpaceName::main(),
         at: memory.now(),
