@@ -383,7 +383,7 @@ impl Runner {
             .claim_run(workspace.space(), run, &self.shared.owner)
             .await?;
         if let Some(observer) = &self.shared.options.observer {
-            let watch = Watch::new(workspace.store().clone(), workspace.space().clone(), run);
+            let watch = self.shared.watch(run);
             observer.drives(watch, workspace.now());
         }
         // Whatever keeps it waiting tells the trace.
@@ -393,7 +393,9 @@ impl Runner {
             drive.run(patience).await
         };
         let result = driven.await;
-        self.shared.waiting.send_if_modified(|waiting| waiting.remove(&run).is_some());
+        self.shared
+            .waiting
+            .send_if_modified(|waiting| waiting.remove(&run).is_some());
         // A failure to give it up is not worth a second error: it is tried again when somebody looks for runs to go on with,
         // and the claim ends with this process.
         if workspace
