@@ -16,7 +16,10 @@ impl Drive {
     /// Says that a call waits because another run writes what it is to write, or that none does any more: to whoever looks, and once to
     /// the trace.
     pub(super) fn tell_what_holds_up(&mut self, waits: bool) {
-        let held_up = self.locks.held_up().filter(|_| waits);
+        if !waits && self.held_up.is_empty() {
+            return;
+        }
+        let held_up = if waits { self.locks.held_up() } else { None };
         let run = self.run.id();
         if let Some(held_up) = &held_up
             && self.held_up.insert(held_up.clone())

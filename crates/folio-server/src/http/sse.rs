@@ -55,6 +55,7 @@ pub(crate) fn stream(
         stopping,
         _watcher: watcher,
         after,
+        looked: 0,
         head,
         stage: Stage::Begins,
     };
@@ -72,6 +73,9 @@ struct Follow {
     _watcher: Watcher,
     /// Events up to this one are not told, or were.
     after: u64,
+    /// How many events there were when the token was last looked at. Those after it are not told before that is done again: they may be
+    /// younger than the moment at which it was taken back.
+    looked: u64,
     head: Seq,
     stage: Stage,
 }
@@ -92,6 +96,15 @@ impl Follow {
         loop {
             // What comes from here on rings again.
             self.news.borrow_and_update();
+            let there = self.feed.told().events.len() as u64;
+            if there > self.looked {
+                if let Err(problem) = self.permit.still_holds().await {
+                    self.stage = Stage::Over;
+                    self.after = u64::MAX;
+                    return Message::default().event("problem").json_data(problem).ok();
+                }
+                self.looked = there;
+            }
             if let Some(message) = self.told() {
                 return Some(message);
             }
@@ -100,13 +113,7 @@ impl Follow {
             }
             tokio::select! {
                 // The feed is held, and with it the one who rings.
-                _rung = self.news.changed() => {
-                    if let Err(problem) = self.permit.still_holds().await {
-                        self.stage = Stage::Over;
-                        self.after = u64::MAX;
-                        return Message::default().event("problem").json_data(problem).ok();
-                    }
-                }
+                _rung = self.news.changed() => {}
                 () = wait_until_stopping(self.stopping.clone()) => return None,
             }
         }
@@ -129,6 +136,9 @@ impl Follow {
         }
         let index = usize::try_from(self.after).unwrap_or(usize::MAX);
         if let Some(words) = told.events.get(index) {
+            if self.after >= self.looked {
+                return None;
+            }
             self.after += 1;
             return Some(message(words).id(self.after.to_string()));
         }
