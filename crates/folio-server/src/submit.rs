@@ -21,7 +21,7 @@ pub(crate) fn may_steer(actor: &Actor) -> Result<(), Problem> {
         return Ok(());
     }
     let detail = format!("a {} may not start, stop or answer runs", actor.role);
-    Err(Problem::new(StatusCode::FORBIDDEN, "role_denied", detail))
+    Err(Problem::role_denied(detail))
 }
 
 /// The plan that was written down, as JSON, or as a text in YAML or JSON; or the one that a goal comes to. None if there is

@@ -98,10 +98,13 @@ pub(super) fn temperature(request: &Request, target: &Target) -> Option<f64> {
 
 /// Models that think take no temperature. Others at an address of their own are told: they may have any name.
 fn takes_temperature(target: &Target) -> bool {
-    let thinks = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
-    !(target.is_official
-        && matches!(target.wire, Wire::Chat | Wire::Responses)
-        && thinks.iter().any(|start| target.name.starts_with(start)))
+    !(target.is_official && matches!(target.wire, Wire::Chat | Wire::Responses) && thinks(&target.name))
+}
+
+/// Whether `name` is that of a model of OpenAI's that thinks.
+pub(super) fn thinks(name: &str) -> bool {
+    let starts = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
+    starts.iter().any(|start| name.starts_with(start))
 }
 
 /// Requests that begin alike have the same key, so that OpenAI sends them where their beginning is cached.

@@ -73,6 +73,11 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
+    /// Whoever asks may not do that.
+    pub(crate) fn role_denied(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "role_denied", detail)
+    }
+
     /// The same, answered with `status`.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self {
@@ -204,7 +209,7 @@ impl From<WorkspaceError> for Problem {
                 }
             }
             WorkspaceError::Taken(taken) => Self::new(StatusCode::CONFLICT, "claimed", taken.to_string()),
-            WorkspaceError::Refused(_) => Self::new(StatusCode::FORBIDDEN, "role_denied", error.to_string()),
+            WorkspaceError::Refused(_) => Self::role_denied(error.to_string()),
             WorkspaceError::Invalid(invalid) => invalid.into(),
             error => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", error.to_string()),
         }
@@ -258,9 +263,7 @@ impl From<RunnerError> for Problem {
             }
             error @ RunnerError::AskedElse { .. } => Self::new(StatusCode::CONFLICT, "asked_else", error.to_string())
                 .hint("look at what is asked now, then decide anew"),
-            error @ RunnerError::NotAPerson { .. } => {
-                Self::new(StatusCode::FORBIDDEN, "role_denied", error.to_string())
-            }
+            error @ RunnerError::NotAPerson { .. } => Self::role_denied(error.to_string()),
             error @ RunnerError::Fork(_) => Self::new(StatusCode::CONFLICT, "fork_unusable", error.to_string()),
             error @ RunnerError::Limit(_) => Self::new(StatusCode::CONFLICT, "limit_unusable", error.to_string()),
             error @ RunnerError::Ended => Self::new(StatusCode::CONFLICT, "run_ended", error.to_string()),

@@ -1,6 +1,6 @@
 //! One entry in the place of several, each of which is as it was when somebody read it (M7.4.37).
 
-use std::collections::BTreeSet;
+use std::collections::{HashMap, HashSet};
 
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::observation::ObservationInput;
@@ -141,23 +141,39 @@ impl Workspace {
 
     /// Whether `by` leads to none of `sources`, which would then stand for themselves.
     pub(super) async fn check_no_circle(&self, by: &Entry, sources: &[(EntryId, u32)]) -> Result<(), WorkspaceError> {
-        let mut last = by.clone();
-        let mut seen = BTreeSet::new();
+        let ids: Vec<EntryId> = sources.iter().map(|(id, _)| *id).collect();
+        let Some(found) = self.leads_to(by.id, &ids, &HashMap::new()).await? else {
+            return Ok(());
+        };
+        let found = self.read_entry(Ref::Id(found)).await?;
+        let message = format!(
+            "{} cannot take the place of {}, which took its own",
+            by.handle, found.handle
+        );
+        Err(Invalid::new("supersede_cycle", "by", message).into())
+    }
+
+    /// The first of `entries` that `by` leads to: `by` itself, what took its place, what took the place of that, and so on. `more` is what
+    /// else is to take the place of something.
+    pub(super) async fn leads_to(
+        &self,
+        by: EntryId,
+        entries: &[EntryId],
+        more: &HashMap<EntryId, EntryId>,
+    ) -> Result<Option<EntryId>, WorkspaceError> {
+        let mut next = Some(by);
+        let mut seen = HashSet::new();
         // A file that an earlier version brought in may have held a circle: it is gone round once.
-        while seen.insert(last.id) {
-            if sources.iter().any(|(id, _)| *id == last.id) {
-                let message = format!(
-                    "{} cannot take the place of {}, which took its own",
-                    by.handle, last.handle
-                );
-                return Err(Invalid::new("supersede_cycle", "by", message).into());
+        while let Some(last) = next.filter(|last| seen.insert(*last)) {
+            if entries.contains(&last) {
+                return Ok(Some(last));
             }
-            match last.fields.superseded_by {
-                Some(next) => last = self.read_entry(Ref::Id(next)).await?,
-                None => break,
-            }
+            next = match more.get(&last) {
+                Some(next) => Some(*next),
+                None => self.if_there(last).await?.and_then(|there| there.fields.superseded_by),
+            };
         }
-        Ok(())
+        Ok(None)
     }
 }
 

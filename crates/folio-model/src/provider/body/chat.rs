@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::sendable;
 use crate::model::{Message, Request, Speaker, ToolDescription};
 use crate::provider::names;
-use crate::provider::request::{SCHEMA_NAME, Way, cache_key, temperature, way};
+use crate::provider::request::{SCHEMA_NAME, Way, cache_key, temperature, thinks, way};
 use crate::provider::schema::{self, SchemaForm};
 use crate::provider::wire::Target;
 
@@ -49,8 +49,7 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
 
 /// OpenAI's models that think know the most tokens by another name.
 fn tokens_key(name: &str) -> &'static str {
-    let thinks = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
-    if thinks.iter().any(|start| name.starts_with(start)) {
+    if thinks(name) {
         "max_completion_tokens"
     } else {
         "max_tokens"

@@ -2,7 +2,6 @@
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::post_with;
-use axum::http::StatusCode;
 use folio::memory::tool_exchange::{ToolRequest, ToolResponse};
 use folio::store::workspace::IngestContext;
 use folio::{Actor, Role, ThreadKey};
@@ -72,7 +71,7 @@ impl Place {
             Role::Human | Role::Client | Role::Executor => self.tool.as_deref().unwrap_or(said),
             role => {
                 let detail = format!("{role} may not speak for a tool; tool, executor, client, human may");
-                return Err(Problem::new(StatusCode::FORBIDDEN, "role_denied", detail));
+                return Err(Problem::role_denied(detail));
             }
         };
         Ok(Actor {

@@ -92,7 +92,7 @@ pub(super) async fn start(
     let is_person = caller.actor.role == Role::Human;
     if !is_person && (asked.allow_shell || !asked.allow_tools.is_empty()) {
         let detail = "only people allow commands of the shell, and tools that wait for a person's yes";
-        return Err(Problem::new(StatusCode::FORBIDDEN, "role_denied", detail));
+        return Err(Problem::role_denied(detail));
     }
     if asked.allow_tools.len() > ALLOWED_MAX {
         return Err(body_invalid(format!("allow_tools names more than {ALLOWED_MAX} tools")));

@@ -2,7 +2,7 @@
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use folio::memory::Seq;
 use folio::memory::id::{Ref, TurnRef};
@@ -213,7 +213,7 @@ fn may_end(caller: &Caller) -> Result<(), Problem> {
         Role::Human | Role::Client | Role::Evaluator | Role::Reflector => Ok(()),
         role => {
             let detail = format!("{role} may not end a turn; evaluator, reflector, client, human may");
-            Err(Problem::new(StatusCode::FORBIDDEN, "role_denied", detail))
+            Err(Problem::role_denied(detail))
         }
     }
 }

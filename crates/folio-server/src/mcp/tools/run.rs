@@ -125,7 +125,7 @@ fn allowed(call: &Call<'_>, asked: Option<Vec<String>>) -> Result<Vec<String>, P
                 "{tool} waits for a person's yes, and runs of models are not allowed to call it without one here"
             );
             let hint = "leave it out of allow_tools: then a person is asked";
-            Err(Problem::new(StatusCode::FORBIDDEN, "role_denied", detail).hint(hint))
+            Err(Problem::role_denied(detail).hint(hint))
         }
     }
 }

@@ -162,7 +162,7 @@ impl Workspace {
     }
 
     /// The entry `id`, if there is one, as it is stored.
-    pub(super) async fn if_there(&self, id: EntryId) -> Result<Option<Entry>, WorkspaceError> {
+    pub(in crate::workspace) async fn if_there(&self, id: EntryId) -> Result<Option<Entry>, WorkspaceError> {
         match self.inner.store.entry(self.space(), Ref::Id(id)).await {
             Ok(entry) => Ok(Some(entry)),
             Err(StoreError::NotFound { .. }) => Ok(None),

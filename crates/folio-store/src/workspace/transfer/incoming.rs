@@ -546,31 +546,13 @@ impl Workspace {
         if checked.is_ok()
             && let Some(by) = new.fields.superseded_by
         {
-            if self.leads_to(incoming, by, new.id).await? {
+            if self.leads_to(by, &[new.id], &incoming.superseded).await?.is_some() {
                 let message = format!("{by} took the place of it, and it the place of {by}");
                 return Ok(Err(Invalid::new("supersede_cycle", "superseded_by", message)));
             }
             incoming.superseded.insert(new.id, by);
         }
         Ok(checked)
-    }
-
-    /// Whether `entry` is what took the place of `by`, or of that, and so on.
-    async fn leads_to(&self, incoming: &Incoming<'_>, by: EntryId, entry: EntryId) -> Result<bool, WorkspaceError> {
-        let mut seen = HashSet::new();
-        let mut last = by;
-        while last != entry {
-            if !seen.insert(last) {
-                return Ok(false);
-            }
-            let next = match incoming.superseded.get(&last) {
-                Some(next) => Some(*next),
-                None => self.if_there(last).await?.and_then(|there| there.fields.superseded_by),
-            };
-            let Some(next) = next else { return Ok(false) };
-            last = next;
-        }
-        Ok(true)
     }
 
     /// Adds an entry whose text follows in pieces.
