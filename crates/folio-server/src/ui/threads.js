@@ -30,7 +30,7 @@ export async function showThreads(view, { signal, title }) {
 export async function showThread(view, { name, query, signal, title }) {
   title(`Scratchbook of ${name}`);
   const at = `/threads/${encodeURIComponent(name)}/scratchbook`;
-  const text = written('pre', { class: 'view', tabindex: '0', 'aria-label': 'What a model reads' });
+  const text = written('pre', { class: 'view', tabindex: '0', role: 'region', 'aria-label': 'What a model reads' });
   const sum = element('p', { class: 'line meta' }), receipt = element('div', { class: 'wide' }), note = element('div');
   const items = element('ul', { class: 'cards' });
   const later = soon(() => draw().catch(() => {}), 200);
