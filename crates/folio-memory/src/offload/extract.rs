@@ -16,25 +16,27 @@ const TOUCHED: usize = 20;
 const SENTENCES: usize = 12;
 
 /// Words by which a sentence says that something is to be done or to be kept to.
-const OBLIGATIONS: [&str; 24] = [
+const OBLIGATIONS: [&str; 26] = [
     "must",
+    "mustn't",
     "have to",
     "has to",
     "need to",
     "needs to",
-    "don't forget",
     "do not",
-    "don't ",
-    "never ",
-    "always ",
+    "don't",
+    "never",
+    "always",
     "make sure",
     "remember to",
     "todo",
     "fixme",
     "next step",
-    "i will ",
-    "i'll ",
-    "should ",
+    "next steps",
+    "i will",
+    "i'll",
+    "should",
+    "shouldn't",
     "muss",
     "nicht vergessen",
     "必须",
@@ -43,7 +45,18 @@ const OBLIGATIONS: [&str; 24] = [
     "해야",
 ];
 /// Words by which a line of a result says that something failed.
-const ERRORS: [&str; 6] = ["error", "panicked", "exception", "traceback", "failed", "fatal"];
+const ERRORS: [&str; 8] = [
+    "error",
+    "errors",
+    "panicked",
+    "exception",
+    "traceback",
+    "failed",
+    "failures",
+    "fatal",
+];
+/// What stands before such a word in a line that says that nothing failed: `0 failed`, `no errors`.
+const NONE_OF_IT: [&str; 4] = ["0", "no", "without", "zero"];
 /// Arguments that name files, folders and addresses.
 const PLACES: [&str; 9] = [
     "path",
@@ -95,8 +108,7 @@ pub fn extract(mut found: Extract, messages: &[Message]) -> Extract {
         }
         if matches!(message.role, Speaker::User | Speaker::Assistant) {
             for sentence in sentences(text) {
-                let lower = sentence.to_lowercase();
-                if OBLIGATIONS.iter().any(|word| lower.contains(word)) {
+                if is_obligation(sentence) {
                     push_last(&mut found.obligations, shortened(sentence), SENTENCES);
                 }
             }
@@ -111,10 +123,7 @@ pub fn extract(mut found: Extract, messages: &[Message]) -> Extract {
             }
         }
         for result in &message.results {
-            let line = result.content.lines().rev().find(|line| {
-                let lower = line.to_lowercase();
-                ERRORS.iter().any(|word| lower.contains(word))
-            });
+            let line = result.content.lines().rev().find(|line| tells_of_failure(line));
             let line = line.or_else(|| {
                 result
                     .content
@@ -220,12 +229,75 @@ fn places(arguments: &Value, touched: &mut Vec<String>) {
     }
 }
 
+/// Whether `sentence` says that something is to be done or kept to.
+fn is_obligation(sentence: &str) -> bool {
+    // Models and telephones write another apostrophe than keyboards.
+    let lower = sentence.to_lowercase().replace('\u{2019}', "'");
+    OBLIGATIONS.iter().any(|word| places_of(&lower, word).next().is_some())
+}
+
+/// Whether `line` says that something failed, and not only how much of it did not: tests that pass end with `0 failed`.
+fn tells_of_failure(line: &str) -> bool {
+    let lower = line.to_lowercase();
+    let is_none = |at: usize, word: &str| {
+        let before = lower[..at].split_whitespace().next_back().unwrap_or_default();
+        let after = lower[at + word.len()..].trim_start_matches([':', '=', ' ', '"']);
+        let number = after.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        NONE_OF_IT.contains(&before.trim_matches(['(', ',', ';', '"'])) || number == "0"
+    };
+    ERRORS
+        .iter()
+        .any(|word| places_of(&lower, word).any(|at| !is_none(at, word)))
+}
+
+/// Where `word` stands in `text`: as a word, where its script has spaces between words.
+fn places_of<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 't {
+    let is_spaced = word.is_ascii();
+    text.match_indices(word).map(|(at, _)| at).filter(move |at| {
+        let before = text[..*at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        !is_spaced || [before, after].into_iter().flatten().all(|c| !c.is_alphanumeric())
+    })
+}
+
 /// The sentences of `text`. The marks of a list are not part of them.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
-        .flat_map(|line| without_marks(line).split_inclusive(['.', '!', '?', '。', '！', '？']))
+        .flat_map(|line| Sentences(without_marks(line)))
         .map(str::trim)
         .filter(|sentence| !sentence.is_empty())
+}
+
+/// The sentences of a line.
+struct Sentences<'t>(&'t str);
+
+impl<'t> Iterator for Sentences<'t> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<&'t str> {
+        let line = self.0;
+        let end = line.char_indices().find_map(|(at, mark)| end_at(line, at, mark));
+        let (sentence, rest) = line.split_at(end.unwrap_or(line.len()));
+        self.0 = rest;
+        (!sentence.is_empty()).then_some(sentence)
+    }
+}
+
+/// Where the sentence ends that `mark` ends, which stands in `line` at `at`: behind what closes with it. A dot within a name (`src/a.rs`,
+/// `example.org`, `1.2`) and one of an abbreviation (`e.g.`) end none.
+fn end_at(line: &str, at: usize, mark: char) -> Option<usize> {
+    let is_spaced = matches!(mark, '.' | '!' | '?');
+    if !is_spaced && !matches!(mark, '。' | '！' | '？') {
+        return None;
+    }
+    let mut before = line[..at].chars().rev();
+    if mark == '.' && before.next().is_some_and(char::is_alphabetic) && before.next() == Some('.') {
+        return None;
+    }
+    let rest = line[at + mark.len_utf8()..]
+        .trim_start_matches(['.', '!', '?', '"', '\'', ')', ']', '*', '_', '`', '”', '’', '»', '」']);
+    let is_end = !is_spaced || rest.chars().next().is_none_or(char::is_whitespace);
+    is_end.then_some(line.len() - rest.len())
 }
 
 /// `line` without what marks it as an item of a list.

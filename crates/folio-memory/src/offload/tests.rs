@@ -66,6 +66,69 @@ fn what_was_asked_what_failed_and_what_must_be_done_is_found_without_a_model_m7_
     );
 }
 
+/// What of `said`, and of what a tool answered, is found.
+fn found_in(said: &str, answered: &str) -> (Vec<String>, Option<String>) {
+    let messages = Message::read_all(&json!([
+        {"role": "user", "content": said},
+        {"role": "assistant", "content": null, "tool_calls": [{"id": "1", "name": "shell", "arguments": {}}]},
+        {"role": "tool", "tool_call_id": "1", "content": answered},
+    ]))
+    .unwrap();
+    let found = extract(Extract::default(), &messages);
+    (found.obligations, found.error)
+}
+
+#[test]
+fn a_sentence_does_not_end_within_a_name_m7_8_v8() {
+    for (said, expected) in [
+        (
+            "Fine. You must never change config.yaml or src/lib.rs! Go on.",
+            vec!["You must never change config.yaml or src/lib.rs!"],
+        ),
+        (
+            "I will look at https://example.org/a.b?c=1 next. Then 1.2.3 is out.",
+            vec!["I will look at https://example.org/a.b?c=1 next."],
+        ),
+        (
+            "Do not touch generated files, e.g. shapes.py.",
+            vec!["Do not touch generated files, e.g. shapes.py."],
+        ),
+        (
+            "(Never push.) \"Always ask!\" **Make sure it builds.** Well",
+            vec!["(Never push.)", "\"Always ask!\"", "**Make sure it builds.**"],
+        ),
+        ("必须先测试。然后发布。", vec!["必须先测试。"]),
+        ("Don\u{2019}t delete a.rs", vec!["Don\u{2019}t delete a.rs"]),
+        ("The mustard is nevertheless shouldered.", vec![]),
+    ] {
+        assert_eq!(found_in(said, "").0, expected, "{said}");
+    }
+}
+
+#[test]
+fn what_did_not_fail_is_no_error_m7_8_v8() {
+    for fine in [
+        "test result: ok. 12 passed; 0 failed; 0 ignored",
+        "Found 0 errors in 3 files",
+        "build finished without errors, no error was found",
+        "{\"failed\": 0, \"errors\":0}",
+        "src/terrors.rs",
+    ] {
+        assert_eq!(found_in("x", fine).1, None, "{fine}");
+    }
+    for wrong in [
+        "test result: FAILED. 11 passed; 1 failed; 0 ignored",
+        "error: no such file",
+        "Found 10 errors in 0 files",
+        "{\"failed\": 3}",
+        "thread 'main' panicked at src/a.rs:3",
+        "fatal: not a git repository",
+    ] {
+        let answered = format!("{wrong}\ntest result: ok. 2 passed; 0 failed");
+        assert_eq!(found_in("x", &answered).1.as_deref(), Some(wrong));
+    }
+}
+
 fn conversations() -> impl Strategy<Value = Vec<Message>> {
     let message = (0_u8..6, 0_u8..5, "[a-z. 日]{0,30}").prop_map(|(kind, id, text)| match kind {
         0 => json!({"role": "system", "content": text}),
