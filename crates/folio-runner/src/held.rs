@@ -27,6 +27,12 @@ impl Held {
         is_new.then_some(Hold { held: self, run })
     }
 
+    /// Whether `run` is driven here.
+    pub(crate) fn drives(&self, run: RunId) -> bool {
+        let driven = self.driven.lock().unwrap_or_else(PoisonError::into_inner);
+        driven.contains(&run)
+    }
+
     /// Notes that `run` is not driven any more, while the store says so.
     pub(crate) fn keep(&self, run: RunId, fence: u64) {
         let mut kept = self.not_given_up.lock().unwrap_or_else(PoisonError::into_inner);

@@ -53,6 +53,25 @@ pub struct HeldUp {
     pub by: RunId,
 }
 
+/// What the trace calls that a run waits for another one.
+pub(crate) const WAIT_FOR_RUN: &str = "wait_for_run";
+
+impl HeldUp {
+    /// As the trace says it.
+    pub(crate) fn words(&self) -> String {
+        format!("{} writes {}", self.by, self.name)
+    }
+
+    /// What [`HeldUp::words`] said.
+    pub(crate) fn from_words(words: &str) -> Option<Self> {
+        let (by, name) = words.split_once(" writes ")?;
+        Some(Self {
+            name: name.to_owned(),
+            by: by.parse().ok()?,
+        })
+    }
+}
+
 impl Locks {
     fn taken(&self) -> MutexGuard<'_, BTreeMap<String, Vec<RunId>>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)

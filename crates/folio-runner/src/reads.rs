@@ -1,16 +1,19 @@
 //! What is known of runs.
 
 use folio_engine::Run;
-use folio_memory::id::{Ref, RunId};
+use folio_memory::id::{Ref, RunId, RunRef};
+use folio_store::workspace::TraceQuery;
 use folio_store::{RunQuery, RunRow};
 
 use crate::error::RunnerError;
-use crate::locks::HeldUp;
+use crate::locks::{HeldUp, WAIT_FOR_RUN};
 use crate::runner::{RUNNING, Runner};
 use crate::watch::Watch;
 
 /// Runs that are asked for at a time.
 const AT_ONCE: u32 = 500;
+/// Notes of a run that are looked through for whom it waits.
+const NOTES: usize = 10;
 
 impl Runner {
     /// Follows `run` live, from its beginning, whoever drives it.
@@ -33,6 +36,36 @@ impl Runner {
                 std::future::pending::<()>().await;
             }
         }
+    }
+
+    /// What keeps a call of the run of `row` waiting, whoever drives it: a call of another run that writes the same. Of a run that
+    /// another process drives it is what the trace said last, as long as nothing happened in the run since and that other run goes on.
+    ///
+    /// # Errors
+    ///
+    /// `Store`.
+    pub async fn held_up_now(&self, row: &RunRow) -> Result<Option<HeldUp>, RunnerError> {
+        if row.status != RUNNING || !row.driven {
+            return Ok(None);
+        }
+        if self.shared.held.drives(row.id) {
+            return Ok(self.shared.waiting.borrow().get(&row.id).cloned());
+        }
+        let workspace = &self.shared.workspace;
+        let query = TraceQuery {
+            run: Some(RunRef::Id(row.id)),
+            component: Some("run".to_owned()),
+            limit: NOTES,
+            ..TraceQuery::default()
+        };
+        let notes = workspace.trace(query).await?;
+        let note = notes.iter().rfind(|note| note.operation == WAIT_FOR_RUN);
+        let told = note.filter(|note| note.at >= row.updated_at);
+        let Some(held_up) = told.and_then(|note| HeldUp::from_words(note.detail.as_ref()?.as_str()?)) else {
+            return Ok(None);
+        };
+        let by = workspace.run(Ref::Id(held_up.by)).await?;
+        Ok(Some(held_up).filter(|_| by.status == RUNNING))
     }
 
     /// The run as its journal says now.

@@ -146,11 +146,24 @@ async fn a_run_that_waits_for_another_says_for_which_and_what_it_writes_e9_15() 
     let (second, other) = begin("one/part").await;
     let held_up = runner.held_up(second, None).await.unwrap();
     assert_eq!((held_up.name.as_str(), held_up.by), ("desks/one", first));
+    let (row, _) = runner.seen(second).await.unwrap();
+    assert_eq!(runner.held_up_now(&row).await.unwrap().as_ref(), Some(&held_up));
+    // Who does not drive it knows as much.
+    let another = Runner::new(
+        runner.workspace().clone(),
+        Registry::with_builtins(),
+        RunnerOptions::default(),
+    );
+    assert_eq!(another.held_up_now(&row).await.unwrap().as_ref(), Some(&held_up));
+    let (row, _) = runner.seen(first).await.unwrap();
+    assert_eq!(another.held_up_now(&row).await.unwrap(), None);
     ends.add_permits(2);
     assert_eq!(runner.held_up(second, Some(&held_up)).await, None);
     for driven in [one, other] {
         assert_eq!(driven.await.unwrap().unwrap().status, Outcome::Ok);
     }
+    let (row, _) = runner.seen(second).await.unwrap();
+    assert_eq!(another.held_up_now(&row).await.unwrap(), None);
     let notes = runner.workspace().trace(TraceQuery::default()).await.unwrap();
     let told = notes.iter().filter(|note| note.operation == "wait_for_run");
     let told: Vec<_> = told.map(|note| (note.run, note.detail.clone())).collect();

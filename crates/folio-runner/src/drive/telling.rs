@@ -10,6 +10,7 @@ use folio_store::workspace::Moment;
 use super::Drive;
 use crate::brief::{Reader, is_near};
 use crate::error::RunnerError;
+use crate::locks::WAIT_FOR_RUN;
 use crate::pages::RunPages;
 
 impl Drive {
@@ -26,9 +27,8 @@ impl Drive {
         {
             let workspace = &self.shared.workspace;
             let actor = Actor::new(Role::Planner, "runner").in_run(run);
-            let note = TraceNote::new(workspace.now(), &actor, "run", "wait_for_run");
-            let words = format!("{} writes {}", held_up.by, held_up.name);
-            workspace.note(note.with_status(WARNING).with_detail(words));
+            let note = TraceNote::new(workspace.now(), &actor, "run", WAIT_FOR_RUN);
+            workspace.note(note.with_status(WARNING).with_detail(held_up.words()));
         }
         self.shared.waiting.send_if_modified(|waiting| match held_up {
             Some(held_up) => waiting.insert(run, held_up.clone()) != Some(held_up),
