@@ -125,6 +125,7 @@ impl ProviderModel {
     }
 
     async fn ask(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+        let request = &*names::addressed(request, &self.target);
         let failures = self.failures(request);
         let reply = match body::body(request, &self.target, self.schema) {
             Some(body) => {

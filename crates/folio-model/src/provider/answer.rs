@@ -244,7 +244,7 @@ fn named_apart(calls: Vec<WantedCall>) -> Vec<ToolCall> {
             id = format!("call_{number}");
         }
         if !taken.insert(id.clone()) {
-            id = format!("{id}#{number}");
+            id = format!("{id}-{number}");
             taken.insert(id.clone());
         }
         ToolCall {

@@ -1,19 +1,22 @@
-//! Names of tools as providers take them: letters, digits, `_` and `-`, at most 64 of them.
+//! Names of tools, and ids of calls, as providers take them: letters, digits, `_` and `-`, at most 64 of them.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest as _, Sha256};
 
+use super::wire::{Target, Wire};
 use crate::model::{Reply, Request};
 
 /// The most that every provider takes.
 const CHARS_MAX: usize = 64;
+/// The most that OpenAI's Chat Completions take of the id of a call.
+const OPENAI_ID_CHARS_MAX: usize = 40;
 
 /// The name of a tool as it is sent: `maps.route` is `maps__route`.
 ///
 /// A name that could be taken for that of another one ends with a part of its hash.
 pub(super) fn sent(name: &str) -> Cow<'_, str> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.len() <= CHARS_MAX && name.chars().all(is_plain) && !name.contains("__") {
         return Cow::Borrowed(name);
     }
@@ -32,6 +35,76 @@ pub(super) fn sent(name: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}_{hash}"))
 }
 
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// `request` with ids of calls that `target` takes.
+///
+/// Whoever made an id takes it back as it is. But a conversation may go on with another model than it began with (`fallback`), and Anthropic
+/// takes neither every id nor one twice, and OpenAI none that is longer than its own.
+pub(super) fn addressed<'r>(request: &'r Request, target: &Target) -> Cow<'r, Request> {
+    let mut ids = match target.wire {
+        Wire::Messages => CallIds::of_at_most(CHARS_MAX),
+        Wire::Chat if target.is_official => CallIds::of_at_most(OPENAI_ID_CHARS_MAX),
+        Wire::Responses if target.is_official => CallIds::of_at_most(CHARS_MAX),
+        // Of others that speak as OpenAI does, some want ids of a form of their own back.
+        Wire::Chat | Wire::Responses | Wire::Gemini => return Cow::Borrowed(request),
+    };
+    let made = request.messages.iter().flat_map(|message| &message.tool_calls);
+    let sent: Vec<String> = made.clone().map(|call| ids.sent(&call.id)).collect();
+    if made.zip(&sent).all(|(call, sent)| call.id == *sent) {
+        return Cow::Borrowed(request);
+    }
+    let mut request = request.clone();
+    let mut sent = sent.into_iter();
+    // By call, the latest: ids may come again in a later turn.
+    let mut known: HashMap<String, String> = HashMap::new();
+    for message in &mut request.messages {
+        for (call, sent) in message.tool_calls.iter_mut().zip(&mut sent) {
+            known.insert(std::mem::replace(&mut call.id, sent.clone()), sent);
+        }
+        if let Some(answered) = &mut message.answers
+            && let Some(sent) = known.get(answered)
+        {
+            answered.clone_from(sent);
+        }
+    }
+    Cow::Owned(request)
+}
+
+/// The ids of the calls of one conversation, as they are sent.
+#[derive(Debug)]
+struct CallIds {
+    chars_max: usize,
+    taken: HashSet<String>,
+}
+
+impl CallIds {
+    fn of_at_most(chars_max: usize) -> Self {
+        Self {
+            chars_max,
+            taken: HashSet::new(),
+        }
+    }
+
+    /// The id of the next call, which was `id` when it was made.
+    fn sent(&mut self, id: &str) -> String {
+        let is_taken_so = (1..=self.chars_max).contains(&id.len()) && id.chars().all(is_plain);
+        if is_taken_so && self.taken.insert(id.to_owned()) {
+            return id.to_owned();
+        }
+        // It follows from the id and how often that came, so that the same conversation is sent in the same words.
+        let made = (0_u32..).map(|times| {
+            let hash = Sha256::digest(format!("{times} {id}").as_bytes());
+            let hash: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+            format!("call_{hash}")
+        });
+        let mut free = made.filter(|id| self.taken.insert(id.clone()));
+        free.next().unwrap_or_default()
+    }
+}
+
 /// The reply with the names of tools as `request` has them.
 pub(super) fn understood(mut reply: Reply, request: &Request) -> Reply {
     for call in &mut reply.tool_calls {
@@ -47,7 +120,23 @@ pub(super) fn understood(mut reply: Reply, request: &Request) -> Reply {
 mod tests {
     use std::collections::BTreeSet;
 
+    use serde_json::json;
+
     use super::*;
+    use crate::model::{Message, Role, Speaker, ToolCall, ToolDescription};
+    use crate::secret::ModelKeys;
+
+    fn request(tools: Vec<ToolDescription>) -> Request {
+        Request {
+            role: Role::Executor,
+            messages: Vec::new(),
+            answer_schema: None,
+            tokens_max: 1,
+            temperature: None,
+            idempotency_key: String::new(),
+            tools,
+        }
+    }
 
     #[test]
     fn names_are_sent_as_every_provider_takes_them_and_stay_apart() {
@@ -72,25 +161,74 @@ mod tests {
     }
 
     #[test]
-    fn what_a_provider_calls_a_tool_is_understood() {
-        let call = |tool: &str| crate::model::ToolCall {
-            id: "1".to_owned(),
-            tool: tool.to_owned(),
-            args: serde_json::json!({}),
+    fn ids_of_calls_are_sent_as_whoever_reads_them_takes_them() {
+        let long = "x".repeat(60);
+        let made = ["call_1", "call_1#2", "functions.grep:0", "call_1", "", &long];
+        let said = |speaker, tool_calls, answers| Message {
+            speaker,
+            text: String::new(),
+            tool_calls,
+            answers,
+        };
+        // Each call is answered before the next is made.
+        let turn = |id: &&str| {
+            let call = ToolCall {
+                id: (*id).to_owned(),
+                tool: "grep".to_owned(),
+                args: json!({}),
+            };
+            let answer = said(Speaker::Tool, Vec::new(), Some((*id).to_owned()));
+            [said(Speaker::Assistant, vec![call], None), answer]
         };
         let request = Request {
-            role: crate::model::Role::Executor,
-            messages: Vec::new(),
-            answer_schema: None,
-            tokens_max: 1,
-            temperature: None,
-            idempotency_key: String::new(),
-            tools: vec![crate::model::ToolDescription {
-                name: "files.read".to_owned(),
-                description: "".into(),
-                args_schema: serde_json::json!({}).into(),
-            }],
+            messages: made.iter().flat_map(turn).collect(),
+            ..request(Vec::new())
         };
+        for (address, chars_max) in [("anthropic:m", 64), ("anthropic+https://h:m", 64), ("openai:m", 40)] {
+            let target = Target::of(&address.parse().unwrap(), &ModelKeys::default()).unwrap();
+            let sent = addressed(&request, &target);
+            let ids: Vec<&str> = sent
+                .messages
+                .iter()
+                .flat_map(|said| &said.tool_calls)
+                .map(|call| &*call.id)
+                .collect();
+            let answered: Vec<&str> = sent
+                .messages
+                .iter()
+                .filter_map(|said| said.answers.as_deref())
+                .collect();
+            assert_eq!(ids, answered, "{address}");
+            let fits = |id: &&str| (1..=chars_max).contains(&id.len()) && id.chars().all(is_plain);
+            assert!(ids.iter().all(fits), "{address}: {ids:?}");
+            assert_eq!(
+                ids.iter().collect::<BTreeSet<_>>().len(),
+                made.len(),
+                "{address}: {ids:?}"
+            );
+            assert_eq!(
+                (ids[0], ids[5] == long),
+                ("call_1", chars_max == 64),
+                "what can stay stays"
+            );
+        }
+        // Some servers want ids of their own form back.
+        let target = Target::of(&"openai+http://127.0.0.1/v1:m".parse().unwrap(), &ModelKeys::default()).unwrap();
+        assert_eq!(*addressed(&request, &target), request);
+    }
+
+    #[test]
+    fn what_a_provider_calls_a_tool_is_understood() {
+        let call = |tool: &str| ToolCall {
+            id: "1".to_owned(),
+            tool: tool.to_owned(),
+            args: json!({}),
+        };
+        let request = request(vec![ToolDescription {
+            name: "files.read".to_owned(),
+            description: "".into(),
+            args_schema: json!({}).into(),
+        }]);
         let reply = Reply {
             text: String::new(),
             tool_calls: vec![call("files__read"), call("nothing__of_ours")],

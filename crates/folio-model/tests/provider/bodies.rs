@@ -148,6 +148,26 @@ async fn answers_of_tools_go_back_to_the_calls_that_they_answer() {
 }
 
 #[tokio::test]
+async fn a_conversation_that_moves_to_another_provider_has_ids_that_it_takes() {
+    let mut moved = with_tools();
+    for message in &mut moved.messages {
+        let calls = message.tool_calls.iter_mut().map(|call| &mut call.id);
+        for id in calls.chain(&mut message.answers) {
+            *id = format!("functions.{id}:0");
+        }
+    }
+    let body = ask("anthropic", &moved, events("anthropic", "Hello")).await.body();
+    let (calls, answers) = (&body["messages"][1]["content"], &body["messages"][2]["content"]);
+    let id = calls[1]["id"].as_str().unwrap();
+    assert!(id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{id}");
+    let of = |parts: &Value, key: &str| -> Vec<Value> {
+        let parts = parts.as_array().unwrap().iter();
+        parts.filter_map(|part| part.get(key)).cloned().collect()
+    };
+    assert_eq!(of(calls, "id"), of(answers, "tool_use_id"));
+}
+
+#[tokio::test]
 async fn a_schema_is_held_to_by_the_means_of_the_provider_e9_13() {
     let mut request = request();
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
