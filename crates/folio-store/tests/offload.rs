@@ -80,6 +80,27 @@ async fn nothing_happens_below_the_share_of_the_window_m7_8_v8() {
 }
 
 #[tokio::test]
+async fn what_stands_for_messages_is_not_put_away_by_itself_m7_8_v8() {
+    let house = House::new();
+    // What stays is more than the window has room for, whatever is put away.
+    let how = Offload {
+        window_tokens: 100,
+        keep_last: 2,
+        ..Offload::default()
+    };
+    let gone = offload(&house, &conversation("a", 5), &how).await;
+    let head = house.space.head().await.unwrap();
+    let again = offload(&house, &gone.messages, &how).await;
+    assert_eq!((again.messages, again.block), (gone.messages.clone(), None));
+    assert_eq!(house.space.head().await.unwrap(), head);
+
+    // With what has been said since it goes on.
+    let mut more = gone.messages;
+    more.extend(conversation("b", 1).into_iter().skip(1));
+    assert!(offload(&house, &more, &how).await.block.is_some());
+}
+
+#[tokio::test]
 async fn what_is_put_away_and_what_goes_on_is_all_there_was_m7_8_v8() {
     let house = House::new();
     let messages = conversation("a", 5);

@@ -12,7 +12,7 @@ use folio_memory::observation::{ObservationInput, TypeRegistry};
 use folio_memory::tokens::{Estimate, Tokens as _, Vocabulary};
 use folio_memory::view::{Audience, Render, render, sections_of};
 use folio_memory::{Actor, Entry, EntryQuery, Owner, Role, ThreadKey, scratchbook};
-use folio_store::workspace::{ScratchAnswer, ScratchCaller, TurnInput, ViewRequest, WorkReport};
+use folio_store::workspace::{Guard, ScratchAnswer, ScratchCaller, TurnInput, ViewRequest, WorkReport};
 use folio_store::{Store as _, Workspace, WorkspaceError};
 use house::House;
 use serde_json::{Value, json};
@@ -260,6 +260,30 @@ async fn an_observation_that_is_over_at_once_says_so_when_it_is_added_m7_1_3() {
     let read = call(space, "scratch_read", json!({"id": "e1"})).await;
     assert_eq!(read.structured["state"], "expired");
     assert!(read.text.contains("(expired)"), "{}", read.text);
+}
+
+#[tokio::test]
+async fn who_follows_an_old_handle_is_told_what_took_its_place_m7_8_v7() {
+    let house = House::new();
+    let space = &house.space;
+    for said in ["The port is 80", "The port is 8080"] {
+        call(space, "scratch_add", json!({"kind": "observation", "body": said})).await;
+    }
+    let ids: Vec<_> = space.observations(EntryQuery::default()).await.unwrap().items;
+    let (new, old) = (ids[0].id, ids[1].id);
+    let human = Actor::new(Role::Human, "ada");
+    space
+        .supersede(&human, Ref::Id(old), Ref::Id(new), Guard::default())
+        .await
+        .unwrap();
+    let read = call(space, "scratch_read", json!({"id": "e1"})).await;
+    assert_eq!(
+        read.text,
+        "e1 [observation/active] (50% sure) The port is 80 (replaced); e2 took its place\nThe port is 80"
+    );
+    assert_eq!(read.structured["superseded_by"], json!(new));
+    let read = call(space, "scratch_read", json!({"id": "e2"})).await;
+    assert_eq!(read.structured.get("superseded_by"), None);
 }
 
 #[tokio::test]

@@ -9,7 +9,9 @@ use std::time::Duration;
 use folio_memory::entry::{Owner, Tag, check_text};
 use folio_memory::id::Ref;
 use folio_memory::link::{Link, Relation};
-use folio_memory::offload::{BlockIds, Extract, Message, Told, cut, extract, page_of, stand_in_head, told};
+use folio_memory::offload::{
+    BlockIds, Extract, Message, Told, cut, extract, is_stand_in, page_of, stand_in_head, told,
+};
 use folio_memory::roles::Operation;
 use folio_memory::tokens::{Estimate, Tokens};
 use folio_memory::trace::FAILED;
@@ -164,7 +166,9 @@ impl Workspace {
         let before = cost(given(), &*how.tokens);
         let limit = f64::from(how.window_tokens) * how.share.clamp(0.0, 1.0);
         let (from, to) = cut(&messages, how.keep_last);
-        if from == to || !(how.force || f64::from(before) > limit) {
+        // Where nothing goes but what stands for earlier messages, another one would stand there, and nothing is gained.
+        let gains = !messages[from..to].iter().all(is_stand_in);
+        if from == to || !(how.force || gains && f64::from(before) > limit) {
             return Ok(Offloaded {
                 messages: given().collect(),
                 tokens: (before, before),

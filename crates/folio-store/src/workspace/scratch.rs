@@ -167,11 +167,14 @@ fn answer_of(written: &Written, now: Timestamp) -> ScratchAnswer {
     ScratchAnswer { text, structured }
 }
 
-/// The line of `entry`, which says if it is past its time: its status does not.
+/// The line of `entry`, which says if it is past its time, or another one took its place: its status does not.
 fn line_of(entry: &Entry, now: Timestamp) -> String {
     let mut line = candidate(entry).lengths[1].clone();
     if entry.state(now) == State::Expired {
         line.push_str(" (expired)");
+    }
+    if entry.fields.superseded_by.is_some() {
+        line.push_str(" (replaced)");
     }
     line
 }
@@ -193,5 +196,8 @@ fn shape_of(entry: &Entry, now: Timestamp) -> Value {
         fields.insert("state".to_owned(), json!(entry.state(now)));
     }
     fields.insert("trust".to_owned(), json!(entry.fields.trust));
+    if let Some(by) = entry.fields.superseded_by {
+        fields.insert("superseded_by".to_owned(), json!(by));
+    }
     shape
 }

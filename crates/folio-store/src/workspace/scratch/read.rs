@@ -1,6 +1,6 @@
 //! `scratch_read`: the view, one entry in parts, a search, a page, and the tree.
 
-use folio_memory::id::PageRef;
+use folio_memory::id::{EntryHandle, PageRef, Ref};
 use folio_memory::scratchbook::tools::{ANSWER_TOKENS, Read};
 use folio_memory::tokens::Tokens;
 use folio_memory::view::{Audience, candidate, one_line};
@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::view::ViewRequest;
 use super::{ScratchAnswer, ScratchCaller, Workspace, WorkspaceError, line_of, shape_of};
+use crate::error::StoreError;
 
 /// Lines that one answer has at most, however short they are.
 const LINES: u32 = 100;
@@ -92,7 +93,10 @@ impl Workspace {
             Some(cursor) => begin_of(cursor, &entry, &whole)?,
         };
         let now = self.now();
-        let line = line_of(&entry, now);
+        let mut line = line_of(&entry, now);
+        if let Some(by) = self.in_place_of(&entry).await? {
+            line.push_str(&format!("; {by} took its place"));
+        }
         let own = caller.tokens.count(&line).saturating_add(FRAME);
         // It stands in the text and in what is structured.
         let room = budget.max(LEAST).saturating_sub(own) / 2;
@@ -123,6 +127,18 @@ impl Workspace {
             fields.insert("next".to_owned(), json!(next));
         }
         Ok(ScratchAnswer { text, structured })
+    }
+
+    /// What took the place of `entry`, by the name that it can be asked for, if something did that may be seen.
+    async fn in_place_of(&self, entry: &Entry) -> Result<Option<EntryHandle>, WorkspaceError> {
+        let Some(by) = entry.fields.superseded_by else {
+            return Ok(None);
+        };
+        let by = match self.read_entry(Ref::Id(by)).await {
+            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => return Ok(None),
+            other => other?,
+        };
+        Ok(self.check_entry(&by).await.is_ok().then_some(by.handle))
     }
 
     /// Entries that match, one line each: of a page, of the scratchbook with what is done, of the scratch page, or anywhere.
