@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use item::ScratchItem;
-pub use order::by_urgency;
+pub use order::{BookPlace, by_urgency};
 pub(crate) use stored::stored_title;
 
 use crate::actor::Trust;
@@ -100,7 +100,8 @@ pub fn page_of(space: &SpaceName, thread: &ThreadKey) -> (PageId, PageFields) {
 
 /// Makes the fields of an item.
 ///
-/// A title of more than 512 bytes is a text: it becomes the body, and its beginning the title, if there is no body.
+/// A title of more than 512 bytes is a text: it becomes the body, and its beginning the title, if there is no body. A title or a phase
+/// with nothing in it is none.
 ///
 /// # Errors
 ///
@@ -114,6 +115,12 @@ pub fn draft(input: ItemInput, trust: Trust) -> Result<EntryFields, Invalid> {
             format!("{} is not note, todo or task", input.kind),
         ));
     }
+    let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let input = ItemInput {
+        title: said(input.title),
+        phase: said(input.phase),
+        ..input
+    };
     let mut fields = EntryFields::new(input.kind, Owner::agent(), trust);
     let title = match &input.title {
         Some(title) if input.body.trim().is_empty() => checked_title(title)?,
@@ -149,6 +156,13 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<Vec<FieldChange>, Invalid
         ));
     }
     if let Some(title) = patch.title {
+        if title.trim().is_empty() {
+            return Err(Invalid::new(
+                "title_empty",
+                "title",
+                "is empty; left out, it stays as it is",
+            ));
+        }
         changes.push(FieldChange::Title(whole_title(&title)?));
     }
     if let Some(body) = patch.body {
@@ -299,6 +313,25 @@ mod tests {
             ..ItemInput::new(EntryKind::Note, "")
         };
         assert_eq!(draft(item, Trust::User).unwrap().title, "first");
+    }
+
+    #[test]
+    fn a_title_and_a_phase_with_nothing_in_them_are_none() {
+        let item = ItemInput {
+            body: "only a text".to_owned(),
+            phase: Some(" ".to_owned()),
+            ..ItemInput::new(EntryKind::Note, " \n")
+        };
+        let fields = draft(item, Trust::User).unwrap();
+        assert_eq!((fields.title.as_str(), fields.phase), ("only a text", None));
+        let nothing = draft(ItemInput::new(EntryKind::Note, " "), Trust::User).unwrap_err();
+        assert_eq!(nothing.to_string(), "title: there is neither a title nor a body");
+        let emptied = ItemPatch {
+            title: Some(" ".to_owned()),
+            ..ItemPatch::default()
+        };
+        let invalid = patch(&entry(EntryKind::Note), emptied).unwrap_err();
+        assert_eq!(invalid.to_string(), "title: is empty; left out, it stays as it is");
     }
 
     #[test]

@@ -193,7 +193,8 @@ fn wrong(field: &str, message: String) -> Invalid {
     Invalid::new("arguments_invalid", field, message)
 }
 
-/// The arguments of a call, without those that are null.
+/// The arguments of a call, without those that are null, and, where nothing is changed by it, without empty texts: models that have to give
+/// every argument leave so out what they do not mean.
 struct Given(Map<String, Value>);
 
 impl Given {
@@ -202,7 +203,7 @@ impl Given {
             Value::Null => Map::new(),
             Value::Object(fields) => fields
                 .iter()
-                .filter(|(_, value)| !value.is_null())
+                .filter(|(_, value)| !(value.is_null() || tool.name != "scratch_update" && *value == ""))
                 .map(|(name, value)| (name.clone(), value.clone()))
                 .collect(),
             _ => return Err(wrong("arguments", "are no object".to_owned())),
@@ -448,6 +449,25 @@ mod tests {
         ] {
             assert_eq!(Call::parse(name, &arguments).unwrap_err().to_string(), said);
         }
+    }
+
+    #[test]
+    fn an_empty_text_is_as_good_as_none_but_where_it_empties_something() {
+        let every = json!({"kind": "note", "title": "", "body": "Text", "type": "", "tags": [], "page": "", "ttl_minutes": "", "phase": ""});
+        let Ok(Call::AddItem(input)) = Call::parse("scratch_add", &every) else {
+            panic!("{every}")
+        };
+        assert_eq!((input.title, input.phase), (None, None));
+        let every = json!({"id": "", "query": "x", "page": "", "cursor": ""});
+        let wanted = Read {
+            query: Some("x".to_owned()),
+            ..Read::default()
+        };
+        assert_eq!(Call::parse("scratch_read", &every), Ok(Call::Read(wanted)));
+        let Ok(Call::Update { patch, .. }) = Call::parse("scratch_update", &json!({"id": "e1", "body": ""})) else {
+            panic!("no change")
+        };
+        assert_eq!(patch.body.as_deref(), Some(""));
     }
 
     #[test]
