@@ -88,11 +88,12 @@ fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
         &[
             "observe add one",
             "observe add two",
-            "observe add three",
+            "observe add three --confidence 0.30000000000000004",
             "observe add all",
             "observe update e2 --title changed",
             "observe supersede e1@1 e2@1 e3 --by e4 --reason 'they say the same'",
             "observe list",
+            "search --all one",
             "observe supersede e2@1 --by e4",
             "observe supersede e2@1 e4@9 --by e1",
             "observe supersede e4 --by e1",
@@ -105,19 +106,21 @@ fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
     e1 [observation/active 0.5] one
     $ folio observe add two
     e2 [observation/active 0.5] two
-    $ folio observe add three
-    e3 [observation/active 0.5] three
+    $ folio observe add three --confidence 0.30000000000000004
+    e3 [observation/active 0.3] three
     $ folio observe add all
     e4 [observation/active 0.5] all
     $ folio observe update e2 --title changed
     e2 [observation/active 0.5] changed — two
     $ folio observe supersede e1@1 e2@1 e3 --by e4 --reason 'they say the same'
-    e1 [observation/active 0.5] one
-    e3 [observation/active 0.5] three
+    e1 [observation/active, replaced 0.5] one
+    e3 [observation/active, replaced 0.3] three
     ! e2 was changed or put away meanwhile and is left as it is, at version 2
     $ folio observe list
     e4 [observation/active 0.5] all
     e2 [observation/active 0.5] changed — two
+    $ folio search --all one
+    e1 [observation/active, replaced] one
     $ folio observe supersede e2@1 --by e4
     ! error: cannot change e2: it is at version 2, not 1
     !   hint: look at it as it is now, then decide anew

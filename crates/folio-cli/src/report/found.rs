@@ -5,14 +5,16 @@ use std::fmt::{self, Write as _};
 use folio::memory::text::Snippet;
 pub(crate) use folio_server::wire::Found;
 
-use super::printable;
+use super::{beyond_status, printable};
 use crate::output::{Report, Style};
 
 impl Report for Found {
     /// One line: `e42 [note/active] title — … the text around the words … #tag`.
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let kind = self.type_name.as_deref().unwrap_or(self.kind);
-        write!(out, "{} [{kind}/{}]", style.strong(&self.handle), self.status)?;
+        write!(out, "{} [{kind}/{}", style.strong(&self.handle), self.status)?;
+        out.push_str(beyond_status(self.state, self.is_replaced));
+        out.push(']');
         let parts = [marked(&self.marked_title, style), marked(&self.snippet, style)];
         let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         write!(out, " {}", parts.join(" — "))?;

@@ -17,7 +17,9 @@ pub(crate) mod view;
 pub(crate) mod written;
 
 use folio::Timestamp;
+use folio::memory::State;
 use folio::memory::entry::BodyRef;
+use folio_server::wire::observation::state_name;
 
 /// An instant for people: to the millisecond.
 pub(crate) fn instant(at: Timestamp) -> String {
@@ -41,6 +43,15 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
         .collect()
+}
+
+/// What stands behind a status that does not say that nobody needs to mind the entry any more.
+pub(crate) fn beyond_status(state: &str, is_replaced: bool) -> &'static str {
+    match (state == state_name(State::Expired), is_replaced) {
+        (true, _) => ", expired",
+        (false, true) => ", replaced",
+        (false, false) => "",
+    }
 }
 
 /// That `shown` is not all of a long text that is kept as `whole`, unless it is.

@@ -3,14 +3,13 @@
 use std::fmt::{self, Write as _};
 
 use folio::Timestamp;
-use folio::memory::{Entry, State};
+use folio::memory::Entry;
 use folio::store::workspace::Consolidated;
-use folio_server::wire::observation::state_name;
 use serde::Serialize;
 
 pub(crate) use folio_server::wire::Observation;
 
-use super::{beginning_only, first_line, instant, printable};
+use super::{beginning_only, beyond_status, first_line, instant, printable};
 use crate::output::{Report, Style};
 
 /// Characters of its text that a line shows.
@@ -26,11 +25,10 @@ impl Report for Observation {
             type_name.to_owned()
         };
         write!(out, "{} [{kind}/{}", style.strong(&self.handle), self.status)?;
-        if self.state == state_name(State::Expired) {
-            out.push_str(", expired");
-        }
+        out.push_str(beyond_status(self.state, self.superseded_by.is_some()));
         if let Some(confidence) = self.confidence {
-            write!(out, " {confidence}")?;
+            // In full it is with all about one, and as JSON.
+            write!(out, " {}", (confidence * 1000.0).round() / 1000.0)?;
         }
         out.push_str("] ");
         if !self.title.is_empty() {

@@ -31,6 +31,9 @@ pub struct Found {
     pub status: &'static str,
     /// Where it stands as a reader cares: `live`, `settled`, `archived`, `expired`.
     pub state: &'static str,
+    /// Whether another one took its place.
+    #[serde(skip)]
+    pub is_replaced: bool,
     /// Higher is better; comparable within one answer.
     pub score: Option<f64>,
     /// One line above it.
@@ -60,6 +63,7 @@ impl Found {
             type_name: fields.type_name.clone(),
             status: fields.status.as_str(),
             state: state_name(entry.state(now)),
+            is_replaced: fields.superseded_by.is_some(),
             score,
             title: fields.title.clone(),
             marked_title: snippet(&fields.title, words, TITLE_CHARS),
