@@ -27,6 +27,34 @@ def test_what_is_noticed_is_found_by_all_that_was_said(folio: Folio) -> None:
     assert folio.search("AISLE")["items"][0]["handle"] == made["handle"]
 
 
+def test_an_observation_holds_as_long_as_was_said(folio: Folio) -> None:
+    assert folio.observe("as its type says")["expires_at"] is not None
+    assert folio.observe("for ever", ttl_minutes="never")["expires_at"] is None
+    assert folio.observe("not at all", ttl_minutes=0)["state"] == "expired"
+    until = folio.observe("to a day", expires_at="2090-01-01T00:00:00Z", ttl_minutes=525600)
+    assert [one["code"] for one in until["warnings"]] == ["ttl_and_expires_at"]
+    looked_at = folio.observe("to be looked at", status="pending_review")
+    assert folio.observations(status="pending_review")["items"][0]["handle"] == looked_at["handle"]
+
+
+def test_what_is_forgotten_is_gone_and_turns_keep_what_they_did(folio: Folio) -> None:
+    turn = folio.begin_turn("Look at the cellar", thread="cellar")["handle"]
+    noticed = folio.in_turn(turn).observe("the door is open")
+    folio.in_turn(turn).thread("cellar").view(limit=100)
+    folio.end_turn(turn)
+    assert folio.turn(turn)["input"] == "Look at the cellar"
+    assert noticed["handle"] in [one["handle"] for one in folio.turn_export(turn)["touched"]]
+    assert folio.receipts(turn)["total"] == 1
+    assert folio.calibration()["items"] == []
+    page = folio.add_page("House")["handle"]
+    inner = folio.add_page("Cellar", parent=page)["handle"]
+    assert [one["handle"] for one in folio.children(page)["items"]] == [inner]
+    assert folio.forget(entries=[noticed["handle"]], reason="wrong", dry_run=True)["dry_run"]
+    assert folio.observation(noticed["handle"])["content"] == "the door is open"
+    folio.forget(entries=[noticed["handle"]], reason="wrong")
+    assert folio.observation(noticed["handle"])["content"] == ""
+
+
 def test_one_text_is_one_tag_and_a_text_is_no_number(folio: Folio) -> None:
     values: list[str | int] = ["7", 7, "true", True, "null", '"', "é, è"]
     for value in values:

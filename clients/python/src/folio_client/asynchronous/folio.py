@@ -80,12 +80,15 @@ class AsyncFolio:
         tags: Some | None = None,
         context: Mapping[str, Any] | None = None,
         title: str | None = None,
-        ttl_minutes: float | None = None,
+        ttl_minutes: float | Literal["never"] | None = None,
+        expires_at: str | None = None,
+        status: Literal["active", "pending_review"] | None = None,
         owner: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> shapes.WrittenObservation:
-        """Notes something that was noticed: once, however often it is tried."""
+        """Notes something that was noticed: once, however often it is tried. It holds as long as its type says, or for
+        `ttl_minutes`, or to the RFC 3339 time `expires_at`, or for ever (`ttl_minutes="never"`)."""
         said = {
             "content": content,
             "type": type,
@@ -94,10 +97,14 @@ class AsyncFolio:
             "context": context,
             "title": title,
             "ttl_minutes": ttl_minutes,
+            "expires_at": expires_at,
+            "status": status,
             "owner": owner,
             "metadata": metadata,
         }
-        return cast(shapes.WrittenObservation, await self._wire.post("/observations", body_of(said), key=key))
+        # What is not said is left out of a body, and null is for ever.
+        body = {**body_of(said), **({"ttl_minutes": None} if ttl_minutes == "never" else {})}
+        return cast(shapes.WrittenObservation, await self._wire.post("/observations", body, key=key))
 
     async def observations(self, **filters: Unpack[Filters]) -> shapes.ListOfObservation:
         """Observations; `next` of the answer is the `cursor` of the next one."""
@@ -209,6 +216,18 @@ class AsyncFolio:
         query = {"thread": thread, "open": open or None, "limit": limit}
         return cast(shapes.ListOfTurnShape, await self._wire.get("/turns", query))
 
+    async def turn(self, turn: str) -> shapes.TurnShape:
+        """One turn, with what its stages decided and why."""
+        return cast(shapes.TurnShape, await self._wire.get(f"/turns/{part(turn)}"))
+
+    async def turn_export(self, turn: str, *, full: bool = False) -> shapes.ExportShape:
+        """What a turn left behind: the entries that it touched and a manifest of all of them; with `full`, all that they say."""
+        return cast(shapes.ExportShape, await self._wire.get(f"/turns/{part(turn)}/export", {"full": full or None}))
+
+    async def receipts(self, turn: str) -> shapes.ListOfReceiptShape:
+        """What was shown, shortened and left out of each view and context of a turn."""
+        return cast(shapes.ListOfReceiptShape, await self._wire.get(f"/turns/{part(turn)}/receipts"))
+
     async def trace(
         self,
         *,
@@ -258,6 +277,10 @@ class AsyncFolio:
         """What was learned from many turns."""
         return cast(shapes.ListOfObservation, await self._wire.get("/patterns", {"limit": limit}))
 
+    async def calibration(self) -> shapes.ListOfReliability:
+        """How often what was said to be so sure turned out to be so, by tool and type."""
+        return cast(shapes.ListOfReliability, await self._wire.get("/calibration"))
+
     async def pages(
         self, *, run: str | None = None, role: Some | None = None, limit: int | None = None, cursor: str | None = None
     ) -> shapes.ListOfPageShape:
@@ -279,6 +302,10 @@ class AsyncFolio:
         """Makes a page."""
         body = body_of({"title": title, "parent": parent, "role": role, "tags": several(tags)})
         return cast(shapes.PageShape, await self._wire.post("/pages", body))
+
+    async def children(self, page: str) -> shapes.ListOfPageShape:
+        """The pages that a page contains."""
+        return cast(shapes.ListOfPageShape, await self._wire.get(f"/pages/{part(page)}/children"))
 
     async def entries(
         self, page: str, *, tail: int | None = None, limit: int | None = None, cursor: str | None = None
@@ -305,6 +332,10 @@ class AsyncFolio:
             after = (await self.observations(limit=1))["as_of"]
         async for event in self._wire.events("/events", after):
             yield event
+
+    async def forget(self, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
+        """Takes the content of entries out of everything, for good, or only says which (`dry_run=True`). For people."""
+        return cast(shapes.Forgot, await self._wire.post("/forget", dict(which)))
 
     async def export(self) -> bytes:
         """The whole space as lines of JSON."""

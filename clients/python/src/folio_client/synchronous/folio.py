@@ -81,12 +81,15 @@ class Folio:
         tags: Some | None = None,
         context: Mapping[str, Any] | None = None,
         title: str | None = None,
-        ttl_minutes: float | None = None,
+        ttl_minutes: float | Literal["never"] | None = None,
+        expires_at: str | None = None,
+        status: Literal["active", "pending_review"] | None = None,
         owner: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> shapes.WrittenObservation:
-        """Notes something that was noticed: once, however often it is tried."""
+        """Notes something that was noticed: once, however often it is tried. It holds as long as its type says, or for
+        `ttl_minutes`, or to the RFC 3339 time `expires_at`, or for ever (`ttl_minutes="never"`)."""
         said = {
             "content": content,
             "type": type,
@@ -95,10 +98,14 @@ class Folio:
             "context": context,
             "title": title,
             "ttl_minutes": ttl_minutes,
+            "expires_at": expires_at,
+            "status": status,
             "owner": owner,
             "metadata": metadata,
         }
-        return cast(shapes.WrittenObservation, self._wire.post("/observations", body_of(said), key=key))
+        # What is not said is left out of a body, and null is for ever.
+        body = {**body_of(said), **({"ttl_minutes": None} if ttl_minutes == "never" else {})}
+        return cast(shapes.WrittenObservation, self._wire.post("/observations", body, key=key))
 
     def observations(self, **filters: Unpack[Filters]) -> shapes.ListOfObservation:
         """Observations; `next` of the answer is the `cursor` of the next one."""
@@ -210,6 +217,18 @@ class Folio:
         query = {"thread": thread, "open": open or None, "limit": limit}
         return cast(shapes.ListOfTurnShape, self._wire.get("/turns", query))
 
+    def turn(self, turn: str) -> shapes.TurnShape:
+        """One turn, with what its stages decided and why."""
+        return cast(shapes.TurnShape, self._wire.get(f"/turns/{part(turn)}"))
+
+    def turn_export(self, turn: str, *, full: bool = False) -> shapes.ExportShape:
+        """What a turn left behind: the entries that it touched and a manifest of all of them; with `full`, all that they say."""
+        return cast(shapes.ExportShape, self._wire.get(f"/turns/{part(turn)}/export", {"full": full or None}))
+
+    def receipts(self, turn: str) -> shapes.ListOfReceiptShape:
+        """What was shown, shortened and left out of each view and context of a turn."""
+        return cast(shapes.ListOfReceiptShape, self._wire.get(f"/turns/{part(turn)}/receipts"))
+
     def trace(
         self,
         *,
@@ -259,6 +278,10 @@ class Folio:
         """What was learned from many turns."""
         return cast(shapes.ListOfObservation, self._wire.get("/patterns", {"limit": limit}))
 
+    def calibration(self) -> shapes.ListOfReliability:
+        """How often what was said to be so sure turned out to be so, by tool and type."""
+        return cast(shapes.ListOfReliability, self._wire.get("/calibration"))
+
     def pages(
         self, *, run: str | None = None, role: Some | None = None, limit: int | None = None, cursor: str | None = None
     ) -> shapes.ListOfPageShape:
@@ -280,6 +303,10 @@ class Folio:
         """Makes a page."""
         body = body_of({"title": title, "parent": parent, "role": role, "tags": several(tags)})
         return cast(shapes.PageShape, self._wire.post("/pages", body))
+
+    def children(self, page: str) -> shapes.ListOfPageShape:
+        """The pages that a page contains."""
+        return cast(shapes.ListOfPageShape, self._wire.get(f"/pages/{part(page)}/children"))
 
     def entries(
         self, page: str, *, tail: int | None = None, limit: int | None = None, cursor: str | None = None
@@ -306,6 +333,10 @@ class Folio:
             after = (self.observations(limit=1))["as_of"]
         for event in self._wire.events("/events", after):
             yield event
+
+    def forget(self, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
+        """Takes the content of entries out of everything, for good, or only says which (`dry_run=True`). For people."""
+        return cast(shapes.Forgot, self._wire.post("/forget", dict(which)))
 
     def export(self) -> bytes:
         """The whole space as lines of JSON."""
