@@ -12,6 +12,7 @@
 
 pub mod access;
 mod body;
+mod burial;
 pub mod commit;
 pub mod copy;
 mod cursor;

@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use zstd::dict::{DecoderDictionary, EncoderDictionary};
 
+use crate::fold;
+
 /// The dictionaries that were ever in use. One that was published stays as it is; packing uses the last.
 const DICTIONARIES: [&[u8]; 1] = [include_bytes!("dictionaries/1.zdict")];
 const LEVEL: i32 = 9;
@@ -21,6 +23,16 @@ pub(crate) fn pack(text: &str) -> Option<Vec<u8>> {
     packed.extend(u32::try_from(text.len()).ok()?.to_le_bytes());
     packed.extend(frame);
     (packed.len() < text.len() / 10 * 9).then_some(packed)
+}
+
+/// Bytes of a record from which on it is packed.
+const RECORD_FROM: usize = 512;
+
+/// The record of a commit that is written `text`, packed; none if that is not worth it, or it is that of a run, which reads its commits again
+/// and again.
+pub(crate) fn pack_record(text: &str) -> Option<Vec<u8>> {
+    let is_packed = text.len() > RECORD_FROM && fold::run_of(text).is_none();
+    is_packed.then(|| pack(text)).flatten()
 }
 
 /// The text behind `packed`, or what is wrong with it.

@@ -1,0 +1,234 @@
+//! Which purged entries are given up, so that only their numbers stay, and what is left of the commits that told of them. A store looks
+//! them up and writes; what is decided is the same in every one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use folio_memory::keeping::ErasedFor;
+use folio_memory::{Change, Entry, EntryId, Seq, Timestamp};
+
+use crate::commit::{Folded, Record};
+use crate::fold::Rewritten;
+
+/// Entries that are given up together.
+#[derive(Debug)]
+pub(crate) struct Burial {
+    until: Timestamp,
+    /// The last number that an entry has. That one keeps its row, so that its number is not given again.
+    last: u64,
+    gone: BTreeMap<EntryId, u64>,
+}
+
+/// What becomes of a commit.
+#[derive(Debug)]
+pub(crate) enum Left {
+    /// It said nothing of those that are given up.
+    Whole,
+    /// This is left of it.
+    Part(Rewritten),
+    /// Nothing, but the numbers of so many entries that it had added.
+    Numbers(u64),
+}
+
+impl Burial {
+    /// Gives up what was purged by `until`, and nobody yet.
+    pub(crate) fn new(until: Timestamp, last: u64) -> Self {
+        Self {
+            until,
+            last,
+            gone: BTreeMap::new(),
+        }
+    }
+
+    /// Whether `entry` may be given up, if those that were added with it may be, too.
+    pub(crate) fn may_go(&self, entry: &Entry) -> bool {
+        let is_purged = entry.fields.erased.is_some_and(|why| why != ErasedFor::Forgotten);
+        is_purged && entry.updated_at <= self.until && entry.handle.0 != self.last
+    }
+
+    /// Gives `entries` up, each of which may go with those that were added with it.
+    pub(crate) fn give_up(&mut self, entries: &[Entry]) {
+        self.gone.extend(entries.iter().map(|entry| (entry.id, entry.handle.0)));
+    }
+
+    /// Whether entry `id` is given up.
+    pub(crate) fn has(&self, id: EntryId) -> bool {
+        self.gone.contains_key(&id)
+    }
+
+    /// The numbers of those that are given up.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.gone.values().copied()
+    }
+
+    /// What is left of a commit whose record is `record`.
+    pub(crate) fn left_of(&self, mut record: Rewritten) -> Left {
+        let before = record.changes.len();
+        let adds = |change: &&Change| matches!(change, Change::AddEntry(_));
+        let added = record.changes.iter().filter(adds).count() as u64;
+        record
+            .changes
+            .retain(|change| !entry_of(change).is_some_and(|id| self.has(id)));
+        if record.changes.is_empty() && !record.is_of_run() {
+            Left::Numbers(added)
+        } else if record.changes.len() < before {
+            Left::Part(record)
+        } else {
+            Left::Whole
+        }
+    }
+}
+
+/// The entries that a commit whose record is `record` has added, which go together or not at all; none if something else of it has to stay.
+pub(crate) fn added_together(record: &Rewritten) -> Option<BTreeSet<EntryId>> {
+    if record.is_of_run() {
+        return None;
+    }
+    let added = |change: &Change| match change {
+        Change::AddEntry(new) => Some(new.id),
+        _ => None,
+    };
+    let ids: BTreeSet<_> = record.changes.iter().filter_map(added).collect();
+    // Entries that were added before stand or go with another commit.
+    let is_of_these = |change: &Change| entry_of(change).is_some_and(|id| ids.contains(&id));
+    record.changes.iter().all(is_of_these).then_some(ids)
+}
+
+/// The entry that `change` adds, changes or erases.
+fn entry_of(change: &Change) -> Option<EntryId> {
+    match change {
+        Change::AddEntry(new) => Some(new.id),
+        Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => Some(*entry),
+        _ => None,
+    }
+}
+
+/// The record of commit `seq`, of which nothing is left but the numbers of `entries`, one with those of its neighbours of which the same is
+/// true.
+pub(crate) fn folded(seq: Seq, entries: u64, before: Option<Folded>, after: Option<Folded>) -> Record {
+    let of = |neighbour: Option<Folded>| neighbour.map_or(0, |folded| folded.entries);
+    Record {
+        folded: Some(Folded {
+            from: before.map_or(seq, |folded| folded.from),
+            entries: entries + of(before) + of(after),
+        }),
+        ..Record::of(Vec::new())
+    }
+}
+
+/// What the record that is written `text` says of commits of which nothing else is left; none if more is.
+pub(crate) fn folded_in(text: &str) -> Option<Folded> {
+    serde_json::from_str::<Record>(text).ok()?.folded
+}
+
+#[cfg(test)]
+mod tests {
+    use folio_memory::change::NewEntry;
+    use folio_memory::entry::EntryFields;
+    use folio_memory::id::{EntryHandle, PageId};
+    use folio_memory::{EntryKind, FieldChange, Link, Owner, Relation, Status, Trust};
+
+    use super::*;
+    use crate::fold;
+
+    const AT: Timestamp = Timestamp::from_nanos(1);
+
+    fn new(name: &str) -> NewEntry {
+        NewEntry {
+            id: EntryId::derived(&[name]),
+            page: PageId::derived(&["page"]),
+            kind: EntryKind::Note,
+            fields: EntryFields::new(EntryKind::Note, Owner::user(), Trust::User),
+        }
+    }
+
+    fn add(name: &str) -> Change {
+        Change::AddEntry(Box::new(new(name)))
+    }
+
+    fn patch(name: &str) -> Change {
+        Change::PatchEntry {
+            entry: EntryId::derived(&[name]),
+            fields: vec![FieldChange::Status(Status::Archived)],
+            expected_version: None,
+            base_version: None,
+        }
+    }
+
+    fn record(changes: Vec<Change>) -> Rewritten {
+        let text = fold::record_json(&Record::of(changes)).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn purged(name: &str, number: u64, why: ErasedFor) -> Entry {
+        let mut entry = Entry::added(new(name), EntryHandle(number), Seq(number), AT);
+        entry.erase(why, Seq(9), AT);
+        entry
+    }
+
+    #[test]
+    fn entries_go_with_those_of_their_commit_unless_it_has_something_that_stays() {
+        let ids = |names: &[&str]| Some(names.iter().map(|name| EntryId::derived(&[name])).collect());
+        assert_eq!(added_together(&record(vec![add("a"), add("b")])), ids(&["a", "b"]));
+        assert_eq!(added_together(&record(vec![add("a"), patch("a")])), ids(&["a"]));
+        assert_eq!(
+            added_together(&record(vec![add("a"), patch("b")])),
+            None,
+            "b was there before"
+        );
+        let link = Change::AddLink(Link {
+            src: "e1".to_owned(),
+            rel: Relation::References,
+            dst: "e2".to_owned(),
+        });
+        assert_eq!(added_together(&record(vec![add("a"), link])), None);
+    }
+
+    #[test]
+    fn what_was_purged_long_ago_goes_but_neither_the_last_nor_what_somebody_forgot() {
+        let burial = Burial::new(AT, 3);
+        assert!(burial.may_go(&purged("a", 2, ErasedFor::Expired)));
+        assert!(
+            !burial.may_go(&purged("a", 3, ErasedFor::Expired)),
+            "its number would be given again"
+        );
+        assert!(
+            !burial.may_go(&purged("a", 2, ErasedFor::Forgotten)),
+            "that it was forgotten stays"
+        );
+        assert!(!burial.may_go(&Entry::added(new("a"), EntryHandle(2), Seq(2), AT)));
+        let earlier = Burial::new(Timestamp::from_nanos(0), 3);
+        assert!(!earlier.may_go(&purged("a", 2, ErasedFor::Expired)));
+    }
+
+    #[test]
+    fn of_a_commit_stays_what_it_says_of_others_or_how_many_it_added() {
+        let mut burial = Burial::new(AT, 3);
+        burial.give_up(&[purged("a", 1, ErasedFor::Expired), purged("b", 2, ErasedFor::Expired)]);
+        assert_eq!(burial.numbers().collect::<BTreeSet<_>>(), BTreeSet::from([1, 2]));
+        assert!(matches!(
+            burial.left_of(record(vec![add("a"), add("b"), patch("a")])),
+            Left::Numbers(2)
+        ));
+        assert!(matches!(burial.left_of(record(vec![patch("c")])), Left::Whole));
+        let Left::Part(rest) = burial.left_of(record(vec![patch("a"), patch("c")])) else {
+            panic!("something is left");
+        };
+        assert_eq!(rest.changes.len(), 1);
+    }
+
+    #[test]
+    fn commits_of_which_nothing_is_left_become_one() {
+        let neighbour = |from, entries| {
+            Some(Folded {
+                from: Seq(from),
+                entries,
+            })
+        };
+        let of = |record: Record| record.folded.map(|folded| (folded.from.0, folded.entries));
+        assert_eq!(of(folded(Seq(5), 2, None, None)), Some((5, 2)));
+        assert_eq!(of(folded(Seq(5), 2, neighbour(2, 4), neighbour(6, 1))), Some((2, 7)));
+        let text = fold::record_json(&folded(Seq(5), 2, None, None)).unwrap();
+        assert_eq!(folded_in(&text).map(|folded| folded.entries), Some(2));
+        assert!(folded_in(&fold::record_json(&Record::of(vec![add("a")])).unwrap()).is_none());
+    }
+}
