@@ -24,6 +24,16 @@ pub enum Relation {
 }
 
 impl Relation {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::References,
+        Self::Supersedes,
+        Self::DerivedFrom,
+        Self::EvidenceFor,
+        Self::Blocks,
+        Self::RepliesTo,
+    ];
+
     /// The name as it is written and stored.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -35,6 +45,12 @@ impl Relation {
             Self::Blocks => "blocks",
             Self::RepliesTo => "replies_to",
         }
+    }
+
+    /// Reads a name that [`Relation::as_str`] gives.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|relation| relation.as_str() == text)
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) async fn list(session: &Session, end: &str) -> Result<Vec<Link>, Fail
     let mut links = Vec::new();
     for row in session.query(sql, &[&session.space.0, &end]).await? {
         let rel: &str = get(&row, 1)?;
-        let rel = relation(rel).ok_or_else(|| damaged("a link", format!("the relation {rel:?} is unknown")))?;
+        let rel = Relation::parse(rel).ok_or_else(|| damaged("a link", format!("the relation {rel:?} is unknown")))?;
         links.push(Link {
             src: get(&row, 0)?,
             rel,
@@ -36,11 +36,4 @@ pub(super) async fn list(session: &Session, end: &str) -> Result<Vec<Link>, Fail
     }
     links.sort();
     Ok(links)
-}
-
-fn relation(name: &str) -> Option<Relation> {
-    use Relation::{Blocks, DerivedFrom, EvidenceFor, References, RepliesTo, Supersedes};
-    [References, Supersedes, DerivedFrom, EvidenceFor, Blocks, RepliesTo]
-        .into_iter()
-        .find(|rel| rel.as_str() == name)
 }

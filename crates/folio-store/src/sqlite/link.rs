@@ -23,7 +23,7 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, end: &str) -> Resu
     let mut links = Vec::new();
     while let Some(row) = rows.next()? {
         let rel: String = row.get(1)?;
-        let rel = relation(&rel).ok_or_else(|| damaged("a link", format!("the relation {rel:?} is unknown")))?;
+        let rel = Relation::parse(&rel).ok_or_else(|| damaged("a link", format!("the relation {rel:?} is unknown")))?;
         links.push(Link {
             src: row.get(0)?,
             rel,
@@ -32,11 +32,4 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, end: &str) -> Resu
     }
     links.sort();
     Ok(links)
-}
-
-fn relation(name: &str) -> Option<Relation> {
-    use Relation::{Blocks, DerivedFrom, EvidenceFor, References, RepliesTo, Supersedes};
-    [References, Supersedes, DerivedFrom, EvidenceFor, Blocks, RepliesTo]
-        .into_iter()
-        .find(|rel| rel.as_str() == name)
 }
