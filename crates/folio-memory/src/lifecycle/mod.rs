@@ -8,21 +8,15 @@ mod edit;
 mod ready;
 mod report;
 
-use std::time::Duration;
-
 pub use claim::{Taken, claim, give_up};
 pub use edit::str_replace;
 pub use ready::{holds_up, is_free_for};
 pub use report::{Report, report};
 
-use crate::actor::Trust;
 use crate::change::FieldChange;
 use crate::entry::{Entry, EntryFields, Family, Lifetime, Status};
 use crate::time::Timestamp;
 use crate::warning::Invalid;
-
-/// How long a resolved observation waits for a reflection before it may be archived without one (M7.5.42).
-pub const RESOLVED_KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// That `entry` still holds: its time begins anew, as long as it was given at first (M7.1.6).
 ///
@@ -111,28 +105,6 @@ pub fn ends_at(fields: &EntryFields) -> Option<Timestamp> {
     let end = fields.lifetime.expires_at()?;
     let ends = fields.pin_rank.is_none() && fields.status != Status::Archived && fields.expired_at != Some(end);
     ends.then_some(end)
-}
-
-/// Whether a resolved observation may be archived by itself (M7.5.42): once it was reflected upon, or after 24 hours.
-///
-/// `reflected_at` is when the last turn ended with export and reflection. Before that nothing is archived, so that the
-/// one who reflects finds what was resolved.
-#[must_use]
-pub fn may_auto_archive(entry: &Entry, reflected_at: Option<Timestamp>, now: Timestamp) -> bool {
-    let resolved_at = entry.updated_at;
-    let was_reflected_upon = reflected_at.is_some_and(|at| at >= resolved_at);
-    entry.fields.status == Status::Resolved
-        && entry.fields.pin_rank.is_none()
-        && (was_reflected_upon || now.since(resolved_at) >= RESOLVED_KEPT_FOR)
-}
-
-/// How far something may be believed that was made from `sources` by somebody of `own` trust: the least of all.
-#[must_use]
-pub fn derived_trust<'e>(own: Trust, sources: impl IntoIterator<Item = &'e Entry>) -> Trust {
-    sources
-        .into_iter()
-        .map(|source| source.fields.trust)
-        .fold(own, Trust::min)
 }
 
 /// Whether `entry` can be changed by an ordinary update.

@@ -1,4 +1,7 @@
+use std::time::Duration;
+
 use super::*;
+use crate::actor::Trust;
 use crate::change::NewEntry;
 use crate::entry::{EntryFields, EntryKind, Owner};
 use crate::id::{EntryHandle, EntryId, PageId, Seq};
@@ -145,36 +148,6 @@ fn what_is_settled_is_reopened_and_what_is_archived_is_restored_m7_5_39() {
         [FieldChange::Restored(Status::Active)]
     );
     assert_eq!(restore(&archived, None), [FieldChange::Restored(Status::Active)]);
-}
-
-#[test]
-fn what_is_resolved_waits_for_a_reflection_or_a_day_before_it_is_archived_m7_5_42() {
-    let resolved = entry(EntryKind::Observation, Status::Resolved);
-    let day = 24 * 60 * 60;
-    assert!(!may_auto_archive(&resolved, None, at(100 + day - 1)));
-    assert!(may_auto_archive(&resolved, None, at(100 + day)));
-    assert!(
-        !may_auto_archive(&resolved, Some(at(99)), at(200)),
-        "that turn ended before"
-    );
-    assert!(may_auto_archive(&resolved, Some(at(100)), at(200)));
-    assert!(!may_auto_archive(
-        &entry(EntryKind::Observation, Status::Active),
-        Some(at(100)),
-        at(200)
-    ));
-    let pinned = resolved.after(&[FieldChange::PinRank(Some(1))], at(100));
-    assert!(!may_auto_archive(&pinned, Some(at(100)), at(100 + day)));
-}
-
-#[test]
-fn what_is_derived_is_believed_as_little_as_the_least_of_its_sources() {
-    let mut external = entry(EntryKind::Observation, Status::Active);
-    external.fields.trust = Trust::ToolExternal;
-    let user = entry(EntryKind::Observation, Status::Active);
-    assert_eq!(derived_trust(Trust::User, [&user]), Trust::User);
-    assert_eq!(derived_trust(Trust::Model, [&user]), Trust::Model);
-    assert_eq!(derived_trust(Trust::Model, [&user, &external]), Trust::ToolExternal);
 }
 
 #[test]
