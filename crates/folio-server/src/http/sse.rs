@@ -94,22 +94,21 @@ impl Follow {
     /// The next message; `None` after the last.
     async fn next(&mut self) -> Option<Message> {
         loop {
+            if self.stage == Stage::Over {
+                return None;
+            }
             // What comes from here on rings again.
             self.news.borrow_and_update();
             let there = self.feed.told().events.len() as u64;
             if there > self.looked {
                 if let Err(problem) = self.permit.still_holds().await {
                     self.stage = Stage::Over;
-                    self.after = u64::MAX;
                     return Message::default().event("problem").json_data(problem).ok();
                 }
                 self.looked = there;
             }
             if let Some(message) = self.told() {
                 return Some(message);
-            }
-            if self.stage == Stage::Over {
-                return None;
             }
             tokio::select! {
                 // The feed is held, and with it the one who rings.
@@ -141,9 +140,6 @@ impl Follow {
             }
             self.after += 1;
             return Some(message(words).id(self.after.to_string()));
-        }
-        if self.stage == Stage::Over {
-            return None;
         }
         let last = told.last.as_ref()?;
         self.stage = Stage::Over;

@@ -122,7 +122,7 @@ async fn a_token_that_was_taken_back_opens_nothing_from_then_on() {
     );
 }
 
-/// Begins to read what happens; what was told before whoever tells broke off, once `then` is done.
+/// Begins to read what happens; what was told until whoever tells broke off, once `then` is done.
 async fn told(house: &House, path: &str, token: &AccessToken, then: impl AsyncFnOnce()) -> String {
     let mut socket = TcpStream::connect(("127.0.0.1", house.at.port())).await.unwrap();
     let reveal = token.reveal();
@@ -134,10 +134,15 @@ async fn told(house: &House, path: &str, token: &AccessToken, then: impl AsyncFn
         socket.read_buf(&mut text).await.unwrap();
     }
     then().await;
-    while !String::from_utf8_lossy(&text).contains("token_invalid") {
-        assert_ne!(socket.read_buf(&mut text).await.unwrap(), 0, "it ended without a word");
+    // An empty part is the end.
+    while !text.ends_with(b"\r\n0\r\n\r\n") {
+        assert_ne!(socket.read_buf(&mut text).await.unwrap(), 0, "it broke off");
+        let said = String::from_utf8_lossy(&text);
+        assert!(said.matches("event: problem").count() <= 1, "it is said once: {said}");
     }
-    String::from_utf8(text).unwrap()
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("token_invalid"), "it ended without a word: {text}");
+    text
 }
 
 #[tokio::test]
@@ -160,6 +165,29 @@ async fn nothing_more_is_told_to_a_token_that_was_taken_back() {
     };
     let text = told(&house, "/v1/spaces/main/events", &token, take_back).await;
     assert!(!text.contains("between us"), "{text}");
+}
+
+#[tokio::test]
+async fn nothing_more_of_a_run_is_told_to_a_token_that_was_taken_back_and_that_is_said_once() {
+    let runner = House::runner().await;
+    let (token, kept) = House::token(&runner, "main", Role::Human).await;
+    let house = House::serving(runner, None, ServeOptions::at("0.0.0.0:0".parse().unwrap())).await;
+    let workspace = house.workspace();
+    let run = house
+        .submit("steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]")
+        .await;
+    let take_back = async || {
+        let revoked_at = Some(workspace.now());
+        let kept = folio::store::access::KeptToken { revoked_at, ..kept };
+        workspace.store().keep_token(kept).await.unwrap();
+        house
+            .runner
+            .cancel(run, None, &Actor::new(Role::Human, "ada"))
+            .await
+            .unwrap();
+    };
+    let text = told(&house, &format!("/v1/spaces/main/runs/{run}/events"), &token, take_back).await;
+    assert!(!text.contains("cancel_requested"), "{text}");
 }
 
 #[tokio::test]
