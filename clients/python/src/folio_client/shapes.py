@@ -569,6 +569,15 @@ class GoalShape(TypedDict):
     version: int
 
 
+class HeldUpShape(TypedDict):
+    """A call of another run writes what a call of this one is to write, which begins when that has ended."""
+
+    # The handle of the run that writes it.
+    by: str
+    # What is written: a path or another name.
+    name: str
+
+
 class ItemInput(TypedDict):
     """An item to be."""
 
@@ -1592,6 +1601,8 @@ class RunInFull(TypedDict):
     handle: str
     # The commit at which its journal ends.
     head: int
+    # What keeps a call of it waiting, if something does.
+    held_up: NotRequired["HeldUpShape | None"]
     # Nodes whose call is under way.
     in_flight: int
     inputs: Any

@@ -73,11 +73,28 @@ pub(crate) struct RunInFull {
     result: Option<ResultShape>,
     /// Handles of the pages that it has, by what they are for.
     pages: BTreeMap<&'static str, String>,
+    /// What keeps a call of it waiting, if something does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    held_up: Option<HeldUpShape>,
+}
+
+/// A call of another run writes what a call of this one is to write, which begins when that has ended.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct HeldUpShape {
+    /// What is written: a path or another name.
+    pub(crate) name: String,
+    /// The handle of the run that writes it.
+    pub(crate) by: String,
 }
 
 impl RunInFull {
-    /// `run` with its row and the pages that were found.
-    pub(crate) fn of(row: &RunRow, run: &Run, pages: BTreeMap<&'static str, String>) -> Self {
+    /// `run` with its row, the pages that were found, and what holds it up.
+    pub(crate) fn of(
+        row: &RunRow,
+        run: &Run,
+        pages: BTreeMap<&'static str, String>,
+        held_up: Option<HeldUpShape>,
+    ) -> Self {
         let finished_at = run.tree().first().and_then(|root| root.finished_at);
         Self {
             row: RunShape::of(row),
@@ -98,6 +115,7 @@ impl RunInFull {
                 .collect(),
             result: run.result().map(ResultShape::of),
             pages,
+            held_up,
         }
     }
 }

@@ -11,7 +11,7 @@ use folio::engine::{NodeView, Run, projection};
 use folio::memory::id::{Ref, RunHandle};
 use folio::memory::query::MAX_LIMIT;
 use folio::memory::{PageHandle, PageId, PageQuery, RunId};
-use folio::runner::Watch;
+use folio::runner::{HeldUp, Runner, Watch};
 use folio::store::{RunQuery, RunRow, StoreError, Workspace, WorkspaceError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -26,7 +26,7 @@ use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing, wrong};
 use crate::http::sse;
 use crate::wire::List;
-use crate::wire::run::{NodeInFull, RunInFull, RunShape, TreeShape};
+use crate::wire::run::{HeldUpShape, NodeInFull, RunInFull, RunShape, TreeShape};
 
 /// Runs that a list gives when nothing is said.
 const LIMIT_DEFAULT: u32 = 100;
@@ -148,13 +148,25 @@ async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Answer<RunInFull>, Pr
 /// The run of `row` as it is now.
 pub(super) async fn full(caller: &Caller, row: &RunRow) -> Result<RunInFull, Problem> {
     let (row, run) = caller.runner.seen(row.id).await?;
-    in_full(&caller.workspace, &row, &run).await
+    in_full(&caller.runner, &caller.workspace, &row, &run).await
 }
 
-/// `run` with its row, its counts and its pages.
-pub(crate) async fn in_full(workspace: &Workspace, row: &RunRow, run: &Run) -> Result<RunInFull, Problem> {
+/// `run` with its row, its counts, its pages, and what holds it up.
+pub(crate) async fn in_full(
+    runner: &Runner,
+    workspace: &Workspace,
+    row: &RunRow,
+    run: &Run,
+) -> Result<RunInFull, Problem> {
     let pages = main_pages(workspace, row.id).await?;
-    Ok(RunInFull::of(row, run, pages))
+    let held_up = match runner.held_up_now(row).await? {
+        None => None,
+        Some(HeldUp { name, by }) => {
+            let by = workspace.run(Ref::Id(by)).await?.handle.to_string();
+            Some(HeldUpShape { name, by })
+        }
+    };
+    Ok(RunInFull::of(row, run, pages, held_up))
 }
 
 /// The handles of the pages that a run has besides its branches.

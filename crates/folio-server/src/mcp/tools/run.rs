@@ -408,7 +408,7 @@ async fn tell(call: &Call<'_>, done: u32, length: u32, line: &str) {
 /// Where the run `id` stands, for who asks.
 pub(in crate::mcp) async fn answer(mcp: &Mcp, caller: &Caller, id: RunId) -> Result<Answer, Problem> {
     let (row, run) = mcp.shared.runner.seen(id).await?;
-    let mut structured = json!(run_in_full(&caller.workspace, &row, &run).await?);
+    let mut structured = json!(run_in_full(&mcp.shared.runner, &caller.workspace, &row, &run).await?);
     let report = structured["pages"]["report"].as_str().map(str::to_owned);
     if let Value::Object(fields) = &mut structured {
         // Who started it knows them.
