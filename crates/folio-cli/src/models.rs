@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use folio::engine::plan::HUMAN;
-use folio::engine::run::Price;
 use folio::model::{
     self, AddressError, AgentToAsk, ModelAddress, ModelKeys, ModelOptions, ModelSettings, ModelsSection, OpenError,
     Prices, Provider, Role, Secret,
@@ -97,29 +96,15 @@ fn one(
     prices: &Prices,
     proxy: Option<&str>,
 ) -> Result<RunnerModel, Failure> {
-    let own = chosen.key_file.as_deref().map(key_in).transpose()?;
+    let key = chosen.key_file.as_deref().map(key_in).transpose()?;
     let options = ModelOptions {
-        keys: ModelKeys {
-            own,
-            ..settings.keys.clone()
-        },
-        schema: chosen.schema,
-        patience: chosen.patience,
-        proxy: proxy.map(str::to_owned),
         agent: agent(&chosen.model, settings)?,
+        ..chosen.options(settings.keys.clone(), key, proxy.map(str::to_owned))
     };
     let opened = model::open(&chosen.model, &options).map_err(|error| refused(&error))?;
     let mut model = RunnerModel::new(chosen.model.to_string(), opened);
     if let Some(price) = prices.price(&chosen.model) {
-        // Above that many tokens it costs something else; so as much is never asked.
-        let known = price.up_to.and_then(|tokens| u32::try_from(tokens).ok());
-        model.window = model.window.min(known.unwrap_or(u32::MAX));
-        model.price = Some(Price {
-            tokens_in: price.input,
-            tokens_cached: price.cached,
-            tokens_out: price.output,
-        });
-        model.written = price.written;
+        model = model.at_price(price);
     }
     if let Some(calls) = chosen.at_a_time {
         model = model.own_at_a_time(calls as usize);

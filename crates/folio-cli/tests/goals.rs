@@ -159,3 +159,21 @@ fn a_goal_without_a_model_says_how_to_name_one_and_a_wrong_name_what_is_wrong() 
     = 2
     "#);
 }
+
+#[test]
+fn a_provider_takes_its_key_from_the_file_that_the_settings_name() {
+    let folio = Folio::new();
+    folio.file("key", "not-a-key\n");
+    folio.file(
+        "plan.yaml",
+        "steps:\n  - id: files\n    do: {tool: list, args: {path: .}}\n",
+    );
+    // Nothing is sent: no task of the plan is a model's, but the models are opened before it begins.
+    for model in ["anthropic:some", "openai:some", "openai-responses:some", "gemini:some"] {
+        folio.file(
+            "folio.toml",
+            format!("[models.default]\nmodel = \"{model}\"\nkey_file = \"key\"\n"),
+        );
+        folio.ok(&["run", "--plan", "plan.yaml"]);
+    }
+}

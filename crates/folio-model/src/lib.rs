@@ -33,9 +33,9 @@ pub use model::{
     ASK_PERSON, Delta, Message, Model, NewSession, Place, Reply, Request, Role, Speaker, StopCause, ToolCall,
     ToolDescription, Usage, Worker,
 };
-pub use models::{ModelSettings, Models, ModelsSection};
+pub use models::{ModelSettings, ModelsSection};
 pub use open::{ModelOptions, OpenError, open};
-pub use price::{MicroUsd, Price, Prices, PricesError};
+pub use price::{Price, Prices, PricesError};
 pub use provider::{Patience, SchemaForm, http_client};
 pub use scripted::{Cue, ScriptError, ScriptedModel, UnusedCues, When};
 pub use secret::{ModelKeys, Secret};

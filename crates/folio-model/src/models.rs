@@ -3,71 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::address::{ModelAddress, Provider};
-use crate::model::{Model, Role};
+use crate::model::Role;
 use crate::open::ModelOptions;
 use crate::provider::{Patience, SchemaForm};
 use crate::secret::{ModelKeys, Secret};
-
-/// The models of a program, by role. A role without one of its own has that of another.
-#[derive(Debug, Clone)]
-pub struct Models {
-    usual: Arc<dyn Model>,
-    own: Vec<(Role, Arc<dyn Model>)>,
-}
-
-impl Models {
-    /// The same model for everything.
-    #[must_use]
-    pub fn one(model: Arc<dyn Model>) -> Self {
-        Self {
-            usual: model,
-            own: Vec::new(),
-        }
-    }
-
-    /// With another model for `role`.
-    #[must_use]
-    pub fn with(mut self, role: Role, model: Arc<dyn Model>) -> Self {
-        self.own.retain(|(known, _)| *known != role);
-        self.own.push((role, model));
-        self
-    }
-
-    /// The model that is asked in `role`.
-    #[must_use]
-    pub fn of(&self, role: Role) -> &Arc<dyn Model> {
-        let own = self.own.iter().find(|(known, _)| *known == role);
-        own.map_or(&self.usual, |(_, model)| model)
-    }
-
-    /// The models that a section names, each made by `open`. `None` if it names none.
-    ///
-    /// # Errors
-    ///
-    /// The first that `open` gives.
-    pub fn from_section<E>(
-        section: &ModelsSection,
-        mut open: impl FnMut(&ModelSettings) -> Result<Arc<dyn Model>, E>,
-    ) -> Result<Option<Self>, E> {
-        let Some(usual) = section.usual() else {
-            return Ok(None);
-        };
-        let mut models = Self::one(open(usual)?);
-        for role in Role::ALL {
-            if let Some(own) = section.own(role).filter(|own| *own != usual) {
-                models = models.with(role, open(own)?);
-            }
-        }
-        Ok(Some(models))
-    }
-}
 
 /// The section `[models]` of `folio.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -235,45 +180,27 @@ fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripted::{ScriptedModel, When};
 
     fn section(text: &str) -> ModelsSection {
         toml::from_str(text).unwrap()
     }
 
-    /// The addresses that are opened, and which of them is asked in each role.
-    fn opened(text: &str) -> Option<(Vec<String>, [String; 4])> {
-        let mut all = Vec::new();
-        let open = |settings: &ModelSettings| -> Result<Arc<dyn Model>, ()> {
-            all.push(settings.model.name.clone());
-            Ok(Arc::new(ScriptedModel::new([When::any()
-                .contains(&settings.model.name)
-                .text("")])))
-        };
-        let models = Models::from_section(&section(text), open).unwrap()?;
-        let of = |role| {
-            let shown = format!("{:?}", models.of(role));
-            all.iter()
-                .find(|name| shown.contains(&format!("\"{name}\"")))
-                .cloned()
-                .unwrap_or_default()
-        };
-        let by_role = Role::ALL.map(of);
-        Some((all, by_role))
+    /// Which model is asked in each role: planner, executor, judge, compactor.
+    fn by_role(text: &str) -> [Option<String>; 4] {
+        let section = section(text);
+        Role::ALL.map(|role| section.of(role).map(|settings| settings.model.name.clone()))
     }
 
     #[test]
     fn a_role_without_a_model_has_the_default_or_the_executors() {
-        let text = "default = \"ollama:d\"\nplanner = \"openai:p\"";
-        let (all, by_role) = opened(text).unwrap();
-        assert_eq!(
-            (all.join(" "), by_role.join(" ")),
-            ("d p".to_owned(), "p d d d".to_owned())
-        );
-        let (_, by_role) = opened("judge = \"ollama:j\"\nexecutor = \"ollama:e\"").unwrap();
-        assert_eq!(by_role, ["e", "e", "j", "e"]);
-        assert_eq!(opened("judge = \"ollama:j\"").unwrap().1, ["j", "j", "j", "j"]);
-        assert!(opened("").is_none());
+        for (text, asked) in [
+            ("default = \"ollama:d\"\nplanner = \"openai:p\"", ["p", "d", "d", "d"]),
+            ("judge = \"ollama:j\"\nexecutor = \"ollama:e\"", ["e", "e", "j", "e"]),
+            ("judge = \"ollama:j\"", ["j", "j", "j", "j"]),
+        ] {
+            assert_eq!(by_role(text), asked.map(|name| Some(name.to_owned())), "{text}");
+        }
+        assert_eq!(by_role(""), [const { None }; 4]);
     }
 
     #[test]

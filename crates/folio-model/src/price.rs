@@ -1,26 +1,12 @@
-//! What a request costs.
+//! What models cost.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::address::{ModelAddress, Provider};
-use crate::model::Usage;
 
-/// Millionths of a US dollar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct MicroUsd(pub u64);
-
-impl fmt::Display for MicroUsd {
-    /// In dollars, with six digits.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "${}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
-    }
-}
-
-/// The price of a model: micro-USD for a million tokens.
+/// The price of a model, in millionths of a US dollar for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
@@ -36,32 +22,6 @@ pub struct Price {
     pub output: u64,
     /// Above so many tokens that are read the price is another, which is not known.
     pub up_to: Option<u64>,
-}
-
-impl Price {
-    /// What `usage` costs, rounded up. `None` above the tokens that the price is for, and where the sum does not fit into
-    /// 64 bits. Never less than it is: what an unknown price would be must not be taken for nothing.
-    #[must_use]
-    pub fn of(&self, usage: &Usage) -> Option<MicroUsd> {
-        if self.up_to.is_some_and(|up_to| usage.tokens_in > up_to) {
-            return None;
-        }
-        let fresh = usage
-            .tokens_in
-            .saturating_sub(usage.tokens_cached)
-            .saturating_sub(usage.tokens_cache_written);
-        let parts = [
-            (fresh, self.input),
-            (usage.tokens_cached, self.cached),
-            (usage.tokens_cache_written, self.written.unwrap_or(self.input)),
-            (usage.tokens_out, self.output),
-        ];
-        let sum: u128 = parts
-            .iter()
-            .map(|(tokens, price)| u128::from(*tokens) * u128::from(*price))
-            .sum();
-        u64::try_from(sum.div_ceil(1_000_000)).ok().map(MicroUsd)
-    }
 }
 
 /// Prices of models.
@@ -164,47 +124,8 @@ fn without_date(name: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    const PRICE: Price = Price {
-        input: 3_000_000,
-        cached: 300_000,
-        written: Some(3_750_000),
-        output: 15_000_000,
-        up_to: Some(200_000),
-    };
-
     fn price_of(prices: &Prices, address: &str) -> Option<u64> {
         prices.price(&address.parse().unwrap()).map(|price| price.input)
-    }
-
-    #[test]
-    fn what_is_cached_costs_less_and_what_is_put_there_more() {
-        let usage = Usage {
-            tokens_in: 1_000,
-            tokens_cached: 600,
-            tokens_cache_written: 300,
-            tokens_out: 10,
-            tokens_reasoning: 4,
-            micro_usd: None,
-        };
-        // 100 at 3, 600 at 0.3, 300 at 3.75, 10 at 15.
-        assert_eq!(PRICE.of(&usage), Some(MicroUsd(300 + 180 + 1_125 + 150)));
-        assert_eq!(MicroUsd(1_755).to_string(), "$0.001755");
-    }
-
-    #[test]
-    fn a_part_of_a_micro_dollar_is_one_and_nothing_is_nothing() {
-        let usage = |tokens_in, tokens_cached| Usage {
-            tokens_in,
-            tokens_cached,
-            ..Usage::default()
-        };
-        assert_eq!(PRICE.of(&usage(1, 1)), Some(MicroUsd(1)));
-        assert_eq!(PRICE.of(&usage(0, 0)), Some(MicroUsd(0)));
-        assert_eq!(
-            PRICE.of(&usage(1, 5)),
-            Some(MicroUsd(2)),
-            "a provider that counts its cache apart"
-        );
     }
 
     #[test]
@@ -218,16 +139,6 @@ mod tests {
         ] {
             assert_eq!(price_of(&prices, address), None, "{address}");
         }
-        let long = Usage {
-            tokens_in: 200_001,
-            ..Usage::default()
-        };
-        assert_eq!(PRICE.of(&long), None);
-        let most = Usage {
-            tokens_out: u64::MAX,
-            ..Usage::default()
-        };
-        assert_eq!(PRICE.of(&most), None);
     }
 
     #[test]

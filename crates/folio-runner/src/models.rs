@@ -108,6 +108,21 @@ impl RunnerModel {
         }
     }
 
+    /// The same at `price`, which limits of money are kept by (E9.10). Its window ends where the price does: above that many tokens it
+    /// costs something else, and so as much is never asked.
+    #[must_use]
+    pub fn at_price(mut self, price: &folio_model::Price) -> Self {
+        let known = price.up_to.and_then(|tokens| u32::try_from(tokens).ok());
+        self.window = self.window.min(known.unwrap_or(u32::MAX));
+        self.price = Some(Price {
+            tokens_in: price.input,
+            tokens_cached: price.cached,
+            tokens_out: price.output,
+        });
+        self.written = price.written;
+        self
+    }
+
     /// The same, with `other` in its place when it is of no help.
     #[must_use]
     pub fn or(mut self, other: Self) -> Self {
@@ -723,19 +738,21 @@ mod tests {
             tokens_out: 50,
             ..Usage::default()
         };
-        let price = Price {
-            tokens_in: 1_000_000,
-            tokens_cached: 100_000,
-            tokens_out: 10_000_000,
-        };
         let cost = |written: Option<u64>| {
-            let mut model = RunnerModel::new("test", Arc::new(ScriptedModel::new([])));
-            (model.price, model.written) = (Some(price), written);
+            let price = folio_model::Price {
+                input: 1_000_000,
+                cached: 100_000,
+                written,
+                output: 10_000_000,
+                up_to: Some(100_000),
+            };
+            let model = RunnerModel::new("test", Arc::new(ScriptedModel::new([]))).at_price(&price);
+            assert_eq!(model.window, 100_000, "above that nobody knows what it costs");
             let spend = model.spend_of(&usage);
-            price.of(&spend) + spend.micro_usd
+            model.price.map(|price| price.of(&spend) + spend.micro_usd)
         };
-        assert_eq!(cost(None), 300 + 100 + 500);
-        assert_eq!(cost(Some(2_000_000)), 100 + 400 + 100 + 500);
+        assert_eq!(cost(None), Some(300 + 100 + 500));
+        assert_eq!(cost(Some(2_000_000)), Some(100 + 400 + 100 + 500));
         // Of what has no price nobody knows what it cost, unless it says so itself.
         let model = RunnerModel::new("test", Arc::new(ScriptedModel::new([])));
         let told = Usage {
