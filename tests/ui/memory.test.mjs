@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { House, fits, hindrances, until } from './house.mjs';
+import { House, LONG, fits, hindrances, until } from './house.mjs';
 
 describe('memory', () => {
   let house;
@@ -132,8 +132,9 @@ describe('memory', () => {
 
   it('finds everything by its words while they are written', async () => {
     const page = await house.page('/');
-    await page.getByRole('link', { name: 'Search' }).click();
-    await page.getByRole('searchbox', { name: 'Words' }).pressSequentially('database');
+    await page.getByRole('link', { name: 'Search' }).press('Enter');
+    await page.getByRole('searchbox', { name: 'Words' }).and(page.locator(':focus')).waitFor();
+    await page.keyboard.type('database');
     await page.locator('mark', { hasText: 'database' }).waitFor();
     await page.getByRole('searchbox', { name: 'Words' }).fill('tests');
     const task = card(page, 'Write the tests');
@@ -224,6 +225,36 @@ describe('where a token is demanded', () => {
     await field.fill(house.token);
     await field.press('Enter');
     await page.getByRole('treeitem', { name: 'Behind a token, cancelled' }).waitFor();
+    await page.done();
+  });
+});
+
+describe('where a token runs out', () => {
+  let house;
+  before(async () => {
+    house = await House.open();
+    house.token = house.folio('token', 'new', '--role', 'human', '--name', 'first').trim().split('\n').pop();
+    house.listen = '0.0.0.0:0';
+    await house.serve();
+  });
+  after(() => house?.close());
+
+  it('asks for another one, and goes on telling what happens', async () => {
+    const run = await house.run({ plan: { title: 'Longer than the token', steps: [{ id: 'a', title: 'Wait', do: LONG }] } });
+    const page = await house.page(`/runs/${run}`, { quiet: true });
+    const field = page.getByRole('textbox', { name: 'Token' });
+    const open = async () => { await field.fill(house.token); await field.press('Enter'); };
+    await open();
+    await page.getByRole('treeitem', { name: 'Wait, at work' }).waitFor();
+    const [first] = house.folio('token', 'list').trim().split(' ');
+    house.token = house.folio('token', 'new', '--role', 'human', '--name', 'second').trim().split('\n').pop();
+    house.folio('token', 'revoke', first);
+    await house.ask('POST', `/runs/${run}/pause`, {});
+    await page.getByText('opens nothing, or nothing any more').waitFor();
+    await open();
+    await page.locator('.state').getByText('paused').waitFor();
+    await house.ask('POST', `/runs/${run}/cancel`, {});
+    await page.getByRole('treeitem', { name: 'Longer than the token, cancelled' }).waitFor();
     await page.done();
   });
 });

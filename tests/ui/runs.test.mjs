@@ -275,7 +275,8 @@ describe('runs', () => {
 
   it('asks before a changed plan is thrown away', async () => {
     const run = await house.run({ plan: PLAN });
-    const page = await house.page(`/runs/${run}`);
+    const page = await house.page('/');
+    await page.locator(`a[href="/runs/${run}"]`).click();
     await node(page, 'Look to the left, at work').waitFor();
     await page.getByRole('button', { name: 'Plan', exact: true }).click();
     await page.getByRole('button', { name: 'Edit the plan' }).click();
@@ -284,7 +285,7 @@ describe('runs', () => {
     const dialog = page.getByRole('dialog', { name: /^Throw away/ });
     const leave = [
       () => node(page, 'Note what is here').click(), () => page.getByRole('button', { name: 'Result' }).click(),
-      () => page.getByRole('link', { name: 'Search' }).click(),
+      () => page.getByRole('link', { name: 'Search' }).click(), () => page.goBack(),
     ];
     for (const go of leave) {
       await go();
@@ -421,6 +422,22 @@ describe('runs', () => {
     await node(page, 'Number 5000').click();
     await page.getByRole('heading', { name: 'Number 5000' }).waitFor();
     assert.ok(await rows() < 10, 'what does not fit is out of sight');
+    await page.done();
+  });
+
+  it('finds a run by its title, however far back it is', async () => {
+    // Behind those that a list shows at first.
+    const end = Date.now() + 60_000;
+    for (let known = 0; known <= 50 && Date.now() < end;) {
+      const run = await house.run({ plan: { title: 'One of many', steps: [PLAN.steps[0]] } });
+      await ended(run, 'ok');
+      known = (await house.ask('GET', '/runs?limit=100')).items.length;
+    }
+    const page = await house.page('/');
+    await page.getByRole('button', { name: 'Older ones' }).waitFor();
+    assert.equal(await page.getByRole('link', { name: 'Seen at once' }).count(), 0);
+    await page.getByRole('searchbox').fill('seen at');
+    await page.getByRole('link', { name: 'Seen at once' }).waitFor();
     await page.done();
   });
 

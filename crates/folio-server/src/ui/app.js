@@ -6,7 +6,7 @@ import { tick } from './format.js';
 import { showObservation } from './observation.js';
 import { showObservations } from './observations.js';
 import { showPage } from './page.js';
-import { mayLeave } from './plan.js';
+import { isChanged, mayLeave } from './plan.js';
 import { showRun } from './run.js';
 import { showRuns } from './runs.js';
 import { showSearch } from './search.js';
@@ -29,6 +29,8 @@ const PARTS = [
 ];
 
 let life = new AbortController();
+/** What is shown. */
+let shown = '/';
 
 async function show() {
   life.abort();
@@ -36,6 +38,7 @@ async function show() {
   const { signal } = life;
   const view = $('view');
   const path = location.pathname;
+  shown = path;
   const [pattern, part, home] = PARTS.find(([known]) => known.test(path)) ?? PARTS[0];
   for (const link of $('nav').querySelectorAll('a')) {
     link.getAttribute('href') === home ? link.setAttribute('aria-current', 'page') : link.removeAttribute('aria-current');
@@ -56,7 +59,11 @@ async function show() {
 
 /** Goes to an address of the page. */
 async function go(address, { replace = false } = {}) {
-  replace ? history.replaceState(null, '', address) : history.pushState(null, '', address);
+  if (!replace) {
+    // Where it was read to, for whoever comes back.
+    history.replaceState({ top: scrollY }, '');
+    history.pushState(null, '', address);
+  } else history.replaceState(null, '', address);
   await show();
   scrollTo(0, 0);
 }
@@ -71,10 +78,23 @@ document.addEventListener('click', async (event) => {
   if (link.getAttribute('href').startsWith('#')) { $(url.hash.slice(1))?.focus(); return; }
   if (!await mayLeave()) return;
   await go(url.pathname + url.search + url.hash);
-  $('view').focus({ preventScroll: true });
+  // A part may have a field that is written in first.
+  if (!$('view').contains(document.activeElement)) $('view').focus({ preventScroll: true });
   announce(document.title);
 });
-addEventListener('popstate', show);
+history.scrollRestoration = 'manual';
+addEventListener('popstate', async ({ state }) => {
+  if (isChanged()) {
+    // Back to where somebody writes, until that is thrown away.
+    const to = location.pathname + location.search;
+    history.pushState(null, '', shown);
+    if (await mayLeave()) await go(to);
+    return;
+  }
+  await show();
+  scrollTo(0, state?.top ?? 0);
+});
+addEventListener('beforeunload', (event) => { if (isChanged()) event.preventDefault(); });
 setInterval(() => { if (!document.hidden) tick(); }, 1000);
 
 try {

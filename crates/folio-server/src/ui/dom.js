@@ -40,6 +40,25 @@ export function keep(list, items, key, make) {
   }
 }
 
+/** Makes `block` show `parts`. What is alike stays, and with it what somebody reads there, has marked or opened. */
+export function settle(block, parts) {
+  parts.forEach((part, at) => {
+    const there = block.childNodes[at];
+    if (!there) block.append(part);
+    else if (typeof part === 'string' ? there.nodeType !== Node.TEXT_NODE || there.data !== part : !there.isEqualNode(part)) there.replaceWith(part);
+  });
+  while (block.childNodes.length > parts.length) block.lastChild.remove();
+}
+
+/** What may be wider than there is room for: then it is moved by itself, with the keyboard, too. */
+export function wide(...children) {
+  const made = element('div', { class: 'wide' }, ...children);
+  const fits = () => made.scrollWidth <= made.clientWidth;
+  new ResizeObserver(() => (fits() ? ['tabindex', 'role', 'aria-label'].forEach((name) => made.removeAttribute(name))
+    : Object.entries({ tabindex: 0, role: 'region', 'aria-label': 'A wide table' }).forEach((pair) => made.setAttribute(...pair)))).observe(made);
+  return made;
+}
+
 /** Says something to those who do not see the page. */
 export const announce = (text) => { $('announce').textContent = text; };
 

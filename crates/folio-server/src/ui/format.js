@@ -6,10 +6,22 @@ import { element } from './dom.js';
 const STATES = {
   created: ['·', 'waiting'], ready: ['·', 'waiting'], executing: ['▸', 'at work'], parked: ['↻', 'waits for another attempt'], running_children: ['◔', 'at work'],
   deciding: ['◇', 'a model decides'], aggregating: ['Σ', 'puts results together'], verifying: ['≟', 'is being checked'], replanning: ['↺', 'plans anew'],
-  waiting_input: ['?', 'waits for an answer'], awaiting_approval: ['?', 'waits for a yes'], cancelling: ['◌', 'being stopped'], running: ['▸', 'running'],
+  asks: ['?', 'waits for you'], held: ['‖', 'waits for another run'], waiting_input: ['?', 'waits for an answer'], awaiting_approval: ['?', 'waits for a yes'], cancelling: ['◌', 'being stopped'], running: ['▸', 'running'],
   interrupted: ['‖', 'interrupted: nobody drives it'], paused: ['‖', 'paused'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
   skipped: ['–', 'skipped'], cancelled: ['⊘', 'cancelled'], failed: ['✗', 'failed'], met: ['✓', 'met'], unmet: ['✗', 'not met'], unverifiable: ['?', 'cannot be checked'],
 };
+/** Why something ended as it did, if not because it was done. */
+const REASONS = {
+  criteria_unmet: 'what was wanted was not reached', retries_exhausted: 'every attempt failed', policy_denied: 'it was not allowed', invalid_input: 'what was asked for makes no sense',
+  unsatisfiable: 'it cannot be done here', budget_nodes: 'the limit of nodes was reached', budget_depth: 'the limit of depth was reached', budget_children: 'the limit of one group was reached',
+  budget_bytes: 'the limit of bytes was reached', budget_tokens: 'the limit of tokens was reached', budget_usd: 'the limit of money was reached', budget_model_calls: 'the limit of calls of models was reached',
+  budget_tool_calls: 'the limit of calls of tools was reached', window_full: 'it does not fit into what the model can read', auth: 'the key of the model was refused', refused: 'the model would not do it',
+  unparseable: 'what the model answered could not be read', turn_cap: 'the model took more turns than a task may', loop: 'it went round in circles', stalled: 'no plan came nearer to what is wanted',
+  needs_input: 'a question had to be answered and nobody was there', superseded: 'another plan took its place', deadline: 'the time was up', outcome_unknown: 'it began, and nobody knows what became of it',
+  upstream_failed: 'something before it failed', cancelled_by_user: 'somebody asked for it', cancelled_by_parent: 'what it belongs to needs it no more',
+};
+export const why = (reason) => REASONS[reason] ?? reason.replaceAll('_', ' ');
+
 export const words = (state) => STATES[state]?.[1] ?? state.replaceAll('_', ' ');
 export const mark = (state) => element('span', { class: `mark ${state}`, 'aria-hidden': 'true' }, STATES[state]?.[0] ?? '·');
 export const stateLine = (state) => element('span', { class: state }, mark(state), words(state));
@@ -68,12 +80,12 @@ export const bytes = (n) => (n < 1024 ? `${n} B` : n < 1048576 ? `${(n / 1024).t
 export const dollars = (micro) => `$${(micro / 1e6).toFixed(micro < 10_000 ? 4 : 2)}`;
 export const perCent = (share) => `${Math.round(share * 100)} %`;
 
-/** What was used up, in few letters; nothing if nothing was. */
-export function cost(spent) {
+/** What was used up, in few letters; nothing if nothing was. `unknown` stands for a price that nobody knows. */
+export function cost(spent, unknown = 'cost unknown') {
   const tokens = (spent?.tokens_in ?? 0) + (spent?.tokens_out ?? 0);
   const known = spent?.micro_usd && dollars(spent.micro_usd);
   // What nobody knows is not nothing.
-  const price = spent?.unpriced_calls ? (known ? `${known} and more` : 'cost unknown') : known;
+  const price = spent?.unpriced_calls ? (known ? `${known} and more` : unknown) : known;
   return [tokens && `${few(tokens)} tok`, price].filter(Boolean).join(' · ');
 }
 

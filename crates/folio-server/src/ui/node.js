@@ -2,25 +2,26 @@
 
 import { get, told } from './ask.js';
 import { element, empty, trouble, written } from './dom.js';
-import { absolute, bytes, cost, dollars, mark, meter, number, revealed, stateLine, words } from './format.js';
-import { link } from './markdown.js';
-import { stateOf } from './tree.js';
+import { absolute, bytes, cost, dollars, mark, meter, number, revealed, stateLine, why, words } from './format.js';
+import { link, markdown } from './markdown.js';
 
 /** Characters of an output that are shown before somebody wants all of it. */
 const SHORT = 4000;
 const PART = 32 * 1024;
+/** Pieces of evidence that are shown before somebody wants all of them. */
+const MANY = 50;
 const LIMITS = { tokens: 'tokens', tokens_in: 'tokens read', tokens_cached: 'tokens read from a cache', tokens_out: 'tokens written', micro_usd: 'dollars', model_calls: 'calls of models', tool_calls: 'calls of tools', bytes: 'of journal and pages', nodes: 'nodes' };
 
-/** The parts of what is known of a node. `find(id)` gives another node of the run, `choose` shows it; somebody drives the run, or not. */
-export function nodeParts(node, { find, choose, isDriven }) {
+/** The parts of what is known of a node. `find(id)` gives another node of the run, `choose` shows it; `state` is where the node stands. */
+export function nodeParts(node, { find, choose, state }) {
   const { result } = node;
-  const parts = [element('p', { class: 'line' }, stateLine(stateOf(node, isDriven)), node.stop_reason && element('span', { class: 'badge calm' }, node.stop_reason.replaceAll('_', ' ')),
+  const parts = [element('p', { class: 'line' }, stateLine(state), node.stop_reason && element('span', { class: 'quiet', title: node.stop_reason }, why(node.stop_reason)),
     result?.severity && element('span', { class: 'badge calm' }, `${result.severity} failure`), node.attempt > 1 && element('span', { class: 'meta' }, `attempt ${node.attempt}`))];
   if (node.parked) parts.push(element('p', { class: 'quiet' }, `again at ${absolute(node.parked.until)}: ${node.parked.cause}`));
   if (node.call) parts.push(element('p', { class: 'quiet' }, element('code', {}, revealed(node.call))));
-  if (result?.notes) parts.push(written('p', { class: 'said' }, result.notes));
+  if (result?.notes) parts.push(...markdown(result.notes));
   if (result?.criteria.length) parts.push(element('h3', {}, 'Criteria'), element('ul', { class: 'plain' }, ...result.criteria.map((one) => criterion(one, node.criteria.find(({ id }) => id === one.criterion)?.text))));
-  if (result?.evidence.length) parts.push(element('h3', {}, 'Evidence'), element('ul', { class: 'plain' }, ...result.evidence.map((one) => element('li', {}, source(one, find, choose)))));
+  if (result?.evidence.length) parts.push(element('h3', {}, 'Evidence'), ...evidence(result.evidence, find, choose));
   if (result?.output !== undefined) parts.push(element('h3', {}, 'Output'), output(result.output));
   if (result?.output_ref) parts.push(element('h3', {}, 'Output'), blob(result.output_ref));
   parts.push(...budget(node));
@@ -30,6 +31,16 @@ export function nodeParts(node, { find, choose, isDriven }) {
 
 function criterion(one, text) {
   return element('li', {}, mark(one.finding), written('bdi', {}, text || one.criterion), element('span', { class: 'meta' }, ` ${words(one.finding)}${one.required ? '' : ', not required'}${one.why ? ': ' : ''}`, one.why ? written('bdi', {}, one.why) : ''));
+}
+
+/** All of it, or a beginning where there is much: what did not end well comes first then. */
+function evidence(all, find, choose) {
+  const item = (one) => element('li', {}, source(one, find, choose));
+  if (all.length <= MANY) return [element('ul', { class: 'plain' }, ...all.map(item))];
+  const isBad = (one) => /^(failed|partial)$/.test(find(one.id)?.outcome ?? '');
+  const list = element('ul', { class: 'plain' }, ...[...all.filter(isBad), ...all.filter((one) => !isBad(one))].slice(0, MANY).map(item));
+  const more = element('button', { type: 'button', onclick: () => { list.replaceChildren(...all.map(item)); more.remove(); } }, `All ${number(all.length)}`);
+  return [list, more];
 }
 
 /** What a piece of evidence is, with a link to it where there is one. */

@@ -1,7 +1,7 @@
 // The scratch page: what was noticed and still holds, or whatever the filters say.
 
 import { get, live, query as addressOf } from './ask.js';
-import { element, empty, keep, soon, written } from './dom.js';
+import { element, empty, keep, settle, soon, written } from './dom.js';
 import { filters, latest } from './filters.js';
 import { meter, moment, number, perCent } from './format.js';
 
@@ -48,7 +48,7 @@ export async function showObservations(view, { query, signal, title }) {
       const more = element('button', { type: 'button', onclick: () => { limit = Math.min(1000, limit + MANY); draw(); } }, 'More');
       const isFiltered = Object.keys(wanted).length > 0;
       const nothing = isFiltered ? empty('Nothing is like that.') : empty('Nothing yet. Try', 'folio observe add "The tests need a database" --tag tests');
-      note.replaceChildren(...(answer.returned === 0 ? [nothing] : []), ...(answer.next && limit < 1000 ? [more] : []));
+      settle(note, [...(answer.returned === 0 ? [nothing] : []), ...(answer.next && limit < 1000 ? [more] : [])]);
       count.hidden = answer.returned === 0;
     },
     refused(why) {

@@ -1,7 +1,7 @@
 // One page: its text, what it belongs to, and the pages below it.
 
 import { get, live } from './ask.js';
-import { element, keep, written } from './dom.js';
+import { element, keep, settle, written } from './dom.js';
 import { moment } from './format.js';
 import { markdown } from './markdown.js';
 
@@ -21,8 +21,10 @@ export async function showPage(view, { name, signal, title }) {
     about.replaceChildren(`${page.handle} · ${page.role.replaceAll('_', ' ')} · ${page.status} · `, moment(page.updated_at),
       ...(page.homework_run_id ? [' · ', element('a', { href: `/runs/${page.homework_run_id}` }, 'its run')] : []),
       ...(page.parent ? [' · ', element('a', { href: `/pages/${page.parent}` }, 'the page above')] : []));
-    if (text.said !== md) { text.said = md; text.replaceChildren(...markdown(md)); }
-    keep(below, children.items.map(({ handle, title: called }) => ({ handle, called })), (page) => page.handle,
+    if (text.said !== md) { text.said = md; settle(text, markdown(md)); }
+    // The text has those below it at its end.
+    const isTold = (handle) => text.querySelector(`a[href="/pages/${handle}"]`);
+    keep(below, children.items.filter(({ handle }) => !isTold(handle)).map(({ handle, title: called }) => ({ handle, called })), (page) => page.handle,
       ({ handle, called }) => element('li', {}, written('a', { href: `/pages/${handle}` }, called), ` ${handle}`));
   }, signal);
 }

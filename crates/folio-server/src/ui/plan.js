@@ -26,11 +26,15 @@ export async function showPlan(pane, { run, node, hasEnded, signal }) {
     element('details', {}, element('summary', {}, 'All of it, as it is written'), ...markdown(`\`\`\`\n${plan.markdown.replaceAll('```', "'''")}\n\`\`\``)));
 }
 
+/** Whether a plan was changed and not saved. */
+export function isChanged() {
+  const text = $('view').querySelector('textarea.plan');
+  return text !== null && text.value !== text.defaultValue;
+}
+
 /** Whether what is shown may give way to something else: asks, if a plan was changed and not saved. */
 export async function mayLeave() {
-  const text = $('view').querySelector('textarea.plan');
-  if (!text || text.value === text.defaultValue) return true;
-  return sure('Throw away what you changed in the plan?', 'It is not the plan yet.', 'Throw it away');
+  return !isChanged() || sure('Throw away what you changed in the plan?', 'It is not the plan yet.', 'Throw it away');
 }
 
 function versionItem(version, before) {

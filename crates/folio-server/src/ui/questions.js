@@ -4,18 +4,20 @@ import { get, post, told } from './ask.js';
 import { announce, element, keep, trouble, written } from './dom.js';
 import { revealed } from './format.js';
 
-/** A list that shows what the run asks, and how to look again. */
-export function questions(run, { signal, onanswer }) {
+/** A list that shows what the run asks, how to look again, and how much it asks. `onchange` is called when that is something else. */
+export function questions(run, { signal, onchange }) {
   const list = element('div', { class: 'questions' });
   let before = 0;
   const look = async () => {
     const { items } = await get(`/runs/${run}/questions`, { signal });
     if (items.length > before) announce(`${items.length} question${items.length > 1 ? 's' : ''} to answer.`);
+    const isOther = items.length !== before;
     before = items.length;
-    keep(list, items, (item) => item.id, (item) => form(item, async () => { await look(); onanswer(); }));
+    keep(list, items, (item) => item.id, (item) => form(item, look));
+    if (isOther) onchange();
   };
   const none = () => { before = 0; list.replaceChildren(); };
-  return { list, look, none };
+  return { list, look, none, count: () => before };
 }
 
 function form(item, done) {

@@ -1,8 +1,8 @@
 // One run as it happens: its tree, and beside it what the chosen part came to.
 
 import { QUIET, follow, get, post, told } from './ask.js';
-import { $, announce, element, empty, soon, sure, trouble, written } from './dom.js';
-import { cost, moment, span, stateLine } from './format.js';
+import { $, announce, element, empty, keep, settle, soon, sure, trouble, written } from './dom.js';
+import { cost, mark, moment, number, revealed, span, stateLine, words } from './format.js';
 import { changeLimits } from './limits.js';
 import { markdown } from './markdown.js';
 import { nodeParts } from './node.js';
@@ -14,6 +14,10 @@ import { Tree, stateOf } from './tree.js';
 const LIMITED = /^(budget_|deadline$)/;
 /** Nodes of a search box's worth: smaller trees are seen at a glance. */
 const SEARCHED = 25;
+/** Ends of nodes that somebody may look for. */
+const TALLIED = ['failed', 'partial', 'skipped', 'cancelled'];
+/** States in which something is under way. */
+const BUSY = ['executing', 'deciding', 'aggregating', 'verifying', 'replanning', 'cancelling', 'parked'];
 const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', plan: 'Plan', summary: 'Summary' };
 
 export async function showRun(view, { name, query, signal, title, go }) {
@@ -25,37 +29,67 @@ export async function showRun(view, { name, query, signal, title, go }) {
 
   const state = element('p', { class: 'line state' }), controls = element('p', { class: 'buttons' }), note = element('div', { role: 'alert' });
   const progress = element('progress', { 'aria-label': 'Nodes that have ended' });
-  const asked = questions(run.handle, { signal, onanswer: () => tree.later() });
+  const asked = questions(run.handle, { signal, onchange: () => laterSummary() });
   const tabs = element('nav', { 'aria-label': 'About the chosen part' }), pane = element('article', { class: 'text', tabindex: '0', 'aria-label': 'About the chosen part' });
   const chosen = written('h2', {});
   const back = element('button', { type: 'button', class: 'back', onclick: () => { view.classList.remove('reading'); tree.focus(tree.selected ?? tree.root); } }, '← Tree');
   const isNarrow = () => getComputedStyle(back).display !== 'none';
-  const tree = new Tree({ signal, mayLeave, onselect: chose, onopen: () => { if (isNarrow()) back.focus(); } });
-  const seek = element('input', { type: 'search', dir: 'auto', class: 'seek', placeholder: 'Find in the tree', 'aria-label': 'Find in the tree', oninput: (event) => tree.seek(event.currentTarget.value.trim()) });
+  const tree = new Tree({ signal, mayLeave, onselect: chose, onsift: sifted, onopen: () => { if (isNarrow()) back.focus(); } });
+  const seek = element('input', { type: 'search', dir: 'auto', class: 'seek', placeholder: 'Find in the tree', 'aria-label': 'Find in the tree', oninput: (event) => tree.sift({ sought: event.currentTarget.value.trim() }) });
+  const tally = element('p', { class: 'tally', role: 'group', 'aria-label': 'Only these in the tree' }), waiting = element('p', { class: 'said', role: 'status' });
   view.append(
-    element('header', {}, written('h1', {}, run.title), state, controls, note, asked.list, progress),
+    element('header', {}, written('h1', {}, run.title), run.goal && run.goal !== run.title && written('p', { class: 'said quiet' }, run.goal), element('div', { class: 'line' }, state, tally), controls, note, waiting, asked.list, progress),
     element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.scroller),
       element('section', { class: 'panel about', 'aria-label': 'About the chosen part' }, element('div', { class: 'bar' }, back, chosen), tabs, pane)));
 
-  let tab = 'result', detail = null, wasDrawn = 0, shown = null;
+  let tab = 'result', detail = null, wasDrawn = 0, shown = null, standing = null;
   const nodePath = (node) => `${at}/nodes/${node.id}`;
 
   // ---- the line above, and what people may do
   function summary() {
     const { root, nodes } = tree;
-    const count = {};
-    for (const { outcome } of nodes.values()) if (outcome) count[outcome] = (count[outcome] ?? 0) + 1;
+    const count = {}, stands = {};
+    for (const { outcome, state: stand } of nodes.values()) {
+      const of = outcome ? count : stands, what = outcome ?? stand;
+      of[what] = (of[what] ?? 0) + 1;
+    }
     const ended = Object.values(count).reduce((sum, some) => sum + some, 0);
-    const now = root.outcome ?? (root.paused ? 'paused' : run.driven ? 'running' : 'interrupted');
+    // Where nothing is under way, somebody is waited for.
+    const waitsFor = !BUSY.some((one) => stands[one]) && (asked.count() ? 'asks' : run.held_up ? 'held' : null);
+    const now = root.outcome ?? (root.paused ? 'paused' : !run.driven ? 'interrupted' : waitsFor || 'running');
+    if (standing !== now) { if (standing) laterPane(); standing = now; }
     const took = (root.finished_at ? Date.parse(root.finished_at) : Date.now()) - Date.parse(root.started_at ?? run.created_at);
     const parts = [stateLine(now), element('span', { class: 'quiet' }, `${ended} of ${nodes.size} nodes`)];
-    for (const some of ['failed', 'partial', 'skipped', 'cancelled']) if (count[some]) parts.push(element('span', { class: some }, `${count[some]} ${some}`));
     const used = cost(root.spent);
     parts.push(element('span', { class: 'time' }, span(took)), used && element('span', { class: 'quiet' }, used), element('span', { class: 'quiet' }, run.handle, ' · ', moment(run.created_at)));
     const text = parts.filter(Boolean).map((part) => part.textContent).join('|');
     if (state.said !== text) { state.said = text; state.replaceChildren(...parts.filter(Boolean)); }
+    drawTally(count);
+    const { held_up: heldUp } = root.outcome ? {} : run;
+    const waits = heldUp ? JSON.stringify(heldUp) : '';
+    if (waiting.said !== waits) {
+      waiting.said = waits;
+      waiting.replaceChildren(...(heldUp ? ['Waits: a call of ', element('a', { href: `/runs/${heldUp.by}` }, heldUp.by), ' writes ', element('code', {}, revealed(heldUp.name)), ', and this run is to write there, too. It goes on when that call has ended.'] : []));
+    }
     Object.assign(progress, { max: nodes.size, value: ended });
     tree.drives(run.driven);
+  }
+  // What did not end well is found with one press, however large the tree is.
+  function drawTally(count) {
+    const { only } = tree;
+    keep(tally, TALLIED.filter((what) => count[what] && tree.nodes.size > 1).map((what) => ({ what, many: count[what], isOnly: what === only })), ({ what }) => what, ({ what, many, isOnly }) => element('button', {
+      type: 'button', class: 'chip', 'aria-pressed': String(isOnly), title: isOnly ? 'Shows the whole tree again' : 'Shows only these in the tree',
+      onclick: () => {
+        tree.sift({ only: isOnly ? null : what });
+        if (isNarrow()) view.classList.remove('reading');
+        tree.scroller.scrollTop = 0;
+        summary();
+      },
+    }, mark(what), `${number(many)} ${words(what)}`));
+  }
+  function sifted() {
+    seek.value = '';
+    summary();
   }
   const doing = (promise) => promise.then(() => note.replaceChildren(), (error) => note.replaceChildren(trouble(told(error))));
   const part = () => (tree.selected && tree.selected !== tree.root ? tree.selected : null);
@@ -83,7 +117,12 @@ export async function showRun(view, { name, query, signal, title, go }) {
       }));
     }
     const said = made.map((one) => one.textContent).join() + (node?.id ?? '');
-    if (controls.said !== said) { controls.said = said; controls.replaceChildren(...made); }
+    if (controls.said === said) return;
+    controls.said = said;
+    // What takes the place of a button that was pressed has the focus.
+    const focused = [...controls.children].indexOf(document.activeElement);
+    controls.replaceChildren(...made);
+    if (focused >= 0) (made[Math.min(focused, made.length - 1)] ?? pane).focus({ preventScroll: true });
   }
 
   // ---- what is chosen
@@ -113,13 +152,16 @@ export async function showRun(view, { name, query, signal, title, go }) {
     const node = tree.selected;
     if (!node) return;
     const mine = ++wasDrawn, wanted = tab;
-    tabs.replaceChildren(...tabsOf(node).map((one) => element('button', { type: 'button', 'aria-current': one === tab ? 'true' : null, onclick: async () => { if (!await mayLeave()) return; tab = one; pane.said = null; pane.replaceChildren(); drawPane(); } }, RUN_TABS[one])));
+    keep(tabs, tabsOf(node).map((name) => ({ name, isShown: name === tab })), ({ name }) => name, ({ name, isShown }) => element('button', {
+      type: 'button', 'aria-current': isShown ? 'true' : null, onclick: async () => { if (!await mayLeave()) return; tab = name; pane.said = null; pane.replaceChildren(); drawPane(); },
+    }, RUN_TABS[name]));
     const isOld = () => signal.aborted || mine !== wasDrawn || tree.selected !== node || tab !== wanted;
-    const put = (said, parts) => { if (!isOld() && pane.said !== said) { pane.said = said; pane.replaceChildren(...parts()); } };
+    const put = (said, parts) => { if (!isOld() && pane.said !== said) { pane.said = said; settle(pane, parts()); } };
     try {
       if (wanted === 'result') {
         detail = await get(nodePath(node), { signal });
-        put(`${node.id}${run.driven}${JSON.stringify(detail)}`, () => nodeParts(detail, { isDriven: run.driven, find: (id) => tree.nodes.get(id), choose: (other) => { tree.focus(other); tree.select(other); } }));
+        const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf(detail, run.driven);
+        put(`${node.id}${state}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, find: (id) => tree.nodes.get(id), choose: (other) => { tree.focus(other); tree.select(other); } }));
       } else if (wanted === 'plan') {
         if (!isOld()) await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal });
       } else {
@@ -170,10 +212,21 @@ export async function showRun(view, { name, query, signal, title, go }) {
   };
   const laterSummary = soon(() => { if (!signal.aborted) { summary(); drawControls(); } }, 60);
   let heard = Date.now();
+  // That a driver has died, and that another run is waited for, is no event.
+  const untold = ({ driven, held_up: heldUp }) => JSON.stringify([driven, heldUp]);
+  const lookAgain = async () => {
+    if (signal.aborted || tree.root.outcome) return;
+    const before = heard, now = await get(at, { signal }).catch(() => run);
+    if (heard === before && untold(now) !== untold(run)) { run = now; laterSummary(); laterPane(); }
+  };
+  const laterStanding = soon(lookAgain, pause(1000));
   const hear = (event, data) => {
     heard = Date.now();
+    if (run.held_up) laterStanding();
     if (event === 'end') { atTheEnd(); return false; }
     if (event === 'gap') { go(location.pathname + location.search, { replace: true }); return false; }
+    // Where the token ran out, the next attempt asks for another.
+    if (event === 'problem' && data.status === 401) return undefined;
     if (event === 'problem') { note.replaceChildren(trouble(new Error(data.detail))); return false; }
     const node = tree.nodes.get(data.node);
     apply[data.event]?.(data, node);
@@ -184,15 +237,10 @@ export async function showRun(view, { name, query, signal, title, go }) {
     laterSummary();
     return undefined;
   };
-  // That a driver has died is no event.
-  const isDriven = soon(async () => {
-    const before = heard;
+  const keepLooking = soon(async () => {
     if (signal.aborted || tree.root.outcome) return;
-    if (!document.hidden && Date.now() - heard >= QUIET) {
-      const now = await get(at, { signal }).catch(() => run);
-      if (heard === before && now.driven !== run.driven) { run = now; laterSummary(); laterPane(); }
-    }
-    isDriven();
+    if (!document.hidden && Date.now() - heard >= QUIET) await lookAgain();
+    keepLooking();
   }, pause(QUIET));
   async function atTheEnd() {
     asked.none();
@@ -217,7 +265,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
   $('view').dataset.ready = 'yes';
   if (known.status === 'running') {
     laterQuestions();
-    isDriven();
+    keepLooking();
     follow(`${at}/events`, { after: known.last_event_id, signal, hear }).catch((error) => note.replaceChildren(trouble(told(error))));
   }
 }

@@ -1,13 +1,15 @@
 // The list of runs.
 
 import { get, live } from './ask.js';
-import { element, empty, keep, written } from './dom.js';
+import { element, empty, keep, settle, soon, written } from './dom.js';
 import { latest } from './filters.js';
-import { mark, moment, span, words } from './format.js';
+import { mark, moment, number, span, words } from './format.js';
 
 const STATUSES = ['running', 'ok', 'partial', 'failed', 'cancelled', 'skipped'];
 /** Runs that are shown at first, and with every "more". */
 const MANY = 50;
+/** Runs that are shown at most, and looked through for a title. */
+const MOST = 1000;
 /** Runs that are asked at a time whether they wait for somebody. */
 const ASKED = 8;
 
@@ -34,7 +36,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
   }, mark(status), words(status)));
   const field = element('input', {
     type: 'search', 'aria-label': 'Only runs with this in their title', placeholder: 'in the title', value: text,
-    oninput: ({ currentTarget }) => { text = currentTarget.value; address(); sift(); },
+    oninput: ({ currentTarget }) => { text = currentTarget.value; address(); sift(); if (text && next && limit < MOST) laterDraw(); },
   });
   view.append(element('h1', {}, 'Runs'), element('div', { class: 'filters', role: 'group', 'aria-label': 'Which runs' }, field, ...choices), list, note);
 
@@ -48,13 +50,14 @@ export async function showRuns(view, { query: asked, signal, title }) {
     keep(list, runs, (run) => run.handle, card);
     const more = element('button', { type: 'button', onclick: () => { limit += MANY; draw().catch(() => {}); } }, 'Older ones');
     const isFiltered = wanted.size > 0 || text !== '';
-    const nothing = isFiltered ? empty('No run is like that.') : empty('No runs yet. One is started with', 'folio run --plan FILE');
-    note.replaceChildren(...(runs.length === 0 ? [nothing] : []), ...(next && limit < 1000 ? [more] : []));
+    const nothing = isFiltered ? empty(next ? `None of the newest ${number(known.length)} is like that.` : 'No run is like that.') : empty('No runs yet. One is started with', 'folio run --plan FILE');
+    settle(note, [...(runs.length === 0 ? [nothing] : []), ...(next && !text && limit < MOST ? [more] : [])]);
   };
   const look = latest({
     signal,
     ask: () => {
-      const fields = new URLSearchParams({ limit: String(limit) });
+      // What has the title may be far back.
+      const fields = new URLSearchParams({ limit: String(text ? MOST : limit) });
       for (const status of wanted) fields.append('status', status);
       return get(`/runs?${fields}`, { signal });
     },
@@ -86,6 +89,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
     }
   };
   const draw = async () => { await look(); await ask(); };
+  const laterDraw = soon(() => draw().catch(() => {}), 200);
   // That nobody drives a run any more is no commit.
   await live(draw, signal, () => heads.size > 0);
 }

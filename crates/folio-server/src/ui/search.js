@@ -1,7 +1,7 @@
 // Search in everything that was written down.
 
 import { get, live, query as addressOf } from './ask.js';
-import { element, empty, keep, soon, written } from './dom.js';
+import { element, empty, keep, settle, soon, written } from './dom.js';
 import { filters, latest } from './filters.js';
 import { moment, number } from './format.js';
 import { kindOf } from './observations.js';
@@ -32,7 +32,7 @@ export async function showSearch(view, { query, signal, title }) {
       count.textContent = found.total === 0 ? '' : `${found.at_least ? 'at least ' : ''}${number(found.total)} found`;
       keep(list, found.items, (one) => one.entry_id, card);
       const more = element('button', { type: 'button', onclick: () => { limit = Math.min(1000, limit * 2); draw(); } }, 'More');
-      note.replaceChildren(...(found.returned === 0 ? [empty('Nothing has these words.')] : []), ...(found.next && limit < 1000 ? [more] : []));
+      settle(note, [...(found.returned === 0 ? [empty('Nothing has these words.')] : []), ...(found.next && limit < 1000 ? [more] : [])]);
     },
     refused(why) {
       list.replaceChildren();

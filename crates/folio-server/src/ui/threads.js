@@ -1,7 +1,7 @@
 // Scratchbooks: of which threads there are, and of one the exact text that a model reads, with its receipt.
 
 import { get, live, query as addressOf } from './ask.js';
-import { element, empty, keep, soon, written } from './dom.js';
+import { element, empty, keep, settle, soon, wide, written } from './dom.js';
 import { filters, latest } from './filters.js';
 import { meter, moment, number } from './format.js';
 import { tagsOf } from './observations.js';
@@ -23,7 +23,7 @@ export async function showThreads(view, { signal, title }) {
     keep(list, books.map(({ thread, handle, created_at }) => ({ thread, handle, created_at })), (book) => book.thread, (book) =>
       element('li', {}, element('a', { class: 'card', href: `/threads/${encodeURIComponent(book.thread)}` }, element('span', { class: 'mark', 'aria-hidden': 'true' }, '≡'),
         written('span', { class: 'title' }, book.thread), element('span', { class: 'meta' }, `${book.handle} · begun `, moment(book.created_at)))));
-    note.replaceChildren(...(books.length === 0 ? [empty('None yet. Try', 'folio book add task "Write the tests"')] : []));
+    settle(note, (books.length === 0 ? [empty('None yet. Try', 'folio book add task "Write the tests"')] : []));
   }, signal);
 }
 
@@ -31,7 +31,7 @@ export async function showThread(view, { name, query, signal, title }) {
   title(`Scratchbook of ${name}`);
   const at = `/threads/${encodeURIComponent(name)}/scratchbook`;
   const text = written('pre', { class: 'view', tabindex: '0', role: 'region', 'aria-label': 'What a model reads' });
-  const sum = element('p', { class: 'line meta' }), receipt = element('div', { class: 'wide' }), note = element('div');
+  const sum = element('p', { class: 'line meta' }), receipt = wide(), note = element('div');
   const items = element('ul', { class: 'cards' });
   const later = soon(() => draw().catch(() => {}), 200);
   const { wanted, change } = filters(query, later);
@@ -55,7 +55,7 @@ export async function showThread(view, { name, query, signal, title }) {
         ` ${number(shown.tokens)} of ${number(kept.budget)} tokens, ${kept.counted}; stands in the ${shown.placement}`, element('code', { class: 'hash', title: `hash of the text: ${kept.hash}` }, kept.hash.slice(0, 12)));
       if (text.textContent !== shown.view) text.textContent = shown.view;
       if (shown.view === '') text.replaceChildren(empty('Nothing: the scratchbook is empty.'));
-      receipt.replaceChildren(receiptTable(kept));
+      settle(receipt, [receiptTable(kept)]);
       keep(items, all.items, (item) => item.item_id, itemCard);
       if (all.items.length === 0) items.replaceChildren(element('li', { 'data-key': '' }, empty('No items yet. Try', `folio --thread ${name} book add todo "Ask for a review"`)));
     },
@@ -72,16 +72,17 @@ function linkTo(handle, section) {
   return at ? element('a', { class: 'handle', href: `${at}/${handle}` }, handle) : element('span', { class: 'handle' }, handle);
 }
 
+const FACTS = ['Tokens', 'Shown', 'Shortened', 'Left out'];
 /** What was shown, shortened and left out, and why. */
 export function receiptTable(receipt) {
   const rows = receipt.sections.map((section) => {
     const why = new Map();
     for (const { name, reason } of section.omitted ?? []) why.set(reason, [...(why.get(reason) ?? []), name]);
     const left = [...why].flatMap(([reason, omitted]) => [element('span', { class: 'reason' }, `${reason.replaceAll('_', ' ')}: `), ...names(omitted, section.section), element('br')]);
-    return element('tr', {}, element('th', { scope: 'row' }, section.section.replaceAll('_', ' ')), element('td', { class: 'figure' }, `${number(section.tokens)} of ${number(section.reserved)}`),
-      element('td', {}, ...names(section.shown ?? [], section.section)), element('td', {}, ...names(section.shortened ?? [], section.section)), element('td', {}, ...left));
+    const cells = [[`${number(section.tokens)} of ${number(section.reserved)}`], names(section.shown ?? [], section.section), names(section.shortened ?? [], section.section), left];
+    return element('tr', {}, element('th', { scope: 'row' }, section.section.replaceAll('_', ' ')), ...cells.map((parts, at) => element('td', { class: at === 0 ? 'figure' : null, 'data-label': FACTS[at] }, ...parts)));
   });
-  const heads = ['Section', 'Tokens', 'Shown', 'Shortened', 'Left out'].map((text) => element('th', { scope: 'col' }, text));
+  const heads = ['Section', ...FACTS].map((text) => element('th', { scope: 'col' }, text));
   return element('table', { class: 'receipt' }, element('thead', {}, element('tr', {}, ...heads)), element('tbody', {}, ...rows));
 }
 

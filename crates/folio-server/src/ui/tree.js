@@ -28,9 +28,9 @@ function fullness({ limits, spent, outcome }) {
 }
 
 export class Tree {
-  /** `onselect(node, isByPerson)` is called when another node is chosen; `mayLeave()` says before that whether a person may choose one. */
-  constructor({ onselect, onopen = () => {}, mayLeave = async () => true, signal }) {
-    Object.assign(this, { onselect, onopen, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), flat: [], changed: new Set(), sought: '', isDriven: true, frame: 0 });
+  /** `onselect(node, isByPerson)` is called when another node is chosen, `onsift()` when all are shown again; `mayLeave()` says before that whether a person may choose one. */
+  constructor({ onselect, onopen = () => {}, onsift = () => {}, mayLeave = async () => true, signal }) {
+    Object.assign(this, { onselect, onopen, onsift, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), flat: [], changed: new Set(), sought: '', only: null, isDriven: true, frame: 0 });
     this.list = element('div', { role: 'tree', 'aria-label': 'Tree of the run', class: 'rows', onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) });
     this.scroller = element('div', { class: 'tree', onscroll: () => this.later() }, this.list);
     this.narrow = matchMedia('(max-width: 760px)');
@@ -70,6 +70,7 @@ export class Tree {
 
   touch(node) {
     this.changed.add(node);
+    if (this.only) this.isStale = true;
     this.later();
   }
 
@@ -88,10 +89,17 @@ export class Tree {
     this.later();
   }
 
-  /** Shows only what has `text` in its title, and what that is in. */
-  seek(text) {
-    this.sought = text.toLowerCase();
+  /** Shows only what has `sought` in its title and ended as `only` says, and what that is in. */
+  sift({ sought = this.sought, only = this.only }) {
+    Object.assign(this, { sought: sought.toLowerCase(), only });
     this.restructure();
+  }
+
+  get isSifted() { return this.sought !== '' || this.only !== null; }
+
+  has(node) {
+    if (this.only && node.outcome !== this.only) return false;
+    return node.title.toLowerCase().includes(this.sought) || words(stateOf(node, this.isDriven)) === this.sought;
   }
 
   flatten() {
@@ -99,11 +107,10 @@ export class Tree {
     this.flat = [];
     if (!this.root) return;
     let isIn = null;
-    if (this.sought) {
-      isIn = new Set();
+    if (this.isSifted) {
+      isIn = new Set([this.root]);
       for (const node of this.nodes.values()) {
-        const has = node.title.toLowerCase().includes(this.sought) || words(stateOf(node, this.isDriven)) === this.sought;
-        for (let at = has ? node : null; at && !isIn.has(at); at = at.above) isIn.add(at);
+        for (let at = this.has(node) ? node : null; at && !isIn.has(at); at = at.above) isIn.add(at);
       }
     }
     const stack = [this.root];
@@ -154,8 +161,8 @@ export class Tree {
     row.setAttribute('aria-posinset', above ? (node.place ??= above.children.indexOf(node) + 1) : 1);
     row.setAttribute('aria-selected', String(node === this.selected));
     row.tabIndex = node === this.focused ? 0 : -1;
-    if (node.children.length > 0) row.setAttribute('aria-expanded', String(this.sought !== '' || this.isOpen(node)));
-    row.querySelector('.twist').textContent = node.children.length === 0 ? '' : this.sought || this.isOpen(node) ? '▾' : '▸';
+    if (node.children.length > 0) row.setAttribute('aria-expanded', String(this.isSifted || this.isOpen(node)));
+    row.querySelector('.twist').textContent = node.children.length === 0 ? '' : this.isSifted || this.isOpen(node) ? '▾' : '▸';
   }
 
   fill(node, row) {
@@ -165,7 +172,7 @@ export class Tree {
     const parts = [element('span', { class: 'twist' }), mark(state), written('span', { class: 'title', title: node.title }, node.title), element('span', { class: 'call' }, revealed(node.call))];
     if (node.attempt > 1) parts.push(element('span', { class: 'time' }, `attempt ${node.attempt}`));
     if (share !== null && node.level > 1) parts.push(meter(share, `${Math.round(share * 100)} % of its budget`));
-    if (used) parts.push(element('span', { class: 'cost' }, used));
+    if (used) parts.push(element('span', { class: 'cost', title: used }, cost(node.spent, '$?')));
     node.time = element('span', { class: 'time' });
     row.style.setProperty('--level', node.level - 1);
     row.setAttribute('aria-label', `${node.title}, ${words(state)}${used ? `, ${used}` : ''}`);
@@ -183,6 +190,9 @@ export class Tree {
   tick() { for (const node of this.rows.keys()) if (!node.outcome) this.clock(node); }
 
   reveal(node) {
+    if (this.isStale) this.flatten();
+    // What is led to from elsewhere is shown, whatever is looked for.
+    if (this.isSifted && this.flat[node.at] !== node) { this.sift({ sought: '', only: null }); this.onsift(); }
     for (let above = node.above; above; above = above.above) if (!this.isOpen(above)) { above.open = true; this.isStale = true; }
     if (this.isStale) this.flatten();
     const top = node.at * this.height, { scroller } = this;

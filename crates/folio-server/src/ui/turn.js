@@ -1,7 +1,7 @@
 // One turn: what was decided, and its trace as a timeline.
 
 import { get, live, query as addressOf } from './ask.js';
-import { element, empty, keep, written } from './dom.js';
+import { element, empty, keep, settle, wide, written } from './dom.js';
 import { absolute, moment, span } from './format.js';
 import { receiptTable } from './threads.js';
 
@@ -18,29 +18,35 @@ export async function showTurn(view, { name, signal, title }) {
   const line = element('ol', { class: 'timeline', 'aria-label': 'What happened, in order' }), note = element('div');
   const receipts = element('div');
   view.append(element('p', { class: 'up' }, element('a', { href: '/turns' }, '← Turns')), head, about, element('h2', {}, 'Decisions'), decided,
-    element('h2', {}, 'What happened'), chips, line, note, element('h2', {}, 'What models were shown'), receipts);
+    element('h2', {}, 'What happened'), chips, note, line, element('h2', {}, 'What models were shown'), receipts);
   let limit = MANY, only = null;
   const draw = async () => {
     const [turn, trace, shown] = await Promise.all([get(at, { signal }), get(addressOf(`${at}/trace`, { limit }), { signal }), get(`${at}/receipts`, { signal })]);
     head.textContent = turn.input || `Turn ${turn.handle}`;
     title(turn.input || turn.handle);
     const end = turn.ended_at ? `took ${span(Date.parse(turn.ended_at) - Date.parse(turn.started_at))}${turn.complete === false ? ', something is left' : ''}` : 'goes on';
-    about.replaceChildren(`${turn.handle} · thread `, element('a', { href: `/threads/${encodeURIComponent(turn.thread)}` }, turn.thread), ` · ${end} · `, moment(turn.started_at),
-      ...(turn.run_id ? [' · of ', element('a', { href: `/runs/${turn.run_id}` }, 'a run')] : []));
+    settle(about, [`${turn.handle} · thread `, element('a', { href: `/threads/${encodeURIComponent(turn.thread)}` }, turn.thread), ` · ${end} · `, moment(turn.started_at),
+      ...(turn.run_id ? [' · of ', element('a', { href: `/runs/${turn.run_id}` }, 'a run')] : [])]);
     keep(decided, turn.decisions, (one) => JSON.stringify(one), decision);
     if (turn.decisions.length === 0) decided.replaceChildren(element('li', { 'data-key': '' }, empty('None.')));
     const parts = [...new Set(trace.items.map((entry) => entry.component))].sort();
-    chips.replaceChildren(...(parts.length < 2 ? [] : parts.map((part) => element('button', {
-      type: 'button', class: 'chip', 'aria-pressed': String(only === part), onclick: () => { only = only === part ? null : part; draw(); },
-    }, part.replaceAll('_', ' ')))));
+    keep(chips, parts.length < 2 ? [] : parts.map((part) => ({ part, isOnly: only === part })), ({ part }) => part, ({ part, isOnly }) => element('button', {
+      type: 'button', class: 'chip', 'aria-pressed': String(isOnly), onclick: () => { only = isOnly ? null : part; draw(); },
+    }, part.replaceAll('_', ' ')));
     const begin = Date.parse(turn.started_at);
     const last = Math.max(begin + 1, ...trace.items.map((entry) => Date.parse(entry.timestamp)));
     const entries = trace.items.filter((entry) => !only || entry.component === only);
     keep(line, entries.map((entry, at) => ({ ...entry, at })), (entry) => `${entry.seq}.${entry.at}`, (entry) => entryRow(entry, begin, last));
-    const more = element('button', { type: 'button', onclick: () => { limit = Math.min(MOST, limit * 4); draw(); } }, 'What came after that');
-    note.replaceChildren(...(trace.items.length === 0 ? [empty('Nothing yet.')] : []), ...(trace.items.length === limit && limit < MOST ? [more] : []));
-    receipts.replaceChildren(...(shown.items.length === 0 ? [empty('Nothing was shown to a model in this turn.')] : shown.items.map((one) => element('details', { class: 'panel' },
-      element('summary', {}, `${one.of}${one.thread ? ` of ${one.thread}` : ''}: ${one.receipt.tokens} of ${one.receipt.budget} tokens, `, moment(one.timestamp)), element('div', { class: 'wide' }, receiptTable(one.receipt))))));
+    // Of a long trace the end is given.
+    const isCut = trace.items.length === limit && limit < MOST;
+    if (note.isCut !== isCut) {
+      note.isCut = isCut;
+      note.replaceChildren(...(isCut ? [element('button', { type: 'button', onclick: () => { limit = Math.min(MOST, limit * 4); draw(); } }, 'What came before that')] : []));
+    }
+    if (trace.items.length === 0) line.replaceChildren(element('li', { 'data-key': '' }, empty('Nothing yet.')));
+    keep(receipts, shown.items.map((one, at) => ({ ...one, at })), ({ at }) => at, (one) => element('details', { class: 'panel' },
+      element('summary', {}, `${one.of}${one.thread ? ` of ${one.thread}` : ''}: ${one.receipt.tokens} of ${one.receipt.budget} tokens, `, moment(one.timestamp)), wide(receiptTable(one.receipt))));
+    if (shown.items.length === 0) receipts.replaceChildren(empty('Nothing was shown to a model in this turn.'));
   };
   await live(draw, signal);
 }

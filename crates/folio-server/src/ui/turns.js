@@ -1,7 +1,7 @@
 // The list of turns.
 
 import { get, live, query as addressOf } from './ask.js';
-import { element, empty, keep, written } from './dom.js';
+import { element, empty, keep, settle, written } from './dom.js';
 import { filters, latest } from './filters.js';
 import { moment, span } from './format.js';
 
@@ -25,7 +25,7 @@ export async function showTurns(view, { query, signal, title }) {
       keep(list, items, (turn) => turn.turn_id, card);
       const more = element('button', { type: 'button', onclick: () => { limit = Math.min(1000, limit + MANY); draw(); } }, 'Older ones');
       const nothing = Object.keys(wanted).length ? empty('No turn is like that.') : empty('No turns yet. Try', 'folio turn begin --input "Rotate the key"');
-      note.replaceChildren(...(items.length === 0 ? [nothing] : []), ...(items.length === limit && limit < 1000 ? [more] : []));
+      settle(note, [...(items.length === 0 ? [nothing] : []), ...(items.length === limit && limit < 1000 ? [more] : [])]);
     },
     refused(why) {
       list.replaceChildren();

@@ -1,0 +1,201 @@
+// What somebody understands of a run that others made: what failed and why, what it waits for, and that it can be read while it changes.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { House, LONG, echo, fits, hindrances, until } from './house.mjs';
+
+describe('reading', () => {
+  let house;
+  before(async () => {
+    house = await House.open();
+    await house.serve();
+  });
+  after(() => house?.close());
+
+  const node = (page, title) => page.getByRole('treeitem', { name: title });
+  const ended = (handle, status) => until(async () => (await house.ask('GET', `/runs/${handle}`)).status === status, `${handle} ${status}`);
+  const stopped = async (handle) => {
+    await house.ask('POST', `/runs/${handle}/cancel`, {});
+    await ended(handle, 'cancelled');
+  };
+
+  it('finds what failed among many with one press, says why, and shows all again', async () => {
+    const numbers = Array.from({ length: 120 }, (_, n) => n);
+    const criteria = [{ text: 'It is another one.', check: { json_schema: { schema: { properties: { value: { not: { enum: [77, '77'] } } } } } } }];
+    const step = { id: 'part', title: 'Part {{ n }}.', do: echo('{{ n }}'), criteria };
+    const run = await house.run({ plan: { title: 'Many parts', goal: 'See which of them is broken', steps: [{ id: 'each', title: 'All of them', for_each: numbers, as: 'n', max_items: 200, step }] } });
+    await ended(run, 'failed');
+    for (const width of [1280, 400]) {
+      const page = await house.page(`/runs/${run}`, { width });
+      await page.getByText('See which of them is broken').waitFor();
+      // A group that large begins closed.
+      assert.equal(await node(page, 'Part 77.').count(), 0);
+      const failed = page.getByRole('button', { name: '3 failed' });
+      await failed.focus();
+      await page.keyboard.press('Enter');
+      await node(page, 'Part 77.').waitFor();
+      assert.equal(await page.getByRole('treeitem').count(), 3);
+      assert.equal(await page.evaluate(() => document.activeElement.textContent), '✗3 failed', 'the button keeps the focus');
+      assert.deepEqual(await hindrances(page), []);
+      assert.ok(await fits(page), `it is wider than ${width}`);
+      await node(page, 'Part 77.').click();
+      await page.getByRole('article').getByText('what was wanted was not reached').waitFor();
+      if (width === 400) { await page.done(); continue; }
+      await page.getByRole('button', { name: '3 failed' }).click();
+      await node(page, 'All of them').click();
+      // Of much evidence a beginning, and what failed first.
+      const evidence = page.getByRole('article').getByRole('listitem');
+      await page.getByRole('button', { name: 'All 120' }).waitFor();
+      assert.equal(await evidence.count(), 50);
+      assert.match(await evidence.first().innerText(), /Part 77\./);
+      // What a link leads to is shown, whatever the tree was sifted by.
+      await page.getByRole('searchbox', { name: 'Find in the tree' }).fill('Part 77.');
+      await node(page, 'Part 0.').waitFor({ state: 'detached' });
+      await page.getByRole('article').getByRole('link', { name: 'Part 0.' }).click();
+      await page.getByRole('heading', { name: 'Part 0.', exact: true }).waitFor();
+      await page.locator('[role=treeitem][aria-selected=true]').filter({ hasText: 'Part 0.' }).waitFor();
+      assert.equal(await page.getByRole('searchbox', { name: 'Find in the tree' }).inputValue(), '');
+      await page.done();
+    }
+  });
+
+  it('says in words that it waits for somebody, and for which other run', async () => {
+    const command = (title, seconds) => ({ title, steps: [{ id: 'a', title: 'A command', do: { tool: 'shell', args: { argv: ['sleep', String(seconds)], cwd: house.folder } } }] });
+    const approved = async (run) => {
+      const asks = await until(async () => (await house.ask('GET', `/runs/${run}/questions`)).items[0], 'it asks');
+      await house.ask('POST', `/approvals/${asks.id}`, { approve: true });
+    };
+    const first = await house.run({ plan: command('Writes first', 60) });
+    const page = await house.page(`/runs/${first}`);
+    const state = page.locator('.state');
+    await state.getByText('waits for you').waitFor();
+    await page.getByRole('article').getByText('waits for you').waitFor();
+    await approved(first);
+    await state.getByText('running').waitFor();
+    await page.done();
+    const second = await house.run({ plan: command('Is to write there, too', 0) });
+    await approved(second);
+    await until(async () => (await house.ask('GET', `/runs/${second}`)).held_up?.by === first, 'it is known what it waits for');
+    const waiting = await house.page(`/runs/${second}`, { width: 400 });
+    await waiting.getByText(`a call of ${first} writes ${house.folder}`).waitFor();
+    await waiting.locator('.state').getByText('waits for another run').waitFor();
+    assert.ok(await fits(waiting), 'what it says is wider than the window');
+    assert.deepEqual(await hindrances(waiting), []);
+    await stopped(first);
+    await waiting.getByText('a call of').waitFor({ state: 'detached' });
+    await ended(second, 'ok');
+    await waiting.done();
+  });
+
+  it('shows what reports are made of: tables with whole words that move by themselves, lists, what is quoted', async () => {
+    const row = (of) => `|${Array.from({ length: 24 }, (_, n) => ` ${of} ${n} `).join('|')}|\n`;
+    const body = `${row('Heading')}${'|---:'.repeat(24)}|\n${row('words')}\n> What somebody said.\n\n1. first\n2. second\n\n---\n\n| small |\n|---|\n| table |\n`;
+    const run = await house.run({ plan: { title: 'With a report', steps: [{ id: 'a', title: 'Begin', do: echo(1) }], report: { title: 'What came of it', body } } });
+    await ended(run, 'ok');
+    for (const width of [1280, 400]) {
+      const page = await house.page(`/runs/${run}`, { width });
+      if (width === 400) await node(page, 'With a report').click();
+      const wide = page.getByRole('region', { name: 'A wide table' });
+      await wide.waitFor();
+      assert.ok(await fits(page), `the report is wider than ${width}`);
+      assert.deepEqual(await hindrances(page), []);
+      const cell = page.getByRole('cell', { name: 'words 23' });
+      assert.ok((await cell.boundingBox()).height < 70, 'its words are whole');
+      assert.equal(await cell.evaluate((one) => getComputedStyle(one).textAlign), 'end');
+      assert.equal(await page.locator('article blockquote').innerText(), 'What somebody said.');
+      assert.deepEqual(await page.locator('article ol li').allInnerTexts(), ['first', 'second']);
+      assert.equal(await page.locator('article hr').count(), 1);
+      // The small one is no stop for the keyboard.
+      assert.equal(await wide.count(), 1);
+      await wide.focus();
+      await page.keyboard.press('ArrowRight');
+      await until(() => wide.evaluate((one) => one.scrollLeft > 0), 'the keyboard moves it');
+      await page.done();
+    }
+  });
+
+  it('leaves what somebody reads, and the focus, where they are while the run goes on', async () => {
+    const steps = [{ id: 'gate', title: 'Gate', executor: 'human' }, { id: 'more', title: 'More', do: echo(2) }, { id: 'last', title: 'Last', do: LONG }];
+    const run = await house.run({ plan: { title: 'Read meanwhile', goal: 'To be read while it is written', steps } });
+    const page = await house.page(`/runs/${run}`);
+    await page.locator('form.question').waitFor();
+    await page.getByRole('button', { name: 'Log' }).focus();
+    await page.keyboard.press('Enter');
+    const text = page.getByRole('article').getByText('To be read while it is written');
+    await text.waitFor();
+    const focus = () => page.evaluate(() => document.activeElement.textContent);
+    assert.equal(await focus(), 'Log');
+    const lines = await page.getByRole('article').innerText();
+    await text.evaluate((one) => { one.isSame = true; getSelection().selectAllChildren(one); });
+    const { items: [asks] } = await house.ask('GET', `/runs/${run}/questions`);
+    await house.ask('POST', `/questions/${asks.id}/answer`, { answer: 'go' });
+    await node(page, 'Last, at work').waitFor();
+    await until(async () => (await page.getByRole('article').innerText()) !== lines, 'the log grows');
+    assert.ok(await text.evaluate((one) => one.isSame && getSelection().toString() === one.textContent), 'what was marked is');
+    assert.equal(await focus(), 'Log');
+    await page.getByRole('button', { name: 'Pause' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Go on' }).waitFor();
+    assert.equal(await focus(), 'Go on');
+    await stopped(run);
+    await page.done();
+  });
+
+  it('is where somebody left it who comes back', async () => {
+    const page = await house.page('/', { height: 300 });
+    await page.getByRole('link', { name: 'With a report' }).waitFor();
+    const last = page.locator('.cards a').last();
+    await last.scrollIntoViewIfNeeded();
+    const top = await page.evaluate(() => scrollY);
+    assert.ok(top > 0, 'there is something to scroll');
+    await last.click();
+    await page.getByRole('tree').waitFor();
+    await page.goBack();
+    await until(async () => Math.abs((await page.evaluate(() => scrollY)) - top) < 5, 'the list stands where it stood');
+    await page.done();
+  });
+
+  it('leads from a page to those below it', async () => {
+    const run = await house.run({ plan: { title: 'With pages', steps: [{ id: 'a', title: 'A branch of it', do: echo('leaf') }] } });
+    await ended(run, 'ok');
+    const { pages } = await house.ask('GET', `/runs/${run}`);
+    const page = await house.page(`/pages/${pages.workspace}`);
+    await page.getByRole('link', { name: pages.main, exact: true }).click();
+    await page.getByRole('heading', { name: 'Main scratchpad', level: 1 }).waitFor();
+    await page.getByRole('listitem').filter({ hasText: 'A branch of it' }).getByRole('link').click();
+    await page.getByRole('heading', { name: 'A branch of it', level: 1 }).waitFor();
+    await page.done();
+  });
+
+  it('gives the end of a long trace, what came before it on request, and leaves a receipt open', async () => {
+    const steps = Array.from({ length: 90 }, (_, n) => ({ id: `s${n}`, title: `Step ${n}`, do: echo(n) }));
+    const run = await house.run({ plan: { title: 'A long turn', steps } });
+    await ended(run, 'ok');
+    const { items } = await house.ask('GET', '/turns?limit=100');
+    const turn = items.find((one) => one.input === 'A long turn').handle;
+    const page = await house.page(`/turns/${turn}`);
+    const entries = page.getByRole('list', { name: 'What happened, in order' }).getByRole('listitem');
+    await entries.filter({ hasText: 'end turn' }).waitFor();
+    assert.equal(await entries.filter({ hasText: 'Iteration 1: plan' }).count(), 0);
+    await page.getByRole('button', { name: 'What came before that' }).click();
+    await entries.filter({ hasText: 'Iteration 1: plan' }).waitFor();
+    await page.getByRole('button', { name: 'What came before that' }).waitFor({ state: 'detached' });
+    const chip = page.getByRole('button', { name: 'engine', exact: true });
+    await chip.focus();
+    await page.keyboard.press('Enter');
+    await entries.filter({ hasText: 'Iteration 1: plan' }).waitFor({ state: 'detached' });
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'engine');
+    await page.done();
+    house.folio('turn', 'begin', '--input', 'Goes on');
+    const { items: [{ handle: open }] } = await house.ask('GET', '/turns?limit=1');
+    house.folio('--turn', open, 'book', 'view');
+    const live = await house.page(`/turns/${open}`, { width: 400 });
+    await live.locator('summary', { hasText: 'view of main' }).click();
+    await live.getByRole('rowheader', { name: 'alerts' }).or(live.locator('.receipt th', { hasText: 'alerts' })).first().waitFor();
+    assert.ok(await fits(live), 'the receipt is wider than the window');
+    house.folio('--turn', open, 'observe', 'add', 'Noticed meanwhile');
+    await live.getByText('add observation').first().waitFor();
+    assert.ok(await live.locator('details.panel').first().evaluate((one) => one.open), 'it is still open');
+    await live.done();
+  });
+});
