@@ -101,8 +101,7 @@ fn line(entry: &Entry, length: usize, audience: Audience, times: usize) -> (Stri
     let is_quoted = is_untrusted(entry);
     let is_silent = is_quoted && audience == Audience::System;
     let title = one_line(&fields.title);
-    let body = one_line(&fields.body);
-    let body = body.strip_prefix(&title).map_or(&*body, str::trim_start);
+    let body = one_line(beyond_title(&fields.title, &fields.body));
     let mut is_less = false;
     let mut shown = |text: &str, chars: usize| {
         let text = if is_quoted {
@@ -134,12 +133,12 @@ fn line(entry: &Entry, length: usize, audience: Audience, times: usize) -> (Stri
         return (line, true);
     }
     if title.is_empty() {
-        let _infallible = write!(line, " {}", shown(body, chars));
+        let _infallible = write!(line, " {}", shown(&body, chars));
     } else if !body.is_empty() {
         if is_head || room <= 20 {
             is_less = true;
         } else {
-            let _infallible = write!(line, " — {}", shown(body, room));
+            let _infallible = write!(line, " — {}", shown(&body, room));
         }
     }
     is_less |= fields.body_ref.is_some() || fields.tags.len() > TAGS[length];
@@ -185,6 +184,17 @@ fn remarks(entry: &Entry, is_silent: bool) -> String {
         remarks.push("read it to see it".to_owned());
     }
     remarks.join(", ")
+}
+
+/// What `body` says besides `title`: a title that nobody gave is the first line of the text.
+#[must_use]
+pub fn beyond_title<'t>(title: &str, body: &'t str) -> &'t str {
+    let body = body.trim_start();
+    let (first, rest) = body.split_once('\n').unwrap_or((body, ""));
+    let (first, title) = (one_line(first), one_line(title));
+    // Of a long line it is the beginning.
+    let is_first = first == title || title.strip_suffix('…').is_some_and(|title| first.starts_with(title));
+    if is_first && !title.is_empty() { rest } else { body }
 }
 
 /// White space, line ends included, as single spaces; nothing that a terminal or a prompt would act upon, and nothing that

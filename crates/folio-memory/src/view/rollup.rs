@@ -1,7 +1,7 @@
 //! What pages have come to, within a budget (M7.8 V10): first one line for each page, then what is newest on each, then
 //! more of their tails. Entry by entry: nothing ends within a line.
 
-use super::line::{Candidate, cut, is_untrusted, one_line};
+use super::line::{Candidate, beyond_title, cut, is_untrusted, one_line};
 use super::receipt::{Omitted, Receipt, Rendered, SectionReceipt, hash_of};
 use crate::entry::{Entry, EntryKind};
 use crate::id::{EntryHandle, EntryId, PageHandle};
@@ -335,12 +335,12 @@ pub(super) fn unabridged(pages: &[PageLines]) -> String {
 
 /// `title: text`, in quotation marks if it is from strangers.
 fn entry_text(entry: &Entry) -> String {
-    let (title, body) = (one_line(&entry.fields.title), one_line(&entry.fields.body));
-    let body = body.strip_prefix(&title).unwrap_or(&body).trim_start();
+    let title = one_line(&entry.fields.title);
+    let body = one_line(beyond_title(&entry.fields.title, &entry.fields.body));
     let text = match (title.is_empty(), body.is_empty()) {
         (false, false) => format!("{title}: {body}"),
         (false, true) => title,
-        (true, _) => body.to_owned(),
+        (true, _) => body,
     };
     let text = cut(&text, ENTRY_CHARS);
     if is_untrusted(entry) {

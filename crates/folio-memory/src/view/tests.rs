@@ -38,6 +38,22 @@ fn titled(handle: u64, kind: EntryKind, title: &str, body: &str) -> Entry {
     })
 }
 
+#[test]
+fn only_a_title_that_is_the_first_line_is_not_said_twice_m7_8_v4() {
+    for (title, body, said) in [
+        ("first", "first\nsecond", "first — second"),
+        ("first", "\n  first \n", "first"),
+        ("Test", "Testing the stove", "Test — Testing the stove"),
+        ("Ship", "Ship it today", "Ship — Ship it today"),
+        ("", "text", "text"),
+    ] {
+        let line = &candidate(&titled(1, EntryKind::Note, title, body)).lengths[0];
+        assert_eq!(line, &format!("e1 [note/active] {said}"));
+    }
+    let long = "größer ".repeat(100);
+    assert_eq!(beyond_title(&crate::scratchbook::short_title(&long), &format!("{long}\nrest")), "rest");
+}
+
 fn how(budget: u32) -> Render {
     Render {
         budget,
