@@ -4,8 +4,8 @@ use std::path::Path;
 
 use folio::engine::plan::HUMAN;
 use folio::model::{
-    self, AddressError, AgentToAsk, ModelAddress, ModelKeys, ModelOptions, ModelSettings, ModelsSection, OpenError,
-    Prices, Provider, Role, Secret,
+    self, AddressError, AgentToAsk, ModelAddress, ModelOptions, ModelSettings, ModelsSection, OpenError, Prices,
+    Provider, Role, Secret,
 };
 use folio::runner::{RunnerExecutor, RunnerModel, RunnerModels};
 

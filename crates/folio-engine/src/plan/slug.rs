@@ -82,11 +82,6 @@ impl Slug {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-
-    /// The name under which a template can write the slug after a dot: every `-` is a `_`.
-    pub fn as_identifier(&self) -> String {
-        self.0.replace('-', "_")
-    }
 }
 
 impl fmt::Display for Slug {
