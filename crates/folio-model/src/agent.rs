@@ -252,4 +252,6 @@ fn last_line(text: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod acp_tests;
 #[cfg(test)]
+mod awaited;
+#[cfg(test)]
 mod tests;

@@ -1,12 +1,12 @@
 //! A small agent that speaks the Agent Client Protocol: `tests/acp/agent.sh`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use super::awaited::{is_gone, line_of};
 use super::tests::request;
 use super::*;
 use crate::model::Usage;
@@ -105,25 +105,8 @@ impl Bench {
 
     /// What a script wrote to `file`, as soon as there is a whole line.
     async fn line_of(&self, file: &str) -> String {
-        for _ in 0..2_000 {
-            match std::fs::read_to_string(self.path(file)) {
-                Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
-                _ => tokio::time::sleep(Duration::from_millis(5)).await,
-            }
-        }
-        panic!("{file} was not written");
+        line_of(&self.path(file)).await
     }
-}
-
-/// Waits until there is no process `pid` any more; one that nobody waited for yet counts as gone.
-async fn is_gone(pid: &str) {
-    for _ in 0..2_000 {
-        match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
-            Ok(text) if !text.contains(") Z ") => tokio::time::sleep(Duration::from_millis(5)).await,
-            _ => return,
-        }
-    }
-    panic!("process {pid} is still there");
 }
 
 #[tokio::test]

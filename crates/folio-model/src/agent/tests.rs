@@ -1,11 +1,9 @@
 //! Programs that are scripts: what they answer, what they cost, how they end, and that nothing of them stays.
 
-use std::path::Path;
-use std::time::Duration;
-
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use super::awaited::{is_gone, line_of};
 use super::*;
 use crate::model::{Message, Role, Speaker, Usage};
 
@@ -65,27 +63,8 @@ impl Bench {
 
     /// What a script wrote to `file`, as soon as there is a whole line.
     async fn line_of(&self, file: &str) -> String {
-        let path = self.folder.path().join(file);
-        for _ in 0..2_000 {
-            match std::fs::read_to_string(&path) {
-                Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
-                _ => tokio::time::sleep(Duration::from_millis(5)).await,
-            }
-        }
-        panic!("{file} was not written");
+        line_of(&self.folder.path().join(file)).await
     }
-}
-
-/// Waits until there is no process `pid` any more; one that nobody waited for yet counts as gone.
-async fn is_gone(pid: &str) {
-    let stat = format!("/proc/{pid}/stat");
-    for _ in 0..2_000 {
-        match std::fs::read_to_string(Path::new(&stat)) {
-            Ok(text) if !text.contains(") Z ") => tokio::time::sleep(Duration::from_millis(5)).await,
-            _ => return,
-        }
-    }
-    panic!("process {pid} is still there");
 }
 
 #[tokio::test]
