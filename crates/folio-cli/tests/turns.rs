@@ -219,8 +219,8 @@ fn patterns_facts_context_and_episodes_come_from_turns() {
     );
     assert_snapshot!(seen, @r#"
     $ folio patterns
-    e5 [learning/active 0.2192469597754911] User prefers Burgundy wines #wine
-    e4 [pattern_detected/active 0.2192469597754911] User prefers Burgundy wines #wine
+    e5 [learning/active 0.219] User prefers Burgundy wines #wine
+    e4 [pattern_detected/active 0.219] User prefers Burgundy wines #wine
     $ folio episodes burgundy --thread t --limit 1
     t3 [normal, complete] Which wine should I get? (1 entries touched)
       e3 [observation/active 0.5] User prefers Burgundy wines #wine
