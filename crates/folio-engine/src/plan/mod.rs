@@ -30,6 +30,8 @@ mod step;
 mod validate;
 mod yaml;
 
+use std::collections::BTreeSet;
+
 use folio_memory::canonical::canonical;
 use sha2::{Digest, Sha256};
 
@@ -60,6 +62,16 @@ pub(crate) fn hash_of(steps: &[Step]) -> String {
     format!("{:032x}", u128::from_be_bytes(first))
 }
 
+/// The results of the plan around a list that what is done for each of its items reads in templates.
+pub(crate) fn read_by_body(for_each: &ForEach) -> BTreeSet<String> {
+    let (mut read, mut own) = (BTreeSet::new(), BTreeSet::new());
+    reads::each_member(std::slice::from_ref(&for_each.body), &mut |step| {
+        read.extend(reads::outer_results(step));
+        own.extend(step.id().map(|id| id.as_str().to_owned()));
+    });
+    read.difference(&own).cloned().collect()
+}
+
 /// The nodes that stand in a plan: its steps, those in groups and sub-plans, and the bodies of lists.
 pub(crate) fn count_nodes(steps: &[Step]) -> u32 {
     let inner = steps.iter().map(|step| {
@@ -67,4 +79,11 @@ pub(crate) fn count_nodes(steps: &[Step]) -> u32 {
         below.saturating_add(count_nodes(reads::inner_steps(step)))
     });
     inner.fold(u32::try_from(steps.len()).unwrap_or(u32::MAX), u32::saturating_add)
+}
+
+/// The nodes that are made at once when whatever `steps` stand in begins: they and the members of groups. What is in a sub-plan, and for the
+/// items of a list, is made when that begins.
+pub(crate) fn count_made(steps: &[Step]) -> usize {
+    let members = steps.iter().map(|step| count_made(step.members()));
+    steps.len() + members.sum::<usize>()
 }

@@ -17,7 +17,7 @@ use super::state::Run;
 use super::tree::NodeKind;
 use crate::event::Event;
 use crate::node::NodeId;
-use crate::plan::{Step, Task, Work};
+use crate::plan::{self, Step, Task, Work};
 use crate::result::{NodeResult, Outcome, StopReason};
 use crate::spend::{Allowance, Spend};
 use crate::template;
@@ -181,16 +181,24 @@ impl Run {
         let mut actions: Vec<Action> = self
             .skipped
             .iter()
+            .filter(|index| !self.is_inherited(**index))
             .map(|index| Action::Record(self.skipping(*index)))
             .collect();
-        actions.extend(self.settled.iter().map(|index| match self.aggregate(*index, None) {
-            Aggregation::Done(event) => Action::Record(*event),
-            Aggregation::Needs(BodyNeeded(hash)) => Action::Load(hash),
-            Aggregation::Verify(calls) => Action::Verify {
-                node: self.nodes[*index].id,
-                calls,
-            },
-        }));
+        actions.extend(self.inheriting().take(1_024));
+        actions.extend(
+            self.settled
+                .iter()
+                .filter_map(|index| match self.aggregate(*index, None) {
+                    Aggregation::Done(event) => Some(Action::Record(*event)),
+                    Aggregation::Needs(BodyNeeded(hash)) => Some(Action::Load(hash)),
+                    // A check may be a command, and is a call like any other (E9.14).
+                    Aggregation::Verify(_) if self.is_paused(*index) => None,
+                    Aggregation::Verify(calls) => Some(Action::Verify {
+                        node: self.nodes[*index].id,
+                        calls,
+                    }),
+                }),
+        );
         actions.extend(self.stopping.iter().map(|index| Action::Stop(self.nodes[*index].id)));
         let mut free = slots;
         let mut parked = self
@@ -406,10 +414,14 @@ impl Run {
                     let notes = format!("{} items are more than max_items, {max}; none was begun", items.len());
                     return Action::Record(self.failing(index, StopReason::BudgetChildren, notes));
                 }
-                if let Some(over) = too_many(items.len()) {
-                    return Action::Record(self.over_nodes(index, items.len(), over));
+                // For each item the whole of its body is made at once.
+                let made = items
+                    .len()
+                    .saturating_mul(plan::count_made(std::slice::from_ref(&for_each.body)));
+                if let Some(over) = too_many(made) {
+                    return Action::Record(self.over_nodes(index, made, over));
                 }
-                let times = items.len();
+                let times = items.len() - self.inherited_items(index, for_each, &items);
                 fanned_out(items, &[&for_each.body], times)
             }
             Some(Step::Parallel(_)) => {
@@ -423,10 +435,13 @@ impl Run {
                         format!("its plan would be level {level} of plans within plans; the limit is {deepest}");
                     Action::Record(self.failing(index, StopReason::BudgetDepth, notes))
                 }
-                Work::Plan(plan) => match too_many(plan.steps.len()) {
-                    Some(over) => Action::Record(self.over_nodes(index, plan.steps.len(), over)),
-                    None => expanded(Vec::new(), None),
-                },
+                Work::Plan(own) => {
+                    let made = plan::count_made(&own.steps);
+                    match too_many(made) {
+                        Some(over) => Action::Record(self.over_nodes(index, made, over)),
+                        None => expanded(Vec::new(), None),
+                    }
+                }
                 Work::Model | Work::Do(_) => Action::Record(self.without_model(index)),
             },
             None if node.kind == NodeKind::Model => Action::Record(self.without_model(index)),

@@ -191,6 +191,7 @@ impl Run {
     /// Makes a child for each of `items`, of which at most `lanes` are at work at one time.
     pub(super) fn make_items(&mut self, owner: usize, for_each: &plan::ForEach, items: &[Value], lanes: Option<u32>) {
         let graph = Arc::new(Graph::of(std::slice::from_ref(&for_each.body)));
+        let earlier = self.earlier_items(owner, items);
         let mut seen: HashMap<String, u32> = HashMap::new();
         let mut roots: Vec<usize> = Vec::with_capacity(items.len());
         for (position, item) in items.iter().enumerate() {
@@ -211,6 +212,11 @@ impl Run {
                 (parent.child(1, slug.as_str(), &key), format!("{slug}[{position}]"))
             });
             roots.push(root);
+        }
+        for (root, earlier) in roots.iter().zip(earlier) {
+            if let Some(earlier) = earlier {
+                self.inherit(*root, earlier);
+            }
         }
         // Lanes instead of a counter: item n waits for item n - k, so at most k are at work and the order is fixed.
         if let Some(lanes) = for_each.concurrency.into_iter().chain(lanes).min() {

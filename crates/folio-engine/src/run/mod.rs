@@ -2,7 +2,7 @@
 //!
 //! - `state`: [`Run`], and how each event changes it; `views`: what others see of it; `stop`: how parts of it are stopped
 //! - `due`: what is owed now, derived from the state and never stored
-//! - `grow`: how the tree grows
+//! - `grow`: how the tree grows; `inherit`: what a list of a new plan has from the one before it
 //! - `edit`: how people change a plan that is being carried out
 //! - `purses`: what parts of it may use up, and what is set aside; `narrow`: the other limits that tasks set for themselves
 //! - `resources`: what calls write, and that no two write the same at one time
@@ -25,6 +25,7 @@ mod due;
 mod edit;
 mod fork;
 mod grow;
+mod inherit;
 mod limits;
 mod narrow;
 mod purses;

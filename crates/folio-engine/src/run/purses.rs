@@ -9,7 +9,7 @@ use super::state::Run;
 use super::tree::{Node, NodeKind};
 use crate::event::{Event, SetAside};
 use crate::node::{NodeId, NodeState};
-use crate::plan::{Join, Step, Work};
+use crate::plan::{HUMAN, Join, Step, Work};
 use crate::result::StopReason;
 use crate::spend::{Allowance, Amount, Dimension, Purse, Spend};
 use crate::talk::ModelRole;
@@ -156,7 +156,8 @@ impl Run {
             .map(|step| least_of(step, &Amount::of(&set_aside.task), &around));
         let aside = needed.unwrap_or_default().least(&self.room_in(parent));
         let node = &self.nodes[index];
-        if aside.is_nothing() || node.held.is_some() || node.is_terminal() || self.skipped.contains(&index) {
+        let begins = !node.is_terminal() && !self.skipped.contains(&index) && !self.is_inherited(index);
+        if aside.is_nothing() || node.held.is_some() || !begins {
             return;
         }
         self.nodes[index].held = Some(Box::new(Held { aside, used: None }));
@@ -430,6 +431,8 @@ fn least_of(step: &Step, task: &Amount, around: &Allowance) -> Amount {
             let limit = own.budget.allowance().least(&share);
             let needed = match &own.work {
                 Work::Do(_) => Amount::of(&Spend::TOOL_CALL),
+                // Nobody is asked about what a person does.
+                Work::Model if own.executor.as_deref() == Some(HUMAN) => Amount::default(),
                 Work::Model => *task,
                 Work::Plan(plan) => sum(&plan.steps, &around.least(&limit)),
             };

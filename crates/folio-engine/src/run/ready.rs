@@ -81,6 +81,9 @@ impl Run {
     /// Node `index` may begin, or go on.
     pub(super) fn make_ready(&mut self, index: usize) {
         self.ready.remove(&index);
+        if self.is_inherited(index) {
+            return;
+        }
         let is_for_person = self.is_for_person_at(index);
         let (node, ready) = (&self.nodes[index], &mut self.ready);
         let of = match node.kind {

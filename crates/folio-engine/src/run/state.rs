@@ -42,6 +42,8 @@ pub struct Run {
     pub(super) by_id: HashMap<NodeId, usize>,
     /// Nodes that may begin, in the order in which they were made.
     pub(super) ready: Ready,
+    /// Nodes of lists that were planned anew, each with the one that an earlier version made for the same item.
+    pub(super) inherited: BTreeMap<usize, usize>,
     /// Nodes that will not begin, or need only their result written.
     pub(super) skipped: BTreeSet<usize>,
     /// Nodes all of whose children have results.
@@ -146,6 +148,7 @@ impl Run {
             frames: Vec::new(),
             by_id: HashMap::new(),
             ready: Ready::default(),
+            inherited: BTreeMap::new(),
             skipped: BTreeSet::new(),
             settled: BTreeSet::new(),
             executing: BTreeSet::new(),
@@ -524,6 +527,7 @@ impl Run {
 
     fn finish(&mut self, at: Timestamp, index: usize, result: &NodeResult) {
         self.ready.remove(&index);
+        self.inherited.remove(&index);
         self.skipped.remove(&index);
         self.settled.remove(&index);
         self.executing.remove(&index);

@@ -61,6 +61,7 @@ impl Run {
             }
             node.cancel = Some(why);
             self.gated.remove(&index);
+            self.inherited.remove(&index);
             let node = &mut self.nodes[index];
             let before = node.state;
             if let Some(next) = before.next(Move::Cancel) {

@@ -183,3 +183,29 @@ fn a_step_that_was_added_behind_a_cancelled_one_waits_on_e9_1() {
         assert_eq!(sim.driven_on().status("c"), Outcome::Ok);
     }
 }
+
+#[test]
+fn what_a_plan_came_to_is_not_checked_while_it_is_paused_e9_14() {
+    let mut sim = Sim::new(
+        "steps:
+          - id: part
+            criteria: [{id: built, check: {command: [make]}}]
+            plan: {steps: [{id: a, do: {tool: echo, args: {}}}]}",
+    );
+    sim.derive();
+    let pause = |node| Event::Paused {
+        node,
+        by: "ada".to_owned(),
+    };
+    sim.record(pause(None));
+    while sim.end_one() {
+        sim.derive();
+    }
+    assert_eq!(sim.status("part/a"), Outcome::Ok, "what was under way ends");
+    assert!(sim.run.node_at("part").unwrap().result.is_none());
+    sim.record(Event::Continued {
+        node: None,
+        by: "ada".to_owned(),
+    });
+    assert_eq!(sim.driven_on().status("part"), Outcome::Ok);
+}

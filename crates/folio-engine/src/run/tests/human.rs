@@ -66,6 +66,24 @@ fn a_task_is_handed_to_a_person_and_what_they_answer_is_its_result_e9_17() {
 }
 
 #[test]
+fn people_in_a_group_need_nothing_that_models_use_up_e9_10() {
+    let mut sim = attended(
+        "budget: {model_calls: 1, tokens: 3000}
+steps:
+- parallel:
+  - {id: left, executor: human, title: look at the left wall}
+  - {id: right, executor: human, title: look at the right wall}",
+    );
+    let mut equipment = equipment();
+    equipment.has_person = true;
+    sim.run.equip(Arc::new(equipment));
+    while let Some((node, _)) = goes_on(&mut sim) {
+        says(&mut sim, node, "it stands");
+    }
+    assert_eq!((root(&sim).status, sim.asks.len()), (Outcome::Ok, 0));
+}
+
+#[test]
 fn what_is_missing_is_told_whoever_did_it_and_not_without_end_e9_6() {
     let mut sim = attended(VISIT);
     let (visit, _) = goes_on(&mut sim).unwrap();

@@ -141,6 +141,24 @@ fn a_task_has_no_more_nodes_items_and_bytes_than_it_says_e9_10() {
 }
 
 #[test]
+fn what_stands_in_groups_counts_against_the_nodes_when_it_is_made_e9_10() {
+    // Of each item a group of two, which is three nodes: nine beside the task and its list.
+    let group = json!({"parallel": [echo("a"), echo("b")]});
+    let list = json!([{"id": "each", "for_each": [1, 2, 3], "step": group}]);
+    let sim = inside(&json!({"nodes": 10}), &list).driven_on();
+    assert_eq!(reason(&sim, "part/each"), Some(StopReason::BudgetNodes));
+    assert!(sim.calls.iter().all(|(path, _)| path == "beside"), "{:?}", sim.calls);
+    let sim = inside(&json!({"nodes": 11}), &list).driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok);
+    // A plan within a task is counted with what is in its groups, too.
+    let inner = json!([{"id": "inner", "plan": {"steps": [group]}}]);
+    let sim = inside(&json!({"nodes": 4}), &inner).driven_on();
+    assert_eq!(reason(&sim, "part/inner"), Some(StopReason::BudgetNodes));
+    let sim = inside(&json!({"nodes": 5}), &inner).driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok);
+}
+
+#[test]
 fn plans_in_a_task_are_no_deeper_than_it_says_e9_10() {
     let deeper = json!([{"id": "inner", "plan": {"steps": [echo("a")]}}]);
     let sim = inside(&json!({"depth": 1}), &deeper).driven_on();

@@ -257,3 +257,153 @@ fn a_model_takes_a_task_apart_into_no_more_steps_than_its_plan_may_have_e9_10() 
     let told = sim.asks[1].messages.last().unwrap();
     assert!(told.text.contains("steps has 14, more than the 12"), "{}", told.text);
 }
+
+/// A goal with a list of three of which `b` fails the first time; `again` are the steps of the plan that takes the place of the first.
+fn listed(step: &Value, again: Value) -> Sim {
+    let first = json!([
+        {"id": "list", "do": {"tool": "echo", "args": {"all": ["a", "b", "b", "c"]}}},
+        {"id": "unit", "optional": true, "do": {"tool": "fail", "args": {}}},
+        {"id": "each", "for_each": "results.list.output.all", "as": "it", "step": step},
+        {"id": "sum", "do": {"tool": "echo", "args": {"all": "{{ results.each.output }}"}}},
+    ]);
+    let seen = std::sync::Mutex::new(BTreeMap::<String, u32>::new());
+    let answer = move |ask: &AskAction| {
+        let task = task_named(ask);
+        match (ask.purpose, task.as_str()) {
+            (Purpose::Decide, "count them") => plan_of(first.clone()),
+            (Purpose::Replan, _) => {
+                said(&json!({"root_cause": "b", "changes": "once more", "steps": again}).to_string())
+            }
+            (Purpose::Decide, task) => {
+                let mut seen = seen.lock().unwrap();
+                let times = seen.entry(task.to_owned()).and_modify(|times| *times += 1).or_insert(1);
+                // One of the two `b` fails, once.
+                if task == "count b" && *times == 2 {
+                    return execute("finish", json!({"status": "failed", "notes": "no b"}));
+                }
+                let output = format!("{task}, {times}");
+                execute(
+                    "finish",
+                    json!({"notes": task, "output": output, "criteria": [{"id": "c1", "met": true}]}),
+                )
+            }
+            _ => said("{\"notes\": \"all of it\"}"),
+        }
+    };
+    let mut sim = goal("count them", &json!({}), answer);
+    sim.concurrency = 1;
+    sim
+}
+
+fn count_one() -> Value {
+    json!({"id": "one", "title": "count {{ it }}", "criteria": ["counted"]})
+}
+
+fn list_again(step: &Value) -> Value {
+    json!([
+        {"id": "each", "for_each": "results.list.output.all", "as": "it", "step": step},
+        {"id": "sum", "do": {"tool": "echo", "args": {"all": "{{ results.each.output }}"}}},
+    ])
+}
+
+/// How often somebody began with each item.
+fn begun(sim: &Sim) -> [usize; 3] {
+    ["count a", "count b", "count c"].map(|task| {
+        let of_it = |ask: &&AskAction| ask.purpose == Purpose::Decide && task_named(ask) == task;
+        sim.asks.iter().filter(of_it).count()
+    })
+}
+
+#[test]
+fn of_a_list_that_is_planned_anew_only_what_did_not_go_well_is_done_again_e9_8() {
+    let sim = listed(&count_one(), list_again(&count_one())).driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok);
+    assert_eq!(begun(&sim), [1, 3, 1], "the second `b` is done again");
+    let counted = json!(["count a, 1", "count b, 1", "count b, 3", "count c, 1"]);
+    assert_eq!(sim.calls.last().unwrap(), &("sum".to_owned(), json!({"all": counted})));
+    // What counts says which node it came from, and cost nothing more.
+    let items: Vec<_> = sim
+        .run
+        .tree()
+        .into_iter()
+        .filter(|node| node.path == "each/one[0]")
+        .collect();
+    let [old, new] = items.as_slice() else {
+        panic!("{items:?}")
+    };
+    assert_eq!(new.result.unwrap().evidence[0].id, old.id.to_string());
+    assert_eq!((*new.spent, new.model_calls), (Spend::default(), 0));
+}
+
+#[test]
+fn a_list_that_is_planned_anew_is_the_same_after_a_crash_at_any_event_e9_9() {
+    let whole = listed(&count_one(), list_again(&count_one())).driven_on();
+    let is_second = |(_, event): &(Timestamp, Event)| matches!(event, Event::Planned { version: 2, .. });
+    let from = whole.journal.iter().position(is_second).unwrap();
+    for cut in from..whole.journal.len() {
+        let model = Arc::clone(&whole.model);
+        let mut sim = Sim::resumed_with(&whole.journal[..=cut], equipment(), model);
+        sim.concurrency = 1;
+        let sim = sim.driven_on();
+        assert_eq!(sim.status(""), Outcome::Ok, "after event {cut}");
+        assert!(
+            begun(&sim)[0] == 0 && begun(&sim)[2] == 0,
+            "after event {cut}: {:?}",
+            begun(&sim)
+        );
+    }
+}
+
+#[test]
+fn a_list_with_another_step_or_name_is_another_list_e9_8() {
+    let other = json!({"id": "one", "title": "count {{ it }}", "criteria": ["counted twice"]});
+    let sim = listed(&count_one(), list_again(&other)).driven_on();
+    assert_eq!(begun(&sim), [2, 4, 2]);
+    let mut renamed = list_again(&count_one());
+    renamed[0]["id"] = json!("all");
+    renamed[1]["do"]["args"]["all"] = json!("{{ results.all.output }}");
+    assert_eq!(begun(&listed(&count_one(), renamed).driven_on()), [2, 4, 2]);
+    // So is one whose step reads what another step gives now.
+    let reading = json!({"id": "one", "title": "count {{ it }}", "description": "{{ results.unit.output or 'none' }}", "criteria": ["counted"]});
+    let mut measured = list_again(&reading);
+    let unit = json!({"id": "unit", "do": {"tool": "echo", "args": {"in": "feet"}}});
+    measured.as_array_mut().unwrap().insert(0, unit);
+    let sim = listed(&reading, measured).driven_on();
+    assert_eq!((sim.status(""), begun(&sim)), (Outcome::Ok, [2, 4, 2]));
+    let same = json!({"id": "one", "title": "count {{ it }}", "description": "of {{ results.list.output.all | length }}", "criteria": ["counted"]});
+    assert_eq!(begun(&listed(&same, list_again(&same)).driven_on()), [1, 3, 1]);
+}
+
+#[test]
+fn in_the_groups_of_a_list_what_went_well_is_not_done_again_e9_8() {
+    let group = json!({"sequence": [
+        {"id": "look", "do": {"tool": "echo", "args": {"at": "{{ it }}"}}},
+        {"id": "inner", "for_each": ["{{ it }}"], "as": "it", "step": count_one()},
+    ]});
+    let sim = listed(&group, list_again(&group)).driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok);
+    assert_eq!(begun(&sim), [1, 3, 1]);
+    let looks = sim.calls.iter().filter(|(path, _)| path.ends_with("/look"));
+    assert_eq!(looks.count(), 4);
+}
+
+#[test]
+fn nothing_is_set_aside_for_items_that_are_not_done_again_e9_10() {
+    // One decision and its plan, four items, what they come to, another plan, one item, the end: no more than that.
+    let mut sim = listed(&count_one(), list_again(&count_one()));
+    let needed = listed(&count_one(), list_again(&count_one()))
+        .driven_on()
+        .run
+        .purse()
+        .unwrap()
+        .spent
+        .model_calls;
+    let limits = crate::event::NewLimits {
+        model_calls: Some(needed + 2),
+        ..crate::event::NewLimits::default()
+    };
+    let event = sim.run.change_limits(None, limits, "ada", sim.now).unwrap();
+    sim.record(event);
+    let sim = sim.driven_on();
+    assert_eq!((sim.status(""), begun(&sim)), (Outcome::Ok, [1, 3, 1]));
+}
