@@ -151,6 +151,52 @@ fn a_space_goes_into_another_store_as_it_is() {
 }
 
 #[test]
+fn what_somebody_changes_in_a_folder_of_markdown_comes_back_in() {
+    let folio = Folio::new();
+    session(
+        &folio,
+        &[
+            "observe add 'The oak is old'",
+            "observe add 'The moss is green'",
+            "page new 'What we found'",
+            "export --format markdown --out there",
+            "observe update e2 --content 'The moss is dry'",
+        ],
+    );
+    let file = |name: &str| folio.path().join("there/pages").join(name);
+    let mark = "\u{feff}";
+    let text = std::fs::read_to_string(file("p1-scratch-page.md")).unwrap();
+    let text = text
+        .replace("oak is old", "oak is 300 years old")
+        .replace("is green", "is wet");
+    std::fs::write(file("p1-scratch-page.md"), format!("{mark}{text}")).unwrap();
+    let text = std::fs::read_to_string(file("p2-what-we-found.md")).unwrap();
+    std::fs::write(file("p2-what-we-found.md"), format!("My own page\n\n{text}An acorn.\n")).unwrap();
+
+    let merged = folio.call(&["import", "--from", "markdown", "--merge", "there"]);
+    assert_eq!(merged.code, 1, "{merged}");
+    for told in [
+        "1 changed as the files say\n",
+        "e1 is as the file says: body [merged]\n",
+        "e2 stays as it is: body [differs]\n",
+        "p2-what-we-found.md: no entry says \"An acorn.\", so it is not taken in; `folio page append` adds one [line_malformed]\n",
+        "p2-what-we-found.md: the comment cannot be read: My own page [line_malformed]\n",
+        "2 not taken in\n",
+    ] {
+        assert!(merged.stdout.contains(told), "{told}: {merged}");
+    }
+    let list = folio.ok(&["observe", "list"]);
+    assert!(
+        list.contains("The oak is 300 years old") && list.contains("The moss is dry"),
+        "{list}"
+    );
+    let both = folio.call(&["import", "--from", "markdown", "--merge", "--distrust", "there"]);
+    assert_eq!(both.code, 2, "{both}");
+    let colony = folio.call(&["import", "--from", "colony", "--merge", "there"]);
+    assert!(colony.code == 2 && colony.stderr.contains("--merge is for"), "{colony}");
+}
+
+#[test]
 fn a_space_goes_through_a_folder_of_markdown_as_it_is() {
     let folio = Folio::new();
     session(

@@ -125,8 +125,12 @@ impl Line {
     ///
     /// `line_malformed` with the reason; `transfer_unknown` for a first line of a newer form.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let line =
-            serde_json::from_str(text).map_err(|error| Invalid::new("line_malformed", "line", error.to_string()))?;
+        let malformed = |why: String| Invalid::new("line_malformed", "line", why);
+        // What could not be made a line is the reason why.
+        if let Ok(why) = serde_json::from_str::<String>(text) {
+            return Err(malformed(why));
+        }
+        let line = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         match line {
             Self::Space { format, .. } if format > FORMAT => {
                 let message = format!("is of form {format}, and this program reads up to {FORMAT}");

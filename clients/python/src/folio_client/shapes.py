@@ -351,7 +351,7 @@ class ExportShape(TypedDict):
 
 
 # What became of something that a file has.
-Fate: TypeAlias = Literal['changed'] | Literal['differs'] | Literal['refused']
+Fate: TypeAlias = Literal['changed'] | Literal['merged'] | Literal['differs'] | Literal['refused']
 
 
 class FieldConflict(TypedDict):
@@ -1483,6 +1483,8 @@ class Received(TypedDict):
     entries: int
     # Links that were added.
     links: int
+    # What was there, and is now as the file says.
+    merged: int
     # Pages that were added.
     pages: int
     # Whether the policy of the file was taken over.

@@ -40,6 +40,10 @@ pub(crate) struct Import {
     /// Take what the file says of its trust for nothing: all of it counts as imported, as what comes from others does anyway
     #[arg(long)]
     distrust: bool,
+    /// Of folio and markdown: what somebody changed in the files since they were exported from here is changed here, field by field, unless it
+    /// was changed here since, too
+    #[arg(long, conflicts_with = "distrust")]
+    merge: bool,
 }
 
 /// Forms of files.
@@ -82,6 +86,7 @@ impl Report for Received {
         for (count, what) in [
             (imported.present, "there already"),
             (imported.changed, "put right"),
+            (imported.merged, "changed as the files say"),
             (imported.differs, "there otherwise, and left so"),
             (imported.refused, "not taken in"),
         ] {
@@ -92,11 +97,12 @@ impl Report for Received {
         for remark in &imported.remarks {
             let fate = match remark.fate {
                 Fate::Refused => style.bad(remark.fate.as_str()),
+                Fate::Merged => style.good(remark.fate.as_str()),
                 fate => style.warning(fate.as_str()),
             };
             writeln!(out, "{fate} {}: {} [{}]", remark.item, remark.message, remark.code)?;
         }
-        let told = imported.changed + imported.differs + imported.refused;
+        let told = imported.changed + imported.merged + imported.differs + imported.refused;
         if imported.remarks.len() as u64 >= 1_000 && told > 1_000 {
             writeln!(out, "… and more")?;
         }
@@ -106,6 +112,9 @@ impl Report for Received {
 
 /// Carries out `folio import`. Ends with 1 if something was not taken in.
 pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, Failure> {
+    if import.merge && !matches!(import.from, Origin::Folio | Origin::Markdown) {
+        return Err(Failure::usage("usage", "--merge is for --from folio and --from markdown"));
+    }
     let workspace = context.workspace().await?;
     let imported = match import.from {
         Origin::Folio if !import.path.is_dir() => space(context, &workspace, &import).await?,
@@ -141,6 +150,7 @@ async fn space(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
     let options = ImportOptions {
         dry_run: import.dry_run,
         distrusted: import.distrust,
+        merge: import.merge,
     };
     let source = BufReader::with_capacity(1 << 16, counted);
     Ok(workspace
@@ -163,6 +173,7 @@ async fn pages(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
     let options = ImportOptions {
         dry_run: import.dry_run,
         distrusted: import.distrust,
+        merge: import.merge,
     };
     Ok(workspace
         .import_space(&context.actor(), BufReader::new(lines), options, &mut progress)

@@ -42,6 +42,7 @@ pub(super) async fn bring_in(
     let options = ImportOptions {
         dry_run: import.dry_run,
         distrusted: true,
+        merge: false,
     };
     Ok(workspace
         .import_foreign(&context.actor(), read, options, &mut progress)

@@ -5,8 +5,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use folio::memory::transfer::Line;
+use folio::memory::Invalid;
 use folio::memory::transfer::markdown::{self, PAGES, ROOT, Writer};
+use folio::memory::transfer::{Line, without_mark};
 
 use super::import::text_of;
 use crate::error::Failure;
@@ -146,12 +147,26 @@ impl MarkdownLines {
         files[1..].sort();
         let mut sections = Vec::new();
         for (file, path) in files.iter().enumerate() {
-            let places = markdown::places(&text_of(path)?);
+            let text = text_of(path)?;
+            // What it may have been read without stands before everything.
+            let bytes = std::fs::metadata(path).map_err(unreadable)?.len();
+            let before = bytes.saturating_sub(text.len() as u64);
+            let places = markdown::places(&text);
+            let first = places.first().map_or(text.len(), |place| place.from);
+            if !without_mark(&text[..first]).trim().is_empty() {
+                // Somebody wrote it. It is refused, in its place.
+                sections.push(Section {
+                    n: u64::MAX - 1,
+                    file,
+                    from: 0,
+                    to: before + first as u64,
+                });
+            }
             sections.extend(places.into_iter().map(|place| Section {
                 n: place.n.unwrap_or(u64::MAX - 1),
                 file,
-                from: place.from as u64,
-                to: place.to as u64,
+                from: before + place.from as u64,
+                to: before + place.to as u64,
             }));
         }
         // What was added by hand comes before the end.
@@ -186,6 +201,14 @@ impl MarkdownLines {
     }
 }
 
+impl MarkdownLines {
+    /// What stands for something that is no line: it is refused as one, with the reason and the place.
+    fn refused(&self, section: Section, why: &Invalid) -> String {
+        let file = self.files[section.file].display();
+        serde_json::Value::from(format!("{file}: {}", why.message)).to_string()
+    }
+}
+
 impl Read for MarkdownLines {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
@@ -198,12 +221,11 @@ impl Read for MarkdownLines {
             };
             let text = self.text(section)?;
             let mut line = match markdown::line(&text) {
-                Ok(line) => line.to_json(),
-                // No line either: it is refused as one, with the reason and the place.
-                Err(invalid) => {
-                    let file = self.files[section.file].display();
-                    serde_json::Value::from(format!("{file}: {}", invalid.message)).to_string()
-                }
+                Ok(line) => match markdown::written_below(&text) {
+                    None => line.to_json(),
+                    Some(invalid) => format!("{}\n{}", line.to_json(), self.refused(section, &invalid)),
+                },
+                Err(invalid) => self.refused(section, &invalid),
             };
             line.push('\n');
             self.line = io::Cursor::new(line.into_bytes());

@@ -200,6 +200,26 @@ pub fn line(section: &str) -> Result<Line, Invalid> {
     Line::parse(&line.to_json())
 }
 
+/// That somebody wrote something below a section which has no text, such as that of a page: it is no entry, and nothing takes it in.
+#[must_use]
+pub fn written_below(section: &str) -> Option<Invalid> {
+    let (first, rest) = section.split_once('\n')?;
+    let (name, fields) = comment(first.trim_end())?;
+    let rest = match fields.get("title") {
+        Some(Value::Bool(true)) => rest.split_once('\n').map_or("", |(_, below)| below),
+        _ => rest,
+    };
+    let text = rest.trim();
+    if text_field(&name).is_some() || text.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "no entry says {:?}, so it is not taken in; `folio page append` adds one",
+        shortened(text.lines().next().unwrap_or_default())
+    );
+    Some(Invalid::new("line_malformed", "section", message))
+}
+
 /// The field whose text stands below the comment.
 fn text_field(name: &str) -> Option<&'static str> {
     match name {

@@ -281,6 +281,133 @@ async fn what_is_there_stays_as_it_is_and_what_differs_is_told() {
     assert_eq!(other.space.entry(stone).await.unwrap().fields.body, "another stone");
 }
 
+/// `text` with `old` in the place of `new`, which it has once.
+fn edited(text: &str, old: &str, new: &str) -> String {
+    assert_eq!(text.matches(old).count(), 1, "{old}");
+    text.replace(old, new)
+}
+
+fn merging() -> ImportOptions {
+    ImportOptions {
+        merge: true,
+        ..ImportOptions::default()
+    }
+}
+
+#[tokio::test]
+async fn what_somebody_changed_in_a_file_is_merged_field_by_field() {
+    let house = House::new();
+    let space = &house.space;
+    for content in ["oak", "stone", "moss", "fern"] {
+        observe(space, content).await;
+    }
+    let task: ItemInput = serde_json::from_value(json!({"kind": "task", "title": "Plant", "tags": ["a"]})).unwrap();
+    space.add_item(&person(), &ThreadKey::main(), task, None).await.unwrap();
+    let text = export(space).await;
+    let entry = |handle| space.entry(Ref::Handle(EntryHandle(handle)));
+
+    // Here the tags of one, the text of another and that of a third change.
+    house.clock.advance(std::time::Duration::from_secs(60));
+    for (handle, patch) in [
+        (1, json!({"tags": ["old"]})),
+        (2, json!({"content": "stone, here"})),
+        (3, json!({"content": "moss, both"})),
+    ] {
+        let patch = serde_json::from_value(patch).unwrap();
+        let named = Ref::Handle(EntryHandle(handle));
+        space.update_observation(&person(), named, patch, None).await.unwrap();
+    }
+    // And in the file the text of each, and a status.
+    let mut file = edited(&text, "\"body\":\"oak\"", "\"body\":\"oak, there\"");
+    file = edited(&file, "\"body\":\"stone\"", "\"body\":\"stone, there\"");
+    file = edited(&file, "\"body\":\"moss\"", "\"body\":\"moss, both\"");
+    file = edited(&file, "\"title\":\"Plant\"", "\"title\":\"Plant it\"");
+    file = edited(
+        &file,
+        "\"status\":\"open\",\"tags\":[\"a\"]",
+        "\"status\":\"blocked\",\"tags\":[\"a\"]",
+    );
+
+    let told = |report: &Imported| {
+        let remarks = report.remarks.iter();
+        remarks.map(|one| (one.fate, one.message.clone())).collect::<Vec<_>>()
+    };
+    let expected = [
+        (Fate::Merged, "e1 is as the file says: body".to_owned()),
+        (Fate::Differs, "e2 stays as it is: body".to_owned()),
+        (Fate::Merged, "e5 is as the file says: title, status".to_owned()),
+    ];
+    let head = space.head().await.unwrap();
+    let dry = import_with(
+        space,
+        &file,
+        ImportOptions {
+            dry_run: true,
+            ..merging()
+        },
+    )
+    .await;
+    assert_eq!((told(&dry), space.head().await.unwrap()), (expected.to_vec(), head));
+
+    // Not asked to, nobody merges, and never what a stranger's file says.
+    for options in [
+        ImportOptions::default(),
+        ImportOptions {
+            distrusted: true,
+            ..merging()
+        },
+    ] {
+        assert_eq!(import_with(space, &file, options).await.merged, 0);
+        assert_eq!(entry(1).await.unwrap().fields.body, "oak");
+    }
+
+    let report = import_with(space, &file, merging()).await;
+    assert_eq!(told(&report), expected);
+    assert_eq!((report.merged, report.differs, report.entries), (2, 1, 0));
+    let oak = entry(1).await.unwrap();
+    assert_eq!(
+        (oak.fields.body.as_str(), oak.fields.tags[0].as_str()),
+        ("oak, there", "old")
+    );
+    assert_eq!(entry(2).await.unwrap().fields.body, "stone, here");
+    let plant = entry(5).await.unwrap();
+    assert_eq!(
+        (plant.fields.title.as_str(), plant.fields.status),
+        ("Plant it", Status::Blocked)
+    );
+    let revisions = space.history(Ref::Handle(EntryHandle(1))).await.unwrap();
+    assert_eq!(revisions.last().unwrap().reason.as_deref(), Some("changed in a file"));
+
+    // The same file again changes nothing, and neither does one that nobody touched.
+    let head = space.head().await.unwrap();
+    for (file, merged) in [(&file, 0), (&text, 0)] {
+        assert_eq!(import_with(space, file, merging()).await.merged, merged);
+    }
+    assert_eq!(space.head().await.unwrap(), head);
+    assert_eq!(entry(1).await.unwrap().fields.body, "oak, there");
+}
+
+#[tokio::test]
+async fn a_file_of_another_store_merges_nothing() {
+    let (one, other) = (House::new(), later());
+    let oak = observe(&one.space, "oak").await;
+    import(&other.space, &export(&one.space).await).await;
+    let patch = |content: &str| serde_json::from_value(json!({"content": content})).unwrap();
+    for house in [&one, &other] {
+        house.clock.advance(std::time::Duration::from_secs(5));
+        let named = Ref::Id(oak.id);
+        house
+            .space
+            .update_observation(&person(), named, patch("oak, once more"), None)
+            .await
+            .unwrap();
+    }
+    // Version 2 there is not version 2 here, and nobody knows what was changed since.
+    let file = edited(&export(&one.space).await, "oak, once more", "oak, there");
+    let report = import_with(&other.space, &file, merging()).await;
+    assert_eq!((report.merged, report.differs), (0, 1));
+}
+
 #[tokio::test]
 async fn a_space_comes_into_one_of_another_name_and_finds_its_standing_pages() {
     let (one, other) = (House::new(), later());

@@ -114,6 +114,11 @@ proptest! {
         lines.push(Line::End { pages: titles.len() as u64, entries: entries.len() as u64, links: 0 });
         let files = written(&lines);
         prop_assert_eq!(&read(&files), &lines);
+        for text in files.values() {
+            for place in places(text) {
+                prop_assert_eq!(written_below(&text[place.from..place.to]), None);
+            }
+        }
         prop_assert_eq!(written(&read(&files)), files);
     }
 }
@@ -138,6 +143,20 @@ fn a_page_reads_as_markdown() {
         shown,
         ["# What we found", "", "## Oak", "", "It is old.", "", "Very.", ""]
     );
+}
+
+#[test]
+fn what_somebody_wrote_where_no_text_is_is_told() {
+    let files = written(&[space(), page(1, "Oaks")]);
+    let of_page = &files["pages/p1-oaks.md"];
+    assert_eq!(written_below(of_page), None);
+    let told = written_below(&format!("{of_page}Old ones.\n\nVery.\n")).unwrap();
+    assert_eq!(
+        told.message,
+        "no entry says \"Old ones.\", so it is not taken in; `folio page append` adds one"
+    );
+    let told = written_below(&format!("{}- a list\n", files[ROOT])).unwrap();
+    assert!(told.message.contains("- a list"), "{}", told.message);
 }
 
 #[test]

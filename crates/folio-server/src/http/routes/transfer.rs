@@ -195,6 +195,9 @@ struct How {
     dry_run: bool,
     /// Take what the lines say of their trust for nothing: all of it counts as imported.
     distrust: bool,
+    /// Of `folio`: what somebody changed in the lines since they were exported from here is changed here, field by field, unless it was
+    /// changed here since, too. Not with `distrust`.
+    merge: bool,
 }
 
 impl Fields for How {}
@@ -241,6 +244,7 @@ async fn bring_in(caller: &Caller, how: How, bytes: Bytes) -> Result<Imported, P
             let options = ImportOptions {
                 dry_run: how.dry_run,
                 distrusted: how.distrust,
+                merge: how.merge,
             };
             workspace
                 .import_space(actor, Cursor::new(bytes), options, &mut |_| {})

@@ -46,6 +46,15 @@ pub struct ImportOptions {
     pub dry_run: bool,
     /// What it says of how far its content may be believed is not: all of it counts as imported.
     pub distrusted: bool,
+    /// What somebody changed in it since it was written here is brought in, unless it was changed here since, too.
+    pub merge: bool,
+}
+
+impl ImportOptions {
+    /// Whether what a file says takes the place of what is here: never what a stranger's says.
+    fn merges(self) -> bool {
+        self.merge && !self.distrusted
+    }
 }
 
 /// Lines with their numbers, from 1, as they are read.
@@ -163,8 +172,8 @@ fn read_lines(mut source: impl BufRead, lines: &mpsc::Sender<io::Result<(u64, St
 
 /// What was read and is not written yet, and what is known of the file.
 pub(super) struct Incoming<'a> {
-    actor: &'a Actor,
-    options: ImportOptions,
+    pub(super) actor: &'a Actor,
+    pub(super) options: ImportOptions,
     pub(super) report: Imported,
     changes: Vec<Change>,
     bytes: u64,
@@ -468,7 +477,7 @@ impl Workspace {
         lines: &mut Lines,
     ) -> Result<(), WorkspaceError> {
         incoming.read.1 += 1;
-        let (id, pieces) = (line.id, line.pieces());
+        let (id, pieces, as_of) = (line.id, line.pieces(), (line.version, line.updated_at));
         if incoming.entries.contains_key(&id) {
             incoming.report.refuse(&name, &twice());
             return lines.skip_pieces(id, pieces).await;
@@ -492,6 +501,9 @@ impl Workspace {
         }
         if let Some(there) = self.if_there(id).await? {
             incoming.entries.insert(id, true);
+            if incoming.options.merges() && self.merge(incoming, &name, as_of, &new, &there).await? {
+                return lines.skip_pieces(id, pieces).await;
+            }
             let by = async |new: &NewEntry, there: &Entry| {
                 let mut fields = new.fields.clone();
                 long_text::shorten(&mut fields);

@@ -4,6 +4,7 @@ mod books;
 mod difference;
 mod foreign;
 mod incoming;
+mod merge;
 mod outgoing;
 mod pieces;
 mod report;

@@ -13,6 +13,8 @@ const REMARKS_MAX: usize = 1_000;
 pub enum Fate {
     /// It was taken in, not quite as it stood.
     Changed,
+    /// It was there, and is now as the file says.
+    Merged,
     /// It is there, and otherwise: what is there stays.
     Differs,
     /// It was not taken in.
@@ -25,6 +27,7 @@ impl Fate {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Changed => "changed",
+            Self::Merged => "merged",
             Self::Differs => "differs",
             Self::Refused => "refused",
         }
@@ -61,6 +64,8 @@ pub struct Imported {
     pub present: u64,
     /// What was taken in, not quite as it stood.
     pub changed: u64,
+    /// What was there, and is now as the file says.
+    pub merged: u64,
     /// What is there otherwise, and stays as it is.
     pub differs: u64,
     /// What was not taken in.
@@ -79,6 +84,7 @@ impl Imported {
         self.policy |= more.policy;
         self.present += more.present;
         self.changed += more.changed;
+        self.merged += more.merged;
         self.differs += more.differs;
         self.refused += more.refused;
         let room = REMARKS_MAX.saturating_sub(self.remarks.len());
@@ -88,6 +94,7 @@ impl Imported {
     pub(super) fn remark(&mut self, fate: Fate, item: &str, code: &str, message: impl Into<String>) {
         let count = match fate {
             Fate::Changed => &mut self.changed,
+            Fate::Merged => &mut self.merged,
             Fate::Differs => &mut self.differs,
             Fate::Refused => &mut self.refused,
         };

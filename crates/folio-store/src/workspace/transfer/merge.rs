@@ -1,0 +1,138 @@
+//! What somebody changed in a file since it was written here, brought in: between an entry as it was then, as the file has it, and as it
+//! is.
+
+use folio_memory::id::Ref;
+use folio_memory::{Change, Entry, EntryFields, EntryKind, FieldChange, NewEntry, Status, Timestamp};
+
+use super::super::patch::{Guard, Race};
+use super::super::redact::{self, recall};
+use super::super::{Workspace, WorkspaceError, long_text};
+use super::difference::between;
+use super::incoming::Incoming;
+use super::report::Fate;
+use crate::error::StoreError;
+
+/// An entry as a file says that it was when the file was written.
+pub(super) type AsOf = (u32, Timestamp);
+
+impl Workspace {
+    /// Makes of `there` what a file says that somebody changed of it, field by field, and tells what became of it. Whether it could: the
+    /// file has to be of an entry as it once was here, and of a kind that is changed at all.
+    ///
+    /// A field that was changed here since, too, stays as it is here, and so does what no write changes.
+    pub(super) async fn merge(
+        &self,
+        incoming: &mut Incoming<'_>,
+        name: &str,
+        as_of: AsOf,
+        new: &NewEntry,
+        there: &Entry,
+    ) -> Result<bool, WorkspaceError> {
+        if !is_changed_at_all(there) || (there.page, there.kind) != (new.page, new.kind) {
+            return Ok(false);
+        }
+        let Some(was) = self.as_it_was(there, as_of).await? else {
+            return Ok(false);
+        };
+        let mut given = new.clone();
+        redact::clean_new(&mut given, None, self.redaction().await?);
+        long_text::shorten(&mut given.fields);
+        let given = given.fields;
+        let (since, apart) = (between(&was, &there.fields), between(&given, &there.fields));
+        let (mut changes, mut taken, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        for field in between(&given, &was).into_iter().filter(|field| apart.contains(field)) {
+            match change_of(field, &given) {
+                Some(change) if !since.contains(&field) => {
+                    changes.push(change);
+                    taken.push(field);
+                }
+                _ => left.push(field),
+            }
+        }
+        if !changes.is_empty() && !incoming.options.dry_run {
+            let guard = Guard {
+                expected_version: Some(there.version),
+                reason: Some("changed in a file".to_owned()),
+                ..Guard::default()
+            };
+            let decided = |_: &Entry| Ok((changes.clone(), Vec::new()));
+            let entry = Ref::Id(there.id);
+            match self
+                .patch_under(incoming.actor, entry, guard, Race::DecideAgain, &[], decided)
+                .await
+            {
+                Ok(_) => {}
+                Err(WorkspaceError::Invalid(invalid)) => {
+                    incoming.report.refuse(name, &invalid);
+                    return Ok(true);
+                }
+                // Somebody is at it right now; the same file again finds what they made of it.
+                Err(WorkspaceError::Stale { .. }) => left.append(&mut taken),
+                Err(error) => return Err(error),
+            }
+        }
+        let report = &mut incoming.report;
+        if taken.is_empty() && left.is_empty() {
+            report.present += 1;
+        }
+        if !taken.is_empty() {
+            let message = format!("{} is as the file says: {}", there.handle, taken.join(", "));
+            report.remark(Fate::Merged, name, "merged", message);
+        }
+        if !left.is_empty() {
+            let message = format!("{} stays as it is: {}", there.handle, left.join(", "));
+            report.remark(Fate::Differs, name, "differs", message);
+        }
+        Ok(true)
+    }
+
+    /// What `entry` carried at a version that it has had, if the log still has it, and it was that of the same instant: another store
+    /// counts its own.
+    async fn as_it_was(&self, entry: &Entry, (version, at): AsOf) -> Result<Option<EntryFields>, WorkspaceError> {
+        let revisions = match self.inner.store.history(self.space(), entry.id).await {
+            Err(StoreError::NotFound { .. }) => return Ok(None),
+            revisions => revisions?,
+        };
+        let mode = self.redaction_of_reads().await?;
+        let mut was: Option<Entry> = None;
+        for mut revision in revisions.into_iter().filter(|revision| revision.version <= version) {
+            recall::change(&mut revision.change, mode);
+            match (revision.change, &mut was) {
+                (Change::AddEntry(new), None) => {
+                    was = Some(Entry::added(*new, entry.handle, revision.seq, revision.at));
+                }
+                (Change::PatchEntry { fields, .. }, Some(was)) => was.patch(&fields, revision.seq, revision.at),
+                _ => return Ok(None),
+            }
+        }
+        let was = was.filter(|was| (was.version, was.updated_at) == (version, at));
+        Ok(was.map(|was| was.fields))
+    }
+}
+
+/// Whether anybody may change what `entry` says: pages are only added to, and what is archived or forgotten stays so.
+fn is_changed_at_all(entry: &Entry) -> bool {
+    let is_kind = matches!(
+        entry.kind,
+        EntryKind::Observation | EntryKind::Note | EntryKind::Todo | EntryKind::Task
+    );
+    is_kind && entry.fields.status != Status::Archived && entry.fields.erased.is_none()
+}
+
+/// The change to what `fields` say of the field that is called `name`, if a file may change it. A text that is kept beside its entry stays.
+fn change_of(name: &str, fields: &EntryFields) -> Option<FieldChange> {
+    let fields = fields.clone();
+    match name {
+        "title" => Some(FieldChange::Title(fields.title)),
+        "body" if fields.body_ref.is_none() => Some(FieldChange::Body(fields.body)),
+        "status" => Some(FieldChange::Status(fields.status)),
+        "confidence" => fields.confidence.map(FieldChange::Confidence),
+        "tags" => Some(FieldChange::Tags(fields.tags)),
+        "owner" => Some(FieldChange::Owner(fields.owner)),
+        "context" => Some(FieldChange::Context(fields.context)),
+        "metadata" => Some(FieldChange::Metadata(fields.metadata)),
+        "phase" => Some(FieldChange::Phase(fields.phase)),
+        "progress" => Some(FieldChange::Progress(fields.progress)),
+        _ => None,
+    }
+}
