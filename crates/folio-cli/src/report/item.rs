@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 pub(crate) use folio::memory::scratchbook::ScratchItem;
+use folio::memory::view::beyond_title;
 
 use super::{first_line, printable};
 use crate::output::{Report, Style};
@@ -35,9 +36,11 @@ impl Report for ScratchItem {
         if !stage.is_empty() {
             write!(out, " ({})", stage.join(", "))?;
         }
-        let body = first_line(&self.body, LINE_CHARS);
-        if !body.is_empty() && body != self.title {
-            write!(out, " — {body}")?;
+        let body = first_line(beyond_title(&self.title, &self.body), LINE_CHARS);
+        match (body.is_empty(), self.title.is_empty()) {
+            (true, _) => {}
+            (false, true) => write!(out, " {body}")?,
+            (false, false) => write!(out, " — {body}")?,
         }
         for tag in &self.tags {
             write!(out, " {}", style.faint(format_args!("#{tag}")))?;

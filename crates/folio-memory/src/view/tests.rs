@@ -51,7 +51,10 @@ fn only_a_title_that_is_the_first_line_is_not_said_twice_m7_8_v4() {
         assert_eq!(line, &format!("e1 [note/active] {said}"));
     }
     let long = "größer ".repeat(100);
-    assert_eq!(beyond_title(&crate::scratchbook::short_title(&long), &format!("{long}\nrest")), "rest");
+    assert_eq!(
+        beyond_title(&crate::scratchbook::short_title(&long), &format!("{long}\nrest")),
+        "rest"
+    );
 }
 
 fn how(budget: u32) -> Render {

@@ -41,6 +41,20 @@ pub struct ContextRequest {
     pub sections: Vec<(Section, u32)>,
 }
 
+impl ContextRequest {
+    /// Of a thread, for no prompt in particular, within 4,000 tokens.
+    #[must_use]
+    pub fn of(thread: ThreadKey) -> Self {
+        Self {
+            thread,
+            turn: None,
+            prompt: String::new(),
+            budget: 4_000,
+            sections: Vec::new(),
+        }
+    }
+}
+
 impl Workspace {
     /// Assembles what of memory goes into a prompt, within a budget, with a receipt of what was left out.
     ///
