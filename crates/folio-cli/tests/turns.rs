@@ -319,3 +319,35 @@ fn a_run_is_a_turn_or_is_in_one() {
     assert_eq!(folio.json(&["turn", "list", "--thread", "t"])["total"], 2);
     assert_eq!(folio.json(&["doctor"])["problems"], json!([]));
 }
+
+#[test]
+fn a_role_that_may_not_do_it_over_http_may_not_do_it_here_either_m7_7() {
+    let folio = Folio::new();
+    folio.file(
+        "asked.json",
+        json!({"request_id": "r", "tool_id": "scan", "inputs": {}}).to_string(),
+    );
+    folio.file(
+        "answer.json",
+        json!({"request_id": "r", "status": "ok", "observations": []}).to_string(),
+    );
+    folio.file(
+        "plan.yaml",
+        "steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]",
+    );
+    folio.ok(&["turn", "begin", "--input", "Look"]);
+    for (role, command) in [
+        ("router", &["turn", "end", "t1"][..]),
+        ("cleaner", &["turn", "end", "t1"]),
+        ("router", &["tool", "context", "asked.json"]),
+        ("evaluator", &["tool", "ingest", "answer.json"]),
+        ("tool", &["run", "--plan", "plan.yaml"]),
+        ("planner", &["run", "--plan", "plan.yaml"]),
+    ] {
+        let called = folio.call(&[&["--role", role], command, &["--json"]].concat());
+        assert_eq!(called.code, 4, "{role} {command:?}: {called}");
+        assert!(called.stderr.contains("role_denied"), "{role} {command:?}: {called}");
+    }
+    folio.ok(&["--role", "executor", "tool", "ingest", "answer.json"]);
+    folio.ok(&["--role", "reflector", "turn", "end", "t1"]);
+}

@@ -11,6 +11,7 @@ pub use write::{Known, Needs, may_write, needs};
 use crate::actor::{Actor, Role};
 use crate::change::FieldChange;
 use crate::entry::{Entry, EntryKind, Status};
+use crate::id::RunId;
 
 /// Something that somebody may or may not do to memory. The columns of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,11 +47,17 @@ pub enum Operation {
     ReadTrace,
     /// Bring in what was made elsewhere, with its own times and its own word on where it comes from.
     Import,
+    /// End a turn: it puts away what is resolved.
+    EndTurn,
+    /// Write and ask in the name of a tool.
+    SpeakForTool,
+    /// Start, stop or answer a run.
+    Steer,
 }
 
 impl Operation {
     /// Every operation, in the order of the table.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::Read,
         Self::Add,
         Self::SettleOwn,
@@ -66,6 +73,9 @@ impl Operation {
         Self::SetPolicy,
         Self::ReadTrace,
         Self::Import,
+        Self::EndTurn,
+        Self::SpeakForTool,
+        Self::Steer,
     ];
 
     /// What it is, after "may not".
@@ -86,6 +96,9 @@ impl Operation {
             Self::Pages => "add, link or set the status of",
             Self::SetPolicy => "set",
             Self::Import => "bring in",
+            Self::EndTurn => "end",
+            Self::SpeakForTool => "speak for",
+            Self::Steer => "start, stop or answer",
         }
     }
 }
@@ -105,26 +118,40 @@ pub enum Reach {
 #[must_use]
 pub fn reach(role: Role, operation: Operation) -> Reach {
     use Reach::{No, Within, Yes};
-    //  read, add, settle own, patch own, status of others, others, confirm, pin, archive, restore, forget, pages, policy, trace, import
+    //  read, add, settle own, patch own, status of others, others, confirm, pin, archive, restore, forget, pages, policy, trace, import,
+    //  end a turn, speak for a tool, steer
     let row = match role {
-        Role::Tool => [Within, Yes, Yes, No, No, No, No, No, No, No, No, No, No, No, No],
+        Role::Tool => [
+            Within, Yes, Yes, No, No, No, No, No, No, No, No, No, No, No, No, No, Within, No,
+        ],
         Role::Executor => [
-            Within, Yes, Yes, Yes, Within, No, Yes, Within, No, No, No, Within, No, No, No,
+            Within, Yes, Yes, Yes, Within, No, Yes, Within, No, No, No, Within, No, No, No, No, Yes, No,
         ],
         Role::Planner => [
-            Within, Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Yes, No, No, No,
+            Within, Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Yes, No, No, No, Within, No, No,
         ],
-        Role::Router => [Yes, Yes, Yes, Yes, No, No, Yes, No, No, No, No, No, No, No, No],
-        Role::Clarifier => [Yes, Within, Yes, Yes, No, No, Yes, No, No, No, No, No, No, No, No],
-        Role::Evaluator => [Yes, Yes, Yes, Yes, Yes, No, Yes, No, No, No, No, No, No, No, No],
-        Role::Reflector | Role::Cleaner => [Yes, Within, Yes, Yes, No, No, Yes, No, Yes, No, No, Within, No, No, No],
+        Role::Router => [
+            Yes, Yes, Yes, Yes, No, No, Yes, No, No, No, No, No, No, No, No, No, No, No,
+        ],
+        Role::Clarifier => [
+            Yes, Within, Yes, Yes, No, No, Yes, No, No, No, No, No, No, No, No, No, No, No,
+        ],
+        Role::Evaluator => [
+            Yes, Yes, Yes, Yes, Yes, No, Yes, No, No, No, No, No, No, No, No, Yes, No, No,
+        ],
+        Role::Reflector => [
+            Yes, Within, Yes, Yes, No, No, Yes, No, Yes, No, No, Within, No, No, No, Yes, No, No,
+        ],
+        Role::Cleaner => [
+            Yes, Within, Yes, Yes, No, No, Yes, No, Yes, No, No, Within, No, No, No, No, No, No,
+        ],
         Role::Compactor => [
-            Within, Within, Yes, Yes, No, No, Yes, No, No, No, No, Within, No, No, No,
+            Within, Within, Yes, Yes, No, No, Yes, No, No, No, No, Within, No, No, No, No, No, No,
         ],
         Role::Client => [
-            Yes, Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Within, No, No, No,
+            Yes, Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Within, No, No, No, Yes, Yes, Yes,
         ],
-        Role::Human => [Yes; 15],
+        Role::Human => [Yes; 18],
     };
     let column = Operation::ALL.iter().position(|known| *known == operation);
     column.map_or(No, |column| row[column])
@@ -260,6 +287,43 @@ pub fn may(actor: &Actor, operation: Operation, within: bool, what: &str) -> Res
     })
 }
 
+/// Refuses to end the turn called `turn`, which was begun in `run` if in one, to all but those who began it and the stages that come
+/// last; a run ends its own.
+///
+/// # Errors
+///
+/// Who may.
+pub fn may_end_turn(actor: &Actor, run: Option<RunId>, turn: &str) -> Result<(), Denied> {
+    let is_own = run.is_some() && run == actor.run;
+    may(actor, Operation::EndTurn, is_own, turn)
+}
+
+/// The tool called `tool` as `actor` speaks for it: by those who call tools. A tool is no other than itself, whatever is said. What
+/// the rest may read and write is less than what some tool may.
+///
+/// # Errors
+///
+/// Who may.
+pub fn speaking_for(actor: &Actor, tool: &str) -> Result<Actor, Denied> {
+    let is_tool = actor.role == Role::Tool;
+    may(actor, Operation::SpeakForTool, is_tool, "a tool")?;
+    let name = if is_tool { actor.name.as_str() } else { tool };
+    Ok(Actor {
+        role: Role::Tool,
+        name: name.to_owned(),
+        ..actor.clone()
+    })
+}
+
+/// Refuses what is done to runs to those whom runs do not concern: tools, and roles within a run or a turn. Those see no run that they start.
+///
+/// # Errors
+///
+/// Who may.
+pub fn may_steer(actor: &Actor) -> Result<(), Denied> {
+    may(actor, Operation::Steer, false, "a run")
+}
+
 /// Something that a role may not do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Denied {
@@ -305,18 +369,18 @@ mod tests {
 
     /// The table as people read it: y, - or w for within what is theirs.
     const TABLE: &str = "\
-        role       read add settle own others_status others confirm pin archive restore forget pages policy trace import
-        tool       w    y   y      -   -             -      -       -   -       -       -      -     -      -     -
-        executor   w    y   y      y   w             -      y       w   -       -       -      w     -      -     -
-        planner    w    y   y      y   w             w      y       y   w       -       -      y     -      -     -
-        router     y    y   y      y   -             -      y       -   -       -       -      -     -      -     -
-        clarifier  y    w   y      y   -             -      y       -   -       -       -      -     -      -     -
-        evaluator  y    y   y      y   y             -      y       -   -       -       -      -     -      -     -
-        reflector  y    w   y      y   -             -      y       -   y       -       -      w     -      -     -
-        cleaner    y    w   y      y   -             -      y       -   y       -       -      w     -      -     -
-        compactor  w    w   y      y   -             -      y       -   -       -       -      w     -      -     -
-        client     y    y   y      y   w             w      y       y   w       -       -      w     -      -     -
-        human      y    y   y      y   y             y      y       y   y       y       y      y     y      y     y";
+        role       read add settle own others_status others confirm pin archive restore forget pages policy trace import end speak steer
+        tool       w    y   y      -   -             -      -       -   -       -       -      -     -      -     -      -   w     -
+        executor   w    y   y      y   w             -      y       w   -       -       -      w     -      -     -      -   y     -
+        planner    w    y   y      y   w             w      y       y   w       -       -      y     -      -     -      w   -     -
+        router     y    y   y      y   -             -      y       -   -       -       -      -     -      -     -      -   -     -
+        clarifier  y    w   y      y   -             -      y       -   -       -       -      -     -      -     -      -   -     -
+        evaluator  y    y   y      y   y             -      y       -   -       -       -      -     -      -     -      y   -     -
+        reflector  y    w   y      y   -             -      y       -   y       -       -      w     -      -     -      y   -     -
+        cleaner    y    w   y      y   -             -      y       -   y       -       -      w     -      -     -      -   -     -
+        compactor  w    w   y      y   -             -      y       -   -       -       -      w     -      -     -      -   -     -
+        client     y    y   y      y   w             w      y       y   w       -       -      w     -      -     -      y   y     y
+        human      y    y   y      y   y             y      y       y   y       y       y      y     y      y     y      y   y     y";
 
     #[test]
     fn every_role_and_operation_is_as_the_table_says_m7_7() {
@@ -336,6 +400,24 @@ mod tests {
                 assert_eq!((may(true), may(false)), wanted, "{role} {operation:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_tool_speaks_for_itself_and_a_run_ends_its_own_turn_m7_7() {
+        let tool = speaking_for(&Actor::new(Role::Tool, "scan"), "other").unwrap();
+        assert_eq!((tool.role, tool.name.as_str()), (Role::Tool, "scan"));
+        let tool = speaking_for(&Actor::new(Role::Client, "ci"), "other").unwrap();
+        assert_eq!((tool.role, tool.name.as_str()), (Role::Tool, "other"));
+        let refused = speaking_for(&Actor::new(Role::Router, ""), "other").unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "a router may not speak for a tool; executor, client, human may"
+        );
+        let run: RunId = "run_00000000000000000000000001".parse().unwrap();
+        let planner = Actor::new(Role::Planner, "runner");
+        assert!(may_end_turn(&planner.clone().in_run(run), Some(run), "t1").is_ok());
+        assert!(may_end_turn(&planner.clone().in_run(run), None, "t1").is_err());
+        assert!(may_end_turn(&planner, None, "t1").is_err());
     }
 
     #[test]

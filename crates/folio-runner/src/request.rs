@@ -1,7 +1,7 @@
 //! What somebody wants of a run: one event, written onto what the journal says by then.
 
 use folio_engine::{Event, Run, projection};
-use folio_memory::{Actor, RunId};
+use folio_memory::{Actor, RunId, roles};
 use folio_store::workspace::WorkspaceError;
 use folio_store::{Commit, Expected, Record, RunAppend, StoreError};
 
@@ -38,6 +38,7 @@ impl Runner {
         by: &Actor,
         make: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
     ) -> Result<Requested, RunnerError> {
+        roles::may_steer(by)?;
         let workspace = &self.shared.workspace;
         let actor = by.clone().in_run(run);
         if let Some(key) = &self.key

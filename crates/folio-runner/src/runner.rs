@@ -12,7 +12,7 @@ use folio_engine::template::{Scope, Templates};
 use folio_engine::{Event, NodeId, NodeResult, Run, projection};
 use folio_memory::id::{Ref, RunHandle};
 use folio_memory::trace::FAILED;
-use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, TurnQuery};
+use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, TurnQuery, roles};
 use folio_store::workspace::{Compactor, TurnInput, Workspace, WorkspaceError};
 use folio_store::{Commit, Committed, OwnerId, Record, RunAppend, RunRow, StoreError};
 use folio_tools::Registry;
@@ -313,6 +313,7 @@ impl Runner {
         actor: Actor,
         idempotency_key: Option<String>,
     ) -> Result<Committed, RunnerError> {
+        roles::may_steer(&actor)?;
         let workspace = &self.shared.workspace;
         let append = RunAppend {
             run: id,

@@ -726,3 +726,21 @@ async fn the_main_scratchpad_is_a_page_that_reads_from_the_roles() {
     let titles: Vec<&str> = entries.iter().map(|entry| entry.fields.title.as_str()).collect();
     assert_eq!(titles, ["Goal", "Iteration 1: plan", "Branch roll-up"]);
 }
+
+#[tokio::test]
+async fn a_run_is_steered_by_people_and_programs_and_by_no_tool_or_stage_m7_7() {
+    let house = House::new();
+    let plan = "steps: [{id: wait, do: {tool: wait, args: {ms: 1}}}]";
+    let run = house.submit(plan).await.unwrap();
+    for role in [Role::Tool, Role::Executor, Role::Planner, Role::Cleaner] {
+        let actor = Actor::new(role, "somebody");
+        let plan = plan::parse(plan, &house.runner.known()).unwrap();
+        let started = house.runner.submit(NewRun::of(plan, actor.clone())).await;
+        assert!(matches!(started, Err(RunnerError::Refused(_))), "{role}: {started:?}");
+        let stopped = house.runner.cancel(run, None, &actor).await;
+        assert!(matches!(stopped, Err(RunnerError::Refused(_))), "{role}: {stopped:?}");
+    }
+    let program = Actor::new(Role::Client, "ci");
+    house.runner.cancel(run, None, &program).await.unwrap();
+    assert_eq!(house.runner.drive(run).await.unwrap().status, Outcome::Cancelled);
+}

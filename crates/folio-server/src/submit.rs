@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use axum::http::StatusCode;
+use folio::Actor;
 use folio::engine::plan::{self, InputKind, Plan, PlanErrors};
+use folio::memory::roles;
 use folio::runner::Runner;
-use folio::{Actor, Role};
 use serde_json::{Value, json};
 
 use crate::http::problem::Problem;
@@ -14,14 +15,9 @@ use crate::http::problem::Problem;
 /// Mistakes of a plan that are told in words.
 const MISTAKES: usize = 10;
 
-/// Refuses what is done to runs to those whom runs do not concern: tools, and roles within a run or a turn (M7.7). Those see no run that
-/// they start.
+/// Refuses what is done to runs to those whom runs do not concern (M7.7).
 pub(crate) fn may_steer(actor: &Actor) -> Result<(), Problem> {
-    if matches!(actor.role, Role::Human | Role::Client) {
-        return Ok(());
-    }
-    let detail = format!("a {} may not start, stop or answer runs", actor.role);
-    Err(Problem::role_denied(detail))
+    Ok(roles::may_steer(actor)?)
 }
 
 /// The plan that was written down, as JSON, or as a text in YAML or JSON; or the one that a goal comes to. None if there is

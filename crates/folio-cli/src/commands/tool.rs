@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use folio::memory::roles;
 use folio::memory::tool_exchange::{ToolRequest, ToolResponse};
 use folio::memory::{TurnId, id::TurnRef};
+use folio::store::WorkspaceError;
 use folio::store::workspace::IngestContext;
-use folio::{Actor, Role, Workspace};
+use folio::{Actor, Workspace};
 
 use super::tool_login::{self, Login, Logout};
 use super::{Context, json_file};
@@ -87,7 +89,8 @@ async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure>
         thread: Some(context.settings.thread.clone()),
         node: None,
     };
-    let ingested = workspace.ingest(&Actor::new(Role::Tool, name), &response, &place).await;
+    let tool = speaking_for(context, name)?;
+    let ingested = workspace.ingest(&tool, &response, &place).await;
     for rejection in &ingested.rejected {
         context.output.note(format_args!(
             "rejected: {}[{}] {} [{}]",
@@ -115,11 +118,16 @@ async fn answer(context: &Context<'_>, asked: ContextOf) -> Result<Exit, Failure
     let request: ToolRequest = json_file(&asked.file, "the question of a tool")?;
     let workspace = context.outside().await?;
     let name = asked.tool.as_deref().unwrap_or(&request.tool_id);
-    let mut tool = Actor::new(Role::Tool, name);
+    let mut tool = speaking_for(context, name)?;
     tool.turn = turn_of(&workspace, context.settings.turn).await?;
     let found = workspace.try_tool_context(&tool, &request).await?;
     context.output.report(&Seen::of(found))?;
     Ok(Exit::Done)
+}
+
+/// The tool called `name`, as far as whoever sits here speaks for tools (M7.7).
+fn speaking_for(context: &Context<'_>, name: &str) -> Result<Actor, Failure> {
+    Ok(roles::speaking_for(&context.person(), name).map_err(WorkspaceError::from)?)
 }
 
 /// The turn that is named. One that nobody has begun here may be named by its id.

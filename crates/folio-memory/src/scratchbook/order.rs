@@ -9,22 +9,73 @@ use crate::time::Timestamp;
 /// before blocked; then notes, the newest first; then what is settled, the last touched first. Total.
 #[must_use]
 pub fn by_urgency(now: Timestamp, a: &Entry, b: &Entry) -> Ordering {
-    urgency(now, a)
-        .cmp(&urgency(now, b))
-        .then_with(|| match urgency(now, a) {
-            // Work is done in the order in which it was thought of.
-            Urgency::Pinned(_) | Urgency::Task(_) | Urgency::Todo(_) => a.handle.cmp(&b.handle),
-            Urgency::Note => b.handle.cmp(&a.handle),
-            // By the instant, which goes with an item to another store, and not by the number of the commit.
-            Urgency::Settled => b
-                .updated_at
-                .cmp(&a.updated_at)
-                .then_with(|| b.updated_seq.cmp(&a.updated_seq))
-                .then_with(|| b.handle.cmp(&a.handle)),
-        })
+    BookPlace::of(now, a).cmp(&BookPlace::of(now, b))
 }
 
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+/// Where an item stands among the others of its book: what a list goes on after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BookPlace {
+    urgency: Urgency,
+    /// What decides among those that are as urgent.
+    then: [u64; 3],
+}
+
+impl BookPlace {
+    /// The place of `item` at `now`.
+    #[must_use]
+    pub fn of(now: Timestamp, item: &Entry) -> Self {
+        let urgency = urgency(now, item);
+        let then = match urgency {
+            // Work is done in the order in which it was thought of.
+            Urgency::Pinned(_) | Urgency::Task(_) | Urgency::Todo(_) => [item.handle.0, 0, 0],
+            Urgency::Note => [!item.handle.0, 0, 0],
+            // By the instant, which goes with an item to another store, and not by the number of the commit.
+            Urgency::Settled => [
+                !(item.updated_at.as_nanos().cast_unsigned() ^ (1 << 63)),
+                !item.updated_seq.0,
+                !item.handle.0,
+            ],
+        };
+        Self { urgency, then }
+    }
+
+    /// As text that [`BookPlace::parse`] reads.
+    #[must_use]
+    pub fn to_text(self) -> String {
+        let (class, stage) = match self.urgency {
+            Urgency::Pinned(rank) => ('p', rank),
+            Urgency::Task(stage) => ('t', u32::from(stage)),
+            Urgency::Todo(stage) => ('d', u32::from(stage)),
+            Urgency::Note => ('n', 0),
+            Urgency::Settled => ('s', 0),
+        };
+        let [first, second, third] = self.then;
+        format!("{class}{stage:x}.{first:x}.{second:x}.{third:x}")
+    }
+
+    /// The place that is written `text`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('.');
+        let head = parts.next()?;
+        let mut letters = head.chars();
+        let class = letters.next()?;
+        let stage = u32::from_str_radix(letters.as_str(), 16).ok()?;
+        let urgency = match class {
+            'p' => Urgency::Pinned(stage),
+            't' => Urgency::Task(u8::try_from(stage).ok()?),
+            'd' => Urgency::Todo(u8::try_from(stage).ok()?),
+            'n' => Urgency::Note,
+            's' => Urgency::Settled,
+            _ => return None,
+        };
+        let mut number = || u64::from_str_radix(parts.next()?, 16).ok();
+        let then = [number()?, number()?, number()?];
+        parts.next().is_none().then_some(Self { urgency, then })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Urgency {
     Pinned(u32),
     Task(u8),
@@ -85,5 +136,12 @@ mod tests {
         items.sort_by(|a, b| by_urgency(Timestamp::default(), a, b));
         let order: Vec<u64> = items.iter().map(|item| item.handle.0).collect();
         assert_eq!(order, [9, 8, 6, 5, 4, 3, 10, 7, 1, 2]);
+        let places = items.iter().map(|item| BookPlace::of(Timestamp::default(), item));
+        for place in places {
+            assert_eq!(BookPlace::parse(&place.to_text()), Some(place));
+        }
+        for wrong in ["", "x0.1.0.0", "p.1.0.0", "t1.1.0", "n0.1.0.0.0", "tfff.1.0.0"] {
+            assert_eq!(BookPlace::parse(wrong), None, "{wrong}");
+        }
     }
 }

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use folio::engine::run::{EditError, JournalError};
 use folio::memory::Invalid;
 use folio::memory::id::IdError;
+use folio::memory::roles::Denied;
 use folio::runner::RunnerError;
 use folio::store::{ErrorKind, StoreError, WorkspaceError};
 use schemars::JsonSchema;
@@ -213,6 +214,12 @@ impl From<WorkspaceError> for Problem {
             WorkspaceError::Invalid(invalid) => invalid.into(),
             error => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", error.to_string()),
         }
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Self {
+        Self::role_denied(denied.to_string())
     }
 }
 

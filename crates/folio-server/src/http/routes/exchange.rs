@@ -2,9 +2,10 @@
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::post_with;
+use folio::memory::roles;
 use folio::memory::tool_exchange::{ToolRequest, ToolResponse};
 use folio::store::workspace::IngestContext;
-use folio::{Actor, Role, ThreadKey};
+use folio::{Actor, ThreadKey};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -63,22 +64,12 @@ struct Place {
 impl Fields for Place {}
 
 impl Place {
-    /// The tool called `said` unless the query names one. A caller that is a tool is no other; of the others, those speak for tools
-    /// who call them. What the rest may read and write is less than what some tool may (M7.7).
+    /// The tool called `said` unless the query names one, as far as the caller speaks for tools (M7.7).
     fn tool(&self, caller: &Caller, said: &str) -> Result<Actor, Problem> {
-        let name = match caller.actor.role {
-            Role::Tool => caller.actor.name.as_str(),
-            Role::Human | Role::Client | Role::Executor => self.tool.as_deref().unwrap_or(said),
-            role => {
-                let detail = format!("{role} may not speak for a tool; tool, executor, client, human may");
-                return Err(Problem::role_denied(detail));
-            }
-        };
-        Ok(Actor {
-            role: Role::Tool,
-            name: name.to_owned(),
-            ..caller.actor.clone()
-        })
+        Ok(roles::speaking_for(
+            &caller.actor,
+            self.tool.as_deref().unwrap_or(said),
+        )?)
     }
 
     async fn turn(&self, caller: &Caller) -> Result<Option<folio::memory::TurnId>, Problem> {

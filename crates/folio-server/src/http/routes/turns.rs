@@ -4,12 +4,12 @@ use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use folio::Timestamp;
 use folio::memory::Seq;
 use folio::memory::id::{Ref, TurnRef};
 use folio::memory::tokens::for_model;
 use folio::memory::turn::TurnQuery;
 use folio::store::workspace::{ContextRequest, TraceQuery, TurnInput};
-use folio::{Role, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -191,7 +191,6 @@ async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Answer<TurnShape>, Pr
 struct End {}
 
 async fn end(caller: Caller, _: Asked<Nothing>, _: MayBody<End>) -> Result<Answer<EndedShape>, Problem> {
-    may_end(&caller)?;
     let turn: TurnRef = caller.named("turn")?;
     let ended = caller
         .workspace
@@ -204,18 +203,6 @@ async fn end(caller: Caller, _: Asked<Nothing>, _: MayBody<End>) -> Result<Answe
         proposals: ended.proposals,
         patterns: ended.patterns,
     }))
-}
-
-/// Turns are ended by those who began them, and by the stages that come last. It puts away what is resolved, and no other role
-/// that works within a turn does that (M7.7).
-fn may_end(caller: &Caller) -> Result<(), Problem> {
-    match caller.actor.role {
-        Role::Human | Role::Client | Role::Evaluator | Role::Reflector => Ok(()),
-        role => {
-            let detail = format!("{role} may not end a turn; evaluator, reflector, client, human may");
-            Err(Problem::role_denied(detail))
-        }
-    }
 }
 
 /// Which lines.

@@ -13,7 +13,7 @@ use folio_memory::turn::{
     Ending, Evaluation, Evaluator as _, Finished, Reflection, Reflector as _, RuleEvaluator, RuleReflector, Stage,
     Turn, TurnEnd,
 };
-use folio_memory::{Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, Role};
+use folio_memory::{Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, Role, roles};
 
 use super::super::goals::GoalState;
 use super::super::observations::Whose;
@@ -73,6 +73,7 @@ impl Workspace {
         self.needs_the_space("what came of a turn")?;
         let turn = self.read_turn(turn).await?;
         let id = turn.begun.id;
+        roles::may_end_turn(actor, turn.begun.run, &turn.handle.to_string())?;
         if turn.ended.is_some() {
             if let Some(key) = &idempotency_key
                 && self.replayed(actor, key).await?.is_some()
