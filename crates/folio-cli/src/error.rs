@@ -279,6 +279,10 @@ impl From<StoreError> for Failure {
             StoreError::TurnEnded { .. } => ("turn_ended", Some("begin another one")),
             StoreError::StaleSpace { .. } => ("stale_space", Some("look at it as it is now, then decide anew")),
             StoreError::RunTaken { .. } => ("run_taken", Some("`folio watch RUN` shows what the other process does")),
+            StoreError::KeyReused => (
+                "key_reused",
+                Some("use a new key for each thing that is to happen once"),
+            ),
             StoreError::Invalid(_) => ("invalid", None),
             StoreError::Unavailable { location, .. } if location.starts_with("postgres") => (
                 "store_unavailable",

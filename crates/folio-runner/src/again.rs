@@ -29,6 +29,8 @@ pub struct Forked {
     pub handle: RunHandle,
     /// What its folder lacks of that which the other run had in its own by then, or has otherwise, in words; nothing if all is as it was.
     pub files: Option<String>,
+    /// Whether an earlier call with the same key had recorded it.
+    pub replayed: bool,
 }
 
 /// What a look at a run's journal from its first event found.
@@ -164,6 +166,7 @@ impl Runner {
             id: recorded,
             handle,
             files: files.filter(|_| !committed.replayed),
+            replayed: committed.replayed,
         })
     }
 

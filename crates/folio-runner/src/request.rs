@@ -1,9 +1,12 @@
 //! What somebody wants of a run: one event, written onto what the journal says by then.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use folio_engine::{Event, Run, projection};
 use folio_memory::{Actor, RunId, roles};
 use folio_store::workspace::WorkspaceError;
-use folio_store::{Commit, Expected, Record, RunAppend, StoreError};
+use folio_store::{Commit, Expected, Record, RequestKey, RunAppend, StoreError, Workspace};
 
 use crate::error::RunnerError;
 use crate::runner::Runner;
@@ -26,8 +29,28 @@ impl Runner {
     #[must_use]
     pub fn under(&self, key: Option<String>) -> Self {
         Self {
-            shared: std::sync::Arc::clone(&self.shared),
+            shared: Arc::clone(&self.shared),
             key,
+            asked: None,
+        }
+    }
+
+    /// The same, which says what is asked for: a second request that is another one is refused with `KeyReused`.
+    #[must_use]
+    pub fn asked_under(&self, asked: RequestKey) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            key: Some(asked.key().to_owned()),
+            asked: Some(Arc::new(asked)),
+        }
+    }
+
+    /// Where what is asked for is written.
+    pub(crate) fn written_to(&self) -> Cow<'_, Workspace> {
+        let workspace = &self.shared.workspace;
+        match &self.asked {
+            None => Cow::Borrowed(workspace),
+            Some(asked) => Cow::Owned(workspace.asked_under((**asked).clone())),
         }
     }
 
@@ -39,7 +62,7 @@ impl Runner {
         make: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
     ) -> Result<Requested, RunnerError> {
         roles::may_steer(by)?;
-        let workspace = &self.shared.workspace;
+        let workspace = &*self.written_to();
         let actor = by.clone().in_run(run);
         if let Some(key) = &self.key
             && workspace.is_recorded(&actor, key).await?

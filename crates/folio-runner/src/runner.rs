@@ -14,7 +14,7 @@ use folio_memory::id::{Ref, RunHandle};
 use folio_memory::trace::FAILED;
 use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, TurnQuery, roles};
 use folio_store::workspace::{Compactor, TurnInput, Workspace, WorkspaceError};
-use folio_store::{Commit, Committed, OwnerId, Record, RunAppend, RunRow, StoreError};
+use folio_store::{Commit, Committed, OwnerId, Record, RequestKey, RunAppend, RunRow, StoreError};
 use folio_tools::Registry;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
@@ -87,6 +87,8 @@ pub struct Runner {
     pub(crate) shared: Arc<Shared>,
     /// Under what is recorded what is asked for through it, if it may be asked for again.
     pub(crate) key: Option<String>,
+    /// What that is, if whoever asks says so.
+    pub(crate) asked: Option<Arc<RequestKey>>,
 }
 
 #[derive(Debug)]
@@ -167,6 +169,7 @@ impl Runner {
                 leaving: CancellationToken::new(),
             }),
             key: None,
+            asked: None,
         }
     }
 
@@ -314,7 +317,7 @@ impl Runner {
         idempotency_key: Option<String>,
     ) -> Result<Committed, RunnerError> {
         roles::may_steer(&actor)?;
-        let workspace = &self.shared.workspace;
+        let workspace = &*self.written_to();
         let append = RunAppend {
             run: id,
             events,

@@ -106,6 +106,7 @@ impl House {
                     title: None,
                 }),
                 reason: None,
+                request: None,
                 folded: None,
             },
             blobs: Vec::new(),

@@ -51,6 +51,7 @@ async fn a_run_of_models_reads_as_its_journal_says_and_what_was_changed_since_is
             changes: vec![change],
             run: None,
             reason: None,
+            request: None,
             folded: None,
         },
         blobs: Vec::new(),

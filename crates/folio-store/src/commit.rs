@@ -22,7 +22,8 @@ pub struct Commit {
     pub at: Timestamp,
     /// Who.
     pub actor: Actor,
-    /// A second commit of the space with the same key does nothing and answers as the first did.
+    /// A second commit of the space with the same key does nothing and answers as the first did. If the records of both say what was
+    /// asked for, and it is not the same, the second is refused.
     pub idempotency_key: Option<String>,
     /// What must hold, or nothing is written.
     pub expected: Vec<Expected>,
@@ -77,10 +78,67 @@ pub struct Record {
     /// Why, in the writer's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What was asked for under the key of this commit, if whoever did said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Fingerprint>,
     /// If nothing but numbers is left of this commit: which others it stands for. A row of the log like any other, but the
     /// numbers before it are not gaps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folded: Option<Folded>,
+}
+
+/// An idempotency key, and what is asked for under it: asked for something else under the same key, a store refuses that and
+/// does not answer as it did the first time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestKey {
+    key: String,
+    request: Fingerprint,
+}
+
+impl RequestKey {
+    /// `key`, for the request that `parts` say; `secret` is what the caller calls it by.
+    ///
+    /// What is asked for may hold what is forgotten later. So it is hashed together with the secret, which is not kept where `key` is
+    /// made of it, and little of the hash is.
+    #[must_use]
+    pub fn new(key: impl Into<String>, secret: &str, parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        for part in [secret.as_bytes()].iter().chain(parts) {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let request = Fingerprint(HEXLOWER.encode(&hash.finalize()[..Fingerprint::BYTES]));
+        Self {
+            key: key.into(),
+            request,
+        }
+    }
+
+    /// What the commit is known by.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// What its record says of what is asked for.
+    #[must_use]
+    pub fn request(&self) -> &Fingerprint {
+        &self.request
+    }
+
+    /// What a commit with the key `key` says of its request: nothing if it is another key.
+    pub(crate) fn request_under(&self, key: Option<&str>) -> Option<Fingerprint> {
+        (key == Some(self.key.as_str())).then(|| self.request.clone())
+    }
+}
+
+/// Enough of the hash of a request to tell another one from it: 16 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fingerprint(String);
+
+impl Fingerprint {
+    const BYTES: usize = 8;
 }
 
 /// What is left of commits whose content was erased long ago.
@@ -101,6 +159,7 @@ impl Record {
             changes,
             run: None,
             reason: None,
+            request: None,
             folded: None,
         }
     }

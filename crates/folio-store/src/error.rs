@@ -97,6 +97,9 @@ pub enum StoreError {
         /// What is known of the other.
         detail: Option<String>,
     },
+    /// The idempotency key belongs to a commit by which something else was asked for.
+    #[error("the idempotency key was used before, to ask for something else")]
+    KeyReused,
     /// The call contradicts itself or the data.
     #[error("{0}")]
     Invalid(String),
@@ -158,7 +161,7 @@ impl StoreError {
             | Self::StaleSpace { .. }
             | Self::RunTaken { .. }
             | Self::TurnEnded { .. } => ErrorKind::Conflict,
-            Self::Invalid(_) => ErrorKind::Invalid,
+            Self::Invalid(_) | Self::KeyReused => ErrorKind::Invalid,
             Self::Unavailable { .. } | Self::TooNew { .. } | Self::RunTooNew { .. } => ErrorKind::Unavailable,
             Self::Corrupt { .. } => ErrorKind::Corrupt,
         }

@@ -219,6 +219,11 @@ pub(crate) struct Rewritten {
 }
 
 impl Rewritten {
+    /// Takes out what tells of the content that was there: a guess could be tried against it.
+    pub(crate) fn forget_request(&mut self) {
+        self.rest.remove("request");
+    }
+
     pub(crate) fn is_of_run(&self) -> bool {
         self.rest.contains_key("run")
     }

@@ -34,7 +34,7 @@ mod words;
 pub mod workspace;
 
 pub use access::{AccessToken, KeptToken};
-pub use commit::{Blob, BlobHash, Commit, Committed, Expected, Folded, Record, RunAppend};
+pub use commit::{Blob, BlobHash, Commit, Committed, Expected, Fingerprint, Folded, Record, RequestKey, RunAppend};
 pub use error::{ErrorKind, StoreError};
 pub use live::LiveOptions;
 pub use postgres::PostgresStore;

@@ -83,6 +83,7 @@ pub use work::{Delegated, Delegation, ReadyWork, WorkReport};
 
 use self::notes::Notebook;
 use self::patch::Race;
+use crate::commit::{Fingerprint, RequestKey};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -94,6 +95,8 @@ pub struct Workspace {
     asker: Arc<Actor>,
     /// The thread that it is seen from.
     thread: Arc<ThreadKey>,
+    /// What is asked for through it, and under which key.
+    asked: Option<Arc<RequestKey>>,
 }
 
 #[derive(Debug)]
@@ -176,7 +179,23 @@ impl Workspace {
             }),
             asker: Arc::new(Actor::new(Role::Human, "")),
             thread: Arc::new(ThreadKey::main()),
+            asked: None,
         }
+    }
+
+    /// The same for one request: what is written under the key of `asked` says what was asked for. If something else was written
+    /// under that key before, it is refused with `KeyReused`.
+    #[must_use]
+    pub fn asked_under(&self, asked: RequestKey) -> Self {
+        Self {
+            asked: Some(Arc::new(asked)),
+            ..self.clone()
+        }
+    }
+
+    /// What a commit under `key` says of what was asked for.
+    fn request_under(&self, key: Option<&str>) -> Option<Fingerprint> {
+        self.asked.as_ref()?.request_under(key)
     }
 
     /// Another space of the same store, with the same clock, ids and outbox.

@@ -2133,6 +2133,44 @@ class WrittenObservation(TypedDict):
     warnings: NotRequired[list["Warning"]]
 
 
+class WrittenRunInFull(TypedDict):
+    """Something that was written."""
+
+    # What it wrote over that somebody else had changed meanwhile.
+    conflicts: NotRequired[list["FieldConflict"]]
+    # Nodes that have ended, by how.
+    counts: dict[str, int]
+    created_at: str
+    # Whether a living process drives it. One that is `running` and is not driven waits to be resumed.
+    driven: bool
+    duration_us: NotRequired[int | None]
+    finished_at: NotRequired[str | None]
+    goal: str
+    handle: str
+    # The commit at which its journal ends.
+    head: int
+    # What keeps a call of it waiting, if something does.
+    held_up: NotRequired["HeldUpShape | None"]
+    # Nodes whose call is under way.
+    in_flight: int
+    inputs: Any
+    # Nodes made so far.
+    nodes: int
+    # Handles of the pages that it has, by what they are for.
+    pages: dict[str, str]
+    # Whether an earlier call with the same key wrote it.
+    replayed: NotRequired[bool]
+    result: NotRequired["ResultShape | None"]
+    run_id: str
+    started_at: NotRequired[str | None]
+    # `running`, or how it ended.
+    status: str
+    title: str
+    updated_at: str
+    # What was put right.
+    warnings: NotRequired[list["Warning"]]
+
+
 class WrittenScratchItem(TypedDict):
     """Something that was written."""
 

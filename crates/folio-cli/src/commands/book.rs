@@ -10,7 +10,7 @@ use folio::store::workspace::{BookFilter, Guard, ViewRequest};
 use folio::{ItemInput, ItemPatch, Workspace};
 
 use super::context::ModelArgument;
-use super::{Context, text_or_stdin};
+use super::{Context, asking, text_or_stdin};
 use crate::arguments::entry_ref;
 use crate::error::{Exit, Failure};
 use crate::report::item::ScratchItem;
@@ -256,10 +256,9 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
                 progress: add.progress,
             };
             let thread = &context.settings.thread;
-            answer(
-                context,
-                &[workspace.add_item(&actor, thread, input, add.idempotency_key).await?],
-            )
+            let key = add.idempotency_key;
+            let asked = asking(&workspace, key.as_deref(), &("item", &thread.0, &input));
+            answer(context, &[asked.add_item(&actor, thread, input, key).await?])
         }
         Book::Update(update) => {
             let guard = Guard {

@@ -60,10 +60,13 @@ use std::time::Duration;
 
 use folio::mcp::Servers;
 use folio::memory::TurnId;
+use folio::memory::canonical::canonical_json;
 use folio::runner::Observer;
+use folio::store::RequestKey;
 use folio::tools::Registry;
 use folio::{Actor, Folio, Workspace};
 use folio_telemetry::Telemetry;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::OnceCell;
@@ -337,4 +340,13 @@ pub(crate) fn json_file<T: DeserializeOwned>(file: &Path, what: &str) -> Result<
 /// A value as JSON if it reads as JSON, otherwise as text.
 pub(crate) fn json_or_text(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()))
+}
+
+/// `workspace` for what is done once under `key`: whoever asks for something else under it is told so.
+pub(crate) fn asking(workspace: &Workspace, key: Option<&str>, what: &impl Serialize) -> Workspace {
+    match (key, canonical_json(what)) {
+        (Some(key), Ok(what)) => workspace.asked_under(RequestKey::new(key, key, &[what.as_bytes()])),
+        // What has no form in JSON is not told from anything else.
+        _ => workspace.clone(),
+    }
 }

@@ -13,7 +13,7 @@ use folio::{EntryQuery, ObservationInput, ObservationPatch, Workspace};
 use serde_json::{Map, Value};
 
 use super::life::{self, Life};
-use super::{Context, json_file, json_or_text, text_or_stdin};
+use super::{Context, asking, json_file, json_or_text, text_or_stdin};
 use crate::arguments::{entry_ref, pair};
 use crate::error::{Exit, Failure};
 use crate::report::list::{List, remark};
@@ -245,7 +245,8 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
     match observe {
         Observe::Add(add) => {
             let (input, key) = input(*add)?;
-            let written = workspace.add_observation(&context.actor(), input, key).await?;
+            let asked = asking(&workspace, key.as_deref(), &("observation", &input));
+            let written = asked.add_observation(&context.actor(), input, key).await?;
             answer(context, &workspace, &[written])
         }
         Observe::List(list) => {
@@ -282,8 +283,15 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
                 idempotency_key: update.idempotency_key,
                 reason: None,
             };
-            let written = workspace
-                .update_observation_under(&context.actor(), update.observation, patch(update.fields)?, guard)
+            let patch = patch(update.fields)?;
+            let asked = (
+                "update",
+                update.observation.to_string(),
+                update.expected_version,
+                &patch,
+            );
+            let written = asking(&workspace, guard.idempotency_key.as_deref(), &asked)
+                .update_observation_under(&context.actor(), update.observation, patch, guard)
                 .await?;
             answer(context, &workspace, &[written])
         }

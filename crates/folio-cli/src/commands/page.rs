@@ -6,7 +6,7 @@ use folio::memory::id::PageRef;
 use folio::store::workspace::PageInput;
 
 use super::context::ModelArgument;
-use super::{Context, text_or_stdin};
+use super::{Context, asking, text_or_stdin};
 use crate::arguments::page_ref;
 use crate::error::{Exit, Failure};
 use crate::report::page::{EntryShape, PageInFull, PageShape};
@@ -148,7 +148,8 @@ pub(crate) async fn run(context: &Context<'_>, page: Page) -> Result<Exit, Failu
         Page::Append(append) => {
             let (text, key) = (text_or_stdin(append.text)?, append.idempotency_key);
             let actor = context.actor();
-            let written = workspace
+            let asked = ("append", append.page.to_string(), &append.title, &text, &append.tags);
+            let written = asking(&workspace, key.as_deref(), &asked)
                 .append(&actor, append.page, &append.title, text, &append.tags, key)
                 .await?;
             context.output.warnings(&written.warnings);

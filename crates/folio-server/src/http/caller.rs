@@ -10,13 +10,14 @@ use data_encoding::HEXLOWER;
 use folio::memory::id::{IdError, Ref, RunRef, TurnRef};
 use folio::memory::{Entry, EntryKind};
 use folio::runner::Runner;
-use folio::store::RunRow;
+use folio::store::{RequestKey, RunRow};
 use folio::{Actor, ThreadKey, Workspace};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::access::Permit;
 use super::app::App;
+use super::keyed::Said;
 use super::problem::Problem;
 use crate::driving::Driving;
 use crate::submit;
@@ -38,6 +39,8 @@ pub(crate) struct Caller {
     pub(crate) workspace: Workspace,
     /// What the store knows the request by, if it has a key: whoever asks for something else, or is somebody else, has another.
     pub(crate) key: Option<String>,
+    /// The same, with what is asked for under it.
+    asked: Option<RequestKey>,
     /// The version that a change is made of.
     pub(crate) if_match: IfMatch,
     names: HashMap<String, String>,
@@ -74,27 +77,29 @@ impl FromRequestParts<App> for Caller {
             actor = actor.in_turn(turn_of(&workspace, known).await?);
             workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
         }
-        let key = match text_of(&parts.headers, KEY)? {
+        let asked = match text_of(&parts.headers, KEY)? {
             None => None,
             Some(key) if key.is_empty() || key.len() > KEY_BYTES_MAX => {
                 let detail = format!("the header Idempotency-Key has 1 to {KEY_BYTES_MAX} bytes");
                 return Err(Problem::invalid("key_invalid", detail));
             }
-            Some(key) => Some(store_key(
-                &parts.method,
-                parts.uri.path(),
-                &actor,
-                permit.token_id(),
-                &key,
-            )),
+            Some(key) => {
+                let kept = store_key(&parts.method, parts.uri.path(), &actor, permit.token_id(), &key);
+                let said = parts.extensions.get::<Said>();
+                Some(RequestKey::new(kept, &key, &[said.map_or(&[][..], |said| &said.0)]))
+            }
         };
+        if let Some(asked) = &asked {
+            workspace = workspace.asked_under(asked.clone());
+        }
         let if_match = if_match_in(&parts.headers)?;
         Ok(Self {
             runner,
             permit,
             actor,
             workspace,
-            key,
+            key: asked.as_ref().map(|asked| asked.key().to_owned()),
+            asked,
             if_match,
             names,
         })
@@ -141,7 +146,10 @@ impl Caller {
 
     /// What is asked of runs in this request: with its key, it is done once however often it is asked for.
     pub(crate) fn keyed_runner(&self) -> Runner {
-        self.runner.under(self.key.clone())
+        match &self.asked {
+            None => self.runner.clone(),
+            Some(asked) => self.runner.asked_under(asked.clone()),
+        }
     }
 
     /// A place to drive one more run in. None where as many are under way as may be and this was asked for before, with the

@@ -111,7 +111,8 @@ fn encoded(headers: &HeaderMap) -> Option<Problem> {
     Some(problem.hint("send it as it is, without Content-Encoding"))
 }
 
-fn refused(error: &BytesRejection, limit: Option<BodyLimit>) -> Problem {
+/// Why a body could not be read.
+pub(crate) fn refused(error: &BytesRejection, limit: Option<BodyLimit>) -> Problem {
     match (error.status(), limit) {
         (status @ StatusCode::PAYLOAD_TOO_LARGE, Some(BodyLimit(bytes))) => {
             let detail = format!("the body has more than the {bytes} bytes that are taken here");

@@ -4,7 +4,7 @@
 //! - [`problem`]: every answer that is no success
 //! - [`sse`], [`space_events`]: a run, and a space, as they happen; [`feed`]: a run, read once for all who watch it
 //! - [`guard`], [`access`]: who may ask at all, time limits, security headers; who asks
-//! - [`caller`], [`query`], [`input`]: what handlers read from a request
+//! - [`caller`], [`query`], [`input`]: what handlers read from a request; [`keyed`]: what one with a key asks for
 //! - [`answer`], [`describe`]: what they give, and how all of it is described
 //! - [`openapi`]: the description of the interface
 //! - [`metrics`]: what is counted
@@ -19,6 +19,7 @@ mod describe;
 mod feed;
 mod guard;
 mod input;
+mod keyed;
 mod metrics;
 mod openapi;
 pub(crate) mod problem;
@@ -48,6 +49,7 @@ pub(crate) fn routers(app: App) -> (Router, Router) {
     let routes = routes
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::method_not_allowed)
+        .layer(middleware::from_fn(keyed::noted))
         .layer(Extension(input::BodyLimit(MAX_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(app);

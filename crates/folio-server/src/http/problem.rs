@@ -174,6 +174,10 @@ impl From<StoreError> for Problem {
             StoreError::TurnEnded { .. } => ("turn_ended", Some("begin another one")),
             StoreError::StaleSpace { .. } => ("stale_space", Some("look at it as it is now, then decide anew")),
             StoreError::RunTaken { .. } => ("run_taken", Some("its events show what the other process does")),
+            StoreError::KeyReused => (
+                "key_reused",
+                Some("use a new key for each thing that is to happen once"),
+            ),
             StoreError::Invalid(_) => ("invalid", None),
             StoreError::Unavailable { .. } => ("store_unavailable", Some("try again in a moment")),
             StoreError::TooNew { .. } => ("store_too_new", Some("use the newer version of folio for this file")),
@@ -181,6 +185,7 @@ impl From<StoreError> for Problem {
             StoreError::Corrupt { .. } => ("store_damaged", Some("`folio doctor` says more")),
         };
         let status = match error.kind() {
+            _ if code == "key_reused" => StatusCode::UNPROCESSABLE_ENTITY,
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
             ErrorKind::Conflict => StatusCode::CONFLICT,
             ErrorKind::Invalid => StatusCode::BAD_REQUEST,

@@ -1,5 +1,7 @@
 //! From a message of the protocol to what it asks for, and back.
 
+use folio::memory::canonical::canonical;
+use folio::store::RequestKey;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
@@ -74,6 +76,7 @@ impl ServerHandler for Mcp {
             return Err(no_such_tool(self, &request.name));
         }
         let mut arguments = request.arguments.unwrap_or_default();
+        let arguments_text = canonical(Value::Object(arguments.clone())).to_string();
         let thread = arguments.remove("thread");
         let work = async {
             let thread = match &thread {
@@ -81,10 +84,15 @@ impl ServerHandler for Mcp {
                 Some(Value::String(name)) => Some(name.as_str()),
                 Some(other) => return Err(tools::wrong("thread", format!("is a text, not {other}")).into()),
             };
+            let mut caller = self.caller_of(&context, thread)?;
+            if let Some(key) = key_of(&context) {
+                let asked = RequestKey::new(&key, &key, &[request.name.as_bytes(), arguments_text.as_bytes()]);
+                caller.workspace = caller.workspace.asked_under(asked);
+            }
             let call = tools::Call {
                 mcp: self,
                 context: &context,
-                caller: self.caller_of(&context, thread)?,
+                caller,
                 name: &request.name,
                 arguments: Value::Object(arguments),
                 idempotency_key: key_of(&context),

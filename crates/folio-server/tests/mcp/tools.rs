@@ -252,9 +252,14 @@ async fn a_call_with_the_same_key_adds_nothing_more() {
         let mut meta = rmcp::model::RequestMetaObject::new();
         meta.insert("folio/idempotencyKey".to_owned(), json!("k1"));
         request.meta = Some(meta);
+        let mut other = request.clone();
+        other.arguments.as_mut().unwrap()["title"] = json!("Twice");
         let result = pair.client.call_tool(request).await.unwrap();
         let item = result.structured_content.unwrap();
         assert_eq!((&item["handle"], &item["replayed"]), (&json!("e1"), &json!(replayed)));
+        let refused = pair.client.call_tool(other).await.unwrap();
+        assert_eq!(refused.is_error, Some(true));
+        assert_eq!(refused.structured_content.unwrap()["code"], "key_reused");
     }
     pair.end().await;
 }

@@ -8,6 +8,7 @@ mod events;
 mod exchange;
 mod house;
 mod interface;
+mod keys;
 mod lists;
 mod mcp;
 mod observations;

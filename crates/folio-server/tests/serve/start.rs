@@ -36,7 +36,9 @@ async fn a_run_is_started_with_its_plan_and_driven_in_the_server() {
     let id = first.json()["run_id"].as_str().unwrap().to_owned();
     assert_eq!(first.header("location"), format!("/v1/spaces/main/runs/{id}"));
     assert_eq!(ended(&house, "/runs/r1").await["status"], "ok");
-    assert_eq!(start().await.json()["run_id"], id, "asked for again");
+    let again = start().await.json();
+    assert_eq!((&again["run_id"], &again["replayed"]), (&json!(id), &json!(true)));
+    assert_eq!(first.json().get("replayed"), None);
     assert_eq!(house.gives("/runs?status=ok").await["returned"], 1);
     let yaml = house.makes("/runs", 201, json!({"plan": ECHO})).await;
     assert_eq!(yaml["title"], "Echo");

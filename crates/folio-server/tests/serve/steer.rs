@@ -217,6 +217,12 @@ async fn what_is_asked_of_a_run_with_a_key_is_done_once() {
     };
     let at = waits(false).await;
     says(&at, "k1", "damp").await;
+    let other = Some(json!({"answer": "wet"}));
+    is_problem(
+        &house.ask("POST", &at, &["Idempotency-Key: k1"], other).await,
+        422,
+        "key_reused",
+    );
     // It is asked again, and what is asked now has a name of its own.
     let anew = waits(true).await;
     assert_ne!(anew, at);
@@ -233,9 +239,11 @@ async fn what_is_asked_of_a_run_with_a_key_is_done_once() {
         let path = format!("/runs/{run}/fork");
         let made = house.ask("POST", &path, &["Idempotency-Key: f"], body).await;
         assert_eq!(made.status, 201, "{made:?}");
-        made.json()["id"].clone()
+        made.json()
     };
-    assert_eq!(fork().await, fork().await);
+    let (first, again) = (fork().await, fork().await);
+    assert_eq!(first["run_id"], again["run_id"]);
+    assert_eq!((first.get("replayed"), &again["replayed"]), (None, &json!(true)));
     house.stop().await.unwrap();
 }
 

@@ -27,7 +27,7 @@ use crate::commit::{Committed, CommittedEntry, Expected, RunAppend};
 use crate::error::{StoreError, not_found};
 use crate::place::{Place, SpaceId};
 use crate::prepare::Prepared;
-use crate::store::OwnerId;
+use crate::store::{LogRow, OwnerId};
 
 /// What is there, in one space, as a commit finds it: nobody else writes there meanwhile.
 pub(crate) trait Facts {
@@ -131,6 +131,19 @@ pub(crate) fn decide<'c, F: Facts>(
         turns: plan.turns,
         writes: plan.writes,
     })
+}
+
+/// Refuses `commit` if it asks under its key for something else than the commit of `first`, which has the same key. Where one of them
+/// does not say what was asked for, it was the same.
+///
+/// # Errors
+///
+/// `KeyReused`.
+pub(crate) fn check_repeated(commit: &Prepared, first: &LogRow) -> Result<(), StoreError> {
+    match (&commit.record.request, &first.record.request) {
+        (Some(asked), Some(before)) if asked != before => Err(StoreError::KeyReused),
+        _ => Ok(()),
+    }
 }
 
 /// What a commit will write, once all of it is decided.

@@ -15,7 +15,7 @@ use super::written::Written;
 use super::{blob, entry, erase, journal, page, policy, replay, run, turn, unclaimed};
 use crate::commit::Committed;
 use crate::place::{SpaceId, to_column};
-use crate::plan::{Ends, decide};
+use crate::plan::{Ends, check_repeated, decide};
 use crate::prepare::Prepared;
 use crate::store::LogRow;
 
@@ -77,7 +77,10 @@ pub(super) async fn apply(session: &Session, commits: &[Prepared], owners: &Owne
     let (mut gone, mut bodies) = (Vec::new(), Vec::new());
     for commit in commits {
         if let Some(row) = repeated(commit, &known) {
-            done.push(replay::committed(session, row).await);
+            done.push(match check_repeated(commit, row) {
+                Ok(()) => replay::committed(session, row).await,
+                Err(refused) => Err(Failure::Refused(refused)),
+            });
             continue;
         }
         match decide(&mut loaded, session.space, ends.head > Seq(0), ends, commit) {

@@ -32,6 +32,7 @@ pub(super) async fn take_out(session: &Session, gone: &[Gone]) -> Result<(), Fai
             is_changed |= eraser.clean(change);
         }
         if is_changed {
+            record.forget_request();
             let rest = fold::record_json(&record)?;
             bodies.extend(fold::hashes_in(&text).difference(&fold::hashes_in(&rest)).cloned());
             rewrite::rewrite(session, seq, &rest).await?;

@@ -11,7 +11,7 @@ use super::planned::{write_entry, write_page, write_run};
 use super::scope::Scope;
 use super::{blob, entry, erase, journal, link, page, policy, replay, turn, unclaimed, written};
 use crate::commit::Committed;
-use crate::plan::{Decided, Facts, Met, decide};
+use crate::plan::{Decided, Facts, Met, check_repeated, decide};
 use crate::prepare::Prepared;
 use crate::store::OwnerId;
 
@@ -25,6 +25,7 @@ pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared, owners: &Owners) -
     if let (Some(space), Some(key)) = (known, &commit.key)
         && let Some(row) = journal::with_key(scope.conn, space, key)?
     {
+        check_repeated(commit, &row)?;
         return replay::committed(scope.conn, space, &row);
     }
     // A space without commits has no row. It gets one when it is certain that this commit will be its first.

@@ -40,6 +40,7 @@ pub(super) fn take_out(conn: &Connection, space: SpaceId, gone: &[Gone]) -> Resu
             is_changed |= eraser.clean(change);
         }
         if is_changed {
+            record.forget_request();
             let rest = fold::record_json(&record)?;
             bodies.extend(fold::hashes_in(&text).difference(&fold::hashes_in(&rest)).cloned());
             rewrite::rewrite(conn, place, &rest)?;

@@ -259,6 +259,7 @@ impl Workspace {
             inner: Arc::clone(&self.inner),
             asker: Arc::new(actor.clone()),
             thread: Arc::clone(&self.thread),
+            asked: self.asked.clone(),
         }
     }
 }

@@ -122,6 +122,7 @@ impl Workspace {
         let mut record = Record {
             run: write.run,
             reason: write.reason,
+            request: self.request_under(write.idempotency_key.as_deref()),
             ..Record::of(write.changes)
         };
         let mut warnings = Vec::new();
@@ -156,6 +157,7 @@ impl Workspace {
             if cleaned_by != Some(policy.redaction) {
                 redact::refuse_secret_threads(&commit.record.changes, policy.redaction)?;
                 warnings.extend(redact::clean_commit(&mut commit, policy.redaction));
+                forget_request_if(!warnings.is_empty(), &mut commit.record);
                 cleaned_by = Some(policy.redaction);
             } else {
                 // Who does it is named anew with each attempt.
@@ -247,8 +249,12 @@ impl Workspace {
             self.authorise_write(&commit.actor, &commit.record.changes, run, None, &policy)
                 .await?;
         }
+        if let Some(request) = self.request_under(commit.idempotency_key.as_deref()) {
+            commit.record.request = Some(request);
+        }
         redact::refuse_secret_threads(&commit.record.changes, policy.redaction)?;
         let warnings = redact::clean_commit(&mut commit, policy.redaction);
+        forget_request_if(!warnings.is_empty(), &mut commit.record);
         long_text::move_out(&mut commit);
         let added = observations_in(&commit.record.changes);
         let actor = (!warnings.is_empty()).then(|| commit.actor.clone());
@@ -262,6 +268,13 @@ impl Workspace {
             Box::pin(self.note_added(added, committed.at)).await;
         }
         Ok(committed)
+    }
+}
+
+/// Of a request that had something which must not be kept, nothing is kept that a guess could be tried against.
+fn forget_request_if(something_was_taken_out: bool, record: &mut Record) {
+    if something_was_taken_out {
+        record.request = None;
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use folio_memory::keeping::ErasedFor;
 use folio_memory::{Change, EntryId, FieldChange, Seq, Timestamp};
-use folio_store::{Commit, ErrorKind, Expected, Record, StoreError};
+use folio_store::{Commit, ErrorKind, Expected, Record, RequestKey, StoreError};
 use serde_json::{Value, json};
 
 use super::Home;
@@ -164,6 +165,47 @@ pub async fn a_key_is_honoured_even_when_what_was_expected_no_longer_holds(home:
     };
     scene.store.commit(commit.clone()).await.expect("a commit");
     assert!(scene.store.commit(commit).await.expect("the same commit").replayed);
+}
+
+/// A program that gives two requests one name. What does not say what it asks for is answered as it always was.
+pub async fn a_key_under_which_something_else_is_asked_for_is_refused(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let asking = async |parts: &[&[u8]], title: &str| {
+        let asked = RequestKey::new("key", "secret", parts);
+        let added = vec![Change::AddEntry(Box::new(scene.note(page, title)))];
+        let record = Record {
+            request: Some(asked.request().clone()),
+            ..Record::of(added)
+        };
+        let commit = Commit {
+            idempotency_key: Some(asked.key().to_owned()),
+            ..scene.commit_of(record)
+        };
+        scene.store.commit(commit).await
+    };
+    let first = asking(&[b"one"], "one").await.expect("a commit");
+    let again = asking(&[b"one"], "one").await.expect("the same once more");
+    assert_eq!((again.replayed, &again.entries), (true, &first.entries));
+    for other in [&[&b"two"[..]][..], &[b"on", b"e"]] {
+        let refused = asking(other, "two").await.expect_err("something else");
+        assert!(matches!(refused, StoreError::KeyReused), "{refused:?}");
+        assert_eq!(refused.kind(), ErrorKind::Invalid);
+    }
+    let unsaid = scene.commit_as("key", Vec::new()).await.expect("who says nothing");
+    assert!(unsaid.replayed);
+    assert_eq!(scene.head().await, first.seq);
+    // What was asked for is forgotten with what was written for it.
+    let erase = Change::EraseEntry {
+        entry: first.entries[0].id,
+        why: ErasedFor::Forgotten,
+        expected_version: None,
+    };
+    scene.commit(vec![erase]).await;
+    let rows = scene.store.changes(&scene.space, Seq(0), 10).await.expect("changes");
+    assert!(rows.iter().all(|row| row.record.request.is_none()), "{rows:?}");
+    let after = asking(&[b"two"], "two").await;
+    assert!(after.expect("nothing is known of the first").replayed);
 }
 
 /// Also when both are in the same transaction.

@@ -49,6 +49,7 @@ macro_rules! store_contract {
             a_commit_that_is_refused_takes_no_number_from_those_beside_it,
             the_same_key_does_nothing_and_answers_as_before,
             a_key_is_honoured_even_when_what_was_expected_no_longer_holds,
+            a_key_under_which_something_else_is_asked_for_is_refused,
             concurrent_commits_with_one_key_happen_once,
             a_key_belongs_to_its_space,
             instants_never_run_backwards,

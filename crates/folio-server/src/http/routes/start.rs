@@ -21,6 +21,7 @@ use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Nothing};
 use crate::submit;
+use crate::wire::Written;
 use crate::wire::run::RunInFull;
 
 /// Names of tools that may be allowed at once.
@@ -87,7 +88,7 @@ pub(super) async fn start(
     State(app): State<App>,
     _: Asked<Nothing>,
     Body(asked): Body<NewRunBody>,
-) -> Result<Made<RunInFull>, Problem> {
+) -> Result<Made<Written<RunInFull>>, Problem> {
     caller.may_steer()?;
     let is_person = caller.actor.role == Role::Human;
     if !is_person && (asked.allow_shell || !asked.allow_tools.is_empty()) {
@@ -132,7 +133,7 @@ pub(super) async fn start(
         thread: caller.thread(),
         actor: caller.actor.clone(),
     };
-    let submitted = caller.runner.submit_under(new, caller.key.clone()).await?;
+    let submitted = caller.keyed_runner().submit_under(new, caller.key.clone()).await?;
     if let Some(place) = place.filter(|_| !submitted.replayed) {
         let by = caller.actor.clone();
         app.driving
@@ -141,5 +142,6 @@ pub(super) async fn start(
     }
     let row = caller.workspace.run(Ref::Id(submitted.id)).await?;
     let at = format!("/v1/spaces/{}/runs/{}", caller.workspace.space(), submitted.id);
-    Ok(Made::of(full(&caller, &row).await?).at(at))
+    let run = full(&caller, &row).await?;
+    Ok(Made::of(Written::of(run, &[], submitted.replayed)).at(at))
 }

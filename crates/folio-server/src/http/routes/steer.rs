@@ -24,6 +24,7 @@ use crate::http::describe::{MARKDOWN, about};
 use crate::http::input::{Body, Kinds, Text, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing};
+use crate::wire::Written;
 use crate::wire::plan::PlanVersionShape;
 use crate::wire::run::RunInFull;
 use crate::wire::{List, StepState};
@@ -218,7 +219,7 @@ async fn fork(
     State(app): State<App>,
     _: Asked<Nothing>,
     Body(input): Body<ForkInput>,
-) -> Result<Made<RunInFull>, Problem> {
+) -> Result<Made<Written<RunInFull>>, Problem> {
     caller.may_steer()?;
     let row = caller.run_row().await?;
     let at = match &input.at {
@@ -236,7 +237,8 @@ async fn fork(
         caller.place_in(&app.driving).await?
     };
     let runner = caller.keyed_runner();
-    let id = runner.fork(row.id, at, thread, who, input.paused).await?.id;
+    let forked = runner.fork(row.id, at, thread, who, input.paused).await?;
+    let id = forked.id;
     // Whoever asked reads how it ends from its events. Asked for again, it is driven already.
     if let Some(place) = place.filter(|_| !app.driving.drives(id)) {
         let by = caller.actor.clone();
@@ -244,7 +246,8 @@ async fn fork(
     }
     let row = caller.workspace.run(Ref::Id(id)).await?;
     let at = format!("/v1/spaces/{}/runs/{id}", caller.workspace.space());
-    Ok(Made::of(full(&caller, &row).await?).at(at))
+    let run = full(&caller, &row).await?;
+    Ok(Made::of(Written::of(run, &[], forked.replayed)).at(at))
 }
 
 /// A yes or a no.

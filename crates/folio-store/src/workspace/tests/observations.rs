@@ -108,6 +108,22 @@ async fn a_secret_does_not_reach_the_store_and_the_writer_is_told() {
 }
 
 #[tokio::test]
+async fn what_was_asked_for_is_kept_unless_it_held_a_secret() {
+    let f = fixture();
+    let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    for (key, content, is_kept) in [("a", "open", true), ("b", token.as_str(), false)] {
+        let asked = RequestKey::new(key, key, &[content.as_bytes()]);
+        let workspace = f.workspace.asked_under(asked);
+        workspace
+            .add_observation(&person(), saying(content), Some(key.to_owned()))
+            .await
+            .unwrap();
+        let log = f.store.log();
+        assert_eq!(log.last().unwrap().record.request.is_some(), is_kept, "{key}");
+    }
+}
+
+#[tokio::test]
 async fn a_lifetime_of_zero_is_recorded_and_never_queried_m7_1_3() {
     let f = fixture();
     let gone = f

@@ -1,0 +1,59 @@
+//! Requests that are made again under one key, and others that come under it by mistake.
+
+use serde_json::{Value, json};
+
+use crate::house::{House, SLOW, is_problem};
+
+#[tokio::test]
+async fn a_key_that_was_used_to_ask_for_something_else_is_refused() {
+    let house = House::new().await;
+    house
+        .makes(
+            "/threads/main/scratchbook/items",
+            201,
+            json!({"kind": "task", "title": "t"}),
+        )
+        .await;
+    for (path, first, other) in [
+        ("/observations", json!({"content": "one"}), json!({"content": "two"})),
+        (
+            "/threads/main/scratchbook/items",
+            json!({"kind": "note", "title": "one"}),
+            json!({"kind": "note", "title": "two"}),
+        ),
+        ("/pages", json!({"title": "one"}), json!({"title": "two"})),
+        ("/pages/p1/entries", json!({"text": "one"}), json!({"text": "two"})),
+        ("/turns", json!({"input": "one"}), json!({"input": "two"})),
+        ("/runs", json!({"plan": SLOW}), json!({"plan": SLOW, "thread": "else"})),
+    ] {
+        let key = format!("Idempotency-Key: {path} {other}");
+        let ask = async |body: &Value| house.ask("POST", path, &[&key], Some(body.clone())).await;
+        let made = ask(&first).await;
+        assert_eq!(made.status, 201, "{path}: {made:?}");
+        is_problem(&ask(&other).await, 422, "key_reused");
+        let again = ask(&first).await;
+        assert_eq!(
+            (again.status, again.header("location")),
+            (201, made.header("location")),
+            "{path}: {again:?}"
+        );
+    }
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_change_of_another_version_is_another_request() {
+    let house = House::new().await;
+    house.makes("/observations", 201, json!({"content": "once"})).await;
+    let patch = async |version: &str, content: &str| {
+        let head = ["Idempotency-Key: k", &format!("If-Match: {version}")];
+        let body = Some(json!({"content": content}));
+        house.ask("PATCH", "/observations/e1", &head, body).await
+    };
+    assert_eq!(patch("1", "twice").await.json()["version"], 2);
+    let again = patch("1", "twice").await.json();
+    assert_eq!((&again["version"], &again["replayed"]), (&json!(2), &json!(true)));
+    is_problem(&patch("1", "thrice").await, 422, "key_reused");
+    is_problem(&patch("2", "twice").await, 422, "key_reused");
+    house.stop().await.unwrap();
+}
