@@ -319,3 +319,23 @@ fn whoever_may_not_begin_a_run_is_refused_with_4_m7_7() {
     let problem: Value = serde_json::from_str(refused.stderr.lines().last().unwrap()).unwrap();
     assert_eq!(problem["code"], "role_denied");
 }
+
+#[test]
+fn a_run_is_told_with_what_each_of_its_nodes_gives() {
+    let plan = "title: Twice\nsteps:\n  - {id: each, for_each: [1, 2], as: n, do: {tool: text, args: {op: echo, value: '{{ n }}'}}}\n  \
+                - {id: long, do: {tool: text, args: {op: echo, value: '{{ \"x\" * 70000 }}'}}}\n";
+    let folio = folio_with("plan.yaml", plan);
+    folio.ok(&["run", "--plan", "plan.yaml"]);
+    let show = folio.json(&["show", "r1"]);
+    let of = |path: &str| {
+        let nodes = show["nodes"].as_array().unwrap();
+        nodes
+            .iter()
+            .find(|node| node["path"] == path)
+            .unwrap_or_else(|| panic!("{path}: {show}"))
+    };
+    assert_eq!(of("each/each[0]")["output"], json!({"value": 1}));
+    assert_eq!(of("each")["output"], json!([{"value": 1}, {"value": 2}]));
+    assert!(of("long")["output"]["blob"].is_string(), "{show}");
+    assert_eq!(of("long").get("output_omitted"), None);
+}

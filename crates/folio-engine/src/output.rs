@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// The value that a node gives to later steps.
@@ -112,6 +112,22 @@ impl Given {
                 Ok(Arc::new(Value::Object(values.collect::<Result<_, _>>()?)))
             }
         }
+    }
+
+    /// The value for whoever looks at a run, in which `{"blob": HASH, "bytes": N}` stands for an output that is kept beside the journal; nothing
+    /// if its values have more than `bytes` as JSON.
+    #[must_use]
+    pub fn shown(&self, bytes: usize) -> Option<Arc<Value>> {
+        let mut left = bytes;
+        let mut read = |output: &Output| {
+            let value = match output {
+                Output::Inline(inline) => inline.value(),
+                Output::Blob { hash, bytes } => Arc::new(json!({"blob": hash, "bytes": bytes})),
+            };
+            left = left.checked_sub(value.to_string().len()).ok_or(())?;
+            Ok::<_, ()>(value)
+        };
+        self.value(&mut read).ok()
     }
 
     /// Every output in it, in order.
@@ -223,9 +239,26 @@ impl<'de> Deserialize<'de> for Inline {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+
+    #[test]
+    fn what_a_group_gives_is_shown_unless_it_is_too_much() {
+        let hash = "0".repeat(64);
+        let kept = Output::Blob {
+            hash: hash.clone(),
+            bytes: 1 << 20,
+        };
+        let given = Given::Named(vec![
+            ("a".to_owned(), Given::Own(Output::of(json!({"n": 1})))),
+            (
+                "b".to_owned(),
+                Given::List(vec![Given::Own(kept), Given::Own(Output::null())]),
+            ),
+        ]);
+        let shown = json!({"a": {"n": 1}, "b": [{"blob": hash, "bytes": 1 << 20}, null]});
+        assert_eq!(given.shown(1_000).as_deref(), Some(&shown));
+        assert_eq!(given.shown(80), None);
+    }
 
     #[test]
     fn what_is_packed_is_the_same_value() {

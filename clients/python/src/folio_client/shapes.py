@@ -1571,6 +1571,9 @@ class ResultShape(TypedDict):
     notes: str
     # The value itself, unless it is kept beside the journal.
     output: NotRequired[Any]
+    # Whether there is an output that is too large to be given here: what the members of a group came to, which say it
+    # themselves.
+    output_omitted: NotRequired[bool]
     # Where a large value is kept.
     output_ref: NotRequired["OutputRef | None"]
     severity: NotRequired[str | None]

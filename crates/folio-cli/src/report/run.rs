@@ -142,6 +142,10 @@ impl Summary {
     }
 }
 
+/// Bytes of the outputs of all nodes that are told with a run, and of one of them: those of long runs are read from their pages.
+const OUTPUT_BYTES_MAX: usize = 4 * 1024 * 1024;
+const ONE_OUTPUT_BYTES_MAX: usize = 64 * 1024 + 2;
+
 /// Everything about a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct InFull {
@@ -159,8 +163,9 @@ impl InFull {
     pub(crate) fn of(summary: Summary, run: &Run, now: Timestamp) -> Self {
         let views = run.tree_as_planned();
         let mut titles = Titles::default();
+        let mut left = OUTPUT_BYTES_MAX;
         Self {
-            nodes: views.iter().map(|view| NodeShape::of(run, view)).collect(),
+            nodes: views.iter().map(|view| NodeShape::of(run, view, &mut left)).collect(),
             tree: views.iter().map(|view| titles.node(run, view)).collect(),
             summary,
             now,
@@ -232,6 +237,12 @@ struct NodeShape {
     parked: Option<ParkedShape>,
     #[serde(flatten)]
     result: Option<ResultShape>,
+    /// What it gives to later steps; a large one is named by the hash that it is kept under.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Value>,
+    /// Whether it has an output for which there is no room here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    output_omitted: bool,
     attempt: u32,
     #[serde(skip_serializing_if = "String::is_empty")]
     call: String,
@@ -240,8 +251,15 @@ struct NodeShape {
 }
 
 impl NodeShape {
-    fn of(run: &Run, view: &NodeView<'_>) -> Self {
+    /// `view` of `run`, with its output if that has no more than what is `left` of the bytes for all outputs.
+    fn of(run: &Run, view: &NodeView<'_>, left: &mut usize) -> Self {
+        let given = view.result.and_then(|_| run.given(view.id));
+        let shown = given.as_ref().map(|given| given.shown(ONE_OUTPUT_BYTES_MAX.min(*left)));
+        let output = shown.clone().flatten().filter(|output| !output.is_null());
+        *left -= output.as_ref().map_or(0, |output| output.to_string().len()).min(*left);
         Self {
+            output: output.map(Arc::unwrap_or_clone),
+            output_omitted: shown.is_some_and(|shown| shown.is_none()),
             node_id: view.id.to_string(),
             parent_id: view.parent.map(|parent| parent.to_string()),
             path: view.path.to_owned(),

@@ -8,7 +8,7 @@ use folio::engine::plan::{Criterion, Step};
 use folio::engine::result::Finding;
 use folio::engine::run::NodeView;
 use folio::engine::spend::{Dimension, Purse, Spend};
-use folio::engine::{NodeResult, Output, Run, projection};
+use folio::engine::{Given, NodeResult, Output, Run, projection};
 use folio::memory::{PageHandle, PageId};
 use folio::store::RunRow;
 use schemars::JsonSchema;
@@ -16,6 +16,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::micros_between;
+
+/// Bytes of what the members of a group came to that are given with it: as many as an output has that stands in the journal itself.
+const GROUP_BYTES_MAX: usize = 64 * 1024;
 
 /// A run, as a list shows it.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -135,6 +138,9 @@ pub(crate) struct ResultShape {
     /// Where a large value is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     output_ref: Option<OutputRef>,
+    /// Whether there is an output that is too large to be given here: what the members of a group came to, which say it themselves.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    output_omitted: bool,
     evidence: Vec<EvidenceShape>,
     criteria: Vec<VerdictShape>,
 }
@@ -206,9 +212,26 @@ impl ResultShape {
             notes: result.notes.clone(),
             output,
             output_ref,
+            output_omitted: false,
             evidence: evidence.collect(),
             criteria: criteria.collect(),
         }
+    }
+}
+
+impl ResultShape {
+    /// The result of the node that `view` shows. What a group came to is what its members did, as later steps read it.
+    fn of_node(run: &Run, view: &NodeView<'_>) -> Option<Self> {
+        let shape = Self::of(view.result?);
+        let shown = match run.given(view.id) {
+            None | Some(Given::Own(_)) => return Some(shape),
+            Some(given) => given.shown(GROUP_BYTES_MAX),
+        };
+        Some(Self {
+            output_omitted: shown.is_none(),
+            output: shown.map(Arc::unwrap_or_clone),
+            ..shape
+        })
     }
 }
 
@@ -409,7 +432,7 @@ impl NodeInFull {
         Self {
             node: NodeShape::of(run, view, pages),
             criteria: criteria.iter().map(shape).collect(),
-            result: view.result.map(ResultShape::of),
+            result: ResultShape::of_node(run, view),
         }
     }
 }

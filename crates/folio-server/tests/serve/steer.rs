@@ -268,6 +268,12 @@ async fn a_node_says_what_it_came_to_and_what_it_and_all_below_cost() {
     );
     let first = house.get(&format!("/runs/{run}/nodes/a")).await.json();
     assert_eq!(first["result"]["output"], json!({"value": {"n": 2}}), "{first}");
+    // A group comes to what its members did, as later steps read it.
+    let group = at("b")["parent"].as_str().unwrap().to_owned();
+    let group = house.get(&format!("/runs/{run}/nodes/{group}")).await.json();
+    assert_eq!(group["kind"], "parallel", "{group}");
+    assert_eq!(group["result"]["output"]["b"], json!({"value": 2}), "{group}");
+    assert_eq!(group["result"].get("output_omitted"), None);
     let path = at("c/inner")["path"].as_str().unwrap().to_owned();
     let name = path.replace('/', "%2F");
     let inner = house.get(&format!("/runs/{run}/nodes/{name}")).await.json();
