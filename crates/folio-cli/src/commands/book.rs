@@ -102,6 +102,9 @@ pub(crate) struct ListArguments {
     /// How many at most
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
+    /// Go on where an earlier list ended
+    #[arg(long)]
+    cursor: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -237,6 +240,7 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
                 },
                 tags: tags.map_err(|invalid| Failure::usage(&invalid.code, invalid.message))?,
                 limit: view.limit as usize,
+                cursor: view.cursor,
             };
             let items = workspace.book_items(&context.settings.thread, filter).await?;
             let list = List::of(&items, ScratchItem::of);

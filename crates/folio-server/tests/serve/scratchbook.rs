@@ -201,3 +201,45 @@ async fn a_large_result_is_put_away_and_read_part_by_part() {
         .await;
     assert_eq!((&small["preview"], small.get("ref")), (&json!("{\"a\":1}"), None));
 }
+
+#[tokio::test]
+async fn the_items_of_a_book_are_read_on_in_their_order_m7_2_15() {
+    let house = House::new().await;
+    for (kind, title) in [
+        ("note", "a"),
+        ("task", "b"),
+        ("todo", "c"),
+        ("note", "d"),
+        ("task", "e"),
+        ("todo", "f"),
+    ] {
+        house.makes(ITEMS, 201, json!({"kind": kind, "title": title})).await;
+    }
+    house.ask("POST", &format!("{ITEMS}/e4/pin"), &[], None).await;
+    house.ask("POST", &format!("{ITEMS}/e3/complete"), &[], None).await;
+    let titles = |list: &Value| -> Vec<String> {
+        let items = list["items"].as_array().unwrap().iter();
+        items.map(|item| item["title"].as_str().unwrap().to_owned()).collect()
+    };
+    let whole = house.gives(ITEMS).await;
+    assert_eq!(
+        (titles(&whole).join(""), &whole["next"]),
+        ("dbefac".to_owned(), &Value::Null)
+    );
+    let (mut read, mut asked) = (Vec::new(), format!("{ITEMS}?limit=2"));
+    loop {
+        let part = house.gives(&asked).await;
+        assert_eq!(part["total"], 6);
+        read.extend(titles(&part));
+        let Some(next) = part["next"].as_str() else { break };
+        asked = format!("{ITEMS}?limit=2&cursor={next}");
+    }
+    assert_eq!(read, titles(&whole));
+    let first = house.gives(&format!("{ITEMS}?limit=1")).await;
+    let next = first["next"].as_str().unwrap();
+    house
+        .refuses(&format!("{ITEMS}?kind=note&cursor={next}"), 400, "invalid")
+        .await;
+    house.refuses(&format!("{ITEMS}?cursor=x"), 400, "invalid").await;
+    house.stop().await.unwrap();
+}

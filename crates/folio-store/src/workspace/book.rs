@@ -4,7 +4,7 @@ use folio_memory::entry::{State, Status};
 use folio_memory::id::EntryRef;
 use folio_memory::lifecycle;
 use folio_memory::query::MAX_LIMIT;
-use folio_memory::scratchbook::{self, ItemInput, ItemPatch, by_urgency};
+use folio_memory::scratchbook::{self, BookPlace, ItemInput, ItemPatch, by_urgency};
 use folio_memory::{
     Actor, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, ListAnswer, NewEntry, PageFields, PageId, Tag,
     ThreadKey, Timestamp,
@@ -14,6 +14,8 @@ use super::notes::Stopwatch;
 use super::observations::Adding;
 use super::patch::{Guard, Race};
 use super::{Workspace, WorkspaceError, Written, source_of, trust_of};
+use crate::cursor;
+use crate::error::StoreError;
 
 /// Which items of a book are wanted. An empty list restricts nothing.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,6 +28,8 @@ pub struct BookFilter {
     pub tags: Vec<Tag>,
     /// How many at most; 0 is as many as one answer gives.
     pub limit: usize,
+    /// Where to go on: what `next` of an answer to the same filter was.
+    pub cursor: Option<String>,
 }
 
 /// Items that stand beside a view.
@@ -44,14 +48,28 @@ impl BookFilter {
     }
 }
 
+/// Where the list that is bound like this goes on.
+fn place_after(text: &str, bound: &str) -> Result<BookPlace, StoreError> {
+    let (of, place) = text.split_once('.').unwrap_or_default();
+    match BookPlace::parse(place) {
+        None => Err(StoreError::Invalid(format!("{text:?} is not a cursor"))),
+        Some(_) if of != bound => Err(StoreError::Invalid(format!(
+            "the cursor {text:?} belongs to another query"
+        ))),
+        Some(place) => Ok(place),
+    }
+}
+
 impl Workspace {
     /// The items of the scratchbook of `thread`, most urgent first: pinned, tasks, todos, notes, done.
     ///
-    /// A book that nobody has written to is empty. Looks at the newest 1,000 items that match.
+    /// A book that nobody has written to is empty. Without a limit, and without a place to go on from, it is the newest 1,000 items that match; with
+    /// one of them, all that match are looked at, and where there are more, `next` goes on after the last. An item stands where it
+    /// stands now: one that was changed in between may come once more, or have come before.
     ///
     /// # Errors
     ///
-    /// `Unavailable` or `Corrupt`.
+    /// `Invalid` if the cursor is of another list; `Unavailable` or `Corrupt`.
     pub async fn book_items(
         &self,
         thread: &ThreadKey,
@@ -67,7 +85,14 @@ impl Workspace {
             limit: MAX_LIMIT,
             ..EntryQuery::default()
         };
-        let answer = self.visible_entries(&query).await;
+        let bound = cursor::binding(self.space(), &query)?;
+        let after = filter
+            .cursor
+            .as_deref()
+            .map(|text| place_after(text, &bound))
+            .transpose()?;
+        let goes_on = filter.limit > 0 || after.is_some();
+        let answer = self.items_that_match(query.clone(), goes_on).await;
         let asked = EntryQuery {
             kinds: vec![EntryKind::Note, EntryKind::Todo, EntryKind::Task],
             ..query
@@ -76,12 +101,32 @@ impl Workspace {
         let mut answer = answer?;
         let now = self.now();
         answer.items.sort_by(|a, b| by_urgency(now, a, b));
-        if filter.limit > 0 {
-            answer.items.truncate(filter.limit);
+        if let Some(after) = after {
+            answer.items.retain(|item| BookPlace::of(now, item) > after);
+        }
+        let limit = match filter.limit {
+            0 => MAX_LIMIT as usize,
+            limit => limit,
+        };
+        answer.next = None;
+        if answer.items.len() > limit {
+            answer.items.truncate(limit);
+            let last = answer.items.last().map(|item| BookPlace::of(now, item).to_text());
+            answer.next = last.map(|place| format!("{bound}.{place}"));
         }
         answer.returned = answer.items.len();
-        // A cursor would go on in another order than this one.
-        answer.next = None;
+        Ok(answer)
+    }
+
+    /// What matches `query`: one answer, or all of it.
+    async fn items_that_match(&self, mut query: EntryQuery, all: bool) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        let mut answer = self.visible_entries(&query).await?;
+        while all && let Some(next) = answer.next.take() {
+            query.cursor = Some(next);
+            let more = self.visible_entries(&query).await?;
+            answer.items.extend(more.items);
+            answer.next = more.next;
+        }
         Ok(answer)
     }
 

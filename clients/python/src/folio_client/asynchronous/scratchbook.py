@@ -43,9 +43,10 @@ class AsyncScratchbook:
         tags: Some | None = None,
         all: bool = False,
         limit: int | None = None,
+        cursor: str | None = None,
     ) -> ListOfScratchItem:
-        """Its items; archived ones with `all`."""
-        query = {"kind": kind, "status": status, "tags": tags, "all": all or None, "limit": limit}
+        """Its items; archived ones with `all`. `next` of the answer is the `cursor` of the next one."""
+        query = {"kind": kind, "status": status, "tags": tags, "all": all or None, "limit": limit, "cursor": cursor}
         return cast(ListOfScratchItem, await self._wire.get(f"{self._path}/scratchbook/items", query))
 
     async def item(self, item: str) -> ScratchItem:

@@ -44,9 +44,10 @@ class Scratchbook:
         tags: Some | None = None,
         all: bool = False,
         limit: int | None = None,
+        cursor: str | None = None,
     ) -> ListOfScratchItem:
-        """Its items; archived ones with `all`."""
-        query = {"kind": kind, "status": status, "tags": tags, "all": all or None, "limit": limit}
+        """Its items; archived ones with `all`. `next` of the answer is the `cursor` of the next one."""
+        query = {"kind": kind, "status": status, "tags": tags, "all": all or None, "limit": limit, "cursor": cursor}
         return cast(ListOfScratchItem, self._wire.get(f"{self._path}/scratchbook/items", query))
 
     def item(self, item: str) -> ScratchItem:

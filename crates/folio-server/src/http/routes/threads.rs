@@ -157,6 +157,8 @@ struct Filter {
     /// How many at most; 40 if it is not said.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
+    /// Where to go on: `next` of the answer before.
+    cursor: Option<String>,
 }
 
 impl Fields for Filter {}
@@ -183,6 +185,7 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
             .limit
             .and_then(|limit| usize::try_from(limit).ok())
             .unwrap_or(LIMIT_DEFAULT),
+        cursor: asked.cursor,
     };
     let items = workspace.book_items(&caller.thread(), filter).await?;
     Ok(Answer::of(List::of(&items, ScratchItem::of)))
