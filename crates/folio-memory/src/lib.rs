@@ -43,6 +43,7 @@ pub mod lifecycle;
 pub mod link;
 pub mod markdown;
 mod nesting;
+pub mod numbers;
 pub mod observation;
 pub mod offload;
 pub mod page;

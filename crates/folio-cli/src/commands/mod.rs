@@ -61,6 +61,7 @@ use std::time::Duration;
 use folio::mcp::Servers;
 use folio::memory::TurnId;
 use folio::memory::canonical::canonical_json;
+use folio::memory::numbers::with_room;
 use folio::runner::Observer;
 use folio::store::RequestKey;
 use folio::tools::Registry;
@@ -333,13 +334,13 @@ pub(crate) fn json_file<T: DeserializeOwned>(file: &Path, what: &str) -> Result<
     } else {
         std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?
     };
-    serde_json::from_str(&text)
+    serde_json::from_slice(&with_room(text.as_bytes()))
         .map_err(|error| Failure::usage("input_not_json", format!("{} is not {what}: {error}", file.display())))
 }
 
 /// A value as JSON if it reads as JSON, otherwise as text.
 pub(crate) fn json_or_text(text: &str) -> serde_json::Value {
-    serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()))
+    serde_json::from_slice(&with_room(text.as_bytes())).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()))
 }
 
 /// `workspace` for what is done once under `key`: whoever asks for something else under it is told so.

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use folio::memory::canonical::canonical;
+use folio::memory::numbers::with_room;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -37,7 +38,7 @@ pub(crate) async fn noted(request: Request, next: Next) -> Response {
 /// In which order the fields of a body stand says nothing.
 fn said(headers: &HeaderMap, query: &str, body: &[u8]) -> Said {
     let version = headers.get(header::IF_MATCH).map(|version| version.as_bytes());
-    let sorted = serde_json::from_slice(body).map(|value: Value| canonical(value).to_string());
+    let sorted = serde_json::from_slice(&with_room(body)).map(|value: Value| canonical(value).to_string());
     let body = sorted.as_ref().map_or(body, |sorted| sorted.as_bytes());
     let mut hash = Sha256::new();
     for part in [query.as_bytes(), version.unwrap_or_default(), body] {

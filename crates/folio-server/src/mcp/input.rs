@@ -1,5 +1,8 @@
 //! A line of input as a message of the protocol. One that is none is answered, so that nobody waits for it.
 
+use std::borrow::Cow;
+
+use folio::memory::numbers::with_room;
 use rmcp::ErrorData;
 use rmcp::model::{JsonRpcError, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
@@ -30,6 +33,11 @@ pub(super) enum Line {
 pub(super) fn read(line: &mut [u8]) -> Line {
     let begins = line.strip_prefix(BYTE_ORDER_MARK).map_or(0, |_| BYTE_ORDER_MARK.len());
     let line = &mut line[begins..];
+    let mut rewritten = match with_room(line) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(line) => Some(line),
+    };
+    let line = rewritten.as_deref_mut().unwrap_or(line);
     if line.trim_ascii().is_empty() {
         return Line::Nothing;
     }

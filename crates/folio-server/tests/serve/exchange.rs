@@ -45,3 +45,22 @@ async fn an_answer_is_taken_in_item_by_item_and_once() {
         "filter_unknown",
     );
 }
+
+#[tokio::test]
+async fn a_number_without_room_is_kept_as_its_text_and_takes_nothing_else_away() {
+    let house = House::new().await;
+    let body = r#"{"request_id": "r", "status": "ok", "observations": [{"content": "a", "confidence": 1e999},
+        {"content": "b", "context": {"id": 18446744073709551617}}, {"content": "c"}]}"#;
+    let taken = house.post("/tool-responses?tool=scan", body).await;
+    assert_eq!(taken.status, 200, "{taken:?}");
+    let taken = taken.json();
+    let of = |index: usize, field: &str| taken["stored"][index][field].clone();
+    assert_eq!(
+        (of(0, "content"), of(0, "confidence")),
+        (json!("a"), json!(0.5)),
+        "{taken}"
+    );
+    assert_eq!(taken["warnings"][0]["code"], "confidence_not_finite", "{taken}");
+    assert_eq!(of(1, "context"), json!({"id": "18446744073709551617"}), "{taken}");
+    assert_eq!(of(2, "content"), "c", "{taken}");
+}
