@@ -15,6 +15,8 @@ use crate::warning::{Invalid, Warning};
 
 const MAX_CONTEXT_BYTES: usize = 16 * 1024;
 const MAX_CONTEXT_DEPTH: usize = 8;
+/// As much as a text may have to stand in the entry itself: whoever lists entries reads it with each.
+const MAX_METADATA_BYTES: usize = 64 * 1024;
 
 /// An observation as a tool, a model or a person writes it. Numbers are taken raw, so that they can be put right and
 /// reported instead of refused.
@@ -168,7 +170,7 @@ pub fn draft(
             })?;
     }
     fields.context = input.context.map(check_context).transpose()?;
-    fields.metadata = input.metadata;
+    fields.metadata = input.metadata.map(check_metadata).transpose()?;
     fields.claimed_source = input.claimed_source.and_then(|claimed| claim(claimed, &mut warnings));
     fields.type_name = Some(type_name);
     Ok(Draft {
@@ -236,12 +238,21 @@ pub(crate) fn check_context(context: Value) -> Result<Value, Invalid> {
             format!("is deeper than {MAX_CONTEXT_DEPTH} levels"),
         ));
     }
-    let bytes = context.to_string().len();
-    if bytes > MAX_CONTEXT_BYTES {
-        let message = format!("has {bytes} bytes, which are more than {MAX_CONTEXT_BYTES}");
-        return Err(Invalid::new("context_too_large", "context", message));
+    within(context, MAX_CONTEXT_BYTES, ("context", "context_too_large"))
+}
+
+/// What else is said of it, if that is not too large.
+pub(crate) fn check_metadata(metadata: Value) -> Result<Value, Invalid> {
+    within(metadata, MAX_METADATA_BYTES, ("metadata", "metadata_too_large"))
+}
+
+fn within(value: Value, most: usize, (field, code): (&str, &str)) -> Result<Value, Invalid> {
+    let bytes = value.to_string().len();
+    if bytes > most {
+        let message = format!("has {bytes} bytes, which are more than {most}");
+        return Err(Invalid::new(code, field, message));
     }
-    Ok(context)
+    Ok(value)
 }
 
 /// A claim as large as a context may be; a larger one is no reason to refuse what was noticed.
@@ -291,6 +302,15 @@ mod tests {
         assert_eq!(draft.fields.confidence, Some(Confidence::DEFAULT));
         assert_eq!(draft.fields.type_name.as_deref(), Some("observation"));
         assert_eq!(draft.warnings, []);
+    }
+
+    #[test]
+    fn what_an_observation_is_about_and_what_else_is_said_of_it_have_limits() {
+        let of = |field: &str, bytes: usize| drafted(json!({"content": "x", field: {"a": "b".repeat(bytes - 8)}}));
+        for (field, most) in [("context", MAX_CONTEXT_BYTES), ("metadata", MAX_METADATA_BYTES)] {
+            assert!(of(field, most).is_ok(), "{field}");
+            assert_eq!(of(field, most + 1).unwrap_err().code, format!("{field}_too_large"));
+        }
     }
 
     #[test]

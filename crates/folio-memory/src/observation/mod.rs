@@ -13,7 +13,7 @@ use crate::id::PageId;
 use crate::page::{PageFields, PageRole};
 use crate::space::SpaceName;
 
-pub(crate) use draft::check_context;
+pub(crate) use draft::{check_context, check_metadata};
 pub(crate) use from_json::one_or_more;
 pub(crate) use stored::check_stored;
 

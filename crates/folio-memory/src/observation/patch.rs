@@ -89,7 +89,7 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
         changes.push(FieldChange::Context(Some(draft::check_context(context)?)));
     }
     if let Some(metadata) = patch.metadata {
-        changes.push(FieldChange::Metadata(Some(metadata)));
+        changes.push(FieldChange::Metadata(Some(draft::check_metadata(metadata)?)));
     }
     Ok((changes, warnings))
 }

@@ -42,6 +42,7 @@ pub fn check_entry(new: &mut NewEntry, now: Timestamp) -> Result<Vec<Warning>, I
     });
     fields.progress = fields.progress.map(scratchbook::checked_progress).transpose()?;
     fields.context = fields.context.take().map(observation::check_context).transpose()?;
+    fields.metadata = fields.metadata.take().map(observation::check_metadata).transpose()?;
     // Nothing was said from later than now.
     fields.validated_at = fields.validated_at.map(|at| at.min(now));
     if fields.superseded_by == Some(id) {
