@@ -187,6 +187,7 @@ pub(crate) enum Command {
     /// Write the space, or its scratchbooks, as files that others read
     Export(Later<export::Export>),
     /// Bring memory in from files; what is there already stays as it is
+    #[command(arg_required_else_help = true)]
     Import(Later<import::Import>),
     /// Copy the whole store into a file, while others go on using it
     Backup(Later<backup::Backup>),

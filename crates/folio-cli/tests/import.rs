@@ -32,6 +32,43 @@ fn lines(values: &[Value]) -> String {
 }
 
 #[test]
+fn whoever_does_not_say_in_which_form_a_file_is_is_told_which_there_are() {
+    let folio = Folio::new();
+    folio.file("memory.jsonl", "{}");
+    let called = folio.call(&["import", "memory.jsonl"]);
+    assert_eq!(called.code, 2, "{called}");
+    for form in [
+        "form_missing",
+        "--from folio",
+        "--from mcp-memory: The knowledge graph",
+        "--from beads",
+    ] {
+        let told = folio.call(&["import", "memory.jsonl", "--json"]).stderr + &called.stderr;
+        assert!(told.contains(form), "{form}: {told}");
+    }
+    let bare = folio.call(&["import"]);
+    assert_eq!(bare.code, 2, "{bare}");
+    assert!(bare.stderr.contains("task-master"), "{bare}");
+}
+
+#[test]
+fn a_mark_before_the_first_byte_is_no_part_of_a_file() {
+    let folio = Folio::new();
+    let entity = json!({"type": "entity", "name": "Ada", "entityType": "person", "observations": ["draws maps"]});
+    folio.file("memory.jsonl", format!("\u{feff}{entity}\n"));
+    let (code, found) = folio.import("mcp-memory", "memory.jsonl");
+    assert_eq!((code, &found["entries"]), (0, &json!(1)), "{found}");
+    folio.file("one.json", "\u{feff}{\"content\": \"written by hand\"}");
+    assert_eq!(
+        folio.json(&["observe", "add", "--from", "one.json"])["content"],
+        "written by hand"
+    );
+    folio.file("book.json", "\u{feff}{\"items\": [], \"pins\": []}");
+    let book = folio.call(&["--thread", "t", "import", "--from", "colony", "book.json"]);
+    assert!(!book.stderr.contains("line 1"), "{book}");
+}
+
+#[test]
 fn a_knowledge_graph_is_found_by_what_was_observed() {
     let folio = Folio::new();
     let graph = lines(&[

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use clap::{Args, ValueEnum};
 use folio::memory::scratchbook::colony::thread_of;
+use folio::memory::transfer::without_mark;
 use folio::store::workspace::{Fate, ImportOptions, Imported};
 use folio::{ThreadKey, Workspace};
 use folio_server::wire::Received;
@@ -30,7 +31,7 @@ const DEPTH_MAX: u32 = 8;
 pub(crate) struct Import {
     /// In which form
     #[arg(long, value_name = "FORM")]
-    from: Origin,
+    from: Option<Origin>,
     /// The file, - for standard input, or the folder
     #[arg(value_name = "PATH")]
     pub(super) path: PathBuf,
@@ -112,11 +113,15 @@ impl Report for Received {
 
 /// Carries out `folio import`. Ends with 1 if something was not taken in.
 pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, Failure> {
-    if import.merge && !matches!(import.from, Origin::Folio | Origin::Markdown) {
-        return Err(Failure::usage("usage", "--merge is for --from folio and --from markdown"));
+    let from = import.from.ok_or_else(|| without_form(&import.path))?;
+    if import.merge && !matches!(from, Origin::Folio | Origin::Markdown) {
+        return Err(Failure::usage(
+            "usage",
+            "--merge is for --from folio and --from markdown",
+        ));
     }
     let workspace = context.workspace().await?;
-    let imported = match import.from {
+    let imported = match from {
         Origin::Folio if !import.path.is_dir() => space(context, &workspace, &import).await?,
         Origin::Folio | Origin::Markdown => pages(context, &workspace, &import).await?,
         Origin::Colony => books(context, &workspace, &import).await?,
@@ -136,6 +141,16 @@ pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, F
         imported,
     })?;
     Ok(exit)
+}
+
+/// That nothing says in which form the file is, with all the forms that there are.
+fn without_form(path: &Path) -> Failure {
+    let message = format!("--from has to say in which form {} is", path.display());
+    let forms = Origin::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    forms.fold(Failure::usage("form_missing", message), |failure, form| {
+        let what = form.get_help().map(ToString::to_string).unwrap_or_default();
+        failure.hint(format!("--from {}: {what}", form.get_name()))
+    })
 }
 
 async fn space(context: &Context<'_>, workspace: &Workspace, import: &Import) -> Result<Imported, Failure> {
@@ -261,6 +276,7 @@ fn text_from(opened: impl Read, file: &Path) -> Result<String, Failure> {
         let message = format!("{} has more than {BOOK_BYTES_MAX} bytes", file.display());
         return Err(Failure::usage("input_too_large", message));
     }
-    String::from_utf8(bytes)
-        .map_err(|_| Failure::usage("input_not_text", format!("{} is not valid UTF-8", file.display())))
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::usage("input_not_text", format!("{} is not valid UTF-8", file.display())))?;
+    Ok(without_mark(&text).to_owned())
 }

@@ -62,6 +62,7 @@ use folio::mcp::Servers;
 use folio::memory::TurnId;
 use folio::memory::canonical::canonical_json;
 use folio::memory::numbers::with_room;
+use folio::memory::transfer::without_mark;
 use folio::runner::Observer;
 use folio::store::RequestKey;
 use folio::tools::Registry;
@@ -334,7 +335,7 @@ pub(crate) fn json_file<T: DeserializeOwned>(file: &Path, what: &str) -> Result<
     } else {
         std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?
     };
-    serde_json::from_slice(&with_room(text.as_bytes()))
+    serde_json::from_slice(&with_room(without_mark(&text).as_bytes()))
         .map_err(|error| Failure::usage("input_not_json", format!("{} is not {what}: {error}", file.display())))
 }
 

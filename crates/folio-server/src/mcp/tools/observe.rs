@@ -4,7 +4,7 @@ use folio::memory::entry::Status;
 use folio::memory::id::EntryRef;
 use folio::memory::scratchbook::tools::ANSWER_TOKENS;
 use folio::memory::view::candidate;
-use folio::memory::{EntryKind, Tag};
+use folio::memory::{EntryKind, State, Tag};
 use folio::store::Written;
 use folio::{EntryQuery, ObservationInput, ObservationPatch};
 use rmcp::model::Tool;
@@ -124,6 +124,11 @@ fn written(written: &Written, call: &Call<'_>) -> Answer {
     for warning in &written.warnings {
         let (given, used) = (&warning.given, &warning.used);
         text.push_str(&format!("\nwarning: {} ({given} became {used})", warning.message));
+    }
+    if written.entry.state(call.caller.workspace.now()) == State::Expired {
+        text.push_str(
+            "\nits time is over: it is kept, and no list shows it (ttl_minutes 0 ends at once; null lasts for ever)",
+        );
     }
     let mut structured = json!(Observation::of(&written.entry, call.caller.workspace.now()));
     if let Value::Object(fields) = &mut structured {

@@ -134,7 +134,12 @@ async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
         format!("{} for {}", entry.handle, before.join(", "))
     };
     let waiting: Vec<String> = ready.waiting.iter().take(WAITING).map(waits).collect();
-    text.push_str(&format!("{} ready", ready.items.len()));
+    let more = if ready.items.len() < limit {
+        String::new()
+    } else {
+        format!(", and perhaps more: limit {MAX_READY} shows up to so many")
+    };
+    text.push_str(&format!("{} ready{more}", ready.items.len()));
     if !waiting.is_empty() {
         let more = ready.waiting.len() - waiting.len();
         let more = if more > 0 {

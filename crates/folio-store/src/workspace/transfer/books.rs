@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use folio_memory::id::Ref;
 use folio_memory::roles::Operation;
 use folio_memory::scratchbook::colony::{Book, Incoming, Item, Read, has_place, item_of, take_in};
+use folio_memory::transfer::without_mark;
 use folio_memory::{
     Actor, Change, Entry, EntryId, EntryQuery, NewEntry, Order, PageQuery, PageRole, Status, ThreadKey, query,
     scratchbook,
@@ -98,7 +99,7 @@ impl Workspace {
         dry_run: bool,
     ) -> Result<Imported, WorkspaceError> {
         self.authorise(actor, Operation::Import, "a scratchbook", ("transfer", "import"))?;
-        let (read, lost_pins) = Book::read(text)?;
+        let (read, lost_pins) = Book::read(without_mark(text))?;
         let mut report = Imported {
             threads: 1,
             ..Imported::default()
