@@ -283,6 +283,7 @@ impl Drive {
         self.conclude_all(outcomes)?;
         loop {
             let outside = self.derive()?;
+            self.under_way.stop_checks(&self.run);
             self.observe_judged().await?;
             self.begin_ahead();
             // What is told of memory may be told before what it follows from is durable, if that changes nothing of it but the run's own
@@ -309,8 +310,11 @@ impl Drive {
                 return Ok(());
             }
             for (node, calls) in outside.verify {
-                self.under_way.checks.insert(node);
-                let (registry, context, id) = (self.shared.registry.clone(), self.context.clone(), self.run.id());
+                let (registry, context, id) = (
+                    self.shared.registry.clone(),
+                    self.context_of_checks(node),
+                    self.run.id(),
+                );
                 self.pending.push(Box::pin(async move {
                     Done::NodeChecked(node, perform::checks(registry, context, id, node, calls).await)
                 }));
@@ -379,8 +383,8 @@ impl Drive {
             if checks.is_empty() {
                 outcomes.push(Outcome::Call(performed, batch, Vec::new()));
             } else if self.ahead.has_written(batch) {
-                let (registry, context) = (self.shared.registry.clone(), self.context.clone());
-                let (id, node) = (self.run.id(), performed.node);
+                let (registry, id, node) = (self.shared.registry.clone(), self.run.id(), performed.node);
+                let context = self.context_of_checks(node);
                 self.pending.push(Box::pin(async move {
                     let found = perform::checks(registry, context, id, node, checks).await;
                     Done::CallChecked(performed, batch, found)

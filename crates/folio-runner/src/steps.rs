@@ -1,10 +1,10 @@
 //! From what is owed to one commit: applies what follows, gathers what it writes, and names what is to be begun.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use folio_engine::event::FORMAT;
 use folio_engine::run::{AskAction, CheckCall, CompactAction, JournalError};
-use folio_engine::{Action, CallAction, Event, NodeId, Run, projection};
+use folio_engine::{Action, CallAction, Event, NodeId, NodeState, Run, projection};
 use folio_memory::{Change, Timestamp, TraceNote};
 use folio_store::Blob;
 use folio_tools::{Effect, Registry};
@@ -135,8 +135,8 @@ pub(crate) struct UnderWay {
     pub(crate) calls: HashMap<NodeId, Begun>,
     /// How many begin as soon as their beginning is durable.
     pub(crate) waiting: usize,
-    /// Nodes whose criteria are being checked.
-    pub(crate) checks: HashSet<NodeId>,
+    /// Nodes with children whose criteria are being checked, and what stops that.
+    pub(crate) checks: HashMap<NodeId, CancellationToken>,
 }
 
 impl UnderWay {
@@ -149,6 +149,27 @@ impl UnderWay {
         };
         self.calls.insert(node, begun);
         cancel
+    }
+
+    /// Notes that the criteria of `node` are being checked: of its call, if that has ended, or of what its children came to; what stops it.
+    pub(crate) fn check(&mut self, node: NodeId) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        match self.calls.get_mut(&node) {
+            // What stopped the call, such as its time, is over.
+            Some(call) => call.cancel = cancel.clone(),
+            None => drop(self.checks.insert(node, cancel.clone())),
+        }
+        cancel
+    }
+
+    /// Stops the checks of nodes that have ended, or are to end, without them (E9.11).
+    pub(crate) fn stop_checks(&self, run: &Run) {
+        let needless = |node: &NodeId| {
+            let view = run.node(*node);
+            view.is_none_or(|view| view.result.is_some() || view.state == NodeState::Cancelling)
+        };
+        let checks = self.checks.iter().filter(|(node, _)| needless(node));
+        checks.for_each(|(_, cancel)| cancel.cancel());
     }
 }
 
@@ -256,7 +277,7 @@ pub(crate) fn derive(
             }
         }
         if !progress {
-            outside.verify.retain(|(node, _)| !under_way.checks.contains(node));
+            outside.verify.retain(|(node, _)| !under_way.checks.contains_key(node));
             return Ok(outside);
         }
     }
@@ -270,7 +291,7 @@ pub(crate) fn status_of(run: &Run) -> Option<String> {
 /// What of a run that goes on only a model can do; nothing if it is being stopped, which anybody can do.
 pub(crate) fn needed_model(run: &Run) -> Option<Vec<String>> {
     let root = run.node(NodeId::root(run.id()))?;
-    if run.result().is_some() || root.state == folio_engine::NodeState::Cancelling {
+    if run.result().is_some() || root.state == NodeState::Cancelling {
         return None;
     }
     let tasks = model_tasks(&run.plan().steps);

@@ -292,7 +292,8 @@ async fn taken_up(runner: &Runner, run: RunId, outside: Outside, told: &str) {
         match drive(runner, run, outside).await {
             Ok(()) => return,
             Err(folio_runner::RunnerError::Store(folio_store::StoreError::RunTaken { .. })) => {
-                tokio::task::yield_now().await;
+                // What it had under way ends on other threads, which a busy machine keeps waiting.
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
             Err(error) => panic!("{told}: {error}"),
         }

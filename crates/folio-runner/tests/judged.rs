@@ -1,14 +1,18 @@
-//! Calls of plans whose results a judge checks before they are theirs (E9.6).
+//! Results that are checked before they are theirs: by a judge, by commands (E9.6).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod models_support;
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use folio_engine::Outcome;
-use folio_memory::EntryQuery;
+use folio_memory::{Actor, EntryQuery, Role};
 use folio_model::ScriptedModel;
+use folio_runner::NewRun;
+use folio_tools::ShellPolicy;
 use models_support::*;
 use serde_json::json;
 
@@ -48,4 +52,74 @@ async fn what_a_plan_wants_observed_of_a_call_is_observed_when_a_judge_has_found
     );
     let (status, observed) = observed_of(7, "unmet").await;
     assert_eq!((status, observed), (Outcome::Failed, Vec::new()));
+}
+
+/// The number of the process that wrote it into `file`, once it did.
+async fn process_in(file: &Path) -> u32 {
+    for _ in 0..1_500 {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        if let Ok(number) = text.trim().parse() {
+            return number;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("nobody writes {}", file.display());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_command_that_checks_a_part_ends_with_the_part_e9_11() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Arc::new(ScriptedModel::new([]));
+    let runner = runner(
+        sqlite(&folder.path().join("folio.db")),
+        &model,
+        &Effects::default(),
+        false,
+    );
+    let [of_call, of_plan] = ["call", "plan"].map(|name| folder.path().join(name));
+    let checked = |file: &Path| {
+        let command = format!("echo $$ > {}; exec sleep 300", file.display());
+        json!([{"check": {"command": ["sh", "-c", command]}}])
+    };
+    let echo = json!({"tool": "text", "args": {"op": "echo", "value": 1}});
+    let steps = json!([
+        {"parallel": [
+            {"id": "call", "do": echo, "criteria": checked(&of_call)},
+            {"id": "plan", "plan": {"steps": [{"id": "in", "do": echo}]}, "criteria": checked(&of_plan)},
+        ]},
+        {"id": "after", "do": {"tool": "wait", "args": {"ms": 60_000}}},
+    ]);
+    let actor = Actor::new(Role::Human, "ada");
+    let new = NewRun {
+        shell: ShellPolicy::AllowAll,
+        folder: Some(folder.path().to_owned()),
+        ..of_goal("check it", json!({"steps": steps}))
+    };
+    let run = submit(&runner, new).await;
+    let driving = tokio::spawn({
+        let runner = runner.clone();
+        async move { runner.drive(run).await }
+    });
+    let processes = [process_in(&of_call).await, process_in(&of_plan).await];
+    let loaded = runner.load(run).await.unwrap();
+    for path in ["group-1/call", "group-1/plan"] {
+        let part = loaded.node_at(path).unwrap().id;
+        runner.cancel(run, Some(part), &actor).await.unwrap();
+    }
+    let begun = tokio::time::Instant::now();
+    while processes.iter().any(|id| Path::new(&format!("/proc/{id}")).exists()) {
+        assert!(begun.elapsed() < Duration::from_secs(30), "they go on");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(!driving.is_finished(), "the rest of the run goes on");
+    runner.cancel(run, None, &actor).await.unwrap();
+    assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Cancelled);
+    // What a call gave was there by then, and nobody knows whether it is what was wanted.
+    let ended = runner.load(run).await.unwrap();
+    let status = |path: &str| ended.node_at(path).unwrap().result.unwrap().status;
+    assert_eq!(
+        [status("group-1/call"), status("group-1/plan")],
+        [Outcome::Partial, Outcome::Cancelled]
+    );
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use folio_engine::CallAction;
 use folio_engine::run::{AskAction, CompactAction};
+use folio_engine::{CallAction, NodeId};
 use folio_tools::{Effect, ToolContext};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -50,6 +50,14 @@ impl Drive {
             let performed = perform::call(registry, context, memory, caller, call).await;
             Done::Call(Box::new(performed), batch)
         }));
+    }
+
+    /// In what the criteria of `node` are checked.
+    pub(super) fn context_of_checks(&mut self, node: NodeId) -> ToolContext {
+        ToolContext {
+            cancel: self.under_way.check(node),
+            ..self.context.clone()
+        }
     }
 
     /// Asks a model, which is recorded in `batch`.
