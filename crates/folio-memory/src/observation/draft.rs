@@ -238,21 +238,20 @@ pub(crate) fn check_context(context: Value) -> Result<Value, Invalid> {
             format!("is deeper than {MAX_CONTEXT_DEPTH} levels"),
         ));
     }
-    within(context, MAX_CONTEXT_BYTES, ("context", "context_too_large"))
+    within(context, MAX_CONTEXT_BYTES).map_err(|message| Invalid::new("context_too_large", "context", message))
 }
 
 /// What else is said of it, if that is not too large.
 pub(crate) fn check_metadata(metadata: Value) -> Result<Value, Invalid> {
-    within(metadata, MAX_METADATA_BYTES, ("metadata", "metadata_too_large"))
+    within(metadata, MAX_METADATA_BYTES).map_err(|message| Invalid::new("metadata_too_large", "metadata", message))
 }
 
-fn within(value: Value, most: usize, (field, code): (&str, &str)) -> Result<Value, Invalid> {
-    let bytes = value.to_string().len();
-    if bytes > most {
-        let message = format!("has {bytes} bytes, which are more than {most}");
-        return Err(Invalid::new(code, field, message));
+/// `value`, or in words that it has more bytes as JSON than `most`.
+fn within(value: Value, most: usize) -> Result<Value, String> {
+    match value.to_string().len() {
+        bytes if bytes > most => Err(format!("has {bytes} bytes, which are more than {most}")),
+        _ => Ok(value),
     }
-    Ok(value)
 }
 
 /// A claim as large as a context may be; a larger one is no reason to refuse what was noticed.

@@ -58,6 +58,22 @@ async fn work_is_ready_when_what_is_to_be_done_before_is_done() {
 }
 
 #[tokio::test]
+async fn a_list_of_work_that_is_cut_says_that_there_may_be_more() {
+    let pair = pair().await;
+    for title in ["one", "two"] {
+        delegated(&pair, json!({"title": title})).await;
+    }
+    for (limit, end) in [
+        (0, "1 ready, and perhaps more: limit 50 shows up to so many"),
+        (50, "2 ready"),
+    ] {
+        let (text, _) = pair.call("plan_ready", json!({"limit": limit})).await;
+        assert!(text.ends_with(end), "{limit}: {text}");
+    }
+    pair.end().await;
+}
+
+#[tokio::test]
 async fn what_one_agent_has_taken_on_another_does_not_get_m7_4_35() {
     let pair = pair().await;
     for title in ["first", "second"] {

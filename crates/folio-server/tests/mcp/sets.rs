@@ -63,6 +63,9 @@ async fn observations_are_added_listed_and_changed() {
         json!({"content": "The key is checked in", "type": "security_alert"}),
     )
     .await;
+    let brief = json!({"content": "Over as it begins", "ttl_minutes": 0});
+    let (text, _) = pair.call("observe_add", brief).await;
+    assert!(text.contains("its time is over"), "{text}");
     let (text, list) = pair.call("observe_list", json!({"tags": ["tests"]})).await;
     assert!(text.starts_with("e1 ") && text.ends_with("1 in all"), "{text}");
     assert_eq!(

@@ -134,10 +134,10 @@ async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
         format!("{} for {}", entry.handle, before.join(", "))
     };
     let waiting: Vec<String> = ready.waiting.iter().take(WAITING).map(waits).collect();
-    let more = if ready.items.len() < limit {
-        String::new()
-    } else {
-        format!(", and perhaps more: limit {MAX_READY} shows up to so many")
+    let more = match ready.items.len() {
+        found if found < limit => String::new(),
+        _ if limit < MAX_READY => format!(", and perhaps more: limit {MAX_READY} shows up to so many"),
+        _ => ", and perhaps more".to_owned(),
     };
     text.push_str(&format!("{} ready{more}", ready.items.len()));
     if !waiting.is_empty() {
