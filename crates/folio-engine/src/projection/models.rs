@@ -10,7 +10,7 @@ use super::{Projection, branch_page, cut, entry_of, main_page, plan_page, summar
 use crate::event::{Event, LeafTests, Question};
 use crate::node::NodeId;
 use crate::result::{Finding, Outcome, Verdict};
-use crate::run::{NodeKind, NodeView};
+use crate::run::{NodeKind, NodeView, PlanMode};
 use crate::talk::Wanted;
 
 impl Projection<'_> {
@@ -75,6 +75,8 @@ impl Projection<'_> {
                 let id = self.block(event);
                 self.listed(*node, &id, "An answer was not used", String::new(), "results", problems);
             }
+            // Where plans are switched off, nothing was decided.
+            Event::Decided { by, .. } if by == PlanMode::Never.as_str() => {}
             Event::Decided {
                 node,
                 by,

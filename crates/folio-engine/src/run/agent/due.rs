@@ -154,7 +154,7 @@ impl Run {
         let agent = self.agent(index)?;
         let mode = self.equipment.as_ref().map(|e| e.plan).unwrap_or_default();
         if mode == PlanMode::Never {
-            return Some(("never", "plans are switched off".to_owned()));
+            return Some((mode.as_str(), "plans are switched off".to_owned()));
         }
         if agent.task.atomic {
             return Some((
