@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use folio_memory::{Entry, EntryId, KeptPolicy, Page, PageId, RunId, Seq, Turn, TurnId};
+use folio_memory::{Entry, EntryId, EntryKind, KeptPolicy, Page, PageId, RunId, Seq, Turn, TurnId};
 
 use super::error::Failure;
 use super::lease::Owners;
@@ -73,11 +73,14 @@ impl Facts for InScope<'_, '_> {
     }
 
     fn page(&mut self, id: PageId) -> Result<Option<Page>, Failure> {
-        page::by_id(self.scope.conn, self.space, id)
+        match self.scope.page(self.space, id)? {
+            Some((place, _)) => page::at(self.scope.conn, place),
+            None => Ok(None),
+        }
     }
 
     fn entry_place(&mut self, id: EntryId) -> Result<Option<Place>, Failure> {
-        entry::place_of(self.scope.conn, self.space, id)
+        self.scope.entry(self.space, id)
     }
 
     fn entry(&mut self, _: EntryId, place: Place) -> Result<Option<Entry>, Failure> {
@@ -145,6 +148,11 @@ fn write(
     }
     for planned in &decided.entries {
         write_entry(planned, conn, seq, at)?;
+        if let Some((new, ..)) = planned.new
+            && new.kind == EntryKind::Step
+        {
+            scope.knows_step(space, new.id, planned.place);
+        }
     }
     for link in &decided.links {
         link::insert(conn, space, link)?;

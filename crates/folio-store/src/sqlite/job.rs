@@ -127,7 +127,10 @@ impl Job {
             }
             Self::Index(space, _) => Done::Indexed(text::catch_up(scope.conn, *space)?),
             Self::Compact(Compact { space, compaction }, _) => Done::Compacted(match scope.space(space)? {
-                Some(space) => compact::compact(scope.conn, space, compaction)?,
+                Some(space) => {
+                    scope.gives_up_tombstones();
+                    compact::compact(scope.conn, space, compaction)?
+                }
                 None => Compacted::default(),
             }),
             Self::Token(kept, _) => {

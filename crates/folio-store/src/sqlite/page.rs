@@ -37,13 +37,18 @@ pub(super) fn by_id(conn: &Connection, space: SpaceId, id: PageId) -> Result<Opt
     one(conn, "id = ?1 AND space = ?2", params![id.to_bytes(), space])
 }
 
+/// The page at `place`.
+pub(super) fn at(conn: &Connection, place: Place) -> Result<Option<Page>, Failure> {
+    one(conn, "place = ?1", params![place])
+}
+
 /// The page that `page` names.
 pub(super) fn read(conn: &Connection, space: Option<SpaceId>, page: PageRef) -> Result<Page, Failure> {
     let missing = || not_found("page", page);
     let space = space.ok_or_else(missing)?;
     let found = match page {
         PageRef::Id(id) => by_id(conn, space, id)?,
-        PageRef::Handle(handle) => one(conn, "place = ?1", params![Place::of(space, handle.0)])?,
+        PageRef::Handle(handle) => at(conn, Place::of(space, handle.0))?,
     };
     Ok(found.ok_or_else(missing)?)
 }

@@ -3,19 +3,22 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-use folio_memory::{PageId, RunId, Seq, SpaceName, Timestamp};
+use folio_memory::{EntryId, PageId, RunId, Seq, SpaceName, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::error::{Failure, damaged};
 use super::journal::Touched;
 use super::marks::Wrote;
 use super::place::{Place, SpaceId};
-use super::{journal, page, policy, run};
+use super::{entry, journal, page, policy, run};
 use crate::plan::Ends;
 use crate::store::OwnerId;
 
 /// Pages of which it is remembered where they stand.
 const PAGES_KNOWN: usize = 16_384;
+
+/// Steps of plans of which it is remembered where they stand.
+const STEPS_KNOWN: usize = 16_384;
 
 /// Runs of which something is remembered.
 const RUNS_KNOWN: usize = 4096;
@@ -36,6 +39,8 @@ pub(super) struct Known {
     spaces: HashMap<SpaceName, SpaceId>,
     pages: HashMap<(SpaceId, PageId), (Place, Option<RunId>)>,
     runs: HashMap<(SpaceId, RunId), Place>,
+    /// Steps of plans, which are changed again and again; true as long as no other process writes, and no tombstone is given up.
+    steps_of_plans: HashMap<(SpaceId, EntryId), Place>,
     /// True as long as no other process writes.
     ends: HashMap<SpaceId, Ends>,
     /// What every step of a run asks; true as long as no other process writes.
@@ -67,6 +72,7 @@ impl<'w> Scope<'w> {
             known.ends.clear();
             known.policies.clear();
             known.steps.clear();
+            known.steps_of_plans.clear();
         }
         Ok(Self {
             conn,
@@ -106,6 +112,27 @@ impl<'w> Scope<'w> {
             self.known.pages.clear();
         }
         self.known.pages.insert((space, id), (place, run));
+    }
+
+    /// Where the entry called `id` stands.
+    pub(super) fn entry(&mut self, space: SpaceId, id: EntryId) -> Result<Option<Place>, Failure> {
+        match self.known.steps_of_plans.get(&(space, id)) {
+            Some(place) => Ok(Some(*place)),
+            None => entry::place_of(self.conn, space, id),
+        }
+    }
+
+    /// Notes where the step of a plan called `id` stands.
+    pub(super) fn knows_step(&mut self, space: SpaceId, id: EntryId, place: Place) {
+        if self.known.steps_of_plans.len() >= STEPS_KNOWN {
+            self.known.steps_of_plans.clear();
+        }
+        self.known.steps_of_plans.insert((space, id), place);
+    }
+
+    /// Notes that rows of entries may go.
+    pub(super) fn gives_up_tombstones(&mut self) {
+        self.known.steps_of_plans.clear();
     }
 
     /// Where the run called `id` stands.
