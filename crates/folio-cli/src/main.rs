@@ -6,6 +6,7 @@ mod commands;
 mod counting;
 mod error;
 mod follow;
+mod groups;
 mod later;
 mod leftovers;
 mod models;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use arguments::{Arguments, Command};
-use clap::{CommandFactory as _, Parser as _};
+use clap::{CommandFactory as _, FromArgMatches as _};
 use error::{Exit, Failure, without_passwords};
 use folio::store::sqlite;
 use output::Output;
@@ -36,7 +37,10 @@ static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const CLOSING_PATIENCE: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let said = command_line().try_get_matches();
+    let said =
+        said.and_then(|said| Arguments::from_arg_matches(&said).map_err(|error| error.format(&mut command_line())));
+    let arguments = match said {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
@@ -59,9 +63,14 @@ fn main() -> ExitCode {
     }
 }
 
+/// What can be said, and how the help tells it.
+fn command_line() -> clap::Command {
+    groups::by_purpose(Arguments::command())
+}
+
 fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let Some(command) = arguments.command else {
-        output.text(&Arguments::command().render_help().to_string())?;
+        output.text(&command_line().render_help().to_string())?;
         return Ok(Exit::Done);
     };
     let settings = Settings::resolve(&arguments.global)?;
@@ -122,6 +131,6 @@ fn usage(error: &clap::Error) -> ExitCode {
 
 /// Whether a call that cannot be understood is one of `folio hook`: its mistakes stop nobody either.
 fn asks_for_a_hook() -> bool {
-    let understood = Arguments::command().ignore_errors(true).try_get_matches();
+    let understood = command_line().ignore_errors(true).try_get_matches();
     understood.is_ok_and(|matches| matches.subcommand_name() == Some("hook"))
 }
