@@ -472,12 +472,8 @@ impl Run {
     /// What follows when there is no other plan after one was rejected: the task is done directly, unless something of an earlier
     /// plan is there (E9.8).
     pub(super) fn without_approved_plan(&self, index: usize) -> Event {
-        let is_ok = |member: &usize| {
-            let result = self.nodes[*member].result.as_ref();
-            result.is_some_and(|result| result.status == Outcome::Ok)
-        };
-        let has_some = self.nodes[index].children.iter().any(is_ok);
-        if has_some {
+        let is_ok = |child: &usize| self.nodes[*child].is_ok();
+        if self.nodes[index].children.iter().any(is_ok) {
             return self.rolled_up(index, None);
         }
         Event::Decided {

@@ -156,6 +156,8 @@ fn shortened(text: &str, max: usize) -> String {
     kept
 }
 
+/// Actions of one kind after which an answer names no more of it. Expansions come in bursts; a bounded number at a time keeps one answer small.
+const ACTIONS_MAX: usize = 1_024;
 /// Bytes of the lists of `for_each` that one answer names; then the rest is named by the next. They are in memory together, and written together.
 const LISTED_MAX: u64 = 16 * 1024 * 1024;
 
@@ -184,7 +186,7 @@ impl Run {
             .filter(|index| !self.is_inherited(**index))
             .map(|index| Action::Record(self.skipping(*index)))
             .collect();
-        actions.extend(self.inheriting().take(1_024));
+        actions.extend(self.inheriting().take(ACTIONS_MAX));
         actions.extend(
             self.settled
                 .iter()
@@ -242,8 +244,7 @@ impl Run {
                 listed = listed.saturating_add(event.bytes());
             }
             actions.extend(action);
-            // Expansions come in bursts; a bounded number and size at a time keeps one answer small.
-            if actions.len() >= 1_024 || listed >= LISTED_MAX {
+            if actions.len() >= ACTIONS_MAX || listed >= LISTED_MAX {
                 break;
             }
         }

@@ -14,7 +14,7 @@ use super::tree::NodeKind;
 use crate::event::Event;
 use crate::node::NodeState;
 use crate::plan::{self, ForEach, Slug, Step};
-use crate::result::{Evidence, NodeResult, Outcome};
+use crate::result::{Evidence, NodeResult};
 
 impl Run {
     /// For each of `items` of the list `index`, the child that was made for the same one by the version of the list before it; none, if
@@ -41,7 +41,11 @@ impl Run {
             return 0;
         }
         let earlier = self.earlier_items(index, items);
-        earlier.into_iter().flatten().filter(|child| self.is_ok(*child)).count()
+        earlier
+            .into_iter()
+            .flatten()
+            .filter(|child| self.nodes[*child].is_ok())
+            .count()
     }
 
     /// The list `index` in the version of its plan that last began with it, if it went wrong and is the same list.
@@ -63,7 +67,7 @@ impl Run {
             });
         let (before, earlier) = begun.next()?;
         // What went well stays without being written again: whoever writes it again has dropped it.
-        (!self.is_ok(earlier) && self.is_same_list(index, frame, earlier, before)).then_some(earlier)
+        (!self.nodes[earlier].is_ok() && self.is_same_list(index, frame, earlier, before)).then_some(earlier)
     }
 
     /// Whether the lists `new` of `frame` and `old` of the frame `before` do the same for each item, and read the same results for it.
@@ -100,7 +104,7 @@ impl Run {
                     }
                 }
                 NodeKind::ForEach => drop(self.inherited.insert(new, old)),
-                _ if self.is_ok(old) => {
+                _ if self.nodes[old].is_ok() => {
                     self.ready.remove(&new);
                     self.inherited.insert(new, old);
                 }
@@ -140,10 +144,5 @@ impl Run {
                 }),
             }))
         })
-    }
-
-    fn is_ok(&self, index: usize) -> bool {
-        let result = self.nodes[index].result.as_ref();
-        result.is_some_and(|result| result.status == Outcome::Ok)
     }
 }

@@ -12,7 +12,7 @@ use super::state::Run;
 use crate::event::SetAside;
 use crate::node::{NodeId, NodeState};
 use crate::plan::{Graph, Join, OnHard, Slug, Step, Work};
-use crate::result::{NodeResult, StopReason};
+use crate::result::{NodeResult, Outcome, StopReason};
 use crate::spend::{Allowance, Purse, Spend};
 
 /// Why a node is being stopped.
@@ -196,6 +196,11 @@ pub(super) struct Node {
 impl Node {
     pub(super) fn is_terminal(&self) -> bool {
         self.state == NodeState::Terminal
+    }
+
+    /// Whether it ended well.
+    pub(super) fn is_ok(&self) -> bool {
+        self.result.as_ref().is_some_and(|result| result.status == Outcome::Ok)
     }
 
     /// What happens to the other children when one fails hard.

@@ -672,13 +672,8 @@ impl Run {
         }
         if !self.gaps(index).is_empty() {
             // A plan of which something was done is not nothing: its parent sees what there is (E9.8).
-            let is_ok = |member: usize| {
-                self.nodes[member]
-                    .result
-                    .as_ref()
-                    .is_some_and(|r| r.status == Outcome::Ok)
-            };
-            let has_some = agent.is_some_and(Agent::has_plan) && self.members(index).any(is_ok);
+            let has_some =
+                agent.is_some_and(Agent::has_plan) && self.members(index).any(|member| self.nodes[member].is_ok());
             result.status = if has_some { Outcome::Partial } else { Outcome::Failed };
             result.severity = (!has_some).then(|| self.severity_said(index, proposal.severity, None));
             result.stop_reason = Some(stopped.unwrap_or(StopReason::CriteriaUnmet));

@@ -8,7 +8,6 @@ use super::repair::too_deep_to_keep;
 use super::similar::likeness;
 use crate::node::NodeId;
 use crate::plan::{self, Graph, GraphNode, Known, Slug, Step, Task, Work};
-use crate::result::Outcome;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 
@@ -148,9 +147,8 @@ impl Run {
             if self.names_of(member).iter().any(|name| dropped.contains(name)) {
                 continue;
             }
-            let is_ok = node.result.as_ref().is_some_and(|result| result.status == Outcome::Ok);
             match node.kind {
-                _ if is_ok => kept.push(member),
+                _ if node.is_ok() => kept.push(member),
                 NodeKind::Parallel | NodeKind::Sequence => rest.extend(node.children.iter().rev()),
                 _ => {}
             }

@@ -310,8 +310,7 @@ impl Run {
             if tool.is_none_or(|tool| tool.writes) {
                 return None;
             }
-            let is_ok = node.result.as_ref().is_some_and(|result| result.status == Outcome::Ok);
-            if is_ok && made.tool == call.tool && made.args == call.args {
+            if node.is_ok() && made.tool == call.tool && made.args == call.args {
                 return Some(node.id);
             }
         }
