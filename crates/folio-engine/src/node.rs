@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use folio_memory::RunId;
+use folio_memory::canonical::digest_of;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sha2::{Digest, Sha256};
 
 /// Names a node: sixteen hexadecimal digits that follow from its parent, the plan's version, its slug and its item.
 ///
@@ -32,13 +32,8 @@ impl NodeId {
     }
 
     fn hash(parts: &[&[u8]]) -> Self {
-        let mut hash = Sha256::new();
-        for part in parts {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        }
         let mut first = [0; 8];
-        first.copy_from_slice(&hash.finalize()[..8]);
+        first.copy_from_slice(&digest_of(parts.iter().copied())[..8]);
         Self(u64::from_be_bytes(first))
     }
 }

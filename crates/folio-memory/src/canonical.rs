@@ -6,6 +6,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 /// `value` as JSON text without white space, with the keys of all maps and the fields of all structs in byte order.
 ///
@@ -23,6 +24,17 @@ pub fn canonical(mut value: Value) -> Value {
     value
 }
 
+/// The SHA-256 of `parts`, each preceded by its length, so that no two lists of parts run together.
+#[must_use]
+pub fn digest_of<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,5 +46,12 @@ mod tests {
         let text = r#"{"a":{"c":2,"d":1},"b":[{"x":2,"y":1}]}"#;
         assert_eq!(canonical_json(&one).unwrap(), text);
         assert_eq!(canonical_json(&other).unwrap(), text);
+    }
+
+    #[test]
+    fn parts_do_not_run_together() {
+        let digest = |parts: [&str; 2]| digest_of(parts.map(str::as_bytes));
+        assert_ne!(digest(["ab", "c"]), digest(["a", "bc"]));
+        assert_eq!(digest(["ab", "c"]), digest(["ab", "c"]));
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use data_encoding::HEXLOWER;
 use folio_engine::Event;
+use folio_memory::canonical::digest_of;
 use folio_memory::history::FieldConflict;
 use folio_memory::id::RunHandle;
 use folio_memory::{Actor, Change, EntryHandle, EntryId, PageHandle, PageId, RunId, Seq, SpaceName, Timestamp};
@@ -102,12 +103,8 @@ impl RequestKey {
     /// made of it, and little of the hash is.
     #[must_use]
     pub fn new(key: impl Into<String>, secret: &str, parts: &[&[u8]]) -> Self {
-        let mut hash = Sha256::new();
-        for part in [secret.as_bytes()].iter().chain(parts) {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        }
-        let request = Fingerprint(HEXLOWER.encode(&hash.finalize()[..Fingerprint::BYTES]));
+        let digest = digest_of([secret.as_bytes()].iter().chain(parts).copied());
+        let request = Fingerprint(HEXLOWER.encode(&digest[..Fingerprint::BYTES]));
         Self {
             key: key.into(),
             request,

@@ -7,12 +7,12 @@ use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use data_encoding::HEXLOWER;
+use folio::memory::canonical::digest_of;
 use folio::memory::id::{IdError, Ref, RunRef, TurnRef};
 use folio::memory::{Entry, EntryKind};
 use folio::runner::Runner;
 use folio::store::{RequestKey, RunRow};
 use folio::{Actor, ThreadKey, Workspace};
-use sha2::{Digest as _, Sha256};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::access::Permit;
@@ -214,14 +214,10 @@ fn text_of(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {
 }
 
 fn store_key(method: &Method, path: &str, actor: &Actor, token: Option<&str>, key: &str) -> String {
-    let mut hash = Sha256::new();
     let actor = actor.to_string();
     // Tokens of one role and one name are two writers. Without a token it is as it always was.
-    for part in [method.as_str(), path, &actor, key].into_iter().chain(token) {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    format!("http:{}", HEXLOWER.encode(&hash.finalize()))
+    let parts = [method.as_str(), path, &actor, key].into_iter().chain(token);
+    format!("http:{}", HEXLOWER.encode(&digest_of(parts.map(str::as_bytes))))
 }
 
 /// What the header `If-Match` says.

@@ -5,10 +5,9 @@ use axum::extract::{FromRequest as _, Request};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use folio::memory::canonical::canonical;
+use folio::memory::canonical::{canonical, digest_of};
 use folio::memory::numbers::with_room;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::caller::KEY;
 use super::input::{self, BodyLimit};
@@ -40,12 +39,7 @@ fn said(headers: &HeaderMap, query: &str, body: &[u8]) -> Said {
     let version = headers.get(header::IF_MATCH).map(|version| version.as_bytes());
     let sorted = serde_json::from_slice(&with_room(body)).map(|value: Value| canonical(value).to_string());
     let body = sorted.as_ref().map_or(body, |sorted| sorted.as_bytes());
-    let mut hash = Sha256::new();
-    for part in [query.as_bytes(), version.unwrap_or_default(), body] {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    }
-    Said(hash.finalize().into())
+    Said(digest_of([query.as_bytes(), version.unwrap_or_default(), body]))
 }
 
 #[cfg(test)]

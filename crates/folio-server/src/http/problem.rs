@@ -185,7 +185,7 @@ impl From<StoreError> for Problem {
             StoreError::Corrupt { .. } => ("store_damaged", Some("`folio doctor` says more")),
         };
         let status = match error.kind() {
-            _ if code == "key_reused" => StatusCode::UNPROCESSABLE_ENTITY,
+            _ if matches!(error, StoreError::KeyReused) => StatusCode::UNPROCESSABLE_ENTITY,
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
             ErrorKind::Conflict => StatusCode::CONFLICT,
             ErrorKind::Invalid => StatusCode::BAD_REQUEST,

@@ -76,7 +76,11 @@ impl ServerHandler for Mcp {
             return Err(no_such_tool(self, &request.name));
         }
         let mut arguments = request.arguments.unwrap_or_default();
-        let arguments_text = canonical(Value::Object(arguments.clone())).to_string();
+        let key = key_of(&context);
+        let asked = key.as_ref().map(|key| {
+            let said = canonical(Value::Object(arguments.clone())).to_string();
+            RequestKey::new(key, key, &[request.name.as_bytes(), said.as_bytes()])
+        });
         let thread = arguments.remove("thread");
         let work = async {
             let thread = match &thread {
@@ -85,8 +89,7 @@ impl ServerHandler for Mcp {
                 Some(other) => return Err(tools::wrong("thread", format!("is a text, not {other}")).into()),
             };
             let mut caller = self.caller_of(&context, thread)?;
-            if let Some(key) = key_of(&context) {
-                let asked = RequestKey::new(&key, &key, &[request.name.as_bytes(), arguments_text.as_bytes()]);
+            if let Some(asked) = asked {
                 caller.workspace = caller.workspace.asked_under(asked);
             }
             let call = tools::Call {
@@ -95,7 +98,7 @@ impl ServerHandler for Mcp {
                 caller,
                 name: &request.name,
                 arguments: Value::Object(arguments),
-                idempotency_key: key_of(&context),
+                idempotency_key: key,
                 responses: request.input_responses.unwrap_or_default(),
                 state: request.request_state,
             };
