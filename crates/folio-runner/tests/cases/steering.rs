@@ -1,9 +1,14 @@
 //! What people do with a run that goes on, and what time does, whoever drives it.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use folio_engine::{Event, Outcome, Run};
 use folio_memory::RunId;
 use folio_runner::{RunnerError, Watch};
+use folio_tools::{Effect, Tool, ToolContext, ToolError, ToolRequest, ToolResponse, ToolSpec};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use super::{Equipment, House, Houses, ada, drive, echo, ended, house, result_at, steered, submit};
 
@@ -77,16 +82,58 @@ pub(super) async fn a_part_is_paused_and_the_rest_goes_on(houses: &dyn Houses) -
 }
 
 pub(super) async fn a_whole_run_is_stopped(houses: &dyn Houses) -> (House, RunId) {
-    let house = house(houses, Vec::new()).await;
-    let plan = json!({"title": "Stop", "steps": [wait("long", 60_000), echo("after", json!(1))]});
+    let stubborn = Stubborn::default();
+    let mut equipment = Equipment::of(Vec::new());
+    equipment.registry.register(Arc::new(stubborn.clone()));
+    let house = houses.house(equipment).await;
+    let plan = json!({"title": "Stop", "steps": [{"id": "long", "do": {"tool": "hold", "args": {}}}, echo("after", json!(1))]});
     let run = submit(&house, &plan).await;
     let result = steered(&house, run, in_flight, async |runner, _| {
         runner.cancel(run, None, &ada()).await.unwrap();
+        // Whoever drives it has heard of that, and cannot end the run yet: the second request finds it as it is everywhere.
+        let workspace = runner.workspace();
+        let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), run);
+        while watch.run().node_at("after").is_none_or(|node| node.result.is_none()) {
+            watch.next().await.unwrap();
+        }
         runner.cancel(run, None, &ada()).await.unwrap();
+        stubborn.lets_go.notify_one();
     });
     assert_eq!(result.await.status, Outcome::Cancelled);
+    let now = ended(&house, run).await;
+    assert_eq!(now.cancel_requests(), 2, "both stand in the journal");
+    assert_eq!(result_at(&house, run, "long").await.status, Outcome::Cancelled);
     assert_eq!(result_at(&house, run, "after").await.status, Outcome::Cancelled);
     (house, run)
+}
+
+/// A call that was told to stop ends when somebody says so.
+#[derive(Debug, Clone)]
+struct Stubborn {
+    spec: ToolSpec,
+    lets_go: Arc<Notify>,
+}
+
+impl Default for Stubborn {
+    fn default() -> Self {
+        Self {
+            spec: ToolSpec::new("hold", Effect::Idempotent, "Holds something until it is let go."),
+            lets_go: Arc::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for Stubborn {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
+        context.cancel.cancelled().await;
+        self.lets_go.notified().await;
+        ToolResponse::failed(request, ToolError::cancelled())
+    }
 }
 
 pub(super) async fn a_run_ends_at_its_deadline(houses: &dyn Houses) -> (House, RunId) {
