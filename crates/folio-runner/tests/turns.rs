@@ -3,16 +3,17 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use folio_engine::template::Templates;
 use folio_engine::{Event, Outcome, Run, plan, projection};
 use folio_memory::id::Ref;
 use folio_memory::observation::ObservationInput;
 use folio_memory::turn::{Stage, Turn, TurnQuery, Urgency};
-use folio_memory::{Actor, Entry, EntryQuery, Role, RunId, Seq, SpaceName, ThreadKey};
+use folio_memory::{Actor, Clock, Entry, EntryQuery, Role, RunId, Seq, SpaceName, ThreadKey, Timestamp};
 use folio_runner::{NewRun, Runner, RunnerOptions};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::{TurnInput, Write};
+use folio_store::workspace::{TraceQuery, TurnInput, Write};
 use folio_store::{RunAppend, Workspace};
 use folio_testkit::faulty_store::{Fault, FaultyStore};
 use folio_testkit::{SeededIds, SimClock};
@@ -29,8 +30,12 @@ struct House {
 
 impl House {
     fn new() -> Self {
+        Self::at(Arc::new(SimClock::default()))
+    }
+
+    fn at(clock: Arc<dyn Clock>) -> Self {
         let store = Arc::new(FaultyStore::new(SqliteStore::open(&OpenOptions::in_memory()).unwrap()));
-        let (clock, ids) = (Arc::new(SimClock::default()), Arc::new(SeededIds::default()));
+        let ids = Arc::new(SeededIds::default());
         let workspace = Workspace::new(Arc::clone(&store) as _, clock, ids, SpaceName::main());
         let options = RunnerOptions {
             concurrency: Some(1),
@@ -106,6 +111,45 @@ async fn a_run_in_nobodys_turn_is_a_turn_of_its_own_m7_11_1() {
     // Driving it again ends nothing twice.
     house.runner.drive(run).await.unwrap();
     assert_eq!(house.turns().await[0].ended.as_ref().unwrap().seq, ended.seq);
+}
+
+/// Time passes whenever somebody looks.
+#[derive(Debug, Default)]
+struct Ticking(SimClock);
+
+impl Clock for Ticking {
+    fn now(&self) -> Timestamp {
+        self.0.advance(Duration::from_millis(1));
+        self.0.now()
+    }
+}
+
+#[tokio::test]
+async fn the_trace_of_a_runs_own_turn_has_how_it_began_whatever_its_id_says_m7_10() {
+    let house = House::at(Arc::new(Ticking::default()));
+    let run = house.submit(NOTICES, person()).await;
+    house.runner.drive(run).await.unwrap();
+    let keyed = house
+        .workspace
+        .begin_turn_under(
+            &person(),
+            TurnInput::of(ThreadKey::main(), "look"),
+            Some("key".to_owned()),
+        )
+        .await
+        .unwrap();
+    let of_turn = |turn| TraceQuery {
+        turn: Some(turn),
+        component: Some("turn".to_owned()),
+        ..TraceQuery::default()
+    };
+    let own = house.turns().await.pop().unwrap().begun.id;
+    let mut told = Vec::new();
+    for turn in [own, keyed.turn.begun.id] {
+        let lines = house.workspace.trace(of_turn(turn)).await.unwrap();
+        told.push(lines.into_iter().map(|line| line.operation).collect::<Vec<_>>());
+    }
+    assert_eq!(told, [vec!["begin_turn", "end_turn"], vec!["begin_turn"]]);
 }
 
 #[tokio::test]

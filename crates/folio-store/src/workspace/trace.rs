@@ -158,15 +158,12 @@ impl Workspace {
         let mut lines = match entry {
             Some(entry) => self.lines_of_entry(entry, query.since, &wanted).await?,
             None => {
-                let began = run.map(|run| run.created_at).into_iter();
-                let began = began
-                    .chain(query.turn.map(TurnId::made_at))
-                    .filter(|at| *at <= self.now());
-                let since = match began.max() {
+                let run_began = match run.map(|run| run.created_at) {
                     Some(at) => Some(self.last_before(at, head).await?),
                     None => None,
                 };
-                self.lines_of_log(query.since, since, head, &wanted).await?
+                let began = run_began.max(self.before_turn(query.turn).await?);
+                self.lines_of_log(query.since, began, head, &wanted).await?
             }
         };
         let notes = NoteQuery {
@@ -266,6 +263,17 @@ impl Workspace {
             }
         }
         Ok(lines)
+    }
+
+    /// The last commit before the one that began `turn`. Its id says nothing of that: it may have been drawn after the instant of that commit,
+    /// or follow from a key.
+    async fn before_turn(&self, turn: Option<TurnId>) -> Result<Option<Seq>, WorkspaceError> {
+        let Some(turn) = turn else { return Ok(None) };
+        match self.read_turn(Ref::Id(turn)).await {
+            Ok(turn) => Ok(Some(Seq(turn.started_seq.0.saturating_sub(1)))),
+            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The last commit before `at`: instants of a space never run backwards.
