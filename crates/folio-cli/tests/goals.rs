@@ -177,3 +177,66 @@ fn a_provider_takes_its_key_from_the_file_that_the_settings_name() {
         folio.ok(&["run", "--plan", "plan.yaml"]);
     }
 }
+
+#[test]
+fn a_step_that_another_plan_took_the_place_of_says_so_wherever_the_tree_is_shown() {
+    let folio = folio_with(json!([
+        deciding(
+            "Mend the clock",
+            json!({"decision": "plan", "steps": [
+                {"id": "open", "title": "open the case", "criteria": ["it is open"]},
+                {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"]}
+            ]})
+        ),
+        doing("open the case", "finish", claims("open")),
+        doing("oil its wheels", "finish", json!({"status": "failed", "notes": "a tooth is broken"})),
+        {"role": "planner", "contains": "A plan was carried out",
+         "json": {"root_cause": "a broken tooth", "changes": "another wheel", "steps": [
+            {"id": "replace", "title": "replace the wheel", "criteria": ["it fits"]}]}},
+        doing("replace the wheel", "finish", claims("it ticks")),
+        {"role": "planner", "contains": "You put the results", "json": {"status": "ok", "notes": "It ticks."}, "times": "always"}
+    ]));
+    folio.ok(&[
+        "run",
+        "Mend the clock",
+        "--model",
+        "scripted:script.json",
+        "--concurrency",
+        "1",
+        "--quiet",
+    ]);
+    assert_snapshot!(folio.seen(&["show", "r1"]), @r"
+    ✓ Mend the clock  It ticks.
+      ✓ open the case  open
+      ↷ oil its wheels  replaced by another plan, failed: criteria_unmet: a tooth is broken; c1 (it ticks) could not be checked: whoever did it says nothing of it
+      ✓ replace the wheel  it ticks
+    0.0s · 3 of 3 done · 1 replaced
+
+    r1 ok: It ticks.
+
+    # Mend the clock
+
+    It ticks.
+    ");
+    let shown = folio.json(&["show", "r1"]);
+    let superseded = |node: &Value| node["superseded"] == true;
+    let paths: Vec<&str> = shown["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|node| superseded(node))
+        .map(|node| node["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(paths, ["oil"]);
+    assert_snapshot!(folio.seen(&["tree", "--run", "r1"]), @r"
+    p1 Mend the clock workspace ok
+    ├─ p2 Main scratchpad scratchpad_root ok
+    │  ├─ p4 open the case scratchpad_exec ok
+    │  ├─ p5 oil its wheels scratchpad_exec superseded
+    │  ├─ p6 Iteration 1 iteration_summary partial
+    │  ├─ p7 replace the wheel scratchpad_exec ok
+    │  └─ p8 Iteration 2 iteration_summary ok
+    ├─ p3 Plan plan ok
+    └─ p9 Mend the clock note ok
+    ");
+}

@@ -5,12 +5,12 @@ use folio_engine::{Run, projection};
 use folio_memory::entry::Status;
 use folio_memory::id::Ref;
 use folio_memory::tokens::Tokens;
-use folio_memory::view::{PageLines, planner_block};
+use folio_memory::view::{PageLines, is_settled, planner_block};
 use folio_memory::{Change, FieldChange, PageHandle, PageId, PageQuery, PageRole};
 use folio_store::workspace::{Moment, Workspace, WorkspaceError};
 use folio_store::{ErrorKind, StoreError};
 
-/// Pages of executors that are told of: those that did not end well first, then the newest (E9.16). The rest is counted.
+/// Pages of executors that are told of: those that did not end well and still count first, then the newest (E9.16). The rest is counted.
 const PAGES: usize = 20;
 /// Entries at the end of a page that stand for it.
 const TAIL: u32 = 4;
@@ -51,7 +51,7 @@ impl RunPages {
         let mut executors = workspace.pages(&query).await?;
         let all = executors.len();
         // What is told of stands in the order in which it was made.
-        executors.sort_by_key(|page| page.fields.status == "ok");
+        executors.sort_by_key(|page| is_settled(&page.fields.status));
         executors.truncate(PAGES);
         executors.sort_by_key(|page| page.handle);
         let more = all - executors.len();
@@ -169,7 +169,7 @@ impl RunPages {
             return;
         }
         let executors = &self.lines[1..];
-        let gone = 1 + executors.iter().position(PageLines::ended_well).unwrap_or(0);
+        let gone = 1 + executors.iter().position(PageLines::is_settled).unwrap_or(0);
         self.ids.remove(gone);
         self.lines.remove(gone);
         self.more += 1;

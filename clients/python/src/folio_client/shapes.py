@@ -1066,6 +1066,8 @@ class NodeInFull(TypedDict):
     started_at: NotRequired[str | None]
     state: str
     stop_reason: NotRequired[str | None]
+    # Whether another version of a plan took its place, or that of what it is in: what it came to counts no more.
+    superseded: NotRequired[bool]
     title: str
 
 
@@ -1103,6 +1105,8 @@ class NodeShape(TypedDict):
     started_at: NotRequired[str | None]
     state: str
     stop_reason: NotRequired[str | None]
+    # Whether another version of a plan took its place, or that of what it is in: what it came to counts no more.
+    superseded: NotRequired[bool]
     title: str
 
 

@@ -235,6 +235,9 @@ struct NodeShape {
     paused: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     parked: Option<ParkedShape>,
+    /// Whether another version of a plan took its place, or that of what it is in.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    superseded: bool,
     #[serde(flatten)]
     result: Option<ResultShape>,
     /// What it gives to later steps; a large one is named by the hash that it is kept under.
@@ -270,6 +273,7 @@ impl NodeShape {
             state: view.state.as_str(),
             paused: view.paused,
             parked: view.parked.map(ParkedShape::of),
+            superseded: view.superseded,
             result: view.result.map(|result| ResultShape {
                 duration_us: took(view, result),
                 ..ResultShape::of(result)
@@ -359,6 +363,11 @@ impl Titles {
 
     fn node(&mut self, run: &Run, view: &NodeView<'_>) -> tree::Node {
         let note = match view.result {
+            Some(result) if view.superseded => {
+                let note = note_of(result);
+                let colon = if note.is_empty() { "" } else { ": " };
+                format!("replaced by another plan, {}{colon}{note}", result.status)
+            }
             Some(result) => note_of(result),
             None if view.paused => "paused".to_owned(),
             None => match view.state {
@@ -400,6 +409,7 @@ impl Titles {
 
 fn mark_of(view: &NodeView<'_>) -> Mark {
     match view.result.map(|result| result.status) {
+        Some(_) if view.superseded => Mark::Replaced,
         Some(Outcome::Ok) => Mark::Ok,
         Some(Outcome::Partial) => Mark::Partial,
         Some(Outcome::Skipped) => Mark::Skipped,

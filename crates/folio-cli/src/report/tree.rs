@@ -34,6 +34,8 @@ pub(crate) enum Mark {
     Cancelled,
     /// It failed.
     Failed,
+    /// Another plan took its place, whatever had come of it.
+    Replaced,
 }
 
 impl Mark {
@@ -41,7 +43,7 @@ impl Mark {
     pub(crate) fn is_finished(self) -> bool {
         matches!(
             self,
-            Self::Ok | Self::Partial | Self::Skipped | Self::Cancelled | Self::Failed
+            Self::Ok | Self::Partial | Self::Skipped | Self::Cancelled | Self::Failed | Self::Replaced
         )
     }
 
@@ -74,6 +76,7 @@ impl Mark {
             Self::Skipped => style.faint("-"),
             Self::Cancelled => style.faint("⊘"),
             Self::Failed => style.bad("✗"),
+            Self::Replaced => style.faint("↷"),
         }
     }
 }
@@ -172,7 +175,9 @@ fn with_merged_neighbours(nodes: &[Node], rows: &[Row]) -> Vec<Row> {
     // What stands in one line with others: finished well, or not begun.
     let alike = |row: &Row| match row {
         Row::Node(position) => match nodes[*position].mark {
-            mark @ (Mark::Ok | Mark::Skipped | Mark::Cancelled | Mark::Waiting) => Some((mark, nodes[*position].depth)),
+            mark @ (Mark::Ok | Mark::Skipped | Mark::Cancelled | Mark::Waiting | Mark::Replaced) => {
+                Some((mark, nodes[*position].depth))
+            }
             _ => None,
         },
         _ => None,
@@ -232,7 +237,7 @@ fn line(nodes: &[Node], row: &Row, frame: Frame) -> String {
             let title = match node.mark {
                 Mark::Failed => style.bad(title),
                 Mark::Running | Mark::Retrying | Mark::Stopping => style.strong(title),
-                Mark::Waiting | Mark::Skipped | Mark::Cancelled => style.faint(title),
+                Mark::Waiting | Mark::Skipped | Mark::Cancelled | Mark::Replaced => style.faint(title),
                 _ => title,
             };
             format!("{:indent$}{mark} {title}{}{}", "", style.faint(time), style.faint(note))
@@ -243,6 +248,7 @@ fn line(nodes: &[Node], row: &Row, frame: Frame) -> String {
                 Mark::Ok => "done",
                 Mark::Skipped => "skipped",
                 Mark::Cancelled => "cancelled",
+                Mark::Replaced => "replaced",
                 _ => "waiting",
             };
             let text = style.faint(format_args!("{count} {what}"));
@@ -268,12 +274,13 @@ fn counts(nodes: &[Node], frame: Frame) -> String {
         );
     }
     let _ = write!(text, "{} of {total} done", count(&Mark::is_finished));
-    let parts: [(&str, &dyn Fn(Mark) -> bool); 5] = [
+    let parts: [(&str, &dyn Fn(Mark) -> bool); 6] = [
         ("running", &|mark| mark == Mark::Running || mark == Mark::Stopping),
         ("to be tried again", &|mark| mark == Mark::Retrying),
         ("partial", &|mark| mark == Mark::Partial),
         ("failed", &|mark| mark == Mark::Failed),
         ("skipped", &|mark| mark == Mark::Skipped),
+        ("replaced", &|mark| mark == Mark::Replaced),
     ];
     for (name, wanted) in parts {
         match count(wanted) {

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Projection, branch_page, cut, entry_of, main_page, plan_page, summary_of};
 use crate::event::{Event, LeafTests, Question};
 use crate::node::NodeId;
-use crate::result::{Finding, Outcome, Verdict};
+use crate::result::{Finding, Outcome, StopReason, Verdict};
 use crate::run::{NodeKind, NodeView, PlanMode};
 use crate::talk::Wanted;
 
@@ -228,10 +228,27 @@ impl Projection<'_> {
         for gone in self.run.steps_replaced(node) {
             if !counts.contains(&gone.id) {
                 self.put_step_away(&gone);
+                self.branches_superseded(gone);
             }
         }
         for step in steps {
             self.add_steps(page, &step);
+        }
+    }
+
+    /// The branches of a step that another plan took the place of, and of all that it is made of, say so. Of a group, the members are steps of
+    /// their own.
+    fn branches_superseded(&mut self, gone: NodeView<'_>) {
+        let is_group = matches!(gone.kind, NodeKind::Parallel | NodeKind::Sequence);
+        let mut rest = if is_group { Vec::new() } else { vec![gone] };
+        while let Some(view) = rest.pop() {
+            if view.kind.is_task() && view.started_at.is_some() {
+                self.changes.push(Change::SetPageStatus {
+                    page: branch_page(self.run, view.id),
+                    status: StopReason::Superseded.to_string(),
+                });
+            }
+            rest.extend(self.run.children(view.id));
         }
     }
 

@@ -456,8 +456,19 @@ impl Run {
         if self.is_open(index) {
             self.nodes[index].superseded_by = version;
         }
+        self.replace(index, &[]);
         if self.nodes[index].state == NodeState::Created {
             self.skip(index);
+        }
+    }
+
+    /// Another version of the plan takes the place of node `index`, whatever came of it, and of all in it but what is `kept`.
+    pub(super) fn replace(&mut self, index: usize, kept: &[usize]) {
+        let mut rest = vec![index];
+        while let Some(at) = rest.pop() {
+            if !kept.contains(&at) && !std::mem::replace(&mut self.nodes[at].replaced, true) {
+                rest.extend(&self.nodes[at].children);
+            }
         }
     }
 

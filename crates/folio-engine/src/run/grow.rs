@@ -52,6 +52,7 @@ impl Run {
             dependents: Vec::new(),
             halted: false,
             superseded_by: 0,
+            replaced: false,
             plan: None,
             gathers: Box::default(),
             cancel: None,
@@ -98,6 +99,9 @@ impl Run {
         let made = graph.roots().map(|root| self.frames[frame].nodes[root]);
         let members = kept.iter().copied().chain(made).collect();
         let replaced = self.nodes[owner].plan.take().map(|plan| plan.members);
+        for member in replaced.iter().flatten() {
+            self.replace(*member, kept);
+        }
         self.nodes[owner].plan = Some(Box::new(Planned {
             version,
             frame,

@@ -249,6 +249,8 @@ impl Run {
                 let index = self.step_to(*node, Move::Start)?;
                 self.take_share(index, limits.as_deref());
                 self.ready.remove(&index);
+                // Earlier versions began what a person had allowed also where something beside it had failed hard.
+                self.skipped.remove(&index);
                 self.parked
                     .remove(&(self.nodes[index].retry_at.unwrap_or_default(), index));
                 self.executing.insert(index);

@@ -34,10 +34,16 @@ impl Run {
             return;
         }
         for child in self.nodes[container].children.clone() {
-            if self.nodes[child].state == NodeState::Created {
+            if self.nodes[child].state == NodeState::Created || self.is_asked_to_begin(child) {
                 self.skip(child);
             }
         }
+    }
+
+    /// Whether a person is asked, or has said, whether the call of node `index` may begin, and it has not.
+    fn is_asked_to_begin(&self, index: usize) -> bool {
+        let node = &self.nodes[index];
+        node.state == NodeState::WaitingInput && node.started_at.is_none() && self.asked_about.contains_key(&index)
     }
 
     pub(super) fn skip(&mut self, index: usize) {

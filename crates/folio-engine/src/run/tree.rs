@@ -158,6 +158,8 @@ pub(super) struct Node {
     pub(super) halted: bool,
     /// The version of the plan around it that took its place before it began; 0 if none did.
     pub(super) superseded_by: u32,
+    /// Whether another version took its place, or that of what it is in, whatever had come of it by then.
+    pub(super) replaced: bool,
     /// Its plan, once it has one.
     pub(super) plan: Option<Box<Planned>>,
     /// Of a roll-up, the results that it puts into one. Of a task whose results are too many, what stands for them.
@@ -276,6 +278,8 @@ pub struct NodeView<'r> {
     pub paused: bool,
     /// Until when it waits before it is tried again, and why (E9.19).
     pub parked: Option<(Timestamp, &'r str)>,
+    /// Whether another version of a plan took its place, or that of what it is in: what it came to counts no more (E9.1, E9.8).
+    pub superseded: bool,
 }
 
 impl NodeView<'_> {

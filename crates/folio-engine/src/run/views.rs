@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::limits::Limits;
 use super::state::Run;
 use super::tree::{NodeKind, NodeView};
-use crate::node::NodeId;
+use crate::node::{NodeId, NodeState};
 use crate::plan::Plan;
 use crate::result::{NodeResult, Outcome};
 use crate::spend::Purse;
@@ -235,7 +235,7 @@ impl Run {
             depth: node.depth,
             step: node.step.as_ref(),
             optional: node.optional,
-            state: node.state,
+            state: self.standing(index),
             attempt: node.attempt,
             started_at: node.started_at,
             finished_at: node.finished_at,
@@ -248,6 +248,22 @@ impl Run {
             purse: node.purse.as_deref(),
             paused: node.paused,
             parked: node.retry_at.map(|until| (until, &*node.parked_for)),
+            superseded: node.replaced,
+        }
+    }
+
+    /// Where node `index` stands for others. What a person has allowed waits for no person any more: it may have to wait for a place, or
+    /// for somebody else who writes the same.
+    fn standing(&self, index: usize) -> NodeState {
+        let node = &self.nodes[index];
+        let is_answered = || {
+            let asked = self.asked_about.get(&index);
+            asked.is_some_and(|asked| asked.said.is_some()) && !self.asking.contains(&index)
+        };
+        match node.state {
+            NodeState::WaitingInput if is_answered() && node.agent.is_some() => NodeState::Executing,
+            NodeState::WaitingInput if is_answered() => NodeState::Created,
+            state => state,
         }
     }
 }

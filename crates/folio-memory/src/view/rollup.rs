@@ -88,6 +88,12 @@ struct EntryLine {
     line: String,
 }
 
+/// Whether nobody has to look at what stands on a page of that `status` first: it ended well, or another plan took its place.
+#[must_use]
+pub fn is_settled(status: &str) -> bool {
+    matches!(status, "ok" | "superseded")
+}
+
 impl PageLines {
     /// What a planner is told of `page`, whose last entries are `tail`, the oldest first.
     #[must_use]
@@ -101,10 +107,10 @@ impl PageLines {
         Self::with(None, fields, Naming::Pages)
     }
 
-    /// Whether what it is about ended well.
+    /// Whether nobody has to look at what it is about: that ended well, or counts no more.
     #[must_use]
-    pub fn ended_well(&self) -> bool {
-        self.status == "ok"
+    pub fn is_settled(&self) -> bool {
+        is_settled(&self.status)
     }
 
     fn with(handle: Option<PageHandle>, fields: &PageFields, naming: Naming) -> Self {

@@ -145,8 +145,9 @@ pub(super) fn run_markdown(row: &RunRow, run: &Run) -> String {
     let steps = tree.iter().filter(|view| view.parent.is_some());
     for view in steps.clone().take(STEPS) {
         let stands = view.result.map_or(view.state.as_str(), |result| result.status.as_str());
+        let replaced = if view.superseded { ", replaced" } else { "" };
         let indent = "  ".repeat(view.depth.saturating_sub(1).min(8) as usize);
-        text.push_str(&format!("{indent}- [{stands}] {}", title_of(run, view)));
+        text.push_str(&format!("{indent}- [{stands}{replaced}] {}", title_of(run, view)));
         let notes = view
             .result
             .map(|result| result.notes.lines().next().unwrap_or_default());

@@ -8,7 +8,7 @@ const STATES = {
   deciding: ['◇', 'a model decides'], aggregating: ['Σ', 'puts results together'], verifying: ['≟', 'is being checked'], replanning: ['↺', 'plans anew'],
   asks: ['?', 'waits for you'], held: ['‖', 'waits for another run'], waiting_input: ['?', 'waits for an answer'], awaiting_approval: ['?', 'waits for a yes'], cancelling: ['◌', 'being stopped'], running: ['▸', 'running'],
   interrupted: ['‖', 'interrupted: nobody drives it'], paused: ['‖', 'paused'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
-  skipped: ['–', 'skipped'], cancelled: ['⊘', 'cancelled'], failed: ['✗', 'failed'], met: ['✓', 'met'], unmet: ['✗', 'not met'], unverifiable: ['?', 'cannot be checked'],
+  skipped: ['–', 'skipped'], cancelled: ['⊘', 'cancelled'], superseded: ['↷', 'replaced'], failed: ['✗', 'failed'], met: ['✓', 'met'], unmet: ['✗', 'not met'], unverifiable: ['?', 'cannot be checked'],
 };
 /** Why something ended as it did, if not because it was done. */
 const REASONS = {

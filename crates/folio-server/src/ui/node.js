@@ -15,7 +15,7 @@ const LIMITS = { tokens: 'tokens', tokens_in: 'tokens read', tokens_cached: 'tok
 /** The parts of what is known of a node. `find(id)` gives another node of the run, `choose` shows it; `state` is where the node stands. */
 export function nodeParts(node, { find, choose, state }) {
   const { result } = node;
-  const parts = [element('p', { class: 'line' }, stateLine(state), node.stop_reason && element('span', { class: 'quiet', title: node.stop_reason }, why(node.stop_reason)),
+  const parts = [element('p', { class: 'line' }, stateLine(state), state === 'superseded' && element('span', { class: 'quiet' }, `was: ${words(node.outcome)}`), node.stop_reason && element('span', { class: 'quiet', title: node.stop_reason }, why(node.stop_reason)),
     result?.severity && element('span', { class: 'badge calm' }, `${result.severity} failure`), node.attempt > 1 && element('span', { class: 'meta' }, `attempt ${node.attempt}`))];
   if (node.parked) parts.push(element('p', { class: 'quiet' }, `again at ${absolute(node.parked.until)}: ${node.parked.cause}`));
   if (node.call) parts.push(element('p', { class: 'quiet' }, element('code', {}, revealed(node.call))));

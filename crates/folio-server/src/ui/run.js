@@ -15,7 +15,7 @@ const LIMITED = /^(budget_|deadline$)/;
 /** Nodes of a search box's worth: smaller trees are seen at a glance. */
 const SEARCHED = 25;
 /** Ends of nodes that somebody may look for. */
-const TALLIED = ['failed', 'partial', 'skipped', 'cancelled'];
+const TALLIED = ['failed', 'partial', 'skipped', 'cancelled', 'superseded'];
 /** States in which something is under way. */
 const BUSY = ['executing', 'deciding', 'aggregating', 'verifying', 'replanning', 'cancelling', 'parked'];
 const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', plan: 'Plan', summary: 'Summary' };
@@ -49,8 +49,8 @@ export async function showRun(view, { name, query, signal, title, go }) {
   function summary() {
     const { root, nodes } = tree;
     const count = {}, stands = {};
-    for (const { outcome, state: stand } of nodes.values()) {
-      const of = outcome ? count : stands, what = outcome ?? stand;
+    for (const node of nodes.values()) {
+      const of = node.outcome ? count : stands, what = node.outcome ? stateOf(node) : node.state;
       of[what] = (of[what] ?? 0) + 1;
     }
     const ended = Object.values(count).reduce((sum, some) => sum + some, 0);
@@ -198,9 +198,13 @@ export async function showRun(view, { name, query, signal, title, go }) {
       const stop = [node ?? tree.root];
       for (const each of stop) if (!each.outcome) { each.state = 'cancelling'; tree.touch(each); stop.push(...each.children); }
     },
-    told({ at, text, state: stands, what, nodes = [] }, node) {
+    told({ at, text, state: stands, what, nodes = [], superseded = [] }, node) {
       nodes.forEach((made) => tree.add(made));
       tree.order(nodes);
+      for (const id of superseded) {
+        const gone = [tree.nodes.get(id)].filter(Boolean), isGroup = /^(parallel|sequence)$/.test(gone[0]?.kind);
+        for (const each of gone) { each.superseded = true; tree.touch(each); if (!isGroup) gone.push(...each.children); }
+      }
       const one = node ?? tree.root;
       if (what === 'limits_changed') get(nodePath(one), { signal }).then(({ limits }) => { one.limits = limits; tree.touch(one); }, () => {});
       if (what === 'paused' || what === 'continued') one.paused = what === 'paused';

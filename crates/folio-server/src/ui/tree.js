@@ -13,7 +13,7 @@ const BEYOND = 8;
 /** States in which somebody is at work, as long as somebody drives the run. */
 const AT_WORK = new Set(['executing', 'running_children', 'deciding', 'aggregating', 'verifying', 'replanning', 'cancelling']);
 
-export const stateOf = (node, isDriven = true) => node.outcome
+export const stateOf = (node, isDriven = true) => (node.outcome && node.superseded ? 'superseded' : node.outcome)
   ?? (node.paused && node.state !== 'executing' ? 'paused' : !isDriven && AT_WORK.has(node.state) ? 'interrupted' : node.state);
 
 /** Of a limit: what of it the spending of a node uses up, if that is part of it. */
@@ -98,7 +98,7 @@ export class Tree {
   get isSifted() { return this.sought !== '' || this.only !== null; }
 
   has(node) {
-    if (this.only && node.outcome !== this.only) return false;
+    if (this.only && stateOf(node) !== this.only) return false;
     return node.title.toLowerCase().includes(this.sought) || words(stateOf(node, this.isDriven)) === this.sought;
   }
 

@@ -76,6 +76,10 @@ pub(crate) enum EventShape {
         /// The nodes that this made, parents before children.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         nodes: Vec<NewNode>,
+        /// The steps of it of which another version of the plan has taken the place by then, with all that they are made of; of groups, the
+        /// members are told one by one.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        superseded: Vec<String>,
     },
 }
 
@@ -187,6 +191,12 @@ impl EventShape {
                     // Some may have been told before: a node is the same however often it is told of.
                     add_made(run, *node, &mut nodes);
                 }
+                let mut superseded = Vec::new();
+                if let Event::Planned { node, .. } | Event::PlanEdited { node, .. } | Event::PlanRejected { node, .. } =
+                    of_a_model
+                {
+                    add_superseded(run, *node, &mut superseded);
+                }
                 Self::Told {
                     at,
                     node: of_a_model.node().map(|node| node.to_string()),
@@ -198,8 +208,20 @@ impl EventShape {
                         .map(|view| view.state.as_str()),
                     spent: of_a_model.node().map(|node| spent_at(run, node)).unwrap_or_default(),
                     nodes,
+                    superseded,
                 }
             }
+        }
+    }
+}
+
+/// Adds the steps of `node` of which another version of its plan has taken the place, and the members of groups among them: some of those
+/// may stay. All that any other step is made of goes with it.
+fn add_superseded(run: &Run, node: NodeId, superseded: &mut Vec<String>) {
+    for child in run.children(node).iter().filter(|child| child.superseded) {
+        superseded.push(child.id.to_string());
+        if makes_no_nodes(child.kind) {
+            add_superseded(run, child.id, superseded);
         }
     }
 }

@@ -298,6 +298,9 @@ pub(crate) struct NodeShape {
     /// Why it waits before it is tried again, and until when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parked: Option<ParkedShape>,
+    /// Whether another version of a plan took its place, or that of what it is in: what it came to counts no more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    superseded: bool,
     /// The version of its plan; 0 if it has none, or has not begun with it.
     plan_version: u32,
     /// What it and everything below used up.
@@ -468,6 +471,7 @@ impl NodeShape {
                 until,
                 cause: cause.to_owned(),
             }),
+            superseded: view.superseded,
             plan_version: view.plan_version,
             spent: SpendShape::of(view.spent),
             paid_twice: view.repeated,

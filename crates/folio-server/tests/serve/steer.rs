@@ -144,6 +144,10 @@ async fn a_tree_and_the_events_have_the_order_of_the_plan_that_was_changed_e9_14
     };
     // What was dropped stays where it was.
     assert_eq!(paths(&tree["nodes"]), ["", "a", "a/ask", "b", "d", "n", "c"], "{tree}");
+    let nodes = tree["nodes"].as_array().unwrap().iter();
+    let superseded: Vec<&Value> = nodes.filter(|node| node["superseded"] == true).collect();
+    assert_eq!((superseded.len(), &superseded[0]["path"]), (1, &json!("b")), "{tree}");
+    let dropped = json!([superseded[0]["id"]]);
     let at = format!("/approvals/{}", asked["items"][0]["id"].as_str().unwrap());
     assert_eq!(house.post(&at, "{\"approve\": true}").await.status, 202);
     driving.await.unwrap().unwrap();
@@ -159,6 +163,7 @@ async fn a_tree_and_the_events_have_the_order_of_the_plan_that_was_changed_e9_14
         ["a", "b", "d", "n", "c"],
         "{events}"
     );
+    assert_eq!(told("plan_edited")["superseded"], dropped, "{events}");
     let made = told("expanded");
     assert_eq!(made["nodes"][0]["limits"][0]["limit"], 2, "{made}");
     assert!(made["nodes"][1].get("limits").is_none(), "{made}");

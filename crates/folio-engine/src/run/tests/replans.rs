@@ -407,3 +407,42 @@ fn nothing_is_set_aside_for_items_that_are_not_done_again_e9_10() {
     let sim = sim.driven_on();
     assert_eq!((sim.status(""), begun(&sim)), (Outcome::Ok, [1, 3, 1]));
 }
+
+#[test]
+fn what_another_plan_took_the_place_of_says_so_with_all_in_it_and_what_is_kept_does_not_e9_8() {
+    let sim = house();
+    let superseded: Vec<(&str, Outcome)> = sim
+        .run
+        .tree()
+        .into_iter()
+        .filter(|view| view.superseded)
+        .map(|view| (view.path, view.result.unwrap().status))
+        .collect();
+    // The walls went well and count on, the group that they stood in does not.
+    assert_eq!(
+        superseded,
+        [("group-1", Outcome::Failed), ("group-1/roof", Outcome::Failed)]
+    );
+    assert!(!sim.run.node_at("group-1/walls").unwrap().superseded);
+    // The branch that one of them has says so, too.
+    let mut run = Run::new(sim.run.id(), Arc::new(Templates::new()));
+    let mut statuses = BTreeMap::new();
+    for (at, event) in &sim.journal {
+        run.apply(*at, event).unwrap();
+        for change in projection::changes(&run, event) {
+            if let Change::SetPageStatus { page, status } = change {
+                statuses.insert(page, status);
+            }
+        }
+    }
+    let status = |path: &str| statuses[&projection::branch_page(&sim.run, sim.run.node_at(path).unwrap().id)].as_str();
+    assert_eq!(
+        (status("group-1/roof"), status("group-1/walls"), status("thatch")),
+        ("superseded", "ok", "ok")
+    );
+    // Before the plan was changed, none was.
+    let planned = |(_, event): &(Timestamp, Event)| matches!(event, Event::Planned { version: 2, .. });
+    let cut = sim.journal.iter().position(planned).unwrap();
+    let before = Sim::resumed(&sim.journal[..cut]);
+    assert!(before.run.tree().iter().all(|view| !view.superseded));
+}

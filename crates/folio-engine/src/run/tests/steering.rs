@@ -713,3 +713,67 @@ fn what_two_tasks_ask_at_the_same_time_is_asked_once_e9_14() {
         assert!(found.notes.starts_with(notes), "{}", found.notes);
     }
 }
+
+#[test]
+fn what_a_person_has_allowed_waits_for_nobodys_answer_while_something_else_keeps_it_e9_19() {
+    let mut sim = sim(TWO);
+    sim.run.know_writes(Some(Arc::new(|_, _| vec!["desk".to_owned()])));
+    sim.derive();
+    let stands = |sim: &Sim| sim.run.node_at("group-1/ask").unwrap().state;
+    assert_eq!(stands(&sim), NodeState::WaitingInput);
+    assert_eq!(sim.under_way.len(), 1, "what it is to write is being written");
+    sim.yes("group-1/ask", None);
+    sim.derive();
+    assert_eq!((stands(&sim), sim.under_way.len()), (NodeState::Created, 1));
+    sim.end_one();
+    sim.derive();
+    assert_eq!(stands(&sim), NodeState::Executing);
+    assert_eq!(sim.waits(), Vec::<String>::new());
+}
+
+#[test]
+fn of_what_has_not_begun_nobody_is_asked_any_more_once_something_beside_it_failed_hard_e9_5() {
+    const PLAN: &str = "- parallel:
+    - {id: ask, do: {tool: write, args: {to: a}}}
+    - {id: allowed, do: {tool: write, args: {to: b}}}
+    - {id: bad, do: {tool: deny, args: {}}}";
+    let mut sim = sim(PLAN);
+    sim.run.know_writes(Some(Arc::new(|_, _| vec!["desk".to_owned()])));
+    sim.derive();
+    sim.yes("group-1/allowed", None);
+    sim.derive();
+    assert_eq!(sim.waits(), ["group-1/ask"]);
+    let sim = sim.driven_on();
+    let ended = ["ask", "allowed", "bad"].map(|slug| sim.status(&format!("group-1/{slug}")));
+    assert_eq!(ended, [Outcome::Skipped, Outcome::Skipped, Outcome::Failed]);
+    assert_eq!(sim.waits(), Vec::<String>::new());
+}
+
+#[test]
+fn a_journal_in_which_an_allowed_call_began_after_something_beside_it_failed_hard_is_folded_as_it_was_e9_9() {
+    let mut sim = sim(TWO);
+    sim.derive();
+    sim.yes("group-1/ask", None);
+    let ask = sim.run.node_at("group-1/ask").unwrap().id;
+    let free = sim.run.node_at("group-1/free").unwrap().id;
+    sim.record(Event::Finished {
+        node: free,
+        result: Box::new(crate::NodeResult::failed(
+            Severity::Hard,
+            StopReason::PolicyDenied,
+            "no",
+        )),
+    });
+    // As an earlier version went on.
+    sim.record(Event::Started {
+        node: ask,
+        attempt: 1,
+        call: "write to=a".to_owned(),
+        writes: Vec::new(),
+        limits: None,
+    });
+    assert_eq!(sim.run.node(ask).unwrap().state, NodeState::Executing);
+    sim.under_way.clear();
+    sim.derive();
+    assert!(sim.run.node(ask).unwrap().result.is_none(), "it is at work");
+}
