@@ -225,7 +225,10 @@ fn tell(
         let status = crate::report::run::colored(style, result.status.as_str());
         let notes = crate::report::first_line(summary.notes(), 200);
         let again = context.settings.repeated();
-        output.note(format_args!("\n{} {status}: {notes}", style.strong(row.handle)));
+        let why = result
+            .stop_reason
+            .map_or_else(String::new, |reason| format!(" ({reason})"));
+        output.note(format_args!("\n{} {status}{why}: {notes}", style.strong(row.handle)));
         let run = row.handle;
         let more = result.stop_reason.and_then(|reason| limit_named(reason, run_itself));
         let more = more.map(|limit| ("go on with more", format!("fork {run} --before-limit {limit}")));

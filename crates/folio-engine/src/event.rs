@@ -360,7 +360,7 @@ pub enum Event {
         node: NodeId,
         /// What was found.
         verdicts: Vec<Verdict>,
-        /// The limit that left nothing for a judge, if that is why nobody could say (E9.10).
+        /// The limit that left nothing for a judge, or why the judge did not say, if that is why nobody could (E9.6, E9.10).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<StopReason>,
     },

@@ -7,6 +7,7 @@ use folio_memory::Timestamp;
 use serde_json::Value;
 
 use super::compact::{CompactAction, Compaction};
+use super::read::cut;
 use super::{Agent, Equipment, ModelSpec, NamedExecutor, REJECTIONS_MAX, SENT_BACK_MAX, Stage, answer};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
@@ -30,6 +31,8 @@ const TOKENS_TO_PLAN: u64 = 8_000;
 /// Why a model is not asked whose price nobody knows, and what helps.
 const UNPRICED: &str = "its budget limits dollars, and nobody knows what the model costs: give it a price in a file of prices, or begin the run with \
 `folio run --allow-unpriced`";
+/// Characters of why no model did something, in the notes of what came out without one.
+const WHY_CHARS: usize = 400;
 /// Answers are never given less room than this.
 const ANSWER_TOKENS_MIN: u32 = 64;
 
@@ -417,11 +420,7 @@ impl Run {
             Purpose::RollUp => self.rolled_up_alone(index, reason),
             Purpose::Judge => {
                 let why = format!("there was no budget left to judge it ({reason})");
-                Event::Checked {
-                    node,
-                    verdicts: self.open_verdicts(index, &why, |criterion| !self.asks_person(criterion)),
-                    limit: Some(reason),
-                }
+                self.unjudged_for(index, reason, &why)
             }
             Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
             Purpose::Replan => self.conclusion(index, Some(reason)),
@@ -431,15 +430,35 @@ impl Run {
     /// What follows when a model does not answer, and will not be asked again (E9.13).
     fn without_answer(&self, index: usize, purpose: Purpose, failure: &crate::result::Failure) -> Event {
         match purpose {
-            Purpose::Judge => self.unjudged(index, &format!("the judge did not answer: {}", failure.message)),
-            Purpose::Aggregate => self.rolled_up(index, Some(failure.reason)),
-            Purpose::RollUp => self.rolled_up_alone(index, failure.reason),
-            Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
-            Purpose::Replan => self.conclusion(index, Some(failure.reason)),
-            // The limit is why there is no more; that it was not put into words is no reason to lose what there is (E9.10).
-            Purpose::HandBack => self.rolled_up(index, self.agent(index).and_then(|agent| agent.spent)),
             Purpose::Decide | Purpose::Work => self.failing(index, failure.reason, failure.message.clone()),
+            Purpose::Judge => {
+                let why = format!("the judge did not answer: {}", failure.message);
+                self.unjudged_for(index, failure.reason, &why)
+            }
+            Purpose::Aggregate | Purpose::RollUp | Purpose::Replan | Purpose::HandBack => {
+                let why = format!("the model did not answer: {}", failure.message);
+                self.without_model_for(index, purpose, failure.reason, &why)
+            }
         }
+    }
+
+    /// What follows when no model does for node `index` what nobody else does either: what there is stands, and its notes say `why`, so
+    /// that whoever reads no more than the result knows it (E9.13).
+    pub(super) fn without_model_for(&self, index: usize, purpose: Purpose, reason: StopReason, why: &str) -> Event {
+        let (event, what) = match purpose {
+            Purpose::Replan if self.has_rejected_plan(index) => return self.without_approved_plan(index),
+            Purpose::Replan => (self.conclusion(index, Some(reason)), "there is no other plan"),
+            Purpose::RollUp => (self.rolled_up_alone(index, reason), "nobody put these together"),
+            // The limit is why there is no more; that it was not put into words is no reason to lose what there is (E9.10).
+            Purpose::HandBack => {
+                let reason = self.agent(index).and_then(|agent| agent.spent);
+                (self.rolled_up(index, reason), "nobody put it into words")
+            }
+            Purpose::Aggregate | Purpose::Decide | Purpose::Work | Purpose::Judge => {
+                (self.rolled_up(index, Some(reason)), "nobody put the results together")
+            }
+        };
+        with_first(event, &format!("{what}: {}", cut(why, WHY_CHARS)))
     }
 
     /// The result that follows from the steps, or from what a model did, without a model (E9.13).
@@ -562,6 +581,15 @@ impl Run {
         self.unverified(index, why, |criterion| !self.asks_person(criterion))
     }
 
+    /// The same for `reason`, which the result has, too.
+    pub(super) fn unjudged_for(&self, index: usize, reason: StopReason, why: &str) -> Event {
+        Event::Checked {
+            node: self.nodes[index].id,
+            verdicts: self.open_verdicts(index, why, |criterion| !self.asks_person(criterion)),
+            limit: Some(reason),
+        }
+    }
+
     /// Of the open criteria that are among `which`, nobody can say whether they hold.
     fn unverified(&self, index: usize, why: &str, which: impl Fn(&Criterion) -> bool) -> Event {
         checked(self.nodes[index].id, self.open_verdicts(index, why, which))
@@ -665,7 +693,8 @@ impl Run {
             result.severity = Some(self.severity_said(index, proposal.severity, reason));
             result.stop_reason = Some(result.stop_reason.unwrap_or(StopReason::CriteriaUnmet));
         }
-        let stopped = result.stop_reason.or(agent.and_then(|agent| agent.unjudged));
+        let unjudged = agent.and_then(|agent| agent.unjudged);
+        let (said, stopped) = (result.stop_reason, result.stop_reason.or(unjudged));
         self.judge(index, &self.criteria_of(index), &mut result);
         if result.status != Outcome::Ok {
             result.stop_reason = result.stop_reason.or(stopped);
@@ -676,7 +705,9 @@ impl Run {
                 agent.is_some_and(Agent::has_plan) && self.members(index).any(|member| self.nodes[member].is_ok());
             result.status = if has_some { Outcome::Partial } else { Outcome::Failed };
             result.severity = (!has_some).then(|| self.severity_said(index, proposal.severity, None));
-            result.stop_reason = Some(stopped.unwrap_or(StopReason::CriteriaUnmet));
+            // That nobody judged the rest is not why this is missing, unless there was no more of something.
+            let limit = unjudged.filter(|reason| reason.is_limit());
+            result.stop_reason = Some(said.or(limit).unwrap_or(StopReason::CriteriaUnmet));
         }
         result.attempts = match node.kind {
             NodeKind::Call => node.attempt,
@@ -727,6 +758,18 @@ fn decided(node: NodeId, rule: &str, reason: String) -> Event {
         first: None,
         executor: None,
     }
+}
+
+/// `event` with `words` before the notes of what it says that came out.
+fn with_first(mut event: Event, words: &str) -> Event {
+    let notes = match &mut event {
+        Event::Proposed { proposal, .. } => &mut proposal.notes,
+        Event::Finished { result, .. } => &mut result.notes,
+        _ => return event,
+    };
+    let semicolon = if notes.is_empty() { "" } else { "; " };
+    notes.insert_str(0, &format!("{words}{semicolon}"));
+    event
 }
 
 /// What was found of criteria.

@@ -2,6 +2,7 @@
 //! that reads replies differently folds old journals as they were.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::mem::discriminant;
 use std::time::Duration;
 
@@ -23,6 +24,12 @@ use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{ModelRole, Purpose, Reply, Stop, Wanted};
 
+/// Why a task is not `ok` that says it is.
+const NOTHING_DONE: &str = " (no call that it wanted went well)";
+/// Characters of what steps came to, in the notes of what they were put together to.
+const WHY_CHARS: usize = 400;
+/// Why nothing follows from an answer of which nothing can be made.
+pub(super) const UNREAD: &str = "what the model answered could not be read";
 /// Calls of tools that one reply may want.
 const CALLS_MAX: usize = 16;
 /// The longest time that an answer of a person is waited for if a time is said: what is longer is no time.
@@ -49,12 +56,10 @@ impl Run {
     fn declined(&self, index: usize, purpose: Purpose, reply: &Reply) -> Event {
         let notes = format!("the model would not do it: {}", cut(&reply.text, 400));
         match purpose {
-            Purpose::Judge => self.unjudged(index, &notes),
-            Purpose::Aggregate => self.rolled_up(index, Some(StopReason::Refused)),
-            Purpose::RollUp => self.rolled_up_alone(index, StopReason::Refused),
-            Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
-            Purpose::Replan => self.conclusion(index, Some(StopReason::Refused)),
-            Purpose::HandBack => self.rolled_up(index, self.agent(index).and_then(|agent| agent.spent)),
+            Purpose::Judge => self.unjudged_for(index, StopReason::Refused, &notes),
+            Purpose::Aggregate | Purpose::RollUp | Purpose::Replan | Purpose::HandBack => {
+                self.without_model_for(index, purpose, StopReason::Refused, &notes)
+            }
             Purpose::Decide | Purpose::Work => self.failing(index, StopReason::Refused, notes),
         }
     }
@@ -371,8 +376,9 @@ impl Run {
         let unread = (Outcome::Partial, Some(StopReason::Unparseable));
         match finished(args, &notes) {
             Ok(status) if beside.is_empty() => {
-                let status = self.bounded_by_calls(index, status);
-                self.proposed(index, (status, None), &notes, args, "")
+                let bounded = self.bounded_by_calls(index, status);
+                let remark = if bounded == status { "" } else { NOTHING_DONE };
+                self.proposed(index, (bounded, None), &notes, args, remark)
             }
             // What it says is done may be what was not called.
             Ok(status) => {
@@ -424,9 +430,8 @@ impl Run {
         let (said, read) = match read.and_then(|read| Ok((read.status()?, read))) {
             Ok(read) => read,
             Err(problems) => {
-                return self
-                    .rejected_for(index, problems)
-                    .unwrap_or_else(|| self.rolled_up(index, Some(StopReason::Unparseable)));
+                let unread = || self.without_model_for(index, Purpose::Aggregate, StopReason::Unparseable, UNREAD);
+                return self.rejected_for(index, problems).unwrap_or_else(unread);
             }
         };
         // No better than the steps are.
@@ -438,7 +443,11 @@ impl Run {
         };
         let reason = (status != Outcome::Ok).then_some(rolled.stop_reason).flatten();
         let how = (status, reason.or(read.stop_reason()));
-        self.proposed(index, how, &text_of(&read.value, "notes"), &read.value, read.remark())
+        let mut remark = read.remark().to_owned();
+        if status != said {
+            let _ = write!(remark, " (its steps are not all ok: {})", cut(&rolled.notes, WHY_CHARS));
+        }
+        self.proposed(index, how, &text_of(&read.value, "notes"), &read.value, &remark)
     }
 
     fn read_hand_back(&self, index: usize, reply: &Reply) -> Event {
@@ -446,7 +455,9 @@ impl Run {
         let how = (Outcome::Partial, reason);
         match self.object_of(index, Purpose::HandBack, reply) {
             Ok(read) => self.proposed(index, how, &text_of(&read.value, "notes"), &read.value, read.remark()),
-            Err(_) if reply.text.trim().is_empty() => self.rolled_up(index, reason),
+            Err(_) if reply.text.trim().is_empty() => {
+                self.without_model_for(index, Purpose::HandBack, StopReason::Unparseable, UNREAD)
+            }
             Err(_) => self.proposed(index, how, &reply.text, &Value::Null, ""),
         }
     }
@@ -464,7 +475,6 @@ impl Run {
         let (mut notes, output) = noted(notes, answer);
         notes = remarked(notes, remark);
         if checked.removed > 0 {
-            use std::fmt::Write as _;
             let _ = write!(
                 notes,
                 " ({} references that name nothing were left out)",
@@ -508,7 +518,7 @@ impl Run {
             let mut of_it = said.filter(|claim| claim.get("id").and_then(Value::as_str) == Some(criterion.id.as_str()));
             let finding = match of_it.next() {
                 Some(claim) if claim.get("met").and_then(Value::as_bool) == Some(true) => Finding::Met,
-                Some(claim) => Finding::Unmet(text_of(claim, "gap")),
+                Some(claim) => Finding::Unmet(gap_of(claim, "whoever did it does not say what is missing")),
                 None => Finding::Unverifiable("whoever did it says nothing of it".to_owned()),
             };
             Verdict {
@@ -529,9 +539,13 @@ impl Run {
         let answer = match self.object_of(index, Purpose::Judge, reply) {
             Ok(read) => read.value,
             Err(problems) => {
-                return self
-                    .rejected_for(index, problems)
-                    .unwrap_or_else(|| self.unjudged(index, "what the judge answered could not be read"));
+                return self.rejected_for(index, problems).unwrap_or_else(|| {
+                    self.unjudged_for(
+                        index,
+                        StopReason::Unparseable,
+                        "what the judge answered could not be read",
+                    )
+                });
             }
         };
         let Some(agent) = self.agent(index) else {
@@ -597,13 +611,12 @@ impl Run {
                 self.conclusion(index, reason)
             }
         };
+        let unread = || self.without_model_for(index, Purpose::Replan, StopReason::Unparseable, UNREAD);
         let read = self.object_of(index, Purpose::Replan, reply);
         let read = match read.and_then(|read| self.mistakes_of_replan(index, &read.value).map(|()| read)) {
             Ok(read) => read,
             Err(problems) => {
-                return self
-                    .rejected_for(index, problems)
-                    .unwrap_or_else(|| without(Some(StopReason::Unparseable)));
+                return self.rejected_for(index, problems).unwrap_or_else(unread);
             }
         };
         let answer = &read.value;
@@ -633,9 +646,7 @@ impl Run {
             Draft::Pointless(_, why) => self
                 .rejected_for(index, vec![why])
                 .unwrap_or_else(|| without(Some(StopReason::Loop))),
-            Draft::Wrong(problems) => self
-                .rejected_for(index, problems)
-                .unwrap_or_else(|| without(Some(StopReason::Unparseable))),
+            Draft::Wrong(problems) => self.rejected_for(index, problems).unwrap_or_else(unread),
         }
     }
 }
@@ -663,14 +674,20 @@ fn dropped_in(answer: &Value) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
+/// What is missing, as an answer says of a criterion; `other` if it says nothing.
+fn gap_of(said: &Value, other: &str) -> String {
+    match text_of(said, "gap") {
+        gap if gap.is_empty() => other.to_owned(),
+        gap => gap,
+    }
+}
+
 /// What a judge says of one criterion.
 fn finding_of(said: &Value) -> Finding {
-    let gap = text_of(said, "gap");
-    let gap_or = |other: &str| if gap.is_empty() { other.to_owned() } else { gap.clone() };
     match said.get("finding").and_then(Value::as_str) {
         Some("met") => Finding::Met,
-        Some("unmet") => Finding::Unmet(gap_or("the judge does not say what is missing")),
-        Some("unverifiable") => Finding::Unverifiable(gap_or("the judge does not say why")),
+        Some("unmet") => Finding::Unmet(gap_of(said, "the judge does not say what is missing")),
+        Some("unverifiable") => Finding::Unverifiable(gap_of(said, "the judge does not say why")),
         _ => Finding::Unverifiable("the judge said nothing of it".to_owned()),
     }
 }

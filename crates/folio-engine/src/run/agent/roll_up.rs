@@ -9,7 +9,7 @@ use std::sync::Arc;
 use folio_memory::Timestamp;
 
 use super::object::{NOTES_CHARS, noted};
-use super::read::{cut, text_of};
+use super::read::{UNREAD, cut, text_of};
 use super::{Agent, Stage};
 use crate::event::Event;
 use crate::node::{NodeId, NodeState};
@@ -128,9 +128,8 @@ impl Run {
         let read = match self.object_of(index, Purpose::RollUp, reply) {
             Ok(read) => read,
             Err(problems) => {
-                return self
-                    .rejected_for(index, problems)
-                    .unwrap_or_else(|| self.rolled_up_alone(index, StopReason::Unparseable));
+                let unread = || self.without_model_for(index, Purpose::RollUp, StopReason::Unparseable, UNREAD);
+                return self.rejected_for(index, problems).unwrap_or_else(unread);
             }
         };
         let mut result = self.roll_up(index);

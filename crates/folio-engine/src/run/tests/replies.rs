@@ -336,3 +336,161 @@ fn all_answers_of_people_have_a_bound_together_e9_14() {
     assert!(told[at..].contains("and 8 more: who asks"), "{told}");
     assert!(told.len() < 16_000, "{}", told.len());
 }
+
+#[test]
+fn a_result_says_which_model_did_not_do_its_part_e9_13() {
+    let away = || ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Unauthorised, "the key is refused"));
+    let refusing = || {
+        replied(Reply {
+            text: "I would rather not".to_owned(),
+            calls: Vec::new(),
+            stop: Stop::Refusal,
+        })
+    };
+    let (away, refusing, unreadable) = (away(), refusing(), said("so so"));
+    for (whom, answer, reason, words) in [
+        (
+            Purpose::Aggregate,
+            &away,
+            StopReason::Auth,
+            "nobody put the results together: the model did not answer: the key is refused; 2 ok",
+        ),
+        (
+            Purpose::Aggregate,
+            &refusing,
+            StopReason::Refused,
+            "nobody put the results together: the model would not do it: I would rather not; 2 ok",
+        ),
+        (
+            Purpose::Aggregate,
+            &unreadable,
+            StopReason::Unparseable,
+            "nobody put the results together: what the model answered could not be read; 2 ok",
+        ),
+        (
+            Purpose::Judge,
+            &away,
+            StopReason::Auth,
+            "all of it; c1 (it shines) could not be checked: the judge did not answer: the key is refused",
+        ),
+        (
+            Purpose::Judge,
+            &unreadable,
+            StopReason::Unparseable,
+            "all of it; c1 (it shines) could not be checked: what the judge answered could not be read",
+        ),
+    ] {
+        let answer = answer.clone();
+        let sim = goal(
+            "paint the fence",
+            &json!({"criteria": ["it shines"]}),
+            move |ask| match (ask.purpose, task_named(ask).as_str()) {
+                (purpose, _) if purpose == whom => answer.clone(),
+                (Purpose::Decide, "paint the fence") => plan_of(json!([
+                    {"id": "left", "title": "left half", "criteria": ["x"], "satisfies": ["c1"]},
+                    {"id": "right", "title": "right half", "criteria": ["x"]}
+                ])),
+                (Purpose::Decide, task) => execute(
+                    "finish",
+                    json!({"notes": format!("{task}: done"), "criteria": [{"id": "c1", "met": true}]}),
+                ),
+                (Purpose::Judge, _) => judged("met"),
+                _ => said("{\"notes\": \"all of it\"}"),
+            },
+        )
+        .driven_on();
+        let result = root(&sim);
+        assert!(result.notes.starts_with(words), "{whom:?}: {}", result.notes);
+        assert_eq!((result.status, result.stop_reason), (Outcome::Partial, Some(reason)));
+    }
+}
+
+#[test]
+fn a_result_says_why_there_was_no_other_plan_e9_13() {
+    let sim = goal("paint the fence", &json!({}), |ask| {
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "paint the fence") => plan_of(json!([
+                {"id": "left", "title": "left half", "criteria": ["x"]},
+                {"id": "right", "title": "right half", "criteria": ["x"]}
+            ])),
+            (Purpose::Decide, "left half") => execute("finish", json!({"status": "failed", "notes": "no paint"})),
+            (Purpose::Decide, _) => execute(
+                "finish",
+                json!({"notes": "done", "criteria": [{"id": "c1", "met": true}]}),
+            ),
+            (Purpose::Replan, _) => ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Invalid, "no such model")),
+            _ => said("{\"notes\": \"half of it\"}"),
+        }
+    })
+    .driven_on();
+    let result = root(&sim);
+    let words =
+        "there is no other plan: the model did not answer: no such model; half of it (its steps are not all ok: ";
+    assert!(result.notes.starts_with(words), "{}", result.notes);
+    assert_eq!(result.stop_reason, Some(StopReason::InvalidInput));
+}
+
+#[test]
+fn a_criterion_that_is_said_not_to_be_met_says_so_also_where_nobody_says_why_e9_6() {
+    let sim = goal("paint the fence", &json!({}), |ask| {
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "paint the fence") => plan_of(json!([
+                {"id": "left", "title": "left half", "criteria": ["it shines"]},
+                {"id": "right", "title": "right half", "criteria": ["x"]}
+            ])),
+            (Purpose::Decide | Purpose::Work, "left half") => {
+                let args = json!({"notes": "dull", "criteria": [{"id": "c1", "met": false}]});
+                if ask.purpose == Purpose::Decide {
+                    execute("finish", args)
+                } else {
+                    wants(&[("finish", args)])
+                }
+            }
+            (Purpose::Decide, _) => execute(
+                "finish",
+                json!({"notes": "done", "criteria": [{"id": "c1", "met": true}]}),
+            ),
+            (Purpose::Replan, _) => said("{\"root_cause\": \"bad paint\", \"give_up\": true}"),
+            _ => said("{\"notes\": \"half of it\"}"),
+        }
+    })
+    .driven_on();
+    let left = sim.run.node_at("left").unwrap().result.unwrap();
+    assert_eq!(
+        left.notes,
+        "dull; c1 (it shines) is not met: whoever did it does not say what is missing"
+    );
+}
+
+#[test]
+fn what_says_that_it_is_done_and_is_not_says_why_it_does_not_count_e9_4() {
+    let sim = goal("paint the fence", &json!({}), |ask| {
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "paint the fence") => plan_of(json!([
+                {"id": "left", "title": "left half", "criteria": ["x"]},
+                {"id": "right", "title": "right half", "criteria": ["x"]}
+            ])),
+            (Purpose::Decide, "left half") => execute("fail", json!({})),
+            (Purpose::Decide, _) => execute(
+                "finish",
+                json!({"notes": "done", "criteria": [{"id": "c1", "met": true}]}),
+            ),
+            (Purpose::Work, _) => claimed("all is well"),
+            (Purpose::Replan, _) => said("{\"root_cause\": \"bad paint\", \"give_up\": true}"),
+            _ => said("{\"status\": \"ok\", \"notes\": \"all is painted\"}"),
+        }
+    })
+    .driven_on();
+    let left = sim.run.node_at("left").unwrap().result.unwrap();
+    assert_eq!(
+        (left.status, left.notes.as_str()),
+        (Outcome::Partial, "all is well (no call that it wanted went well)")
+    );
+    assert_eq!(
+        (root(&sim).status, root(&sim).notes.as_str()),
+        (
+            Outcome::Partial,
+            "all is painted (its steps are not all ok: 1 ok, 1 partial)"
+        )
+    );
+}
