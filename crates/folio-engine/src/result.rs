@@ -83,7 +83,7 @@ pub enum StopReason {
     BudgetModelCalls,
     /// A limit on calls of tools was reached.
     BudgetToolCalls,
-    /// What was said does not fit into the model's window, and may not be put away.
+    /// What was said does not fit into the model's window, and may not be put away, or could not be.
     WindowFull,
     /// A model's key was refused.
     Auth,

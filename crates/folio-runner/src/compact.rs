@@ -8,7 +8,9 @@ use folio_engine::spend::Spend;
 use folio_engine::talk::{Message, Speaker};
 use folio_engine::{Event, NodeId, Run};
 use folio_memory::tokens::for_model;
-use folio_memory::{Actor, ThreadKey};
+use folio_memory::trace::FAILED;
+use folio_memory::{Actor, ThreadKey, Timestamp, TraceNote};
+use folio_store::ErrorKind;
 use folio_store::workspace::{Compactor, Offload, Workspace, WorkspaceError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -33,8 +35,17 @@ pub(crate) struct PuttingAway {
 #[derive(Debug, Clone)]
 pub(crate) struct PutAway {
     pub(crate) node: NodeId,
-    /// What stands for what was put away; none if that was stopped.
-    done: Option<Done>,
+    became: Became,
+}
+
+#[derive(Debug, Clone)]
+enum Became {
+    /// This stands for what was put away.
+    Done(Done),
+    /// It was stopped.
+    Stopped,
+    /// It cannot be put away, for this reason.
+    Failed(String),
 }
 
 #[derive(Debug, Clone)]
@@ -68,13 +79,23 @@ impl PuttingAway {
 
     /// Does it, unless `cancel` comes first. The same messages again are put away once, so who is stopped, or dies before this is recorded,
     /// leaves nothing twice.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`: then nobody writes on. What is refused for another reason is refused as often as it is tried, and is what
+    /// became of it.
     pub(crate) async fn unless(self, cancel: CancellationToken) -> Result<PutAway, WorkspaceError> {
         let node = self.action.node;
-        tokio::select! {
+        let became = tokio::select! {
             biased;
-            () = cancel.cancelled() => Ok(PutAway { node, done: None }),
-            done = self.put_away() => Ok(PutAway { node, done: Some(done?) }),
-        }
+            () = cancel.cancelled() => Became::Stopped,
+            done = self.put_away() => match done {
+                Ok(done) => Became::Done(done),
+                Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Corrupt) => return Err(error),
+                Err(error) => Became::Failed(error.to_string()),
+            },
+        };
+        Ok(PutAway { node, became })
     }
 
     async fn put_away(self) -> Result<Done, WorkspaceError> {
@@ -114,11 +135,23 @@ impl PuttingAway {
 }
 
 impl PutAway {
+    /// What the trace is told of it: that it failed, and why.
+    pub(crate) fn note(&self, at: Timestamp, actor: &Actor) -> Option<TraceNote> {
+        let Became::Failed(why) = &self.became else { return None };
+        let note = TraceNote::new(at, actor, "history", "offload").with_status(FAILED);
+        Some(TraceNote {
+            node: Some(self.node.to_string()),
+            ..note.with_detail(json!({ "error": why }))
+        })
+    }
+
     /// The event that records it in `run`; none if nothing follows.
     pub(crate) fn event(self, run: &Run) -> Option<Event> {
         let node = self.node;
-        let Some(done) = self.done else {
-            return run.compaction_stopped(node);
+        let done = match self.became {
+            Became::Done(done) => done,
+            Became::Stopped => return run.compaction_stopped(node),
+            Became::Failed(_) => return run.compaction_failed(node),
         };
         Some(Event::Compacted {
             node,

@@ -340,7 +340,7 @@ impl Drive {
     ///
     /// # Errors
     ///
-    /// If the store could not keep what was to be put away.
+    /// If the store is away, or damaged, and could not keep what was to be put away.
     fn outcomes_of(&mut self, done: Vec<Done>) -> Result<Vec<Outcome>, RunnerError> {
         let mut outcomes = Vec::new();
         for done in done {
@@ -469,8 +469,7 @@ impl Drive {
             }
             Outcome::PutAway(done, _) => {
                 self.under_way.calls.remove(&done.node);
-                let event = done.as_ref().clone().event(&self.run);
-                event.map_or(Ok(()), |event| self.record(event))
+                self.put_away_ended(done.as_ref().clone())
             }
             Outcome::Node(node, found) => {
                 self.under_way.checks.remove(node);

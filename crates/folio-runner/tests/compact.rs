@@ -11,8 +11,9 @@ use folio_memory::scratchbook::ItemInput;
 use folio_memory::tokens::{Estimate, Tokens as _};
 use folio_memory::{Actor, Role, RunId, Seq, ThreadKey};
 use folio_model::{Request, ScriptedModel, Speaker};
-use folio_runner::Runner;
-use folio_store::workspace::BookFilter;
+use folio_runner::{Runner, RunnerModel};
+use folio_store::workspace::{BookFilter, TraceQuery};
+use folio_testkit::FaultyStore;
 use models_support::*;
 use serde_json::{Value, json};
 
@@ -133,6 +134,72 @@ async fn a_policy_against_it_ends_the_task_with_what_it_has_m7_8_v8() {
     assert!(put_away(&house, run).await.is_empty());
     let thread = ThreadKey(format!("main/{run}/goal"));
     assert_eq!(house.runner.workspace().said(&thread, 1, 9).await.unwrap().total, 0);
+}
+
+#[tokio::test]
+async fn what_cannot_be_put_away_ends_its_task_with_what_it_has_and_the_run_goes_on_e9_16() {
+    for has_compactor in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let model = Arc::new(ScriptedModel::new(
+            [handing_back("as far as letter 3")].into_iter().chain(letters(30)),
+        ));
+        let store = Arc::new(FaultyStore::new(sqlite(&folder.path().join("folio.db"))));
+        store.refuse_keyed("offload:");
+        let compactor = has_compactor.then(|| RunnerModel::new("small", Arc::clone(&model) as _));
+        let effects = Effects::default();
+        let runner = runner_of(
+            LETTERS_WINDOW,
+            Arc::clone(&store) as _,
+            &model,
+            compactor,
+            &effects,
+            false,
+        );
+        let steps = json!([
+            {"id": "sort", "title": "sort the letters", "criteria": ["sorted"]},
+            {"id": "after", "do": {"tool": "mend", "args": {"what": "box"}}},
+        ]);
+        let run = submit(&runner, of_goal("letters", json!({ "steps": steps }))).await;
+        let driven = runner.drive(run).await;
+        let result = driven.unwrap_or_else(|error| panic!("the run stands still: {error}"));
+        let loaded = runner.load(run).await.unwrap();
+        let of = |path: &str| loaded.node_at(path).unwrap().result.unwrap().clone();
+        assert_eq!(
+            (of("sort").status, of("sort").stop_reason, of("sort").notes.as_str()),
+            (Outcome::Partial, Some(StopReason::WindowFull), "as far as letter 3")
+        );
+        assert_eq!((of("after").status, result.status), (Outcome::Ok, Outcome::Partial));
+        let purse = loaded.purse().unwrap();
+        assert!(purse.reserved.is_nothing(), "{:?}", purse.reserved);
+        // Why it could not be is told.
+        let query = TraceQuery {
+            component: Some("history".to_owned()),
+            ..TraceQuery::default()
+        };
+        let lines = runner.workspace().trace(query).await.unwrap();
+        let told = lines.iter().find(|line| line.operation == "offload").unwrap();
+        assert_eq!((told.status.as_str(), told.run), ("failed", Some(run)));
+        assert!(
+            told.detail.as_ref().unwrap().to_string().contains("refused here"),
+            "{told:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_went_away_while_something_was_put_away_ends_the_drive_and_not_the_run_e9_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Arc::new(ScriptedModel::new(letters(30)));
+    let store = Arc::new(FaultyStore::new(sqlite(&folder.path().join("folio.db"))));
+    let effects = Effects::default();
+    let runner = runner_within(LETTERS_WINDOW, Arc::clone(&store) as _, &model, &effects, false);
+    let run = submit(&runner, of_goal("sort the letters", json!({}))).await;
+    store.lose_keyed("offload:");
+    let error = runner.drive(run).await.unwrap_err();
+    assert!(error.to_string().contains("the test wants it to fail"), "{error}");
+    store.heal();
+    let result = runner.drive(run).await.unwrap();
+    assert_eq!((result.status, result.notes.as_str()), (Outcome::Ok, "all are sorted"));
 }
 
 /// The first request of the executor, in which its tools are offered.

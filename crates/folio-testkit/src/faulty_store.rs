@@ -43,6 +43,14 @@ struct State {
     is_gone: bool,
     fails_notes: bool,
     stalls_runs: bool,
+    /// What happens to commits whose key begins so.
+    keyed: Option<(&'static str, Keyed)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Keyed {
+    Refused,
+    Lost,
 }
 
 impl FaultyStore {
@@ -85,6 +93,17 @@ impl FaultyStore {
         state.is_gone = false;
         state.fails_notes = false;
         state.stalls_runs = false;
+        state.keyed = None;
+    }
+
+    /// From now on, commits whose key begins with `prefix` are refused as invalid.
+    pub fn refuse_keyed(&self, prefix: &'static str) {
+        self.state().keyed = Some((prefix, Keyed::Refused));
+    }
+
+    /// From now on, commits whose key begins with `prefix` are not written, and the caller is told that the outcome is unknown.
+    pub fn lose_keyed(&self, prefix: &'static str) {
+        self.state().keyed = Some((prefix, Keyed::Lost));
     }
 
     /// From now on, notes of what happened besides the log cannot be kept.
@@ -141,6 +160,13 @@ impl Store for FaultyStore {
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
+        let key = commit.idempotency_key.as_deref().unwrap_or_default();
+        let keyed = self.state().keyed.filter(|(prefix, _)| key.starts_with(prefix));
+        match keyed {
+            Some((prefix, Keyed::Refused)) => return Err(StoreError::Invalid(format!("{prefix} is refused here"))),
+            Some((_, Keyed::Lost)) => return Err(self.failure(WRITING)),
+            None => {}
+        }
         match self.next_fault() {
             None => self.inner.commit(commit).await,
             Some(Fault::NotWritten | Fault::Gone) => Err(self.failure(WRITING)),

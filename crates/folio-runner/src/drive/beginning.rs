@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Done, Drive};
 use crate::brief::Reader;
 use crate::by_tool::Hands;
-use crate::compact::PuttingAway;
+use crate::compact::{PutAway, PuttingAway};
 use crate::error::RunnerError;
 use crate::sessions::{self, First};
 use crate::{grants, models, perform};
@@ -117,6 +117,13 @@ impl Drive {
             return Ok(());
         };
         let done = Box::pin(putting.unless(CancellationToken::new())).await?;
+        self.put_away_ended(done)
+    }
+
+    /// Records what became of something that was to be put away.
+    pub(super) fn put_away_ended(&mut self, done: PutAway) -> Result<(), RunnerError> {
+        let note = done.note(self.shared.workspace.now(), &self.actor());
+        self.ahead.batch.notes.extend(note);
         let event = done.event(&self.run);
         event.map_or(Ok(()), |event| self.record(event))
     }

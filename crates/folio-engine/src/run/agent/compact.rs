@@ -4,9 +4,10 @@
 //! same whoever drives the run later.
 
 use super::prompt::cost;
-use super::{Agent, Said};
+use super::{Agent, Said, Stage};
 use crate::event::{BookView, Event};
 use crate::node::{Move, NodeId};
+use crate::result::StopReason;
 use crate::run::scope::BodyNeeded;
 use crate::run::state::{JournalError, Run};
 use crate::spend::Spend;
@@ -168,6 +169,30 @@ impl Run {
         let index = self.index(node).ok()?;
         let is_asked = self.agent(index)?.compacting.is_some();
         (is_asked && self.nodes[index].cancel.is_some()).then(|| self.skipping(index))
+    }
+
+    /// The event that records that what was said of `node` cannot be put away: then it does not fit, and what there is is handed back. None if
+    /// nobody goes on with it.
+    #[must_use]
+    pub fn compaction_failed(&self, node: NodeId) -> Option<Event> {
+        let index = self.index(node).ok()?;
+        let agent = self.agent(index)?;
+        if self.nodes[index].cancel.is_some() {
+            return self.compaction_stopped(node);
+        }
+        (agent.stage == Stage::Working).then_some(Event::Spent {
+            node,
+            reason: StopReason::WindowFull,
+        })
+    }
+
+    /// A compactor that was asked for node `index` ends without anything: nobody knows what it used up, so what was set aside counts (E9.10).
+    pub(super) fn compaction_given_up(&mut self, index: usize) {
+        let agent = self.nodes[index].agent.as_deref_mut();
+        if let Some(reserved) = agent.and_then(|agent| agent.compacting.take()) {
+            self.settle(index, &reserved, &reserved);
+            self.call_ended(index);
+        }
     }
 
     /// Whether a compactor is asked for node `node`, of whom nobody has heard yet.

@@ -166,7 +166,7 @@ pub(super) struct Agent {
     pub(super) verdicts: Vec<Verdict>,
     /// The commands of its criteria that a person allowed, as the questions name them.
     pub(super) allowed_commands: Vec<String>,
-    /// The limit that was reached, and what it did until then; the limit that left nothing for a judge.
+    /// The limit that was reached, and what it did until then; why there was no judge, or none that could be read.
     pub(super) spent: Option<StopReason>,
     pub(super) unjudged: Option<StopReason>,
     pub(super) was_at: Stage,
@@ -487,6 +487,8 @@ impl Run {
                 Ok(())
             }
             Event::Spent { node, reason } => {
+                let (index, _) = self.agent_at(*node, "spent")?;
+                self.compaction_given_up(index);
                 let (index, agent) = self.agent_at(*node, "spent")?;
                 agent.spent = Some(*reason);
                 agent.was_at = agent.stage;
