@@ -187,7 +187,9 @@ impl Settings {
         ];
         let for_tools = |name: &&str| Some(((*name).to_owned(), (around.variable)(name)?.into_string().ok()?));
         let tool_environment: Vec<(String, String)> = FOR_TOOLS.iter().filter_map(for_tools).collect();
-        let agents = from_file.agents.unwrap_or_default().into_iter();
+        let agents = from_file.agents.unwrap_or_default();
+        check_agents(&agents, file.as_deref())?;
+        let agents = agents.into_iter();
         let agents = agents.map(|(name, agent)| (name, around.agent(agent, &tool_environment, file.as_deref())));
         let servers = from_file.mcp.unwrap_or_default().into_iter();
         let mcp = servers.map(|(name, server)| around.server(name, server, &tool_environment, file.as_deref()));
@@ -490,6 +492,18 @@ fn read_file(asked: Option<&Path>, around: &Surroundings<'_>) -> Result<(Option<
     Ok((None, FromFile::default()))
 }
 
+/// What a file says of agents is looked at whoever is asked: what is wrong there is a mistake of the file.
+fn check_agents(agents: &AgentsSection, file: Option<&Path>) -> Result<(), Failure> {
+    let wrong = agents
+        .iter()
+        .find_map(|(name, settings)| Some((name, settings.problem()?)));
+    let Some((name, problem)) = wrong else { return Ok(()) };
+    let file = file.map_or_else(|| FILE_NAME.into(), |file| file.display().to_string());
+    let words = format!("{file}: [agents.{name}] cannot be used: {problem}");
+    Err(Failure::usage("agent_unusable", words)
+        .hint("an agent is a program with `command`, another machine with `form = \"a2a\"` and `url`, or a tool with `form = \"tool\"`"))
+}
+
 /// What the file at `path` says. What was found and is no file is not opened: from a pipe that nobody writes to, nothing ever comes. Whoever
 /// names one knows what comes out of it (`--config <(…)`).
 fn read_text(path: &Path, is_asked: bool) -> std::io::Result<String> {
@@ -651,6 +665,17 @@ mod tests {
         assert_eq!(of(&[("FAR", " t\n")]), (Some("t".to_owned()), None));
         let (token, why) = of(&[("FAR", " ")]);
         assert!(token.is_none() && why.unwrap().contains("FAR"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_agent_is_said_with_its_file_and_its_table_whoever_is_asked() {
+        let folder = folder_with("[agents.fine]\ncommand = [\"a\"]\n[agents.empty]\n");
+        let error = resolve(&Global::default(), &[], folder.path()).unwrap_err();
+        let words = error.to_string();
+        for part in ["folio.toml", "[agents.empty]", "`command`"] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+        assert_eq!(error.problem()["code"], "agent_unusable", "{}", error.problem());
     }
 
     #[test]

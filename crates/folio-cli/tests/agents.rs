@@ -99,10 +99,11 @@ fn what_is_wrong_with_a_program_is_said_before_anything_runs() {
     = 2
     ");
     folio.file("folio.toml", "model = \"agent:m\"\n[agents.m]\ncommand = []\n");
-    assert_snapshot!(folio.seen(&["run", "Mend the clock"]), @r"
-    ! error: agent:m cannot be asked: `command` is a list with a program and its arguments
+    assert_snapshot!(folio.seen(&["run", "Mend the clock"]), @r#"
+    ! error: FOLDER/folio.toml: [agents.m] cannot be used: `command` is a list with a program and its arguments
+    !   hint: an agent is a program with `command`, another machine with `form = "a2a"` and `url`, or a tool with `form = "tool"`
     = 2
-    ");
+    "#);
 }
 
 #[test]
