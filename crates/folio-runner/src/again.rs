@@ -151,7 +151,7 @@ impl Runner {
         if let Some(Event::RunStarted { run, .. }) = fork.events.first_mut() {
             run["forked_from"]["files"] = json!(files);
         }
-        let begun = self.begin(id, now, (fork.events, changes), title, actor.clone(), self.key.clone());
+        let begun = self.begin(id, now, (fork.events, changes), title, actor.clone());
         let begun = begun.await;
         if !begun.as_ref().is_ok_and(|committed| !committed.replayed) {
             takeover::give_up(folders, id).await;

@@ -23,26 +23,27 @@ pub(crate) enum Requested {
 }
 
 impl Runner {
-    /// The same for something that may be asked for again: what was recorded under `key` is not done a second time.
-    ///
-    /// One key is for one request.
-    #[must_use]
-    pub fn under(&self, key: Option<String>) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-            key,
-            asked: None,
-        }
-    }
-
-    /// The same, which says what is asked for: a second request that is another one is refused with `KeyReused`.
+    /// The same for something that may be asked for again: what was recorded under the key of `asked` is not done a second time, and a
+    /// second request that is another one is refused with `KeyReused`.
     #[must_use]
     pub fn asked_under(&self, asked: RequestKey) -> Self {
         Self {
-            shared: Arc::clone(&self.shared),
-            key: Some(asked.key().to_owned()),
             asked: Some(Arc::new(asked)),
+            ..self.clone()
         }
+    }
+
+    /// The same for something that cannot be asked for twice.
+    pub(crate) fn without_key(&self) -> Self {
+        Self {
+            asked: None,
+            ..self.clone()
+        }
+    }
+
+    /// Under what is recorded what is asked for.
+    pub(crate) fn key(&self) -> Option<String> {
+        self.asked.as_ref().map(|asked| asked.key().to_owned())
     }
 
     /// Where what is asked for is written.
@@ -64,8 +65,8 @@ impl Runner {
         roles::may_steer(by)?;
         let workspace = &*self.written_to();
         let actor = by.clone().in_run(run);
-        if let Some(key) = &self.key
-            && workspace.is_recorded(&actor, key).await?
+        if let Some(asked) = &self.asked
+            && workspace.is_recorded(&actor, asked.key()).await?
         {
             return Ok(Requested::Nothing);
         }
@@ -94,7 +95,7 @@ impl Runner {
                 space: workspace.space().clone(),
                 at: now,
                 actor: actor.clone(),
-                idempotency_key: self.key.clone(),
+                idempotency_key: self.key(),
                 expected: vec![Expected::RunHead { run, head, fence: None }],
                 record: Record {
                     run: Some(append),

@@ -85,9 +85,7 @@ pub struct Submitted {
 #[derive(Debug, Clone)]
 pub struct Runner {
     pub(crate) shared: Arc<Shared>,
-    /// Under what is recorded what is asked for through it, if it may be asked for again.
-    pub(crate) key: Option<String>,
-    /// What that is, if whoever asks says so.
+    /// What is asked for through it, and under which key, if it may be asked for again.
     pub(crate) asked: Option<Arc<RequestKey>>,
 }
 
@@ -168,7 +166,6 @@ impl Runner {
                 submitted: submitted::Submitted::default(),
                 leaving: CancellationToken::new(),
             }),
-            key: None,
             asked: None,
         }
     }
@@ -207,16 +204,16 @@ impl Runner {
     ///
     /// `Inputs` or `NeedsModel` if the plan cannot be run like this; `Store`.
     pub async fn submit(&self, new: NewRun) -> Result<(RunId, RunHandle), RunnerError> {
-        let submitted = self.submit_under(new, None).await?;
+        let submitted = self.submit_once(new).await?;
         Ok((submitted.id, submitted.handle))
     }
 
-    /// The same under a key: asked for again with it, it is the run that was recorded then.
+    /// The same, and whether it was there: asked for again under the key of [`Runner::asked_under`], it is the run that was recorded then.
     ///
     /// # Errors
     ///
     /// As [`Runner::submit`].
-    pub async fn submit_under(&self, new: NewRun, idempotency_key: Option<String>) -> Result<Submitted, RunnerError> {
+    pub async fn submit_once(&self, new: NewRun) -> Result<Submitted, RunnerError> {
         if !self.has_model() {
             let tasks = model_tasks(&new.plan.steps);
             if !tasks.is_empty() {
@@ -285,7 +282,7 @@ impl Runner {
         let told = projection::changes(&run, &event);
         let pages = RunPages::of_new(workspace, &run, &told).await;
         let begin = (vec![event], begins.into_iter().chain(told).collect());
-        let committed = self.begin(id, now, begin, title, actor, idempotency_key).await?;
+        let committed = self.begin(id, now, begin, title, actor).await?;
         let (recorded, handle) = committed.run.unwrap_or((id, RunHandle(0)));
         if committed.replayed {
             return Ok(Submitted {
@@ -314,7 +311,6 @@ impl Runner {
         (events, changes): (Vec<Event>, Vec<Change>),
         title: String,
         actor: Actor,
-        idempotency_key: Option<String>,
     ) -> Result<Committed, RunnerError> {
         roles::may_steer(&actor)?;
         let workspace = &*self.written_to();
@@ -328,7 +324,7 @@ impl Runner {
             space: workspace.space().clone(),
             at: now,
             actor: actor.in_run(id),
-            idempotency_key,
+            idempotency_key: self.key(),
             expected: Vec::new(),
             record: Record {
                 run: Some(append),
@@ -543,7 +539,7 @@ impl Runner {
         // A plan that a person changed is one that a person said yes to, with all that the run may do.
         let who = person(by)?;
         // What is edited says of which version it was made, and so cannot be done twice.
-        let unkeyed = self.under(None);
+        let unkeyed = self.without_key();
         let known = self.known();
         let root = NodeId::root(run);
         let node = node.unwrap_or(root);

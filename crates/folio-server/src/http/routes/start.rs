@@ -133,7 +133,7 @@ pub(super) async fn start(
         thread: caller.thread(),
         actor: caller.actor.clone(),
     };
-    let submitted = caller.keyed_runner().submit_under(new, caller.key.clone()).await?;
+    let submitted = caller.keyed_runner().submit_once(new).await?;
     if let Some(place) = place.filter(|_| !submitted.replayed) {
         let by = caller.actor.clone();
         app.driving
