@@ -28,6 +28,7 @@ mod judged;
 mod lost;
 pub(super) mod models;
 mod models_limits;
+mod moments;
 mod narrow;
 mod order;
 mod programs;
