@@ -310,8 +310,9 @@ impl Store for FakeStore {
         panic!("no test needs it")
     }
 
-    async fn turn(&self, _: &SpaceName, _: TurnRef) -> Result<Turn, StoreError> {
-        panic!("no test needs it")
+    /// No turn ever begins here.
+    async fn turn(&self, _: &SpaceName, turn: TurnRef) -> Result<Turn, StoreError> {
+        Err(missing("turn", turn))
     }
 
     async fn runs(&self, _: &SpaceName, _: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
