@@ -22,6 +22,8 @@ use crate::space::{SpaceName, ThreadKey};
 use crate::warning::Invalid;
 
 const MAX_TITLE_BYTES: usize = 512;
+/// Bytes of the longest phase of a task.
+const MAX_PHASE_BYTES: usize = 512;
 
 /// An item to be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -106,7 +108,8 @@ pub fn page_of(space: &SpaceName, thread: &ThreadKey) -> (PageId, PageFields) {
 /// # Errors
 ///
 /// The first field that is wrong: a kind that is no item, nothing in it, too long, progress out of range, a bad tag.
-/// `title_too_long` if such a title comes with a body: there is no place for the rest of it.
+/// `title_too_long` if such a title comes with a body: there is no place for the rest of it. `phase_too_long` for a phase of more than
+/// 512 bytes.
 pub fn draft(input: ItemInput, trust: Trust) -> Result<EntryFields, Invalid> {
     if !is_item(input.kind) {
         return Err(Invalid::new(
@@ -135,7 +138,7 @@ pub fn draft(input: ItemInput, trust: Trust) -> Result<EntryFields, Invalid> {
     check_text(&fields.body, "body")?;
     fields.tags = Tag::parse_all(input.tags.iter().map(String::as_str))?;
     check_is_of_kind(input.kind, input.phase.as_deref(), input.progress)?;
-    fields.phase = input.phase;
+    fields.phase = input.phase.map(checked_phase).transpose()?;
     fields.progress = input.progress.map(checked_progress).transpose()?;
     Ok(fields)
 }
@@ -145,7 +148,8 @@ pub fn draft(input: ItemInput, trust: Trust) -> Result<EntryFields, Invalid> {
 /// # Errors
 ///
 /// The first field that is wrong, or `archived` if the item is put away, which is final for updates (M7.5.39).
-/// `title_too_long` for a title of more than 512 bytes: what stands in the body is not to be written over with it.
+/// `title_too_long` for a title of more than 512 bytes: what stands in the body is not to be written over with it. `phase_too_long` for
+/// such a phase.
 pub fn patch(item: &Entry, patch: ItemPatch) -> Result<Vec<FieldChange>, Invalid> {
     let mut changes = Vec::new();
     if item.fields.status == Status::Archived {
@@ -177,6 +181,7 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<Vec<FieldChange>, Invalid
     }
     check_is_of_kind(item.kind, patch.phase.as_deref(), patch.progress)?;
     if let Some(phase) = patch.phase {
+        let phase = checked_phase(phase)?;
         changes.push(FieldChange::Phase(Some(phase).filter(|p| !p.is_empty())));
     }
     if let Some(progress) = patch.progress {
@@ -257,6 +262,16 @@ fn whole_title(title: &str) -> Result<String, Invalid> {
         return Err(Invalid::new("title_too_long", "title", message));
     }
     checked_title(title)
+}
+
+/// `phase`, if it is no more than the name of a stage.
+pub(crate) fn checked_phase(phase: String) -> Result<String, Invalid> {
+    let bytes = phase.len();
+    if bytes > MAX_PHASE_BYTES {
+        let message = format!("{bytes} bytes are more than {MAX_PHASE_BYTES}; what is longer belongs in the body");
+        return Err(Invalid::new("phase_too_long", "phase", message));
+    }
+    Ok(phase)
 }
 
 pub(crate) fn checked_progress(progress: f64) -> Result<f64, Invalid> {
@@ -398,6 +413,27 @@ mod tests {
                 "513 bytes are more than 512; what is longer belongs in the body"
             );
         }
+    }
+
+    #[test]
+    fn a_phase_is_no_longer_than_a_title() {
+        let task = |bytes: usize| ItemInput {
+            phase: Some("x".repeat(bytes)),
+            ..ItemInput::new(EntryKind::Task, "x")
+        };
+        let change = |bytes: usize| ItemPatch {
+            phase: Some("x".repeat(bytes)),
+            ..ItemPatch::default()
+        };
+        assert_eq!(draft(task(512), Trust::User).unwrap().phase.unwrap().len(), 512);
+        assert_eq!(patch(&entry(EntryKind::Task), change(512)).unwrap().len(), 1);
+        let added = draft(task(513), Trust::User).unwrap_err();
+        assert_eq!(added, patch(&entry(EntryKind::Task), change(513)).unwrap_err());
+        let says = "phase: 513 bytes are more than 512; what is longer belongs in the body";
+        assert_eq!(
+            (added.code.as_str(), added.to_string().as_str()),
+            ("phase_too_long", says)
+        );
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub fn check_entry(new: &mut NewEntry, now: Timestamp) -> Result<Vec<Warning>, I
         warnings.extend(warning);
         confidence
     });
+    fields.phase = fields.phase.take().map(scratchbook::checked_phase).transpose()?;
     fields.progress = fields.progress.map(scratchbook::checked_progress).transpose()?;
     fields.context = fields.context.take().map(observation::check_context).transpose()?;
     fields.metadata = fields.metadata.take().map(observation::check_metadata).transpose()?;

@@ -141,6 +141,7 @@ async fn what_a_write_would_refuse_is_refused_with_its_line_and_field() {
     for (at, field, value, code) in [
         (item, "progress", json!(1.5), "progress_invalid"),
         (item, "progress", json!(-0.5), "progress_invalid"),
+        (item, "phase", json!("x".repeat(513)), "phase_too_long"),
         (item, "title", json!("x".repeat(513)), "title_too_long"),
         (item, "title", json!(" \n"), "title_empty"),
         (item, "status", json!("active"), "status_invalid"),

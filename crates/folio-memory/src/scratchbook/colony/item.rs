@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::{MAX_TITLE_BYTES, page_of};
+use super::super::{MAX_PHASE_BYTES, MAX_TITLE_BYTES, page_of};
 use super::Item;
 use crate::actor::{Source, Trust};
 use crate::change::NewEntry;
@@ -246,8 +246,13 @@ impl Changed {
     }
 
     fn phase(&mut self, given: Option<&str>) -> Option<String> {
-        let phase = given.filter(|phase| !phase.is_empty()).map(str::to_owned);
-        self.note("phase", &given, &phase, "is empty");
+        let phase = given.filter(|phase| !phase.is_empty());
+        let why = match phase {
+            Some(_) => format!("has more than {MAX_PHASE_BYTES} bytes"),
+            None => "is empty".to_owned(),
+        };
+        let phase = phase.map(|phase| phase[..phase.floor_char_boundary(MAX_PHASE_BYTES)].to_owned());
+        self.note("phase", &given, &phase, &why);
         phase
     }
 

@@ -112,6 +112,18 @@ fn what_a_scratchbook_cannot_hold_is_put_right_and_told() {
 }
 
 #[test]
+fn a_phase_that_is_too_long_is_cut_and_told_and_goes_back_as_it_came() {
+    let odd = Item {
+        phase: Some("線".repeat(200)),
+        ..item("a")
+    };
+    let Incoming { new, changed } = incoming(&odd).unwrap();
+    assert_eq!(new.fields.phase, Some("線".repeat(170)));
+    assert_eq!(changed[0].message, "phase: has more than 512 bytes");
+    assert_eq!(item_of(&entry(&odd, 1), NOW), odd);
+}
+
+#[test]
 fn what_is_changed_here_goes_back_as_it_is_here_and_the_rest_as_it_came() {
     let odd = Item {
         title: "two\nlines".to_owned(),
