@@ -159,9 +159,8 @@ impl<'d> Gathered<'d> {
     fn add(&mut self, id: EntryId, said: Said<'_>) {
         let mut changed = Vec::new();
         let line = said.title.split_whitespace().collect::<Vec<_>>().join(" ");
-        let first = said.body.lines().find(|line| !line.trim().is_empty());
         let given = if line.is_empty() {
-            first.unwrap_or_default()
+            first_words(&said.body)
         } else {
             &line
         };
@@ -294,6 +293,57 @@ fn joined<'a>(parts: impl IntoIterator<Item = (&'a str, String)>) -> String {
         _ => format!("## {heading}\n\n{text}"),
     };
     written.map(part).collect::<Vec<_>>().join("\n\n")
+}
+
+/// What `text` begins with, for what has no title: its first line of words, without the marks of a list or a quotation. A heading says
+/// what sort of text follows, and serves where nothing does.
+fn first_words(text: &str) -> &str {
+    let lines = || text.lines().map(str::trim).filter(|line| !is_mark(line));
+    let below = lines().filter(|line| heading(line).is_none()).map(without_marks);
+    let headings = lines().filter_map(heading);
+    let any = text.lines().map(str::trim);
+    let mut all = below.chain(headings).chain(any);
+    all.find(|line| !line.is_empty()).unwrap_or_default()
+}
+
+/// Whether nobody would read `line`: it encloses code, is a rule, or a comment.
+fn is_mark(line: &str) -> bool {
+    let is_rule = line.len() >= 3
+        && line
+            .bytes()
+            .all(|byte| matches!(byte, b'-' | b'*' | b'_' | b'=' | b' '));
+    is_rule || ["```", "~~~", "<!--"].iter().any(|mark| line.starts_with(mark))
+}
+
+/// The words of a heading.
+fn heading(line: &str) -> Option<&str> {
+    let words = line.trim_start_matches('#');
+    let is_heading =
+        (1..=6).contains(&(line.len() - words.len())) && (words.is_empty() || words.starts_with([' ', '\t']));
+    is_heading.then(|| words.trim())
+}
+
+/// `line` without what stands before the words of a list or a quotation.
+fn without_marks(mut line: &str) -> &str {
+    loop {
+        let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let numbered = (number.len() < line.len()).then(|| number.strip_prefix(". ").or(number.strip_prefix(") ")));
+        let marks = ["- ", "* ", "+ ", "> ", "[ ] ", "[x] ", "[X] "];
+        let rest = marks
+            .iter()
+            .find_map(|mark| line.strip_prefix(mark))
+            .or(numbered.flatten());
+        match rest {
+            Some(rest) => line = rest.trim_start(),
+            None => {
+                return if matches!(line, "-" | "*" | "+" | ">") {
+                    ""
+                } else {
+                    line
+                };
+            }
+        }
+    }
 }
 
 /// `text` as an object of JSON, or why it is none.

@@ -149,6 +149,36 @@ fn an_issue_becomes_a_task_with_all_that_is_said_of_it() {
 }
 
 #[test]
+fn what_has_no_title_gets_the_first_words_of_its_text_and_no_heading() {
+    let issues = lines(&[
+        json!({"id": "bd-1", "status": "closed", "close_reason": "Mended with a new valve"}),
+        json!({"id": "bd-2", "status": "open", "design": "> - [ ] hold on\n- let go"}),
+    ]);
+    let foreign = beads(&issues, &to());
+    let titles: Vec<_> = foreign
+        .items
+        .iter()
+        .map(|item| item.new.fields.title.as_str())
+        .collect();
+    assert_eq!(
+        (titles, &foreign.refused),
+        (vec!["Mended with a new valve", "hold on"], &Vec::new())
+    );
+    for (text, words) in [
+        ("# One\n\n## Two ##\n", "One"),
+        ("---\n12. twelve\n", "twelve"),
+        ("<!-- for nobody -->\n```sh\nmake\n```", "make"),
+        ("#tag is a word\n", "#tag is a word"),
+        ("12 months", "12 months"),
+        ("-\n\n  * star", "star"),
+        (" \n---\n", "---"),
+        ("", ""),
+    ] {
+        assert_eq!(first_words(text), words, "{text}");
+    }
+}
+
+#[test]
 fn subtasks_and_what_a_task_depends_on_must_be_done_first() {
     let tasks = json!([
         {"id": 1, "title": "Build", "description": "the house", "details": "of stone", "testStrategy": "Wait for rain.",
