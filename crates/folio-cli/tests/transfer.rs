@@ -4,6 +4,7 @@
 
 mod support;
 
+use serde_json::{Value, json};
 use support::{Folio, session};
 
 #[test]
@@ -179,7 +180,7 @@ fn what_somebody_changes_in_a_folder_of_markdown_comes_back_in() {
         "1 changed as the files say\n",
         "e1 is as the file says: body [merged]\n",
         "e2 stays as it is: body [differs]\n",
-        "p2-what-we-found.md: no entry says \"An acorn.\", so it is not taken in; `folio page append` adds one [line_malformed]\n",
+        "p2-what-we-found.md: no entry says \"An acorn.\", so it is not taken in; a line <!-- folio:entry --> above it makes it one [line_malformed]\n",
         "p2-what-we-found.md: the comment cannot be read: My own page [line_malformed]\n",
         "2 not taken in\n",
     ] {
@@ -194,6 +195,70 @@ fn what_somebody_changes_in_a_folder_of_markdown_comes_back_in() {
     assert_eq!(both.code, 2, "{both}");
     let colony = folio.call(&["import", "--from", "colony", "--merge", "there"]);
     assert!(colony.code == 2 && colony.stderr.contains("--merge is for"), "{colony}");
+}
+
+#[test]
+fn what_somebody_adds_to_a_folder_of_markdown_comes_in_once() {
+    let folio = Folio::new();
+    session(
+        &folio,
+        &[
+            "observe add 'The oak is old'",
+            "page new 'What we found'",
+            "book add todo 'Water the oak'",
+            "export --format markdown --out there",
+        ],
+    );
+    let add = |name: &str, more: &str| {
+        let file = folio.path().join("there/pages").join(name);
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(file, text + more).unwrap();
+    };
+    add(
+        "p2-what-we-found.md",
+        "<!-- folio:entry -->\n## An acorn\n\nBelow the oak.\n\n<!-- folio:entry -->\nMoss.\n",
+    );
+    add(
+        "p3-scratchbook-of-main.md",
+        "<!-- folio:entry {\"kind\": \"task\", \"tags\": [\"wood\"]} -->\r\n\r\n## Plant it\r\n",
+    );
+    let import = |name: &str| {
+        let words: &[&str] = &["import", "--from", "markdown", "--merge", "there", "--json"];
+        let called = folio.call(&[&["--store", name], words].concat());
+        (called.code, serde_json::from_str::<Value>(&called.stdout).unwrap())
+    };
+    // Here they are added to what is there, elsewhere with it.
+    for (store, entries) in [("sqlite:other.db", 5), ("sqlite:other.db", 0)] {
+        let (code, told) = import(store);
+        assert_eq!(
+            (code, &told["entries"], &told["refused"]),
+            (0, &json!(entries), &json!(0)),
+            "{told}"
+        );
+    }
+    let here = folio.ok(&["import", "--from", "markdown", "--merge", "there"]);
+    assert!(here.starts_with("added 3 entries"), "{here}");
+    let page = folio.ok(&["page", "show", "p2"]);
+    assert!(
+        page.contains("An acorn") && page.contains("Below the oak.") && page.contains("Moss."),
+        "{page}"
+    );
+    let task = folio.json(&["book", "list", "--kind", "task"])["items"][0].clone();
+    assert_eq!((&task["title"], &task["tags"]), (&json!("Plant it"), &json!(["wood"])));
+
+    add("p1-scratch-page.md", "<!-- folio:entry -->\nA finch.\n");
+    add(
+        "p3-scratchbook-of-main.md",
+        "<!-- folio:entry {\"kind\":\"goal\"} -->\nGrow.\n",
+    );
+    let told = folio.call(&["import", "--from", "markdown", "--merge", "there"]);
+    for why in [
+        "nobody adds to a page of the role scratch_page in a file; `folio observe add` does [line_malformed]",
+        "a new entry here is of the kind note, todo, task, not goal [line_malformed]",
+    ] {
+        assert!(told.code == 1 && told.stdout.contains(why), "{told}");
+    }
+    assert!(!told.stdout.contains("not whole"), "{told}");
 }
 
 #[test]

@@ -174,7 +174,7 @@ async fn space(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
 }
 
 async fn pages(context: &Context<'_>, workspace: &Workspace, import: &Import) -> Result<Imported, Failure> {
-    let lines = MarkdownLines::of(&import.path)?;
+    let lines = MarkdownLines::of(&import.path, workspace.now())?;
     let whole = lines.len();
     let mut counting = Counting::new(context.output);
     let mut progress = |so_far: &Imported| {

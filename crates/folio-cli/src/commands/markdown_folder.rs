@@ -5,8 +5,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use folio::Timestamp;
 use folio::memory::Invalid;
-use folio::memory::transfer::markdown::{self, PAGES, ROOT, Writer};
+use folio::memory::transfer::markdown::{self, PAGES, PageOfFile, ROOT, Writer};
 use folio::memory::transfer::{Line, without_mark};
 
 use super::import::text_of;
@@ -125,6 +126,11 @@ struct Section {
 #[derive(Debug)]
 pub(super) struct MarkdownLines {
     files: Vec<PathBuf>,
+    /// The page of each file, and when what is new on them is added.
+    pages: Vec<Option<PageOfFile>>,
+    now: Timestamp,
+    /// New entries that were read: the end does not count them.
+    added: u64,
     sections: std::vec::IntoIter<Section>,
     open: Option<(usize, File)>,
     /// What was not asked for yet of the line that was read last.
@@ -132,8 +138,8 @@ pub(super) struct MarkdownLines {
 }
 
 impl MarkdownLines {
-    /// Those of `folder`.
-    pub(super) fn of(folder: &Path) -> Result<Self, Failure> {
+    /// Those of `folder`. What somebody added there is from `now`.
+    pub(super) fn of(folder: &Path, now: Timestamp) -> Result<Self, Failure> {
         let pages = folder.join(PAGES);
         let unreadable = |error: io::Error| Failure::file("read", &pages, &error);
         let mut files = vec![folder.join(ROOT)];
@@ -145,9 +151,10 @@ impl MarkdownLines {
         }
         // The root stays the first.
         files[1..].sort();
-        let mut sections = Vec::new();
+        let (mut sections, mut pages) = (Vec::new(), Vec::new());
         for (file, path) in files.iter().enumerate() {
             let text = text_of(path)?;
+            pages.push(PageOfFile::of(&text));
             // What it may have been read without stands before everything.
             let bytes = std::fs::metadata(path).map_err(unreadable)?.len();
             let before = bytes.saturating_sub(text.len() as u64);
@@ -177,6 +184,9 @@ impl MarkdownLines {
         sections.sort_unstable();
         Ok(Self {
             files,
+            pages,
+            now,
+            added: 0,
             sections: sections.into_iter(),
             open: None,
             line: io::Cursor::default(),
@@ -202,6 +212,19 @@ impl MarkdownLines {
 }
 
 impl MarkdownLines {
+    /// The line that a section stands for.
+    fn line_of(&mut self, section: Section, text: &str) -> Result<Line, Invalid> {
+        if let Some(line) = markdown::added(text, self.pages[section.file].as_ref(), self.now) {
+            self.added += u64::from(line.is_ok());
+            return line;
+        }
+        let mut line = markdown::line(text)?;
+        if let Line::End { entries, .. } = &mut line {
+            *entries += self.added;
+        }
+        Ok(line)
+    }
+
     /// What stands for something that is no line: it is refused as one, with the reason and the place.
     fn refused(&self, section: Section, why: &Invalid) -> String {
         let file = self.files[section.file].display();
@@ -220,7 +243,7 @@ impl Read for MarkdownLines {
                 return Ok(0);
             };
             let text = self.text(section)?;
-            let mut line = match markdown::line(&text) {
+            let mut line = match self.line_of(section, &text) {
                 Ok(line) => match markdown::written_below(&text) {
                     None => line.to_json(),
                     Some(invalid) => format!("{}\n{}", line.to_json(), self.refused(section, &invalid)),

@@ -12,6 +12,8 @@
 //! It is.
 //! ```
 //!
+//! A section `<!-- folio:entry -->` without an id is an entry that somebody adds.
+//!
 //! A line of a text that looks like the beginning of a section gets a backslash before it, and so does one that begins with
 //! backslashes and then looks like it. A section whose comment ends with CR LF comes from an editor that ends every line so: each of
 //! them is read as LF.
@@ -21,9 +23,13 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{Line, PageLine, without_mark};
+use super::{EntryLine, Line, PageLine, without_mark};
+use crate::actor::Trust;
 use crate::canonical::canonical;
-use crate::id::{EntryId, PageId};
+use crate::entry::{EntryFields, EntryKind, Owner};
+use crate::id::{EntryHandle, EntryId, PageId};
+use crate::page::PageRole;
+use crate::time::Timestamp;
 use crate::warning::Invalid;
 
 /// The file with what belongs to no page: which space it is, its policy, links, and the end.
@@ -166,7 +172,95 @@ pub fn places(text: &str) -> Vec<Place> {
 ///
 /// `line_malformed` with what cannot be read.
 pub fn line(section: &str) -> Result<Line, Invalid> {
-    let malformed = |message: String| Invalid::new("line_malformed", "section", message);
+    read(section, None)
+}
+
+/// The line of `section`, which may say no more than that it is an entry: then somebody added it at `now`, on the page of its file, and
+/// it gets what it needs. None if it has an id, or is something else. The same text gives the same entry.
+#[must_use]
+pub fn added(section: &str, page: Option<&PageOfFile>, now: Timestamp) -> Option<Result<Line, Invalid>> {
+    let (name, fields) = comment(section.lines().next()?.trim_end())?;
+    let is_new = name == "entry" && !fields.contains_key("id");
+    is_new.then(|| match page {
+        Some(page) => read(section, Some((page, now))),
+        None => Err(malformed(
+            "an entry that is new stands in the file of its page".to_owned(),
+        )),
+    })
+}
+
+/// The page that a file is of, as far as new entries on it need to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageOfFile {
+    id: PageId,
+    role: PageRole,
+}
+
+impl PageOfFile {
+    /// That of the file that says `text`.
+    #[must_use]
+    pub fn of(text: &str) -> Option<Self> {
+        let sections = places(text).into_iter().map(|place| &text[place.from..place.to]);
+        let mut comments = sections.filter_map(|section| comment(section.lines().next()?.trim_end()));
+        let (_, fields) = comments.find(|(name, _)| name == "page")?;
+        let field = |name: &str| fields.get(name).and_then(Value::as_str);
+        Some(Self {
+            id: field("id")?.parse().ok()?,
+            role: PageRole::parse(field("role")?)?,
+        })
+    }
+
+    /// What a new entry on it is that says no more of itself than `fields`.
+    fn entry(&self, fields: &Map<String, Value>, now: Timestamp) -> Result<EntryLine, Invalid> {
+        let text = |name: &str| fields.get(name).and_then(Value::as_str);
+        let (kinds, owner) = match self.role {
+            PageRole::Scratchbook => (&[EntryKind::Note, EntryKind::Todo, EntryKind::Task][..], Owner::agent()),
+            role if !role.is_standing() => (&[EntryKind::Log][..], Owner::user()),
+            role => {
+                let add = if role == PageRole::ScratchPage {
+                    "; `folio observe add` does"
+                } else {
+                    ""
+                };
+                return Err(malformed(format!(
+                    "nobody adds to a page of the role {} in a file{add}",
+                    role.as_str()
+                )));
+            }
+        };
+        let kind = match text("kind") {
+            None => kinds[0],
+            Some(name) => *kinds.iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
+                let known: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
+                malformed(format!(
+                    "a new entry here is of the kind {}, not {name}",
+                    known.join(", ")
+                ))
+            })?,
+        };
+        let said = [text("title"), text("body")].map(Option::unwrap_or_default);
+        if said.iter().all(|text| text.trim().is_empty()) {
+            return Err(malformed("a new entry has neither a title nor a text".to_owned()));
+        }
+        Ok(EntryLine {
+            id: EntryId::derived(&["added_in_file", &self.id.to_string(), said[0], said[1]]),
+            handle: EntryHandle(1),
+            page: self.id,
+            kind,
+            version: 1,
+            created_at: now,
+            updated_at: now,
+            fields: EntryFields::new(kind, owner, Trust::User),
+        })
+    }
+}
+
+fn malformed(message: String) -> Invalid {
+    Invalid::new("line_malformed", "section", message)
+}
+
+/// The line that a section stands for; what is new on a page since some instant is made whole.
+fn read(section: &str, new: Option<(&PageOfFile, Timestamp)>) -> Result<Line, Invalid> {
     let (first, rest) = section.split_once('\n').unwrap_or((section, ""));
     let rest = if first.ends_with('\r') {
         Cow::Owned(rest.replace("\r\n", "\n"))
@@ -177,6 +271,12 @@ pub fn line(section: &str) -> Result<Line, Invalid> {
         .ok_or_else(|| malformed(format!("the comment cannot be read: {}", shortened(first))))?;
     fields.remove("n");
     let mut rest = &*rest;
+    if new.is_some() {
+        // Whoever writes it minds no empty lines, and a heading is its title.
+        rest = rest.trim_matches('\n');
+        let is_titled = !fields.contains_key("title") && (rest.starts_with("## ") || rest.starts_with("# "));
+        fields.extend(is_titled.then(|| ("title".to_owned(), Value::Bool(true))));
+    }
     if fields.get("title") == Some(&Value::Bool(true)) {
         let (title, below) = rest.split_once('\n').unwrap_or((rest, ""));
         let title = title.strip_prefix("## ").or_else(|| title.strip_prefix("# "));
@@ -193,6 +293,12 @@ pub fn line(section: &str) -> Result<Line, Invalid> {
             let lines: Vec<_> = text.split('\n').map(without_escape).collect();
             fields.insert(field.to_owned(), lines.join("\n").into());
         }
+    }
+    if let Some((page, now)) = new
+        && let Ok(Value::Object(mut whole)) = serde_json::to_value(page.entry(&fields, now)?)
+    {
+        whole.extend(fields);
+        fields = whole;
     }
     fields.insert("record".to_owned(), name.into());
     let line: Line = serde_json::from_value(Value::Object(fields))
@@ -214,7 +320,7 @@ pub fn written_below(section: &str) -> Option<Invalid> {
         return None;
     }
     let message = format!(
-        "no entry says {:?}, so it is not taken in; `folio page append` adds one",
+        "no entry says {:?}, so it is not taken in; a line <!-- folio:entry --> above it makes it one",
         shortened(text.lines().next().unwrap_or_default())
     );
     Some(Invalid::new("line_malformed", "section", message))
@@ -232,7 +338,7 @@ fn text_field(name: &str) -> Option<&'static str> {
 /// What a section is and what its comment says.
 fn comment(line: &str) -> Option<(String, Map<String, Value>)> {
     let inner = line.strip_prefix(BEGIN)?.strip_suffix(END)?;
-    let (name, fields) = inner.split_once(' ')?;
+    let (name, fields) = inner.split_once(' ').unwrap_or((inner, "{}"));
     Some((name.to_owned(), serde_json::from_str(fields).ok()?))
 }
 

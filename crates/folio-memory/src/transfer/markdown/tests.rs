@@ -153,7 +153,7 @@ fn what_somebody_wrote_where_no_text_is_is_told() {
     let told = written_below(&format!("{of_page}Old ones.\n\nVery.\n")).unwrap();
     assert_eq!(
         told.message,
-        "no entry says \"Old ones.\", so it is not taken in; `folio page append` adds one"
+        "no entry says \"Old ones.\", so it is not taken in; a line <!-- folio:entry --> above it makes it one"
     );
     let told = written_below(&format!("{}- a list\n", files[ROOT])).unwrap();
     assert!(told.message.contains("- a list"), "{}", told.message);
