@@ -114,20 +114,31 @@ impl Given {
         }
     }
 
-    /// The value for whoever looks at a run, in which `{"blob": HASH, "bytes": N}` stands for an output that is kept beside the journal; nothing
-    /// if its values have more than `bytes` as JSON.
+    /// The value for whoever looks at a run, in which `{"blob": HASH, "bytes": N}` stands for an output that is kept beside the journal, and
+    /// the bytes that its values have as JSON; nothing if those are more than `most`.
     #[must_use]
-    pub fn shown(&self, bytes: usize) -> Option<Arc<Value>> {
-        let mut left = bytes;
+    pub fn shown(&self, most: usize) -> Option<(Arc<Value>, usize)> {
+        let mut left = most;
+        let mut take = |bytes: usize| {
+            left = left.checked_sub(bytes).ok_or(())?;
+            Ok::<_, ()>(())
+        };
         let mut read = |output: &Output| {
             let value = match output {
-                Output::Inline(inline) => inline.value(),
-                Output::Blob { hash, bytes } => Arc::new(json!({"blob": hash, "bytes": bytes})),
+                Output::Inline(inline) => {
+                    take(inline.bytes())?;
+                    inline.value()
+                }
+                Output::Blob { hash, bytes } => {
+                    let value = json!({"blob": hash, "bytes": bytes});
+                    take(value.to_string().len())?;
+                    Arc::new(value)
+                }
             };
-            left = left.checked_sub(value.to_string().len()).ok_or(())?;
             Ok::<_, ()>(value)
         };
-        self.value(&mut read).ok()
+        let value = self.value(&mut read).ok()?;
+        Some((value, most - left))
     }
 
     /// Every output in it, in order.
@@ -181,6 +192,14 @@ impl Inline {
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(&self.0, Form::Tree(value) if value.is_null())
+    }
+
+    /// Bytes of its JSON text.
+    fn bytes(&self) -> usize {
+        match &self.0 {
+            Form::Tree(value) => value.to_string().len(),
+            Form::Text(text) => text.len(),
+        }
     }
 
     /// Its JSON text.
@@ -256,8 +275,14 @@ mod tests {
             ),
         ]);
         let shown = json!({"a": {"n": 1}, "b": [{"blob": hash, "bytes": 1 << 20}, null]});
-        assert_eq!(given.shown(1_000).as_deref(), Some(&shown));
-        assert_eq!(given.shown(80), None);
+        let (value, bytes) = given.shown(1_000).unwrap();
+        let parts = [&shown["a"], &shown["b"][0], &json!(null)].map(|part| part.to_string().len());
+        assert_eq!((&*value, bytes), (&shown, parts.iter().sum()));
+        assert_eq!(given.shown(bytes).unwrap().1, bytes);
+        assert_eq!(given.shown(bytes - 1), None);
+        let packed = Given::Own(Output::of(json!({"text": "é \" \n"})).packed());
+        let (value, bytes) = packed.shown(100).unwrap();
+        assert_eq!(bytes, value.to_string().len());
     }
 
     #[test]

@@ -38,20 +38,23 @@ impl Runner {
         }
     }
 
-    /// What keeps a call of the run of `row` waiting, whoever drives it: a call of another run that writes the same. Of a run that
+    /// What keeps a call of the run of `row` waiting, whoever drives it, and the row of the other run, whose call writes the same. Of a run that
     /// another process drives it is what the trace said last, as long as nothing happened in the run since and that other run goes on.
     ///
     /// # Errors
     ///
     /// `Store`.
-    pub async fn held_up_now(&self, row: &RunRow) -> Result<Option<HeldUp>, RunnerError> {
+    pub async fn held_up_now(&self, row: &RunRow) -> Result<Option<(HeldUp, RunRow)>, RunnerError> {
         if row.status != RUNNING || !row.driven {
             return Ok(None);
         }
-        if self.shared.held.drives(row.id) {
-            return Ok(self.shared.waiting.borrow().get(&row.id).cloned());
-        }
         let workspace = &self.shared.workspace;
+        if self.shared.held.drives(row.id) {
+            let held_up = self.shared.waiting.borrow().get(&row.id).cloned();
+            let Some(held_up) = held_up else { return Ok(None) };
+            let by = workspace.run(Ref::Id(held_up.by)).await?;
+            return Ok(Some((held_up, by)));
+        }
         let query = TraceQuery {
             run: Some(RunRef::Id(row.id)),
             component: Some("run".to_owned()),
@@ -65,7 +68,7 @@ impl Runner {
             return Ok(None);
         };
         let by = workspace.run(Ref::Id(held_up.by)).await?;
-        Ok(Some(held_up).filter(|_| by.status == RUNNING))
+        Ok((by.status == RUNNING).then_some((held_up, by)))
     }
 
     /// The run as its journal says now.

@@ -147,14 +147,16 @@ async fn a_run_that_waits_for_another_says_for_which_and_what_it_writes_e9_15() 
     let held_up = runner.held_up(second, None).await.unwrap();
     assert_eq!((held_up.name.as_str(), held_up.by), ("desks/one", first));
     let (row, _) = runner.seen(second).await.unwrap();
-    assert_eq!(runner.held_up_now(&row).await.unwrap().as_ref(), Some(&held_up));
+    let (known, by) = runner.held_up_now(&row).await.unwrap().unwrap();
+    assert_eq!((&known, by.id, by.handle.to_string().as_str()), (&held_up, first, "r1"));
     // Who does not drive it knows as much.
     let another = Runner::new(
         runner.workspace().clone(),
         Registry::with_builtins(),
         RunnerOptions::default(),
     );
-    assert_eq!(another.held_up_now(&row).await.unwrap().as_ref(), Some(&held_up));
+    let (known, by) = another.held_up_now(&row).await.unwrap().unwrap();
+    assert_eq!((&known, by.id), (&held_up, first));
     let (row, _) = runner.seen(first).await.unwrap();
     assert_eq!(another.held_up_now(&row).await.unwrap(), None);
     ends.add_permits(2);

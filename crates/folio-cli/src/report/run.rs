@@ -258,11 +258,12 @@ impl NodeShape {
     fn of(run: &Run, view: &NodeView<'_>, left: &mut usize) -> Self {
         let given = view.result.and_then(|_| run.given(view.id));
         let shown = given.as_ref().map(|given| given.shown(ONE_OUTPUT_BYTES_MAX.min(*left)));
-        let output = shown.clone().flatten().filter(|output| !output.is_null());
-        *left -= output.as_ref().map_or(0, |output| output.to_string().len()).min(*left);
+        let output_omitted = matches!(shown, Some(None));
+        let output = shown.flatten().filter(|(output, _)| !output.is_null());
+        *left -= output.as_ref().map_or(0, |(_, bytes)| *bytes);
         Self {
-            output: output.map(Arc::unwrap_or_clone),
-            output_omitted: shown.is_some_and(|shown| shown.is_none()),
+            output: output.map(|(output, _)| Arc::unwrap_or_clone(output)),
+            output_omitted,
             node_id: view.id.to_string(),
             parent_id: view.parent.map(|parent| parent.to_string()),
             path: view.path.to_owned(),

@@ -229,7 +229,7 @@ impl ResultShape {
         };
         Some(Self {
             output_omitted: shown.is_none(),
-            output: shown.map(Arc::unwrap_or_clone),
+            output: shown.map(|(output, _)| Arc::unwrap_or_clone(output)),
             ..shape
         })
     }

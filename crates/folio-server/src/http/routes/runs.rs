@@ -11,7 +11,7 @@ use folio::engine::{NodeView, Run, projection};
 use folio::memory::id::{Ref, RunHandle};
 use folio::memory::query::MAX_LIMIT;
 use folio::memory::{PageHandle, PageId, PageQuery, RunId};
-use folio::runner::{HeldUp, Runner, Watch};
+use folio::runner::{Runner, Watch};
 use folio::store::{RunQuery, RunRow, StoreError, Workspace, WorkspaceError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -159,13 +159,10 @@ pub(crate) async fn in_full(
     run: &Run,
 ) -> Result<RunInFull, Problem> {
     let pages = main_pages(workspace, row.id).await?;
-    let held_up = match runner.held_up_now(row).await? {
-        None => None,
-        Some(HeldUp { name, by }) => {
-            let by = workspace.run(Ref::Id(by)).await?.handle.to_string();
-            Some(HeldUpShape { name, by })
-        }
-    };
+    let held_up = runner.held_up_now(row).await?.map(|(held_up, by)| HeldUpShape {
+        name: held_up.name,
+        by: by.handle.to_string(),
+    });
     Ok(RunInFull::of(row, run, pages, held_up))
 }
 
