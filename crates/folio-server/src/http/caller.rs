@@ -37,9 +37,7 @@ pub(crate) struct Caller {
     pub(crate) permit: Permit,
     /// The space as the caller sees it, from the thread that the path names, or the main one.
     pub(crate) workspace: Workspace,
-    /// What the store knows the request by, if it has a key: whoever asks for something else, or is somebody else, has another.
-    pub(crate) key: Option<String>,
-    /// The same, with what is asked for under it.
+    /// What the store knows the request by, if it has a key, with what is asked for under it.
     asked: Option<RequestKey>,
     /// The version that a change is made of.
     pub(crate) if_match: IfMatch,
@@ -98,7 +96,6 @@ impl FromRequestParts<App> for Caller {
             permit,
             actor,
             workspace,
-            key: asked.as_ref().map(|asked| asked.key().to_owned()),
             asked,
             if_match,
             names,
@@ -107,6 +104,16 @@ impl FromRequestParts<App> for Caller {
 }
 
 impl Caller {
+    /// What the store knows the request by, if it has a key: whoever asks for something else, or is somebody else, has another.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.asked.as_ref().map(RequestKey::key)
+    }
+
+    /// The same to be handed on.
+    pub(crate) fn own_key(&self) -> Option<String> {
+        self.key().map(str::to_owned)
+    }
+
     /// What the path calls `name`.
     pub(crate) fn name(&self, name: &str) -> &str {
         self.names.get(name).map(String::as_str).unwrap_or_default()
@@ -155,7 +162,7 @@ impl Caller {
     /// A place to drive one more run in. None where as many are under way as may be and this was asked for before, with the
     /// same key: then the run is there already.
     pub(crate) async fn place_in(&self, driving: &Driving) -> Result<Option<OwnedSemaphorePermit>, Problem> {
-        match (driving.place(), &self.key) {
+        match (driving.place(), self.key()) {
             (Ok(place), _) => Ok(Some(place)),
             (Err(_), Some(key)) if self.workspace.is_recorded(&self.actor, key).await? => Ok(None),
             (Err(busy), _) => Err(busy),

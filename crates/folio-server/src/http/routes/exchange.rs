@@ -93,7 +93,7 @@ async fn take_in(
     let context = IngestContext {
         turn,
         // A key of the request names the call if nothing else does: without a turn there is none.
-        call: place.call.or_else(|| caller.key.clone()),
+        call: place.call.or_else(|| caller.own_key()),
         thread: Some(place.thread.map_or_else(|| Ok(ThreadKey::main()), thread_called)?),
         node: None,
     };

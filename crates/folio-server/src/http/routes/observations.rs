@@ -269,7 +269,7 @@ async fn add(
     let input = ObservationInput::from_json(&given)?;
     let written = caller
         .workspace
-        .add_observation(&caller.actor, input, caller.key.clone())
+        .add_observation(&caller.actor, input, caller.own_key())
         .await?;
     Ok(Made::of(shape(&caller, &written))
         .version(written.entry.version)
@@ -317,7 +317,7 @@ impl Base {
         Guard {
             expected_version: caller.if_match.version(),
             base_version: self.base_version,
-            idempotency_key: caller.key.clone(),
+            idempotency_key: caller.own_key(),
             reason: None,
         }
     }

@@ -178,7 +178,7 @@ async fn add(caller: Caller, _: Asked<Nothing>, Body(new): Body<NewPage>) -> Res
     };
     let page = caller
         .workspace
-        .new_page_under(&caller.actor, input, caller.key.clone())
+        .new_page_under(&caller.actor, input, caller.own_key())
         .await?;
     let place = format!("/v1/spaces/{}/pages/{}", caller.workspace.space(), page.id);
     Ok(Made::of(PageShape::of(&page)).version(page.version).at(place))
@@ -266,7 +266,7 @@ async fn append(
     Body(new): Body<NewEntry>,
 ) -> Result<Made<Written<EntryShape>>, Problem> {
     let page: PageRef = caller.named("page")?;
-    let key = caller.key.clone();
+    let key = caller.own_key();
     let written = caller
         .workspace
         .append(&caller.actor, page, &new.title, new.body, &new.tags, key)

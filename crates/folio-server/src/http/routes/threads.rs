@@ -199,7 +199,7 @@ async fn add(
     let thread = caller.thread();
     let written = caller
         .workspace
-        .add_item(&caller.actor, &thread, input, caller.key.clone())
+        .add_item(&caller.actor, &thread, input, caller.own_key())
         .await?;
     let thread = percent_encoding::utf8_percent_encode(&thread.0, percent_encoding::NON_ALPHANUMERIC);
     let space = caller.workspace.space();

@@ -146,7 +146,7 @@ async fn begin(caller: Caller, _: Asked<Nothing>, MayBody(new): MayBody<Begin>) 
         background: new.background,
     };
     let begun = workspace
-        .begin_turn_under(&caller.actor, input, caller.key.clone())
+        .begin_turn_under(&caller.actor, input, caller.own_key())
         .await?;
     let turn = Ref::Id(begun.turn.begun.id);
     let context = match new.budget {
@@ -194,7 +194,7 @@ async fn end(caller: Caller, _: Asked<Nothing>, _: MayBody<End>) -> Result<Answe
     let turn: TurnRef = caller.named("turn")?;
     let ended = caller
         .workspace
-        .end_turn_under(&caller.actor, turn, caller.key.clone())
+        .end_turn_under(&caller.actor, turn, caller.own_key())
         .await?;
     Ok(Answer::of(EndedShape {
         turn: TurnShape::of(&ended.turn),
