@@ -16,6 +16,7 @@ use folio::store::access::{KeptToken, hash_of};
 use tokio::time::Instant;
 
 use super::problem::Problem;
+use crate::ui;
 
 /// Requests that may come at once, in seconds of what is allowed.
 const BURST_SECONDS: f64 = 2.0;
@@ -166,9 +167,10 @@ fn token_in(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     })
 }
 
-/// Answers those who may ask. That the process is there, everybody is told.
+/// Answers those who may ask. That the process is there, everybody is told, and people that they are lost: a browser has no token to
+/// send with an address.
 pub(crate) async fn permitted(State(access): State<Access>, mut request: Request, next: Next) -> Response {
-    if request.uri().path() == "/healthz" {
+    if request.uri().path() == "/healthz" || ui::is_lost(&request) {
         return next.run(request).await;
     }
     match access.permit(request.headers()).await {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::error::Error as StdError;
 
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use folio::engine::run::{EditError, JournalError};
 use folio::memory::Invalid;
@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::ui;
 use crate::wire::Observation;
 
 /// What to do with a run of a newer version.
@@ -335,14 +336,18 @@ impl From<IdError> for Problem {
     }
 }
 
-/// Answers what no route does.
-pub(crate) async fn no_such_path(uri: Uri) -> Problem {
+/// Answers what no route does: people with a page, programs with a problem.
+pub(crate) async fn no_such_path(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    if ui::is_for_people(&method, &headers) {
+        return ui::lost();
+    }
     Problem::not_found("path_unknown", format!("there is nothing at {}", uri.path()))
         .hint("runs are at /v1/spaces/SPACE/runs, the page for people is at /")
+        .into_response()
 }
 
 /// Answers a method that a path does not have; the header `Allow` says which it has.
-pub(crate) async fn method_not_allowed(method: axum::http::Method, uri: Uri) -> Problem {
+pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",

@@ -5,7 +5,8 @@
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use data_encoding::HEXLOWER;
@@ -60,6 +61,7 @@ const FILES: [(&str, &str); 24] = files![
 
 const INDEX: &str = include_str!("index.html");
 const DOCS: &str = include_str!("docs.html");
+const LOST: &str = include_str!("lost.html");
 
 /// The pages, what they load, and the description of the interface, `document`.
 pub(crate) fn routes(document: &Value) -> Router {
@@ -81,6 +83,33 @@ pub(crate) fn routes(document: &Value) -> Router {
         router = router.route(&format!("/ui/{name}"), file.route());
     }
     router
+}
+
+/// Whether somebody with a browser asks for an address that nothing has.
+pub(crate) fn is_lost(request: &Request) -> bool {
+    let has_route = request.extensions().get::<MatchedPath>().is_some();
+    !has_route && is_for_people(request.method(), request.headers())
+}
+
+/// Whether a page is wanted and not JSON, as browsers say it.
+pub(crate) fn is_for_people(method: &Method, headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
+    let kinds = accepted.unwrap_or_default().split(',').map(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default();
+        kind.trim().to_ascii_lowercase()
+    });
+    let (mut html, mut json) = (false, false);
+    for kind in kinds {
+        html |= kind == "text/html";
+        json |= kind.ends_with("json");
+    }
+    matches!(*method, Method::GET | Method::HEAD) && html && !json
+}
+
+/// Says to people that there is nothing at an address, and leads them back.
+pub(crate) fn lost() -> Response {
+    let kind = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
+    (StatusCode::NOT_FOUND, kind, LOST).into_response()
 }
 
 /// A file as it is sent.
@@ -148,6 +177,28 @@ mod tests {
             .filter(|name| !name.ends_with(".rs") && !name.ends_with(".html"))
             .collect();
         assert_eq!(there, FILES.iter().map(|(name, _)| (*name).to_owned()).collect());
+    }
+
+    #[test]
+    fn a_page_is_for_those_who_ask_for_one_and_not_for_json() {
+        let asks = |method: Method, accepted: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
+            is_for_people(&method, &headers)
+        };
+        let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+        assert!(asks(Method::GET, browser) && asks(Method::HEAD, "TEXT/HTML ; q=0.5"));
+        assert!(!asks(Method::POST, browser));
+        for program in [
+            "*/*",
+            "application/json",
+            "application/problem+json, text/html",
+            "text/plain",
+            "",
+        ] {
+            assert!(!asks(Method::GET, program), "{program}");
+        }
+        assert!(!is_for_people(&Method::GET, &HeaderMap::new()));
     }
 
     #[test]

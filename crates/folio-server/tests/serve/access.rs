@@ -85,6 +85,27 @@ async fn the_page_is_there_for_everybody_and_says_nothing_of_what_is_kept() {
         spaces["items"],
         json!([{"space": "main", "role": "client", "name": "ci"}])
     );
+    let to = SocketAddr::from(([127, 0, 0, 1], house.at.port()));
+    let lost = [
+        "GET /nothing HTTP/1.1",
+        "Host: memory.example",
+        "Connection: close",
+        "Accept: text/html",
+    ];
+    let lost = client::send(to, &lost, "").await;
+    assert_eq!(
+        (lost.status, lost.header("content-type")),
+        (404, "text/html; charset=utf-8")
+    );
+    // That an address is for programs is no reason to answer without a token.
+    let path = format!("GET {LIST} HTTP/1.1");
+    let known = [
+        path.as_str(),
+        "Host: memory.example",
+        "Connection: close",
+        "Accept: text/html",
+    ];
+    is_problem(&client::send(to, &known, "").await, 401, "token_missing");
 }
 
 #[tokio::test]

@@ -32,6 +32,34 @@ async fn what_is_not_there_is_a_problem_with_a_hint() {
 }
 
 #[tokio::test]
+async fn somebody_with_a_browser_who_is_lost_gets_a_page_that_leads_back() {
+    let house = House::new().await;
+    let accepts = |kinds: &str| format!("Accept: {kinds}");
+    let browser = accepts("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+    let at = async |path: &str, accepts: &str| {
+        let first = format!("GET {path} HTTP/1.1");
+        send(house.at, &[&first, "Host: localhost", "Connection: close", accepts], "").await
+    };
+    for path in ["/nothing", "/runs/r1/more", "/v1/nothing", "/ui/none.js"] {
+        let page = at(path, &browser).await;
+        assert_eq!(
+            (page.status, page.header("content-type")),
+            (404, "text/html; charset=utf-8")
+        );
+        assert!(page.body.contains(r#"<a href="/">To the runs</a>"#), "{page:?}");
+        assert!(
+            page.header("content-security-policy").contains("default-src 'none'"),
+            "{page:?}"
+        );
+        for program in ["*/*", "application/json", "application/json, text/html"] {
+            is_problem(&at(path, &accepts(program)).await, 404, "path_unknown");
+        }
+    }
+    // What is for programs stays so, whoever asks.
+    is_problem(&at("/v1/spaces/main/runs/r9", &browser).await, 404, "not_found");
+}
+
+#[tokio::test]
 async fn a_name_that_is_none_is_told_apart_from_one_that_is_not_there() {
     let house = House::new().await;
     for path in [
