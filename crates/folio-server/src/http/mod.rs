@@ -34,6 +34,7 @@ use axum::{Extension, Router, middleware};
 
 pub(crate) use self::access::{Access, Permit};
 pub(crate) use self::app::App;
+pub(crate) use self::input::{BodyLimit, refused};
 pub(crate) use self::metrics::Metrics;
 pub(crate) use self::openapi::described;
 pub(crate) use self::routes::runs::in_full as run_in_full;
@@ -50,7 +51,7 @@ pub(crate) fn routers(app: App) -> (Router, Router) {
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(middleware::from_fn(keyed::noted))
-        .layer(Extension(input::BodyLimit(MAX_BODY_BYTES)))
+        .layer(Extension(BodyLimit(MAX_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(app);
     let pages = crate::ui::routes(&document).method_not_allowed_fallback(problem::method_not_allowed);

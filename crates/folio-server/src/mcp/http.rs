@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, FromRequest as _, Request, State};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Router};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
-use super::Mcp;
+use super::{Mcp, input};
 use crate::http::problem::Problem;
+use crate::http::{BodyLimit, refused};
 
 /// Where it is.
 const PATH: &str = "/mcp";
@@ -42,7 +44,26 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
     let service = StreamableHttpService::new(move || Ok(mcp.another()), Arc::clone(&sessions), config);
     Router::new()
         .route_service(PATH, service)
+        .layer(middleware::from_fn(kept_whole))
+        .layer(Extension(BodyLimit(MAX_BODY_BYTES)))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(middleware::from_fn_with_state(sessions, not_too_many))
+}
+
+/// Hands a message on as lines are read, too: what reads it there would round large numbers, and say nothing.
+async fn kept_whole(request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let (mut parts, body) = request.into_parts();
+    let limit = parts.extensions.get::<BodyLimit>().copied();
+    let request = Request::from_parts(parts.clone(), body);
+    let body = match Bytes::from_request(request, &()).await {
+        Ok(body) => input::whole(body),
+        Err(error) => return refused(&error, limit).into_response(),
+    };
+    parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
+    next.run(Request::from_parts(parts, Body::from(body))).await
 }
 
 /// Refuses a conversation more than there may be. Requests that belong to one, or to none, pass.

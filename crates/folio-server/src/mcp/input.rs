@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use axum::body::Bytes;
 use folio::memory::numbers::with_room;
 use rmcp::ErrorData;
 use rmcp::model::{JsonRpcError, RequestId};
@@ -26,6 +27,21 @@ pub(super) enum Line {
     Nothing,
     /// This is answered.
     Refused(Box<JsonRpcError>),
+}
+
+/// `body` as a reader of JSON takes it that is not asked here: without the mark before it, with numbers that have no room as their
+/// texts, and with U+FFFD for half a character, all as in a line.
+pub(super) fn whole(body: Bytes) -> Bytes {
+    let begins = body.strip_prefix(BYTE_ORDER_MARK).map_or(0, |_| BYTE_ORDER_MARK.len());
+    let body = body.slice(begins..);
+    let mut kept = with_room(&body);
+    if kept.windows(2).any(|two| two == b"\\u") {
+        mend_halves(kept.to_mut());
+    }
+    match kept {
+        Cow::Borrowed(_) => body,
+        Cow::Owned(kept) => kept.into(),
+    }
 }
 
 /// What `line` says, without what ends it. Half a character that is left of one that was cut (`\ud83d` alone, as JavaScript
@@ -144,6 +160,20 @@ mod tests {
         }
         for whole in [r#""\ud83d\ude00""#, r#""\\ud83d""#, r#""\ud8"#, "\\", r"\u"] {
             assert!(!mend_halves(&mut whole.as_bytes().to_vec()), "{whole}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_read_as_a_line_is() {
+        for (sent, kept) in [
+            (r#"{"n": 1, "t": "\u00e9"}"#, r#"{"n": 1, "t": "\u00e9"}"#),
+            ("\u{feff}{}", "{}"),
+            (r#"[18446744073709551617]"#, r#"["18446744073709551617"]"#),
+            (r#"["\ud83d", 1e999]"#, r#"["\ufffd", "1e999"]"#),
+            ("no JSON \\ud83d", "no JSON \\ufffd"),
+            ("", ""),
+        ] {
+            assert_eq!(whole(Bytes::from_static(sent.as_bytes())), kept.as_bytes(), "{sent}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The Model Context Protocol at `/mcp`: behind the guard, with limits of its own.
 
 use folio::ThreadKey;
-use folio_server::McpOptions;
+use folio_server::{McpOptions, ToolSet};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -94,6 +94,28 @@ async fn a_request_that_says_all_is_answered_without_a_session() {
 }
 
 #[tokio::test]
+async fn a_number_without_room_and_half_a_character_come_as_over_stdio() {
+    let mut options = McpOptions::of(ThreadKey::main());
+    options.sets = vec![ToolSet::Observe];
+    let house = House::with_mcp(options).await;
+    let headers = [
+        "MCP-Protocol-Version: 2026-07-28",
+        "Mcp-Method: tools/call",
+        "Mcp-Name: observe_add",
+    ];
+    let context = json!({"large": "LARGE", "most": u64::MAX, "half": "HALF"});
+    let params = json!({"name": "observe_add", "arguments": {"content": "By HTTP", "context": context}});
+    let body = request(7, "tools/call", params).to_string();
+    let body = body
+        .replace("\"LARGE\"", "18446744073709551617")
+        .replace("HALF", "\\ud83d");
+    let answer = message(&post(&house, &headers, &body).await);
+    let kept = json!({"large": "18446744073709551617", "most": u64::MAX, "half": "\u{fffd}"});
+    assert_eq!(answer["result"]["structuredContent"]["context"], kept, "{answer}");
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_session_begins_is_used_and_ends() {
     let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
     let began = post(&house, &[], &initialize().to_string()).await;
@@ -130,7 +152,7 @@ async fn strangers_and_what_is_too_large_are_refused() {
     ];
     assert_eq!(send(house.at, &stream, "").await.status, 403);
     let large = format!("{begin}{}", " ".repeat(1024 * 1024));
-    assert_eq!(post(&house, &[], &large).await.status, 413);
+    is_problem(&post(&house, &[], &large).await, 413, "body_too_large");
     let nonsense = post(&house, &[], "no message").await;
     assert!((400..500).contains(&nonsense.status), "{nonsense:?}");
     house.stop().await.unwrap();
