@@ -40,14 +40,15 @@ fn wrong_in<T: DeserializeOwned>(params: Value) -> String {
         Err(error) => error.to_string(),
     };
     let Value::Object(fields) = params else { return whole };
-    // What reads them says what it found and not where. Each by itself says it; that others are missing then is no news.
-    for (name, value) in fields {
-        let alone = Value::Object(Map::from_iter([(name.clone(), value)]));
-        let Err(error) = T::deserialize(&alone) else { continue };
-        let error = error.to_string();
-        if !error.starts_with("missing field") {
-            return format!("{name}: {error}");
-        }
-    }
-    whole
+    field_in::<T>(&fields).map_or(whole, |(name, error)| format!("{name}: {error}"))
+}
+
+/// The field because of which `fields` are no `T`, and what is wrong with it. What reads them all says what it found and not where.
+pub(super) fn field_in<T: DeserializeOwned>(fields: &Map<String, Value>) -> Option<(String, String)> {
+    // Each by itself says it; that others are missing then is no news.
+    fields.iter().find_map(|(name, value)| {
+        let alone = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
+        let error = T::deserialize(alone).err()?.to_string();
+        (!error.starts_with("missing field")).then(|| (name.clone(), error))
+    })
 }

@@ -64,7 +64,7 @@ async fn a_list_of_work_that_is_cut_says_that_there_may_be_more() {
         delegated(&pair, json!({"title": title})).await;
     }
     for (limit, end) in [
-        (0, "1 ready, and perhaps more: limit 50 shows up to so many"),
+        (1, "1 ready, and perhaps more: limit 50 shows up to so many"),
         (50, "2 ready"),
     ] {
         let (text, _) = pair.call("plan_ready", json!({"limit": limit})).await;

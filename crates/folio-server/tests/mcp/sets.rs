@@ -99,6 +99,39 @@ async fn observations_are_added_listed_and_changed() {
 }
 
 #[tokio::test]
+async fn a_list_of_none_is_refused_as_over_http_and_one_of_many_comes_in_parts() {
+    let pair = Pair::new(Era::Sessions, with(&[ToolSet::Memory, ToolSet::Observe, ToolSet::Plan])).await;
+    pair.call("observe_add", json!({"content": "The tests need a database"}))
+        .await;
+    for (tool, arguments) in [
+        ("observe_list", json!({})),
+        ("memory_search", json!({"query": "database"})),
+        ("plan_ready", json!({})),
+    ] {
+        for (limit, is_fine) in [(-1, false), (0, false), (1, true), (1000, true), (1001, false)] {
+            let mut arguments = arguments.clone();
+            arguments["limit"] = limit.into();
+            if is_fine {
+                pair.call(tool, arguments).await;
+            } else {
+                let (text, code) = pair.refused(tool, arguments).await;
+                let says = format!("limit: is {limit}, which is not a whole number from 1 to 1000");
+                assert!(code == "arguments_invalid" && text.contains(&says), "{tool}: {text}");
+            }
+        }
+    }
+    for (arguments, says) in [
+        (json!({"limit": "5"}), "limit: invalid type: string \"5\""),
+        (json!({"tags": "a", "limit": 5}), "tags: invalid type"),
+        (json!({"colour": "red"}), "colour: unknown field `colour`"),
+    ] {
+        let (text, _) = pair.refused("observe_list", arguments).await;
+        assert!(text.contains(says), "{text}");
+    }
+    pair.end().await;
+}
+
+#[tokio::test]
 async fn a_list_is_read_to_its_end_within_its_limit() {
     let pair = Pair::new(Era::Requests, with(&[ToolSet::Observe])).await;
     for n in 0..90 {

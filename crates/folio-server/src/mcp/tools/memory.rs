@@ -11,11 +11,13 @@ use rmcp::model::Tool;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Call, Does, list, read, tool, with_thread, wrong};
+use super::{Call, Does, how_many, list, read, tool, with_thread, wrong};
 use crate::http::problem::Problem;
 use crate::mcp::McpOptions;
 use crate::mcp::answer::{Answer, beginning};
 
+/// Lines that a search gives when nothing is said.
+const LINES_DEFAULT: u32 = 20;
 /// Tokens of an answer that are for what stands around a text.
 const FRAME: u32 = 100;
 
@@ -79,7 +81,7 @@ struct Search {
     kind: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
-    limit: Option<u32>,
+    limit: Option<i64>,
     cursor: Option<String>,
 }
 
@@ -95,7 +97,7 @@ async fn search(call: Call<'_>) -> Result<Answer, Problem> {
         kinds,
         tags: Tag::parse_all(asked.tags.iter().map(String::as_str))?,
         text: Some(asked.query),
-        limit: asked.limit.unwrap_or(20).clamp(1, list::LINES),
+        limit: how_many(asked.limit, LINES_DEFAULT, list::LINES)?,
         cursor: asked.cursor,
         ..EntryQuery::default()
     };

@@ -11,12 +11,14 @@ mod scratch;
 use std::sync::Arc;
 
 use folio::memory::Invalid;
+use folio::memory::query::MAX_LIMIT;
 use rmcp::model::{InputResponses, Tool, ToolAnnotations};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::answer::Reply;
+use super::malformed::field_in;
 use super::{Caller, Mcp, McpOptions, ToolSet};
 use crate::http::problem::Problem;
 
@@ -73,12 +75,29 @@ pub(super) async fn call(call: Call<'_>) -> Result<Reply, Problem> {
 
 /// What `arguments` say.
 fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, Invalid> {
-    T::deserialize(arguments).map_err(|error| wrong("arguments", error.to_string()))
+    T::deserialize(arguments).map_err(|error| {
+        let named = arguments.as_object().and_then(field_in::<T>);
+        let (field, error) = named.unwrap_or_else(|| ("arguments".to_owned(), error.to_string()));
+        wrong(&field, error)
+    })
 }
 
 /// An argument that cannot be used.
 pub(super) fn wrong(field: &str, message: impl Into<String>) -> Invalid {
     Invalid::new("arguments_invalid", field, message)
+}
+
+/// How many of a list are asked for: `usual` if nothing is said, and `most` at a time. As everywhere, a list of none or of more than a
+/// thousand is asked for by mistake (M7.2.11).
+fn how_many(asked: Option<i64>, usual: u32, most: u32) -> Result<u32, Invalid> {
+    let Some(asked) = asked else { return Ok(usual) };
+    match u32::try_from(asked) {
+        Ok(limit @ 1..=MAX_LIMIT) => Ok(limit.min(most)),
+        _ => Err(wrong(
+            "limit",
+            format!("is {asked}, which is not a whole number from 1 to {MAX_LIMIT}"),
+        )),
+    }
 }
 
 /// What a tool does to memory, as hosts ask before they let it be called.

@@ -11,10 +11,13 @@ use rmcp::model::Tool;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Call, Does, list, read, tool, wrong};
+use super::{Call, Does, how_many, list, read, tool, wrong};
 use crate::http::problem::Problem;
 use crate::mcp::answer::Answer;
 use crate::wire::observation::Observation;
+
+/// Observations that a list gives when nothing is said.
+const LINES_DEFAULT: u32 = 20;
 
 pub(super) fn tools() -> Vec<Tool> {
     let tags = || json!({"type": "array", "items": {"type": "string"}});
@@ -139,7 +142,7 @@ fn written(written: &Written, call: &Call<'_>) -> Answer {
     Answer::new(text, structured)
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Asked {
     #[serde(rename = "type")]
@@ -149,23 +152,8 @@ struct Asked {
     text: Option<String>,
     min_confidence: Option<f64>,
     since: Option<u64>,
-    limit: u32,
+    limit: Option<i64>,
     cursor: Option<String>,
-}
-
-impl Default for Asked {
-    fn default() -> Self {
-        Self {
-            type_name: None,
-            tags: Vec::new(),
-            status: None,
-            text: None,
-            min_confidence: None,
-            since: None,
-            limit: 20,
-            cursor: None,
-        }
-    }
 }
 
 async fn listed(call: Call<'_>) -> Result<Answer, Problem> {
@@ -184,7 +172,7 @@ async fn listed(call: Call<'_>) -> Result<Answer, Problem> {
         text: asked.text.filter(|text| !text.trim().is_empty()),
         min_confidence: asked.min_confidence,
         since: asked.since.map(folio::memory::Seq),
-        limit: asked.limit.clamp(1, list::LINES),
+        limit: how_many(asked.limit, LINES_DEFAULT, list::LINES)?,
         cursor: asked.cursor,
         ..EntryQuery::default()
     };

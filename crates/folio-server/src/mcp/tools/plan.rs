@@ -11,14 +11,14 @@ use rmcp::model::Tool;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Call, Does, list, read, tool, with_thread, wrong};
+use super::{Call, Does, how_many, list, read, tool, with_thread, wrong};
 use crate::http::problem::Problem;
 use crate::mcp::McpOptions;
 use crate::mcp::answer::{Answer, beginning};
 
 /// Pieces of work that one answer names unless it is asked for another number, and at most.
-const READY: usize = 10;
-const MAX_READY: usize = 50;
+const READY: u32 = 10;
+const MAX_READY: u32 = 50;
 /// Pieces of work that wait which one answer names.
 const WAITING: usize = 10;
 /// How long work is taken on for, in minutes, unless a call says otherwise: whoever does not come back loses it.
@@ -119,15 +119,16 @@ fn all_named(field: &str, handles: &[String]) -> Result<Vec<EntryRef>, Invalid> 
 #[serde(default, deny_unknown_fields)]
 struct Ready {
     agent: Option<String>,
-    limit: Option<usize>,
+    limit: Option<i64>,
 }
 
 async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
     let asked: Ready = read(&call.arguments)?;
     let worker = worker(&call, asked.agent.as_deref())?;
-    let limit = asked.limit.unwrap_or(READY).clamp(1, MAX_READY);
+    let limit = how_many(asked.limit, READY, MAX_READY)?;
     let caller = &call.caller;
-    let ready = caller.workspace.ready_work(&caller.thread, &worker, limit).await?;
+    let many = limit as usize;
+    let ready = caller.workspace.ready_work(&caller.thread, &worker, many).await?;
     let mut text: String = ready.items.iter().map(|entry| line(entry) + "\n").collect();
     let waits = |(entry, before): &(Entry, Vec<_>)| {
         let before: Vec<_> = before.iter().map(ToString::to_string).collect();
@@ -135,7 +136,7 @@ async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
     };
     let waiting: Vec<String> = ready.waiting.iter().take(WAITING).map(waits).collect();
     let more = match ready.items.len() {
-        found if found < limit => String::new(),
+        found if found < many => String::new(),
         _ if limit < MAX_READY => format!(", and perhaps more: limit {MAX_READY} shows up to so many"),
         _ => ", and perhaps more".to_owned(),
     };
