@@ -288,3 +288,90 @@ fn a_call_that_only_reads_writes_down_what_has_ended_m7_1_8() {
     assert_eq!(last["operation"], "expire");
     assert_eq!(last["changes"][0]["field"], "expired_at");
 }
+
+#[test]
+fn what_is_no_observation_is_told_with_what_is_for_it() {
+    let seen = session(
+        &Folio::new(),
+        &[
+            "book add task 'Write the tests' --phase draft --progress 0.2 --body 'All of them.'",
+            "observe add 'the tests need a database'",
+            "page new Findings",
+            "page append p3 'It is old.'",
+            "observe get e1",
+            "observe update e1 --title x",
+            "observe supersede e2 --by e1",
+            "observe archive e2 e1",
+            "observe get e2",
+            "observe get e3",
+            "book get e2",
+            "book get e3",
+            "book get e1",
+            "archive e1",
+        ],
+    );
+    assert_snapshot!(seen, @r"
+    $ folio book add task 'Write the tests' --phase draft --progress 0.2 --body 'All of them.'
+    e1 [task/open] Write the tests (draft, 20%) — All of them.
+    $ folio observe add 'the tests need a database'
+    e2 [observation/active 0.5] the tests need a database
+    $ folio page new Findings
+    p3 Findings note open
+    $ folio page append p3 'It is old.'
+    e3 [log] It is old.
+    $ folio observe get e1
+    ! error: kind: e1 is of kind task; this is for observations
+    !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` puts it away
+    = 2
+    $ folio observe update e1 --title x
+    ! error: kind: e1 is of kind task; this is for observations
+    !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` puts it away
+    = 2
+    $ folio observe supersede e2 --by e1
+    ! error: kind: e1 is of kind task; this is for observations
+    !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` puts it away
+    = 2
+    $ folio observe archive e2 e1
+    ! error: kind: e1 is of kind task; this is for observations
+    !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` puts it away
+    = 2
+    $ folio observe get e2
+    handle      e2 obs_ID
+    type        observation
+    status      active (live)
+    confidence  0.5
+    owner       agent
+    expires     TIME
+    created     TIME
+    updated     TIME (version 1)
+    source      user
+
+    the tests need a database
+    $ folio observe get e3
+    ! error: kind: e3 is of kind log; this is for observations
+    !   hint: `folio page show p3` shows the page that it stands on
+    = 2
+    $ folio book get e2
+    ! error: kind: e2 is of kind observation; this is for notes, todos and tasks
+    !   hint: `folio observe get e2` shows it
+    = 2
+    $ folio book get e3
+    ! error: kind: e3 is of kind log; this is for notes, todos and tasks
+    !   hint: `folio page show p3` shows the page that it stands on
+    = 2
+    $ folio book get e1
+    handle      e1 obs_ID
+    kind        task
+    status      open
+    phase       draft
+    progress    20%
+    created     TIME
+    updated     TIME (version 1)
+
+    Write the tests
+
+    All of them.
+    $ folio archive e1
+    e1 [task/archived] Write the tests — All of them.
+    ");
+}

@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use folio::memory::id::EntryRef;
-use folio::memory::{EntryKind, Owner, Status, Tag};
+use folio::memory::id::{EntryRef, Ref};
+use folio::memory::{Entry, EntryKind, Owner, Status, Tag};
 use folio::store::Written;
 use folio::store::workspace::{BookFilter, Guard, ViewRequest};
 use folio::{ItemInput, ItemPatch, Workspace};
 
 use super::context::ModelArgument;
+use super::observe::OTHER_KIND;
 use super::{Context, asking, text_or_stdin};
 use crate::arguments::entry_ref;
 use crate::error::{Exit, Failure};
-use crate::report::item::ScratchItem;
+use crate::report::item::{InFull, ScratchItem};
 use crate::report::list::{List, remark};
 use crate::report::view::ViewShape;
 use crate::report::written::{self, OneOrMore};
@@ -25,6 +26,8 @@ pub(crate) enum Book {
     View(View),
     /// List what is in it: pinned, tasks, todos, notes
     List(ListArguments),
+    /// Show everything about one item
+    Get(Get),
     /// Add a note, a todo or a task
     Add(Box<Add>),
     /// Change an item
@@ -41,6 +44,17 @@ pub(crate) enum Book {
     Pin(Items),
     /// Take the pins of items away
     Unpin(Items),
+}
+
+/// `folio book get`.
+#[derive(Debug, Args)]
+pub(crate) struct Get {
+    /// Which item: e42 or obs_…
+    #[arg(value_parser = entry_ref)]
+    item: EntryRef,
+    /// A long text in whole; without it, its beginning
+    #[arg(long)]
+    whole: bool,
 }
 
 /// `folio book claim`.
@@ -250,6 +264,14 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             }
             Ok(Exit::Done)
         }
+        Book::Get(get) => {
+            let mut entry = item(&workspace, get.item).await?;
+            if get.whole {
+                entry = workspace.in_whole(entry).await?;
+            }
+            context.output.report(&InFull(ScratchItem::of(&entry)))?;
+            Ok(Exit::Done)
+        }
         Book::Add(add) => {
             let input = ItemInput {
                 kind: add.kind.into(),
@@ -332,6 +354,23 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             answer(context, &done)
         }
     }
+}
+
+/// The item that is called `name`. Of what is none it is told what it is, and which command is for it.
+async fn item(workspace: &Workspace, name: EntryRef) -> Result<Entry, Failure> {
+    let entry = workspace.entry(name).await?;
+    if matches!(entry.kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task) {
+        return Ok(entry);
+    }
+    let (handle, kind) = (entry.handle, entry.kind);
+    let hint = if kind == EntryKind::Observation {
+        format!("`folio observe get {handle}` shows it")
+    } else {
+        let page = workspace.page(Ref::Id(entry.page)).await?.handle;
+        format!("`folio page show {page}` shows the page that it stands on")
+    };
+    let message = format!("kind: {handle} is of kind {kind}; this is for notes, todos and tasks");
+    Err(Failure::usage(OTHER_KIND, message).hint(hint))
 }
 
 async fn view(context: &Context<'_>, workspace: &Workspace, view: View) -> Result<Exit, Failure> {

@@ -7,6 +7,7 @@ use folio::memory::id::EntryRef;
 use folio::store::Written;
 use folio::store::workspace::{Guard, Successor};
 
+use super::observe::names_observation;
 use super::{Context, text_or_stdin};
 use crate::arguments::{entry_at, entry_ref};
 use crate::error::{Exit, Failure};
@@ -154,6 +155,9 @@ pub(crate) async fn run(
             expected_version,
             reason,
         }) => {
+            for named in old.iter().map(|(old, _)| *old).chain([by]) {
+                names_observation(workspace, named).await?;
+            }
             if let [(old, version)] = old[..] {
                 let guard = Guard {
                     expected_version: expected_version.or(version),

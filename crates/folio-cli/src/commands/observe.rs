@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use folio::memory::entry::{Family, Owner};
-use folio::memory::id::EntryRef;
+use folio::memory::id::{EntryRef, Ref};
 use folio::memory::observation::TtlInput;
-use folio::memory::{Entry, Invalid, Order, Seq, Status, Tag, TextMatch};
-use folio::store::Written;
+use folio::memory::{Entry, EntryKind, Invalid, Order, Seq, Status, Tag, TextMatch};
 use folio::store::workspace::Guard;
+use folio::store::{WorkspaceError, Written};
 use folio::{EntryQuery, ObservationInput, ObservationPatch, Workspace};
 use serde_json::{Map, Value};
 
@@ -19,6 +19,9 @@ use crate::error::{Exit, Failure};
 use crate::report::list::{List, remark};
 use crate::report::observation::{InFull, Observation};
 use crate::report::written::{self, OneOrMore};
+
+/// That an entry is of another kind than the command is for.
+pub(super) const OTHER_KIND: &str = "kind_invalid";
 
 /// `folio observe`.
 #[derive(Debug, Subcommand)]
@@ -270,6 +273,7 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
         },
         Observe::Get(get) => {
             let mut entry = workspace.entry(get.observation).await?;
+            is_observation(&workspace, &entry).await?;
             if get.whole {
                 entry = workspace.in_whole(entry).await?;
             }
@@ -292,25 +296,62 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
             );
             let written = asking(&workspace, guard.idempotency_key.as_deref(), &asked)
                 .update_observation_under(&context.actor(), update.observation, patch, guard)
-                .await?;
-            answer(context, &workspace, &[written])
+                .await;
+            if matches!(&written, Err(WorkspaceError::Invalid(invalid)) if invalid.code == OTHER_KIND) {
+                names_observation(&workspace, update.observation).await?;
+            }
+            answer(context, &workspace, &[written?])
         }
         Observe::Archive(archive) => {
-            let mut archived = Vec::new();
-            for observation in archive.observations {
-                archived.push(
-                    workspace
-                        .archive(&context.actor(), observation, archive.reason.clone())
-                        .await?,
-                );
+            // None is put away if one of them is none.
+            for named in &archive.observations {
+                names_observation(&workspace, *named).await?;
             }
-            answer(context, &workspace, &archived)
+            put_away(context, &workspace, archive).await
         }
         Observe::Active(active) => {
             let found = workspace.active_observations(active.limit as usize).await?;
             show(context, &List::of(&found, |entry| shape(&workspace, entry)))
         }
     }
+}
+
+/// That `name` is that of an observation. Nobody reads it, so the trace says nothing of it.
+pub(super) async fn names_observation(workspace: &Workspace, name: EntryRef) -> Result<(), Failure> {
+    let entry = workspace.store().entry(workspace.space(), name).await?;
+    is_observation(workspace, &entry).await
+}
+
+/// That `entry` is an observation. Of what is none it is told what it is, and which command is for it.
+async fn is_observation(workspace: &Workspace, entry: &Entry) -> Result<(), Failure> {
+    if entry.kind == EntryKind::Observation {
+        return Ok(());
+    }
+    let handle = entry.handle;
+    let hint = match entry.kind {
+        EntryKind::Note | EntryKind::Todo | EntryKind::Task => format!(
+            "`folio book get {handle}` shows it, `folio book update {handle}` changes it, `folio archive {handle}` puts it away"
+        ),
+        EntryKind::Goal | EntryKind::PendingAction => {
+            "`folio goals` shows goals and what is to be confirmed".to_owned()
+        }
+        _ => {
+            let page = workspace.page(Ref::Id(entry.page)).await?.handle;
+            format!("`folio page show {page}` shows the page that it stands on")
+        }
+    };
+    let message = format!("kind: {handle} is of kind {}; this is for observations", entry.kind);
+    Err(Failure::usage(OTHER_KIND, message).hint(hint))
+}
+
+/// Puts away what is named, whatever it is.
+pub(super) async fn put_away(context: &Context<'_>, workspace: &Workspace, archive: Archive) -> Result<Exit, Failure> {
+    let mut archived = Vec::new();
+    for entry in archive.observations {
+        let reason = archive.reason.clone();
+        archived.push(workspace.archive(&context.actor(), entry, reason).await?);
+    }
+    answer(context, workspace, &archived)
 }
 
 fn shape(workspace: &Workspace, entry: &Entry) -> Observation {
@@ -368,7 +409,7 @@ fn input(add: Add) -> Result<(ObservationInput, Option<String>), Failure> {
 }
 
 fn refused(invalid: Invalid) -> Failure {
-    folio::store::WorkspaceError::from(invalid).into()
+    WorkspaceError::from(invalid).into()
 }
 
 fn patch(fields: Fields) -> Result<ObservationPatch, Failure> {

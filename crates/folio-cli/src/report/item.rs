@@ -2,10 +2,12 @@
 
 use std::fmt::{self, Write as _};
 
+use folio::Timestamp;
 pub(crate) use folio::memory::scratchbook::ScratchItem;
 use folio::memory::view::beyond_title;
+use serde::Serialize;
 
-use super::{first_line, printable};
+use super::{beginning_only, first_line, instant, printable};
 use crate::output::{Report, Style};
 
 /// Characters of its text that a line shows.
@@ -46,6 +48,44 @@ impl Report for ScratchItem {
             write!(out, " {}", style.faint(format_args!("#{tag}")))?;
         }
         out.push('\n');
+        Ok(())
+    }
+}
+
+/// Everything about one item.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct InFull(pub(crate) ScratchItem);
+
+impl Report for InFull {
+    /// Its fields, then its text.
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        let item = &self.0;
+        let mut line = |name: &str, value: String| writeln!(out, "{} {value}", style.faint(format_args!("{name:<11}")));
+        line("handle", format!("{} {}", style.strong(&item.handle), item.item_id))?;
+        line("kind", item.kind.to_owned())?;
+        let pinned = if item.pinned { " (pinned)" } else { "" };
+        line("status", format!("{}{pinned}", item.status))?;
+        if let Some(phase) = &item.phase {
+            line("phase", printable(phase))?;
+        }
+        if let Some(progress) = item.progress {
+            line("progress", format!("{:.0}%", progress * 100.0))?;
+        }
+        if !item.tags.is_empty() {
+            line("tags", item.tags.join(" "))?;
+        }
+        let at = |nanos| instant(Timestamp::from_nanos(nanos));
+        line("created", at(item.created_at_nanoseconds))?;
+        let updated = at(item.updated_at_nanoseconds);
+        line("updated", format!("{updated} (version {})", item.version))?;
+        write!(out, "\n{}\n", style.strong(printable(&item.title)))?;
+        if !item.body.trim().is_empty() {
+            writeln!(out, "\n{}", printable(item.body.trim_end()))?;
+        }
+        if let Some(notice) = beginning_only(item.body_ref.as_ref(), &item.body) {
+            writeln!(out, "\n{}", style.faint(format_args!("{notice}; --whole shows all")))?;
+        }
         Ok(())
     }
 }

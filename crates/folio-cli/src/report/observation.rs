@@ -18,7 +18,7 @@ const LINE_CHARS: usize = 160;
 impl Report for Observation {
     /// One line.
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let type_name = self.type_name.as_deref().unwrap_or("observation");
+        let type_name = self.type_name.as_deref().unwrap_or(self.kind);
         let kind = if type_name.contains("alert") {
             style.bad(type_name)
         } else {

@@ -16,6 +16,10 @@ pub struct Observation {
     pub observation_id: String,
     /// For people and models: `e42`, `p7`, `r3`, `t5`.
     pub handle: String,
+    /// What sort of content it holds, for people: of what is archived or brought back it may be another than an observation.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub kind: &'static str,
     /// The registered type.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
@@ -112,6 +116,7 @@ impl Observation {
         Self {
             observation_id: entry.id.to_string(),
             handle: entry.handle.to_string(),
+            kind: entry.kind.as_str(),
             type_name: fields.type_name.clone(),
             title: fields.title.clone(),
             content: fields.body.clone(),
