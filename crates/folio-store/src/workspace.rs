@@ -67,7 +67,7 @@ pub use notes::NotesState;
 pub use observations::{DraftedObservation, MAX_ACTIVE};
 pub use offload::{Block, Compacted, Compactor, Desk, Offload, Offloaded, Said};
 pub use outbox::{Delivered, OUTBOX_SUFFIX};
-pub use pages::{PageInput, TreeNode};
+pub use pages::{AddedPage, PageInput, TreeNode};
 pub use patch::Guard;
 pub use policy::PolicyInForce;
 pub use receipts::KeptReceipt;

@@ -248,10 +248,11 @@ async fn a_planner_is_told_which_page_it_has_added_m7_7() {
         ..PageInput::default()
     };
     let key = || Some("once".to_owned());
-    let added = space.new_page_under(&planner, input("Apart"), key()).await.unwrap();
+    let first = space.new_page_under(&planner, input("Apart"), key()).await.unwrap();
+    let added = first.page;
     assert_eq!(added, house.space.page(Ref::Id(added.id)).await.unwrap());
     let again = space.new_page_under(&planner, input("Apart"), key()).await.unwrap();
-    assert_eq!(again, added);
+    assert_eq!((&again.page, again.replayed, first.replayed), (&added, true, false));
     assert!(is_refused(space.page(Ref::Id(added.id)).await), "it is of no run");
     // Under the key of somebody else it is not.
     let key = || Some("theirs".to_owned());

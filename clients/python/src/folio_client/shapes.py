@@ -61,6 +61,8 @@ class BegunShape(TypedDict):
     order: list["Used"]
     # What has to be asked.
     question: NotRequired["Observation | None"]
+    # Whether an earlier call with the same key began it.
+    replayed: NotRequired[bool]
     # The run that it is the turn of.
     run_id: NotRequired[str | None]
     # When it began.
@@ -259,6 +261,8 @@ class EndedShape(TypedDict):
     patterns: list["FoundPattern"]
     # Observations that could be made goals.
     proposals: list["Proposal"]
+    # Whether an earlier call with the same key ended it.
+    replayed: NotRequired[bool]
     # The run that it is the turn of.
     run_id: NotRequired[str | None]
     # When it began.
@@ -2132,6 +2136,51 @@ class WrittenObservation(TypedDict):
     ttl_minutes: NotRequired[float | None]
     # The registered type.
     type: NotRequired[str | None]
+    # When it last changed.
+    updated_at: str
+    # Counts its revisions, from 1; what `If-Match` takes.
+    version: int
+    # What was put right.
+    warnings: NotRequired[list["Warning"]]
+
+
+class WrittenPageShape(TypedDict):
+    """Something that was written."""
+
+    # The path of the task whose branch it is.
+    branch_id: NotRequired[str | None]
+    # What it wrote over that somebody else had changed meanwhile.
+    conflicts: NotRequired[list["FieldConflict"]]
+    # When it was added.
+    created_at: str
+    # For people and models: `e42`, `p7`, `r3`, `t5`.
+    handle: str
+    # The run that it belongs to.
+    homework_run_id: NotRequired[str | None]
+    # The version of the plan in which it was written.
+    iteration: NotRequired[int | None]
+    # Whose page it is.
+    owner: str
+    # For ever.
+    page_id: str
+    # The page that contains it.
+    parent: NotRequired[str | None]
+    # The properties that seed 000 names.
+    props: Any
+    # Whether an earlier call with the same key wrote it.
+    replayed: NotRequired[bool]
+    # What the page is for.
+    role: str
+    # Where its work stands.
+    status: str
+    # Words to find it by.
+    tags: list[str]
+    # The thread that it belongs to.
+    thread: NotRequired[str | None]
+    # What it is called.
+    title: str
+    # As seed 000 names it.
+    type_key: str
     # When it last changed.
     updated_at: str
     # Counts its revisions, from 1; what `If-Match` takes.

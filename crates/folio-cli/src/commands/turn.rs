@@ -121,6 +121,7 @@ async fn begin(context: &Context<'_>, begin: Begin) -> Result<Exit, Failure> {
         answered: begun.answered.as_ref().map(shape),
         order: begun.order.order,
         context: assembled,
+        replayed: begun.replayed,
     })?;
     Ok(Exit::Done)
 }
@@ -138,6 +139,7 @@ async fn end(context: &Context<'_>, end: End) -> Result<Exit, Failure> {
         goals: ended.goals.iter().map(GoalShape::of).collect(),
         proposals: ended.proposals,
         patterns: ended.patterns,
+        replayed: ended.replayed,
     })?;
     Ok(Exit::Done)
 }

@@ -92,6 +92,9 @@ pub struct BegunShape {
     /// What of memory goes into the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextShape>,
+    /// Whether an earlier call with the same key began it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
 }
 
 /// A turn that has just ended.
@@ -108,6 +111,9 @@ pub struct EndedShape {
     pub proposals: Vec<Proposal>,
     /// Patterns that were not known before.
     pub patterns: Vec<Found>,
+    /// Whether an earlier call with the same key ended it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
 }
 
 /// A goal or a pending action.

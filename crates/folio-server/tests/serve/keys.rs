@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::client::Answer;
 use crate::house::{House, SLOW, is_problem};
 
 #[tokio::test]
@@ -37,6 +38,8 @@ async fn a_key_that_was_used_to_ask_for_something_else_is_refused() {
             (201, made.header("location")),
             "{path}: {again:?}"
         );
+        let said = |answer: &Answer| answer.json()["replayed"].clone();
+        assert_eq!((said(&made), said(&again)), (Value::Null, json!(true)), "{path}");
     }
     house.stop().await.unwrap();
 }

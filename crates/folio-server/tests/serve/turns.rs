@@ -44,10 +44,11 @@ async fn a_turn_begins_ends_and_leaves_something_behind() {
         ended.json()["ended_at"].is_string() && ended.json()["goals"].is_array(),
         "{ended:?}"
     );
+    let again = end().await.json();
+    assert_eq!(again["ended_at"], ended.json()["ended_at"], "asked for again");
     assert_eq!(
-        end().await.json()["ended_at"],
-        ended.json()["ended_at"],
-        "asked for again"
+        (&ended.json()["replayed"], &again["replayed"]),
+        (&Value::Null, &json!(true))
     );
     is_problem(&house.post("/turns/t1/end", "").await, 409, "turn_ended");
     let export = house.gives("/turns/t1/export").await;

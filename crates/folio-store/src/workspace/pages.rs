@@ -33,6 +33,15 @@ pub struct PageInput {
     pub tags: Vec<String>,
 }
 
+/// A page that was added.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AddedPage {
+    /// The page.
+    pub page: Page,
+    /// Whether an earlier call with the same idempotency key added it, and this one did nothing.
+    pub replayed: bool,
+}
+
 /// A page with its place in a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeNode {
@@ -49,7 +58,7 @@ impl Workspace {
     ///
     /// `Invalid` names the field that is wrong; `NotFound` if there is no such parent.
     pub async fn new_page(&self, actor: &Actor, input: PageInput) -> Result<Page, WorkspaceError> {
-        self.new_page_under(actor, input, None).await
+        Ok(self.new_page_under(actor, input, None).await?.page)
     }
 
     /// The same under a key: asked for again with it, it is the page that was added then.
@@ -62,7 +71,7 @@ impl Workspace {
         actor: &Actor,
         input: PageInput,
         idempotency_key: Option<String>,
-    ) -> Result<Page, WorkspaceError> {
+    ) -> Result<AddedPage, WorkspaceError> {
         let title = checked_page_title(&input.title)?;
         let parent = match input.parent {
             Some(parent) => Some(self.page(parent).await?),
@@ -86,7 +95,7 @@ impl Workspace {
             Change::EnsurePage(new) => Some(*new),
             _ => None,
         });
-        match (added, committed.pages.first()) {
+        let page = match (added, committed.pages.first()) {
             // Who may add a page need not be one who may read it afterwards.
             (Some(new), Some((id, handle))) if new.id == *id => Ok(Page {
                 id: *id,
@@ -102,7 +111,9 @@ impl Workspace {
                 let message = "the idempotency key was used before, for something that added no page";
                 Err(Invalid::new("key_reused", "idempotency_key", message).into())
             }
-        }
+        }?;
+        let replayed = committed.replayed;
+        Ok(AddedPage { page, replayed })
     }
 
     /// The page that `seq` added under a key that is used again: for its writer, and for others who may read it.

@@ -94,6 +94,8 @@ pub struct Begun {
     pub question: Option<Entry>,
     /// The confirmation that the input answered.
     pub answered: Option<Entry>,
+    /// Whether an earlier call with the same idempotency key began it, and this one did nothing.
+    pub replayed: bool,
 }
 
 impl Workspace {
@@ -203,10 +205,10 @@ impl Workspace {
             idempotency_key,
             ..Write::of(vec![Change::BeginTurn(Box::new(new))])
         };
-        let is_replay = self.record(&actor, write).await?.committed.replayed;
+        let replayed = self.record(&actor, write).await?.committed.replayed;
         let (mut question, mut answered) = (None, None);
         match &clarity {
-            _ if is_replay => {}
+            _ if replayed => {}
             Clarity::Ambiguous { question: text, .. } => question = Some(self.ask(id, &thread, text).await?),
             Clarity::Answers(confirmation, answer) => {
                 answered = Some(self.answer(&actor, *confirmation, *answer).await?);
@@ -221,6 +223,7 @@ impl Workspace {
             order,
             question,
             answered,
+            replayed,
         })
     }
 

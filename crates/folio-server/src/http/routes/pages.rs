@@ -158,7 +158,7 @@ struct NewPage {
     tags: Vec<String>,
 }
 
-async fn add(caller: Caller, _: Asked<Nothing>, Body(new): Body<NewPage>) -> Result<Made<PageShape>, Problem> {
+async fn add(caller: Caller, _: Asked<Nothing>, Body(new): Body<NewPage>) -> Result<Made<Written<PageShape>>, Problem> {
     let role = match new.role.as_deref() {
         None => None,
         Some(name) => {
@@ -176,12 +176,14 @@ async fn add(caller: Caller, _: Asked<Nothing>, Body(new): Body<NewPage>) -> Res
         role,
         tags: new.tags,
     };
-    let page = caller
+    let added = caller
         .workspace
         .new_page_under(&caller.actor, input, caller.own_key())
         .await?;
+    let page = &added.page;
     let place = format!("/v1/spaces/{}/pages/{}", caller.workspace.space(), page.id);
-    Ok(Made::of(PageShape::of(&page)).version(page.version).at(place))
+    let shape = Written::of(PageShape::of(page), &[], added.replayed);
+    Ok(Made::of(shape).version(page.version).at(place))
 }
 
 /// The page; as markdown if its name ends in `.md`.

@@ -176,6 +176,7 @@ async fn begin(caller: Caller, _: Asked<Nothing>, MayBody(new): MayBody<Begin>) 
         answered: begun.answered.as_ref().map(shape),
         order: begun.order.order,
         context,
+        replayed: begun.replayed,
     };
     Ok(Made::of(answer).at(place))
 }
@@ -196,13 +197,15 @@ async fn end(caller: Caller, _: Asked<Nothing>, _: MayBody<End>) -> Result<Answe
         .workspace
         .end_turn_under(&caller.actor, turn, caller.own_key())
         .await?;
-    Ok(Answer::of(EndedShape {
+    let shape = EndedShape {
         turn: TurnShape::of(&ended.turn),
         archived: ended.reflection.archive,
         goals: ended.goals.iter().map(GoalShape::of).collect(),
         proposals: ended.proposals,
         patterns: ended.patterns,
-    }))
+        replayed: ended.replayed,
+    };
+    Ok(Answer::of(shape))
 }
 
 /// Which lines.

@@ -42,6 +42,8 @@ pub struct Ended {
     pub patterns: Vec<Found>,
     /// What the turn left behind.
     pub export: Export,
+    /// Whether an earlier call with the same idempotency key ended it, and this one did nothing.
+    pub replayed: bool,
 }
 
 impl Workspace {
@@ -92,12 +94,17 @@ impl Workspace {
             let (ended, mut write) = self.work_out_end(actor, &turn, &goals, mark).await?;
             write.idempotency_key.clone_from(&idempotency_key);
             match self.record(&acting(actor, Role::Reflector, &turn), write).await {
-                Ok(_) => {
+                Ok(recorded) => {
                     self.keep_parts(mark, &ended.export.parts);
                     // Done now if it can be, and otherwise by whoever looks next: the turn has ended either way.
                     let _put_off = self.tidy_unless_done().await;
                     let turn = self.read_turn(Ref::Id(id)).await?;
-                    return Ok(Ended { turn, ..ended });
+                    let replayed = recorded.committed.replayed;
+                    return Ok(Ended {
+                        turn,
+                        replayed,
+                        ..ended
+                    });
                 }
                 // Somebody changed what was to be put away or replaced.
                 Err(WorkspaceError::Store(StoreError::StaleVersion { .. } | StoreError::Invalid(_)))
@@ -145,6 +152,7 @@ impl Workspace {
             reflection,
             proposals: Vec::new(),
             patterns: Vec::new(),
+            replayed: true,
         })
     }
 
@@ -213,6 +221,7 @@ impl Workspace {
             proposals,
             patterns: patterns.into_iter().filter(|found| found.is_news).collect(),
             export,
+            replayed: false,
         };
         Ok((ended, write))
     }
