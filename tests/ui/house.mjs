@@ -18,6 +18,8 @@ const { AxeBuilder } = require('@axe-core/playwright');
 
 const QUIET = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync'];
+/** Addresses of the page. */
+const PAGES = /^\/((runs|observations|threads|turns|pages)(\/[^/]+)?|search)?$/;
 /** Milliseconds after which what was waited for has not come. */
 const PATIENCE = 30_000;
 
@@ -107,7 +109,7 @@ export class House {
       if (url.origin !== this.base) { wrong.push(`asked ${url}`); return route.abort(); }
       const file = UI && url.pathname.startsWith('/ui/') && join(UI, url.pathname.slice(4));
       if (file && existsSync(file)) return route.fulfill({ path: file, contentType: kindOf(file), headers: { 'content-security-policy': POLICY } });
-      if (UI && route.request().isNavigationRequest() && !/^\/(docs|openapi)/.test(url.pathname)) {
+      if (UI && route.request().isNavigationRequest() && PAGES.test(url.pathname)) {
         const html = readFileSync(join(UI, 'index.html'), 'utf8');
         return route.fulfill({ body: html, contentType: 'text/html; charset=utf-8', headers: { 'content-security-policy': POLICY } });
       }

@@ -157,6 +157,38 @@ describe('runs', () => {
     await page.done();
   });
 
+  it('lists what a run has used up, and leads from it to the trace of its turn', async () => {
+    const run = await house.run({ goal: 'Paint the door' });
+    const page = await house.page('/');
+    await page.getByRole('link', { name: /Paint the door.*asks you/ }).waitFor();
+    const { items: [asks] } = await until(async () => {
+      const answer = await house.ask('GET', `/runs/${run}/questions`);
+      return answer.items.length > 0 && answer;
+    }, 'it asks');
+    await house.ask('POST', `/questions/${asks.id}/answer`, { answer: 'Red.' });
+    await ended(run, 'ok');
+    const { spent } = await house.ask('GET', `/runs/${run}`);
+    assert.ok(spent.tokens_in > 0, JSON.stringify(spent));
+    await page.getByRole('link', { name: /Paint the door.*done.* tok · cost unknown/ }).click();
+    await page.getByRole('link', { name: 'Trace of its turn' }).click();
+    await page.getByRole('heading', { name: 'Paint the door', level: 1 }).waitFor();
+    await page.getByRole('link', { name: 'a run', exact: true }).click();
+    await node(page, 'Paint the door, done').waitFor();
+    await page.done();
+  });
+
+  it('leads back who is at an address that nothing has', async () => {
+    for (const look of [{}, { width: 400, dark: true }]) {
+      const page = await house.page('/nothing/here', { quiet: true, ...look });
+      await page.getByRole('heading', { name: 'Nothing is here' }).waitFor();
+      assert.ok(await fits(page));
+      assert.deepEqual(await hindrances(page), []);
+      await page.getByRole('link', { name: 'To the runs' }).click();
+      await page.getByRole('heading', { name: 'Runs', level: 1 }).waitFor();
+      await page.done();
+    }
+  });
+
   it('lists the runs that the filters say, and those that ask somebody', async () => {
     const slow = await house.run({ plan: { title: 'Still at it', steps: [{ id: 'a', do: LONG }] } });
     const asks = await house.run({ plan: { ...COMMAND, title: 'Wants a yes' } });

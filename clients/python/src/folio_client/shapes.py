@@ -1603,6 +1603,8 @@ class RollupShape(TypedDict):
 class RunInFull(TypedDict):
     """Everything about a run but its tree."""
 
+    # How much it asks people now: questions, and what waits for a yes.
+    asks: int
     # Nodes that have ended, by how.
     counts: dict[str, int]
     created_at: str
@@ -1625,10 +1627,14 @@ class RunInFull(TypedDict):
     pages: dict[str, str]
     result: NotRequired["ResultShape | None"]
     run_id: str
+    # What it used up.
+    spent: "SpendShape"
     started_at: NotRequired[str | None]
     # `running`, or how it ended.
     status: str
     title: str
+    # The turn that it is in: its own, or the one that it was started in.
+    turn_id: NotRequired[str | None]
     updated_at: str
 
 
@@ -2192,6 +2198,8 @@ class WrittenPageShape(TypedDict):
 class WrittenRunInFull(TypedDict):
     """Something that was written."""
 
+    # How much it asks people now: questions, and what waits for a yes.
+    asks: int
     # What it wrote over that somebody else had changed meanwhile.
     conflicts: NotRequired[list["FieldConflict"]]
     # Nodes that have ended, by how.
@@ -2218,10 +2226,14 @@ class WrittenRunInFull(TypedDict):
     replayed: NotRequired[bool]
     result: NotRequired["ResultShape | None"]
     run_id: str
+    # What it used up.
+    spent: "SpendShape"
     started_at: NotRequired[str | None]
     # `running`, or how it ended.
     status: str
     title: str
+    # The turn that it is in: its own, or the one that it was started in.
+    turn_id: NotRequired[str | None]
     updated_at: str
     # What was put right.
     warnings: NotRequired[list["Warning"]]

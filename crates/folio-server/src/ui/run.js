@@ -37,8 +37,9 @@ export async function showRun(view, { name, query, signal, title, go }) {
   const tree = new Tree({ signal, mayLeave, onselect: chose, onsift: sifted, onopen: () => { if (isNarrow()) back.focus(); } });
   const seek = element('input', { type: 'search', dir: 'auto', class: 'seek', placeholder: 'Find in the tree', 'aria-label': 'Find in the tree', oninput: (event) => tree.sift({ sought: event.currentTarget.value.trim() }) });
   const tally = element('p', { class: 'tally', role: 'group', 'aria-label': 'Only these in the tree' }), waiting = element('p', { class: 'said', role: 'status' });
+  const turn = run.turn_id && element('a', { href: `/turns/${run.turn_id}` }, 'Trace of its turn');
   view.append(
-    element('header', {}, written('h1', {}, run.title), run.goal && run.goal !== run.title && written('p', { class: 'said quiet' }, run.goal), element('div', { class: 'line' }, state, tally), controls, note, waiting, asked.list, progress),
+    element('header', {}, written('h1', {}, run.title), run.goal && run.goal !== run.title && written('p', { class: 'said quiet' }, run.goal), element('div', { class: 'line' }, state, turn, tally), controls, note, waiting, asked.list, progress),
     element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.scroller),
       element('section', { class: 'panel about', 'aria-label': 'About the chosen part' }, element('div', { class: 'bar' }, back, chosen), tabs, pane)));
 

@@ -3,15 +3,17 @@
 import { get, live } from './ask.js';
 import { element, empty, keep, settle, soon, written } from './dom.js';
 import { latest } from './filters.js';
-import { mark, moment, number, span, words } from './format.js';
+import { cost, mark, moment, number, span, words } from './format.js';
 
 const STATUSES = ['running', 'ok', 'partial', 'failed', 'cancelled', 'skipped'];
 /** Runs that are shown at first, and with every "more". */
 const MANY = 50;
 /** Runs that are shown at most, and looked through for a title. */
 const MOST = 1000;
-/** Runs that are asked at a time whether they wait for somebody. */
+/** Runs that are asked at a time what they cost, and whether they wait for somebody. */
 const ASKED = 8;
+/** What is known of runs beyond the list, as of where their journals ended then; who was asked longest ago comes first. */
+const facts = new Map();
 
 export async function showRuns(view, { query: asked, signal, title }) {
   title('Runs');
@@ -40,14 +42,21 @@ export async function showRuns(view, { query: asked, signal, title }) {
   });
   view.append(element('h1', {}, 'Runs'), element('div', { class: 'filters', role: 'group', 'aria-label': 'Which runs' }, field, ...choices), list, note);
 
-  let known = [], next = null, turn = 0;
-  /** Of the runs that go on: where their journals end, and what they asked when that was at `head`. */
-  let heads = new Map();
-  const asks = new Map();
+  let known = [], next = null;
+  /** Where the journals of runs end, and which of them go on. */
+  let heads = new Map(), going = new Set();
+  /** Runs that somebody sees. */
+  const seen = new Set();
+  const watcher = new IntersectionObserver((cards) => {
+    for (const { target, isIntersecting } of cards) isIntersecting ? seen.add(target.dataset.key) : seen.delete(target.dataset.key);
+    laterAsk();
+  }, { rootMargin: '200px' });
+  signal.addEventListener('abort', () => watcher.disconnect());
   const sift = () => {
     const runs = known.filter((run) => run.title.toLowerCase().includes(text.toLowerCase()) || run.handle === text)
-      .map((run) => ({ ...run, asks: run.status === 'running' ? asks.get(run.handle)?.count : 0 }));
+      .map((run) => ({ ...run, used: facts.get(run.handle)?.used, asks: run.status === 'running' ? facts.get(run.handle)?.asks : 0 }));
     keep(list, runs, (run) => run.handle, card);
+    for (const one of list.children) watcher.observe(one);
     const more = element('button', { type: 'button', onclick: () => { limit += MANY; draw().catch(() => {}); } }, 'Older ones');
     const isFiltered = wanted.size > 0 || text !== '';
     const nothing = isFiltered ? empty(next ? `None of the newest ${number(known.length)} is like that.` : 'No run is like that.') : empty('No runs yet. One is started with', 'folio run --plan FILE');
@@ -62,7 +71,8 @@ export async function showRuns(view, { query: asked, signal, title }) {
       return get(`/runs?${fields}`, { signal });
     },
     show(answer) {
-      heads = new Map(answer.items.filter((run) => run.status === 'running').map((run) => [run.handle, run.head]));
+      heads = new Map(answer.items.map((run) => [run.handle, run.head]));
+      going = new Set(answer.items.filter((run) => run.status === 'running').map((run) => run.handle));
       known = answer.items.map(({ updated_at, head, ...run }) => ({ ...run, ended_at: run.status === 'running' ? null : updated_at }));
       next = answer.next;
       sift();
@@ -72,26 +82,35 @@ export async function showRuns(view, { query: asked, signal, title }) {
       note.replaceChildren(why);
     },
   });
-  // What a run asks changes with its journal only. Those of which nothing is known are all asked; of the others some, who was asked
-  // longest ago first.
-  const ask = async () => {
-    const owed = [...heads].filter(([handle, head]) => asks.get(handle)?.head !== head);
-    const [again, first] = [[], []];
-    for (const one of owed) (asks.has(one[0]) ? again : first).push(one);
-    again.sort(([a], [b]) => asks.get(a).at - asks.get(b).at);
-    const wanting = [...first, ...again.slice(0, ASKED)];
-    for (let from = 0; from < wanting.length && !signal.aborted; from += ASKED) {
-      await Promise.all(wanting.slice(from, from + ASKED).map(async ([handle, head]) => {
-        const count = await get(`/runs/${handle}/questions`, { signal }).then(({ items }) => items.length, (error) => (error.status < 500 ? 0 : null));
-        if (count !== null) asks.set(handle, { head, at: ++turn, count });
+  // What a run asks and costs changes with its journal only. Those of which nothing is known are all asked, if they go on or somebody
+  // sees them; of the others some, who was asked longest ago first.
+  const askAll = async () => {
+    const tried = new Set();
+    const isOwed = (handle) => heads.has(handle) && facts.get(handle)?.head !== heads.get(handle) && !tried.has(handle) && (going.has(handle) || seen.has(handle));
+    const askSome = async (some) => {
+      await Promise.all(some.map(async (handle) => {
+        const head = heads.get(handle);
+        tried.add(handle);
+        const fact = await get(`/runs/${handle}`, { signal }).then((run) => ({ asks: run.asks, used: cost(run.spent) }), (error) => (error.status < 500 ? {} : null));
+        if (!fact) return;
+        facts.delete(handle);
+        facts.set(handle, { ...fact, head });
       }));
       sift();
-    }
+    };
+    const some = (handles) => handles.filter(isOwed).slice(0, ASKED);
+    const first = () => some([...heads.keys()].filter((handle) => !facts.has(handle)));
+    for (let now = first(); now.length > 0 && !signal.aborted; now = first()) await askSome(now);
+    const again = some([...facts.keys()]);
+    if (again.length > 0 && !signal.aborted) await askSome(again);
   };
+  let asking = null;
+  const ask = () => (asking ??= askAll().finally(() => { asking = null; }));
+  const laterAsk = soon(() => { if (!signal.aborted) ask().catch(() => {}); }, 100);
   const draw = async () => { await look(); await ask(); };
   const laterDraw = soon(() => draw().catch(() => {}), 200);
   // That nobody drives a run any more is no commit.
-  await live(draw, signal, () => heads.size > 0);
+  await live(draw, signal, () => going.size > 0);
 }
 
 function card(run) {
@@ -100,5 +119,5 @@ function card(run) {
   return element('li', {}, element('a', { href: `/runs/${run.handle}`, class: 'card' }, mark(state),
     written('span', { class: 'title' }, run.title),
     run.asks ? element('span', { class: 'badge' }, run.asks === 1 ? 'asks you' : `asks you ${run.asks} things`) : null,
-    element('span', { class: 'meta' }, `${run.handle} · `, element('span', { class: state }, words(state)), `${took} · `, moment(run.created_at))));
+    element('span', { class: 'meta' }, `${run.handle} · `, element('span', { class: state }, words(state)), `${took} · ${run.used ? `${run.used} · ` : ''}`, moment(run.created_at))));
 }

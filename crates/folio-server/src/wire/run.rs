@@ -67,12 +67,19 @@ pub(crate) struct RunInFull {
     started_at: Option<Timestamp>,
     finished_at: Option<Timestamp>,
     duration_us: Option<u64>,
+    /// The turn that it is in: its own, or the one that it was started in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn_id: Option<String>,
     /// Nodes made so far.
     nodes: usize,
     /// Nodes whose call is under way.
     in_flight: usize,
     /// Nodes that have ended, by how.
     counts: BTreeMap<&'static str, u32>,
+    /// What it used up.
+    spent: SpendShape,
+    /// How much it asks people now: questions, and what waits for a yes.
+    asks: usize,
     result: Option<ResultShape>,
     /// Handles of the pages that it has, by what they are for.
     pages: BTreeMap<&'static str, String>,
@@ -98,7 +105,9 @@ impl RunInFull {
         pages: BTreeMap<&'static str, String>,
         held_up: Option<HeldUpShape>,
     ) -> Self {
-        let finished_at = run.tree().first().and_then(|root| root.finished_at);
+        let root = run.node_named("");
+        let finished_at = root.as_ref().and_then(|root| root.finished_at);
+        let turn = run.variable().get("turn").and_then(Value::as_str);
         Self {
             row: RunShape::of(row),
             goal: run.goal().to_owned(),
@@ -109,6 +118,7 @@ impl RunInFull {
                 .started_at()
                 .zip(finished_at)
                 .map(|(from, to)| micros_between(from, to)),
+            turn_id: turn.map(str::to_owned),
             nodes: run.len(),
             in_flight: run.in_flight().len(),
             counts: run
@@ -116,6 +126,8 @@ impl RunInFull {
                 .iter()
                 .map(|(outcome, count)| (outcome.as_str(), *count))
                 .collect(),
+            spent: root.map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
+            asks: run.questions().len() + run.waiting().len(),
             result: run.result().map(ResultShape::of),
             pages,
             held_up,

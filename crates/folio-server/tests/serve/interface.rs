@@ -21,6 +21,14 @@ async fn a_run_is_shown_with_its_counts_its_result_and_its_pages() {
     assert_eq!((&shown["nodes"], &shown["in_flight"]), (&json!(7), &json!(0)));
     assert_eq!(shown["pages"]["workspace"], "p1");
     assert_eq!(shown["pages"].get("report"), None);
+    assert_eq!(
+        (&shown["spent"], &shown["asks"]),
+        (&json!({"tool_calls": 4}), &json!(0))
+    );
+    let turn = house
+        .gives(&format!("/turns/{}", shown["turn_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(turn["run_id"], shown["run_id"]);
     assert!(
         shown["duration_us"].as_u64().is_some() && shown["started_at"].is_string(),
         "{shown}"

@@ -90,6 +90,7 @@ async fn a_call_waits_for_a_yes_in_the_inbox_and_gets_it_over_http_e9_14() {
         (&json!("call"), &json!("shell")),
         "{asked}"
     );
+    assert_eq!(house.gives(&format!("/runs/{run}")).await["asks"], 1);
     let at = format!("/approvals/{}", item["id"].as_str().unwrap());
     is_problem(&house.post(&at, "{}").await, 422, "body_invalid");
     let (node, hash) = at.rsplit_once('.').unwrap();
