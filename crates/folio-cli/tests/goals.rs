@@ -205,19 +205,13 @@ fn a_step_that_another_plan_took_the_place_of_says_so_wherever_the_tree_is_shown
         "1",
         "--quiet",
     ]);
-    assert_snapshot!(folio.seen(&["show", "r1"]), @r"
-    ✓ Mend the clock  It ticks.
-      ✓ open the case  open
-      ↷ oil its wheels  replaced by another plan, failed: criteria_unmet: a tooth is broken; c1 (it ticks) could not be checked: whoever did it says nothing of it
-      ✓ replace the wheel  it ticks
-    0.0s · 3 of 3 done · 1 replaced
-
-    r1 ok: It ticks.
-
-    # Mend the clock
-
-    It ticks.
-    ");
+    let tree = folio.ok(&["show", "r1"]);
+    let line = tree.lines().find(|line| line.contains("oil its wheels")).unwrap();
+    assert!(
+        line.contains("↷") && line.contains("replaced by another plan, failed: criteria_unmet: a tooth is broken"),
+        "{tree}"
+    );
+    assert!(tree.contains("3 of 3 done · 1 replaced\n"), "{tree}");
     let shown = folio.json(&["show", "r1"]);
     let superseded = |node: &Value| node["superseded"] == true;
     let paths: Vec<&str> = shown["nodes"]
