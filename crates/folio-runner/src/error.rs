@@ -1,6 +1,5 @@
 //! Why a run could not be submitted or driven. How a run *ended* is a result, not an error.
 
-use folio_engine::NodeId;
 use folio_engine::run::{EditError, ForkError, JournalError, LimitError};
 use folio_memory::RunId;
 use folio_memory::roles::Denied;
@@ -38,10 +37,10 @@ pub enum RunnerError {
         problems: Vec<String>,
     },
     /// An answer was given to nothing.
-    #[error("node {node} asks nothing")]
+    #[error("{path} asks nothing")]
     NoQuestion {
-        /// The node.
-        node: NodeId,
+        /// Which node.
+        path: String,
     },
     /// An answer is none of those that a question leaves.
     #[error("{answer:?} is none of the answers that the question leaves: {}", options.join(", "))]

@@ -496,7 +496,7 @@ impl Runner {
         let request = |run: &Run| {
             let questions = run.questions();
             let Some((_, question)) = questions.iter().find(|(asking, _)| *asking == node) else {
-                return Err(RunnerError::NoQuestion { node });
+                return Err(no_question(run, node));
             };
             if !asked.means(&question.mark()) {
                 return Err(asked_else(run, node));
@@ -515,7 +515,7 @@ impl Runner {
         };
         match self.request(run, by, request).await? {
             Requested::Recorded(_) | Requested::Nothing => Ok(()),
-            Requested::Ended => Err(RunnerError::NoQuestion { node }),
+            Requested::Ended => Err(no_question(&self.load(run).await?, node)),
         }
     }
 
@@ -758,6 +758,12 @@ fn said_of_check(node: NodeId, answer: &str, by: &str) -> Event {
         node,
         answer: answer.to_owned(),
         by: by.to_owned(),
+    }
+}
+
+fn no_question(run: &Run, node: NodeId) -> RunnerError {
+    RunnerError::NoQuestion {
+        path: place_of(run, node),
     }
 }
 

@@ -104,6 +104,16 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
             style.faint(text)
         ))
     };
+    // What people want of a part names it; of the whole run there is nothing to name.
+    let part = |node: &Option<NodeId>| {
+        node.and_then(|node| run.node(node))
+            .map_or_else(String::new, |view| view.path.to_owned())
+    };
+    let asked = |what: &str, node: &Option<NodeId>, by: &str| {
+        let part = part(node);
+        let gap = if part.is_empty() { "" } else { " " };
+        Some(format!("[{elapsed:>6}] {what}{gap}{part}, as {by} asked"))
+    };
     match event {
         Event::Finished { node, result } => {
             let view = run.node(*node)?;
@@ -115,7 +125,7 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
             line(result.status.as_str(), *node, &note_of(result))
         }
         Event::AttemptFailed { node, failure, .. } => line("retry", *node, &failure.message),
-        Event::CancelRequested { by, .. } => Some(format!("[{elapsed:>6}] cancelling, as {by} asked")),
+        Event::CancelRequested { node, by } => asked("cancelling", node, by),
         Event::Resumed { in_flight } => Some(format!("[{elapsed:>6}] taken up again, {} in flight", in_flight.len())),
         Event::Decided { node, .. } => line("decided", *node, &event.in_words()),
         Event::Planned { node, .. } => line("planned", *node, &event.in_words()),
@@ -140,8 +150,9 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::Spent { node, .. } => line("limit", *node, &event.in_words()),
         Event::Questioned { node, .. } => line("question", *node, &event.in_words()),
         Event::Answered { node, .. } => line("answer", *node, &event.in_words()),
-        Event::Paused { by, .. } => Some(format!("[{elapsed:>6}] paused, as {by} asked")),
-        Event::Continued { by, .. } => Some(format!("[{elapsed:>6}] goes on, as {by} asked")),
+        Event::Paused { node, by } => asked("paused", node, by),
+        Event::Continued { node: None, by } => asked("going on", &None, by),
+        Event::Continued { node, by } => asked("going on with", node, by),
         Event::FormatRaised { .. } => Some(format!("[{elapsed:>6}] {}", event.in_words())),
         Event::RunStarted { .. }
         | Event::Expanded { .. }
@@ -154,5 +165,68 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         | Event::Wants { .. }
         | Event::Proposed { .. }
         | Event::Checked { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use folio::engine::event::FORMAT;
+    use folio::engine::plan::{self, Known};
+    use folio::engine::template::Templates;
+    use folio::memory::RunId;
+
+    use super::*;
+
+    #[test]
+    fn what_people_want_of_a_part_names_it() {
+        let id = RunId::derived(&["r"]);
+        let mut run = Run::new(id, Arc::new(Templates::new()));
+        let steps = json!({"title": "t", "steps": [{"id": "roof", "do": {"tool": "wait", "args": {"ms": 1}}}]});
+        let plan = plan::from_value(&steps, &Known::default()).unwrap();
+        let at = Timestamp::from_millis(1);
+        let started = Event::RunStarted {
+            format: FORMAT,
+            goal: String::new(),
+            plan: json!(plan),
+            inputs: BTreeMap::new(),
+            deadline: None,
+            run: json!({}),
+        };
+        run.apply(at, &started).unwrap();
+        let expanded = Event::Expanded {
+            node: NodeId::root(id),
+            items: Vec::new(),
+            set_aside: None,
+            limits: None,
+        };
+        run.apply(at, &expanded).unwrap();
+        let by = || "ada".to_owned();
+        let lines = [None, run.node_at("roof").map(|view| view.id)].map(|node| {
+            let events = [
+                Event::CancelRequested { node, by: by() },
+                Event::Paused { node, by: by() },
+                Event::Continued { node, by: by() },
+            ];
+            events.map(|event| event_text(&run, at, &event, Style::default()).unwrap())
+        });
+        assert_eq!(
+            lines[0],
+            [
+                "[  0.0s] cancelling, as ada asked",
+                "[  0.0s] paused, as ada asked",
+                "[  0.0s] going on, as ada asked"
+            ]
+        );
+        assert_eq!(
+            lines[1],
+            [
+                "[  0.0s] cancelling roof, as ada asked",
+                "[  0.0s] paused roof, as ada asked",
+                "[  0.0s] going on with roof, as ada asked"
+            ]
+        );
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use folio::Timestamp;
 use folio::engine::plan::Step;
 use folio::engine::run::NodeView;
-use folio::engine::{NodeId, NodeResult, NodeState, Outcome, Output as Value_, Run};
+use folio::engine::{NodeId, NodeResult, NodeState, Outcome, Output as Value_, Run, StopReason};
 use folio::store::RunRow;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -364,7 +364,7 @@ impl Titles {
 
     fn node(&mut self, run: &Run, view: &NodeView<'_>) -> tree::Node {
         let note = match view.result {
-            Some(result) if view.superseded => {
+            Some(result) if view.superseded && result.stop_reason != Some(StopReason::Superseded) => {
                 let note = note_of(result);
                 let colon = if note.is_empty() { "" } else { ": " };
                 format!("replaced by another plan, {}{colon}{note}", result.status)
