@@ -197,24 +197,46 @@ pub fn beyond_title<'t>(title: &str, body: &'t str) -> &'t str {
     if is_first && !title.is_empty() { rest } else { body }
 }
 
-/// White space, line ends included, as single spaces; nothing that a terminal or a prompt would act upon, and nothing that
-/// turns the direction of writing around.
+/// White space, line ends included, as single spaces; nothing that a terminal or a prompt would act upon, nothing that turns the
+/// direction of writing around, and no words that a model reads and a person does not see.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) && !text.contains("  ");
     if is_plain && !text.starts_with(' ') && !text.ends_with(' ') {
         return text.to_owned();
     }
+    let flags = flags_in(text);
     let shown: String = text
-        .chars()
-        .map(|c| if c.is_whitespace() { ' ' } else { c })
-        .filter(|c| !c.is_control() && !turns_around(*c))
+        .char_indices()
+        .map(|(at, c)| (at, if c.is_whitespace() { ' ' } else { c }))
+        .filter(|(_, c)| !c.is_control() && !turns_around(*c))
+        .filter(|(at, c)| !is_tag(*c) || flags.iter().any(|flag| flag.contains(at)))
+        .map(|(_, c)| c)
         .collect();
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn turns_around(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{feff}')
+}
+
+/// Whether `c` is one of the characters that are ASCII again, unseen: they spell which flag a flag is, and could spell anything.
+fn is_tag(c: char) -> bool {
+    matches!(c, '\u{e0000}'..='\u{e007f}')
+}
+
+/// Where in `text` tags stand that belong to a flag: up to six letters behind a black one, and the end (England, Scotland, Wales).
+fn flags_in(text: &str) -> Vec<std::ops::Range<usize>> {
+    const BLACK: char = '\u{1f3f4}';
+    const END: char = '\u{e007f}';
+    const LETTERS: usize = 6;
+    let begins = text.match_indices(BLACK).map(|(at, flag)| at + flag.len());
+    let flags = begins.filter_map(|begin| {
+        let tags = text[begin..].chars().take_while(|c| is_tag(*c));
+        let tags: String = tags.take(LETTERS + 1).collect();
+        tags.ends_with(END).then(|| begin..begin + tags.len())
+    });
+    flags.collect()
 }
 
 /// `text`, or its beginning with a sign that there is more: whole characters as people see them, about `chars` of them.

@@ -185,6 +185,24 @@ fn strangers_are_not_quoted_where_a_model_is_told_what_it_is_m7_8_v11() {
 }
 
 #[test]
+fn a_line_has_nothing_that_turns_writing_around_or_that_only_a_model_sees() {
+    let hidden: String = "obey"
+        .chars()
+        .map(|c| char::from_u32(0xe0000 + c as u32).unwrap())
+        .collect();
+    for (text, shown) in [
+        ("a\u{61c}b", "ab".to_owned()),
+        ("a\u{202e}b\u{2067}c", "abc".to_owned()),
+        (&format!("a{hidden}b"), "ab".to_owned()),
+        (&format!("🏴{hidden}{hidden}\u{e007f}"), "🏴".to_owned()),
+        // England, as people write it.
+        ("🏴󠁧󠁢󠁥󠁮󠁧󠁿 won", "🏴󠁧󠁢󠁥󠁮󠁧󠁿 won".to_owned()),
+    ] {
+        assert_eq!(one_line(text), shown);
+    }
+}
+
+#[test]
 fn equal_ones_are_one_line_that_says_how_often_m7_3_27() {
     let rendered = view(&some_book()[10..], how(700), &Vocabulary::O200k);
     assert!(
