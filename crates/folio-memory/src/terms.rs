@@ -40,25 +40,30 @@ pub fn terms_of(fields: &EntryFields) -> Vec<String> {
     terms
 }
 
-/// The word for a value at a dotted path, or none if it has none: a list or an object is compared as a whole, what stands below a key
-/// with a dot in it is looked for in the entries themselves, and the empty path is not worth one.
+/// The word for a value at a dotted path, or none if it has none: a list or an object is compared as a whole, and what stands below a key
+/// with a dot in it, or with nothing, is looked for in the entries themselves.
 #[must_use]
 pub fn context_term(path: &str, value: &Value) -> Option<String> {
-    if !path.contains('\\') {
+    if !path.contains('\\') && !path.split('.').any(has_no_word) {
         return term_at(path, value);
     }
     let keys: Vec<_> = keys_of(path).collect();
-    if keys.iter().any(|key| key.contains('.')) {
+    if keys.iter().any(|key| has_no_word(key)) {
         return None;
     }
     term_at(&keys.join("."), value)
+}
+
+/// Whether what stands below `key` has no word: joined with the others, one with a dot in it would be taken for two keys, and one
+/// that is empty for none.
+fn has_no_word(key: &str) -> bool {
+    key.is_empty() || key.contains('.')
 }
 
 /// The same for keys with dots between them, as they are.
 fn term_at(path: &str, value: &Value) -> Option<String> {
     let written = match value {
         Value::Array(_) | Value::Object(_) => return None,
-        _ if path.is_empty() => return None,
         // One number, written in two ways.
         Value::Number(number) if number.as_f64() == Some(0.0) && number.is_f64() => "0.0".to_owned(),
         value => value.to_string(),
@@ -74,14 +79,14 @@ fn term_at(path: &str, value: &Value) -> Option<String> {
 /// Adds the words of what `value`, which stands at `path`, has in it, until there are `enough`.
 fn walk(value: &Value, path: &mut String, terms: &mut Vec<String>, enough: usize) {
     let Value::Object(map) = value else {
+        // A context that is no object has no path that leads to it.
         if !path.is_empty() && terms.len() < enough {
             terms.extend(term_at(path, value));
         }
         return;
     };
     for (key, inner) in map {
-        // A key with a dot in it has no word: joined with the others it would be taken for two.
-        if key.contains('.') || terms.len() >= enough {
+        if has_no_word(key) || terms.len() >= enough {
             continue;
         }
         let length = path.len();

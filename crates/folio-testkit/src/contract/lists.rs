@@ -265,6 +265,7 @@ pub async fn context_is_matched_by_path(home: &dyn Home) {
         ("c", json!(7)),
         ("d", json!({"src/main.rs": 1, "files": {"b.rs": {"lines": 2}}})),
         ("e", json!({"src/main": {"rs": 1}})),
+        ("f", json!({"": {"only": 3}})),
     ] {
         let mut note = scene.note(page, title);
         note.fields.context = Some(context);
@@ -284,6 +285,9 @@ pub async fn context_is_matched_by_path(home: &dyn Home) {
     assert_eq!(scene.titles(&of("src/main.rs", json!(1))).await, ["e"]);
     assert_eq!(scene.titles(&of(r"files.b\.rs.lines", json!(2))).await, ["d"]);
     assert_eq!(scene.titles(&of(r"files.b\.rs", json!({"lines": 2}))).await, ["d"]);
+    // A key may be empty, and is then not nothing.
+    assert_eq!(scene.titles(&of(".only", json!(3))).await, ["f"]);
+    assert!(scene.titles(&of("only", json!(3))).await.is_empty());
 }
 
 /// As many as an entry may have tags, and as many values as one question may name; each may be named twice.
