@@ -24,10 +24,13 @@ impl TypeRegistry {
     /// How important each type is, for a query by priority.
     #[must_use]
     pub fn ranks(&self) -> TypeRanks {
+        let other = self.priority_of(None);
+        // A type that ranks as those that nobody registered need not be named. So a list goes on where it was when somebody registers one
+        // meanwhile, as a write does by itself: its order is the same (M7.2.15).
         let known = self.names().map(|name| (name.to_owned(), self.priority_of(Some(name))));
         TypeRanks {
-            known: known.collect(),
-            other: self.priority_of(None),
+            known: known.filter(|(_, rank)| *rank != other).collect(),
+            other,
         }
     }
 

@@ -54,6 +54,29 @@ async fn pages_go_on_after_a_cursor() {
 }
 
 #[tokio::test]
+async fn a_list_by_priority_goes_on_while_somebody_registers_a_type_m7_2_15() {
+    let house = House::new().await;
+    for (n, type_name) in ["observation", "alert", "pattern_detected", "observation"]
+        .iter()
+        .enumerate()
+    {
+        let body = json!({"content": format!("n{n}"), "type": type_name});
+        house.makes("/observations", 201, body).await;
+    }
+    let mut path = "/observations?order=priority&limit=1".to_owned();
+    let mut seen = Vec::new();
+    loop {
+        let part = house.gives(&path).await;
+        seen.extend(handles(&part).into_iter().map(str::to_owned));
+        let Some(next) = part["next"].as_str() else { break };
+        path = format!("/observations?order=priority&limit=1&cursor={next}");
+        let new = json!({"content": "new", "type": format!("sort_{}", seen.len())});
+        house.makes("/observations", 201, new).await;
+    }
+    assert_eq!(seen, ["e2", "e4", "e1", "e3"]);
+}
+
+#[tokio::test]
 async fn observations_are_filtered_by_type_status_and_tags() {
     let house = House::new().await;
     for (type_name, tags) in [
