@@ -95,6 +95,13 @@ impl ToolManifest {
             let message = "the tool may not add what never expires";
             warning = Some(("ttl_never", message, "never".to_owned()));
         }
+        // As many minutes would be, but told as an instant (M7.1.4).
+        let a_year = minutes(MAX_TTL_MINUTES);
+        if until.is_some_and(|end| end > now.plus(a_year)) && !self.may_never_expire && longest.is_none() {
+            until = Some(now.plus(default_ttl.unwrap_or(a_year)));
+            let message = "more than a year from now; the default of the type is used";
+            warning = Some(("ttl_invalid", message, given.expires_at().unwrap_or(now).to_string()));
+        }
         if let (Some(end), Some(longest)) = (until, longest)
             && end > now.plus(longest)
         {
@@ -215,6 +222,14 @@ mod tests {
         assert_eq!(
             bounded(&usual, Lifetime::Unlimited),
             (until(10), Some("ttl_never".to_owned()))
+        );
+        // Told as an instant, too long is as too many minutes are (M7.1.4).
+        let year = u64::from(MAX_TTL_MINUTES);
+        let until_far = |after: u64| Lifetime::Until(NOW.plus(Duration::from_secs(after * 60)));
+        assert_eq!(bounded(&usual, until_far(year)), (until_far(year), None));
+        assert_eq!(
+            bounded(&usual, until_far(year + 1)),
+            (until(10), Some("ttl_invalid".to_owned()))
         );
         let short = ToolManifest {
             ttl_max_minutes: Some(7),
