@@ -162,6 +162,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable` or `Corrupt`.
     async fn head(&self, space: &SpaceName) -> Result<Seq, StoreError>;
 
+    /// The instant of the last commit of `space`: its own time is no earlier (M7.1.9). The first instant of all if there is none.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn latest(&self, space: &SpaceName) -> Result<Timestamp, StoreError>;
+
     /// Up to `limit` commits of `space` after `since`, in order. Empty if there is none.
     ///
     /// # Errors

@@ -112,6 +112,8 @@ struct Inner {
     looks_again: AtomicI64,
     /// The latest instant that was seen: the space's own never run backwards (M7.1.9).
     latest: AtomicI64,
+    /// Whether `latest` takes in what others had written before this process looked.
+    is_up_to_date: AtomicBool,
     /// The instant of the last commit that was made through it.
     committed_at: AtomicI64,
     /// Pages of derived id that are known to be there. Pages are never removed, so this stays true.
@@ -165,6 +167,7 @@ impl Workspace {
                 policy_was_read: AtomicBool::new(false),
                 looks_again: AtomicI64::new(i64::MIN),
                 latest: AtomicI64::new(i64::MIN),
+                is_up_to_date: AtomicBool::new(false),
                 committed_at: AtomicI64::new(i64::MIN),
                 known_pages,
                 known_turns: Mutex::default(),
@@ -238,12 +241,29 @@ impl Workspace {
         &self.inner.ids
     }
 
-    /// The present instant, by its clock; never before one that it has given, or has written (M7.1.9).
+    /// The present instant, by its clock; never before one that it has given, or that it knows to be written (M7.1.9).
     #[must_use]
     pub fn now(&self) -> Timestamp {
         let now = self.inner.clock.now();
         let before = self.inner.latest.fetch_max(now.as_nanos(), Ordering::Relaxed);
         now.max(Timestamp::from_nanos(before))
+    }
+
+    /// Takes in how late it is in the space: another process may have written to it by a clock that was ahead. Looks once; from then
+    /// on this one hears of it as it writes, and as it looks for what has ended.
+    async fn keep_up(&self) -> Result<(), StoreError> {
+        if self.inner.is_up_to_date.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.look_how_late_it_is().await
+    }
+
+    /// The same anew.
+    async fn look_how_late_it_is(&self) -> Result<(), StoreError> {
+        let latest = self.inner.store.latest(self.space()).await?;
+        self.inner.latest.fetch_max(latest.as_nanos(), Ordering::Relaxed);
+        self.inner.is_up_to_date.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// The change that adds the page `id`, unless it is known to be there.

@@ -164,6 +164,40 @@ async fn a_clock_that_is_set_back_brings_nothing_back_m7_1_9() {
 }
 
 #[tokio::test]
+async fn a_clock_that_is_behind_brings_nothing_back_in_another_process_either_m7_1_9() {
+    let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+    let process = |clock: &SimClock, seed| {
+        let ids = Arc::new(SeededIds::new(seed));
+        let (store, clock) = (Arc::clone(&store), clock.clone());
+        let memory = Workspace::new(store, Arc::new(clock.clone()), ids, SpaceName::main());
+        Scene { memory, clock }
+    };
+    let (ahead, behind) = (SimClock::default(), SimClock::default());
+    let first = process(&ahead, 1);
+    let seen = first.add(json!({"content": "x", "ttl_minutes": 60})).await;
+    ahead.advance(minutes(61));
+    assert_eq!(first.memory.note_ended().await.unwrap(), 1);
+    let second = process(&behind, 2);
+    assert!(!second.is_listed(&seen).await);
+    let found = process(&behind, 3).memory.entry(Ref::Id(seen.id)).await.unwrap();
+    assert_eq!(found.version, 2);
+    // What is added has its whole time, from the instant at which it is added.
+    let third = process(&behind, 4);
+    let brief = third.add(json!({"content": "y", "ttl_minutes": 0})).await;
+    assert_eq!(brief.fields.lifetime.expires_at(), Some(brief.created_at));
+    assert!(brief.created_at > found.created_at.plus(minutes(60)));
+    let hour = third.add(json!({"content": "z", "ttl_minutes": 60})).await;
+    let end = hour.fields.lifetime.expires_at().unwrap();
+    assert_eq!(end.since(hour.created_at), minutes(60));
+    // Whoever goes on hears of it when they look for what has ended.
+    ahead.advance(minutes(60));
+    let noted = first.memory.note_ended().await.unwrap();
+    assert_eq!(noted, 2);
+    second.memory.note_ended().await.unwrap();
+    assert!(!second.is_listed(&hour).await);
+}
+
+#[tokio::test]
 async fn what_is_resolved_is_reopened_and_what_is_archived_is_restored_by_a_person_m7_5_39() {
     let scene = scene();
     let (seen, guard) = (scene.add(json!({"content": "x"})).await, Guard::default);

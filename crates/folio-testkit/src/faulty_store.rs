@@ -182,6 +182,10 @@ impl Store for FaultyStore {
         self.reach(READING)?.head(space).await
     }
 
+    async fn latest(&self, space: &SpaceName) -> Result<Timestamp, StoreError> {
+        self.reach(READING)?.latest(space).await
+    }
+
     async fn changes(&self, space: &SpaceName, since: Seq, limit: u32) -> Result<Vec<LogRow>, StoreError> {
         self.reach(READING)?.changes(space, since, limit).await
     }

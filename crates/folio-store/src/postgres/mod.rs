@@ -394,6 +394,14 @@ impl Store for PostgresStore {
         .await
     }
 
+    async fn latest(&self, space: &SpaceName) -> Result<Timestamp, StoreError> {
+        self.read(space, |session, _| async move {
+            let session = or_none!(session, Timestamp::MIN);
+            Ok(commit::ends(session).await?.at)
+        })
+        .await
+    }
+
     async fn changes(&self, space: &SpaceName, since: Seq, limit: u32) -> Result<Vec<LogRow>, StoreError> {
         self.read(space, move |session, _| async move {
             let session = or_none!(session, Vec::new());

@@ -303,6 +303,14 @@ impl Store for SqliteStore {
         .await
     }
 
+    async fn latest(&self, space: &SpaceName) -> Result<Timestamp, StoreError> {
+        self.read_one(space, |conn, space| {
+            let Some(space) = space else { return Ok(Timestamp::MIN) };
+            Ok(journal::last(conn, space)?.map_or(Timestamp::MIN, |(_, at)| at))
+        })
+        .await
+    }
+
     async fn changes(&self, space: &SpaceName, since: Seq, limit: u32) -> Result<Vec<LogRow>, StoreError> {
         self.read(space, move |conn, space| {
             let Some(space) = space else { return Ok(Vec::new()) };

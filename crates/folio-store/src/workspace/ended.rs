@@ -26,6 +26,8 @@ impl Workspace {
     pub async fn note_ended(&self) -> Result<u64, WorkspaceError> {
         let actor = Actor::new(Role::Cleaner, "expiry");
         let mut noted = 0;
+        // Others may have a clock that is ahead.
+        self.look_how_late_it_is().await?;
         loop {
             let ended = self.inner.store.ended(&self.inner.space, self.now(), BATCH).await?;
             if ended.is_empty() {

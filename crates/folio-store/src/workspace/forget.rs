@@ -56,6 +56,7 @@ impl Workspace {
     /// `Refused` if whoever asks is no person; `NotFound` if an entry is named that is not there; `Unavailable` or `Corrupt`.
     pub async fn to_forget(&self, filter: &ForgetFilter) -> Result<Vec<Entry>, WorkspaceError> {
         self.authorise_forgetting(&self.asker)?;
+        self.keep_up().await?;
         let mut found = Vec::new();
         if filter.entries.is_empty() {
             let mut query = EntryQuery {

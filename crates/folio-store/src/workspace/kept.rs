@@ -127,6 +127,7 @@ impl Moment {
 impl Workspace {
     /// A mark of what memory tells now. What is asked after it and kept under it stays true as long as the mark is the same.
     pub(super) async fn mark(&self) -> Result<Option<MemoryMark>, WorkspaceError> {
+        self.keep_up().await?;
         Ok(self.inner.store.memory_mark(self.space(), self.now()).await?)
     }
 

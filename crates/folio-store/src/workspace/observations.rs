@@ -84,8 +84,8 @@ impl Workspace {
         source: Source,
         trust: Trust,
     ) -> Result<DraftedObservation, WorkspaceError> {
-        let now = self.now();
         let policy = self.policy_as_known().await?;
+        let now = self.now();
         let unknown = UnknownType::under(&policy, actor.role);
         let asked = match (&input.ttl_minutes, &input.expires_at) {
             (TtlInput::Absent, None) => Bound::Unsaid,

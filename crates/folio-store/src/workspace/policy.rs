@@ -65,6 +65,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn policy(&self) -> Result<Arc<PolicyInForce>, WorkspaceError> {
+        self.keep_up().await?;
         let kept = self.inner.store.policy(&self.inner.space).await?;
         let mut known = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.version > known.version() {

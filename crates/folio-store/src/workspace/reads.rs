@@ -69,6 +69,7 @@ impl Workspace {
     /// `Invalid` if it names more than one question may; otherwise as [`Workspace::entries`].
     pub(super) async fn read_entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
         query.check_size()?;
+        self.keep_up().await?;
         let (store, space, now) = (&self.inner.store, &self.inner.space, self.now());
         self.notice_ended();
         let mut answer = if query.order == Order::Priority && query.ranks == TypeRanks::default() {
@@ -89,6 +90,7 @@ impl Workspace {
         &self,
         queries: Vec<EntryQuery>,
     ) -> Result<Vec<ListAnswer<Entry>>, WorkspaceError> {
+        self.keep_up().await?;
         let (store, space, now) = (&self.inner.store, &self.inner.space, self.now());
         self.notice_ended();
         let mut answers = store.entries_of_each(space, queries, now).await?;
@@ -121,6 +123,7 @@ impl Workspace {
 
     /// The same for the workspace's own purposes, without a trace.
     pub(super) async fn read_entry(&self, entry: EntryRef) -> Result<Entry, WorkspaceError> {
+        self.keep_up().await?;
         let mut entry = self.inner.store.entry(&self.inner.space, entry).await?;
         self.inner.recalled.entry(&mut entry, self.redaction_of_reads().await?);
         Ok(entry)

@@ -87,6 +87,7 @@ impl Workspace {
             status: vec![Status::Open, Status::InProgress],
             ..BookFilter::default()
         };
+        self.keep_up().await?;
         let now = self.now();
         let mut ready = ReadyWork::default();
         for entry in self.book_items(thread, filter).await?.items {

@@ -246,7 +246,10 @@ pub async fn a_key_belongs_to_its_space(home: &dyn Home) {
 pub async fn instants_never_run_backwards(home: &dyn Home) {
     let scene = Scene::of(home);
     let late = scene.now();
+    let latest = async || scene.store.latest(&scene.space).await.expect("an instant");
+    assert_eq!(latest().await, Timestamp::MIN);
     assert_eq!(scene.commit(Vec::new()).await.at, late);
+    assert_eq!(latest().await, late);
     scene.clock.set(Timestamp::from_millis(5));
     assert_eq!(scene.commit(Vec::new()).await.at, late);
     // An item of a scratchbook has an instant of its own, however close, by which items are ordered.

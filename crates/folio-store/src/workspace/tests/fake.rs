@@ -167,6 +167,10 @@ impl Store for FakeStore {
         Ok(Seq(self.state.lock().unwrap().log.len() as u64))
     }
 
+    async fn latest(&self, _: &SpaceName) -> Result<Timestamp, StoreError> {
+        Ok(self.log().last().map_or(Timestamp::MIN, |row| row.at))
+    }
+
     async fn changes(&self, _: &SpaceName, since: Seq, limit: u32) -> Result<Vec<LogRow>, StoreError> {
         let log = self.log();
         Ok(log
