@@ -56,6 +56,41 @@ async fn call(space: &Workspace, name: &str, arguments: Value) -> ScratchAnswer 
 }
 
 #[tokio::test]
+async fn a_long_text_is_read_in_parts_worth_reading_however_small_the_budget() {
+    let house = House::new();
+    let text = "a family 👨‍👩‍👧‍👦 with a long, long title that says what it is about; ".repeat(60);
+    let note = json!({"kind": "note", "body": text});
+    call(&house.space, "scratch_add", note).await;
+    for budget in [1, 60, 200, 300] {
+        let (mut read, mut parts, mut arguments) = (String::new(), 0, json!({"id": "e1", "budget": budget}));
+        loop {
+            let answer = call(&house.space, "scratch_read", arguments.clone()).await;
+            read.push_str(answer.structured["body"].as_str().unwrap());
+            parts += 1;
+            if answer.structured["next"].is_null() {
+                break;
+            }
+            arguments["cursor"] = answer.structured["next"].clone();
+        }
+        assert_eq!(read, text);
+        assert!(parts < 80, "{budget} tokens: {parts} parts");
+    }
+}
+
+#[tokio::test]
+async fn a_tag_that_none_can_be_finds_nothing_m7_2_13() {
+    let house = House::new();
+    call(&house.space, "scratch_add", json!({"kind": "note", "title": "x"})).await;
+    for tag in ["sys:x".to_owned(), "x".repeat(65)] {
+        let said = call(&house.space, "scratch_read", json!({"tags": [tag]})).await;
+        assert_eq!(
+            (said.text.as_str(), &said.structured["total"]),
+            ("nothing matches", &json!(0))
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_model_keeps_its_scratchbook_with_six_tools() {
     let house = House::new();
     let space = &house.space;

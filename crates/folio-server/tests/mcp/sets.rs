@@ -122,12 +122,39 @@ async fn a_list_of_none_is_refused_as_over_http_and_one_of_many_comes_in_parts()
     }
     for (arguments, says) in [
         (json!({"limit": "5"}), "limit: invalid type: string \"5\""),
-        (json!({"tags": "a", "limit": 5}), "tags: invalid type"),
+        (json!({"tags": 7, "limit": 5}), "tags: a text or a list of texts"),
         (json!({"colour": "red"}), "colour: unknown field `colour`"),
     ] {
         let (text, _) = pair.refused("observe_list", arguments).await;
         assert!(text.contains(says), "{text}");
     }
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn a_filter_of_observations_is_one_value_or_several_and_what_none_can_have_finds_nothing_m7_2_12() {
+    let pair = Pair::new(Era::Requests, with(&[ToolSet::Observe, ToolSet::Memory])).await;
+    for (content, type_name) in [("one", "observation"), ("two", "alert"), ("three", "learning")] {
+        let body = json!({"content": content, "type": type_name, "tags": ["t"]});
+        pair.call("observe_add", body).await;
+    }
+    for (filter, wanted) in [
+        (json!({"type": "alert"}), 1),
+        (json!({"type": ["alert", "learning"]}), 2),
+        (json!({"status": ["active", "resolved"], "tags": "t"}), 3),
+        (json!({"status": "never_heard_of"}), 0),
+        (json!({"status": ["never_heard_of", "active"]}), 3),
+        (json!({"type": "No Such"}), 0),
+        (json!({"tags": ["sys:x"]}), 0),
+        (json!({"tags": ["x".repeat(65)]}), 0),
+    ] {
+        let (text, list) = pair.call("observe_list", filter.clone()).await;
+        assert_eq!(list["total"], json!(wanted), "{filter}: {text}");
+    }
+    let (text, _) = pair
+        .call("memory_search", json!({"query": "one", "tags": ["sys:x"]}))
+        .await;
+    assert_eq!(text, "nothing matches");
     pair.end().await;
 }
 

@@ -145,7 +145,7 @@ impl Workspace {
 
 fn answer_of(written: &Written, now: Timestamp) -> ScratchAnswer {
     let entry = &written.entry;
-    let mut text = line_of(entry, now);
+    let mut text = line_of(entry, 1, now);
     if entry.fields.pin_rank.is_some() {
         text.push_str(" (pinned)");
     }
@@ -167,9 +167,9 @@ fn answer_of(written: &Written, now: Timestamp) -> ScratchAnswer {
     ScratchAnswer { text, structured }
 }
 
-/// The line of `entry`, which says if it is past its time, or another one took its place: its status does not.
-fn line_of(entry: &Entry, now: Timestamp) -> String {
-    let mut line = candidate(entry).lengths[1].clone();
+/// The line of `entry` at one of its lengths, which says if it is past its time, or another one took its place: its status does not.
+fn line_of(entry: &Entry, length: usize, now: Timestamp) -> String {
+    let mut line = candidate(entry).lengths[length].clone();
     if entry.state(now) == State::Expired {
         line.push_str(" (expired)");
     }

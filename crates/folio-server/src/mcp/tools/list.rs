@@ -2,7 +2,8 @@
 
 use folio::memory::tokens::Tokens;
 use folio::memory::view::candidate;
-use folio::memory::{Entry, ListAnswer};
+use folio::memory::{Entry, ListAnswer, Seq, Tag};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::mcp::answer::Answer;
@@ -11,6 +12,37 @@ use crate::mcp::answer::Answer;
 pub(super) const LINES: u32 = 100;
 /// Tokens that the frame of an answer takes: how much there is, and where to go on.
 const FRAME: u32 = 120;
+
+/// One text, or any of several (M7.2.12).
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a text or a list of texts")]
+pub(super) enum Several {
+    /// This one.
+    One(String),
+    /// These.
+    Any(Vec<String>),
+}
+
+impl Default for Several {
+    fn default() -> Self {
+        Self::Any(Vec::new())
+    }
+}
+
+impl Several {
+    /// The texts.
+    pub(super) fn texts(self) -> Vec<String> {
+        match self {
+            Self::One(text) => vec![text],
+            Self::Any(texts) => texts,
+        }
+    }
+}
+
+/// The tags that these names can be; nothing if one of them can be none, which then no entry has (M7.2.13).
+pub(super) fn tags_of(names: Several) -> Option<Vec<Tag>> {
+    names.texts().iter().map(|name| Tag::parse(name).ok()).collect()
+}
 
 /// An entry in one line.
 pub(super) fn line(entry: &Entry) -> String {
@@ -57,6 +89,20 @@ pub(super) fn answer(list: &ListAnswer<Entry>, remark: &str, tokens: &dyn Tokens
         structured["at_least"] = true.into();
     }
     Answer::new(text, structured)
+}
+
+/// The list, as of commit `as_of`, of what nothing can match.
+pub(super) fn nothing(as_of: Seq, tokens: &dyn Tokens) -> Answer {
+    let empty = ListAnswer {
+        items: Vec::new(),
+        returned: 0,
+        total: 0,
+        next: None,
+        as_of,
+        scores: Vec::new(),
+        at_least: false,
+    };
+    answer(&empty, "", tokens)
 }
 
 /// What a line does not say, for programs.

@@ -4,13 +4,14 @@ use folio::memory::context::DEFAULT_BUDGET;
 use folio::memory::id::PageRef;
 use folio::memory::scratchbook::tools::{ANSWER_TOKENS, MAX_ANSWER_TOKENS};
 use folio::memory::tokens::Tokens;
-use folio::memory::{EntryKind, Tag, TextMatch};
+use folio::memory::{EntryKind, TextMatch};
 use folio::store::workspace::ContextRequest;
 use folio::{EntryQuery, memory};
 use rmcp::model::Tool;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::list::Several;
 use super::{Call, Does, how_many, list, read, tool, with_thread, wrong};
 use crate::http::problem::Problem;
 use crate::mcp::McpOptions;
@@ -80,7 +81,7 @@ struct Search {
     query: String,
     kind: Option<String>,
     #[serde(default)]
-    tags: Vec<String>,
+    tags: Several,
     limit: Option<i64>,
     cursor: Option<String>,
 }
@@ -93,9 +94,12 @@ async fn search(call: Call<'_>) -> Result<Answer, Problem> {
             vec![EntryKind::parse(name).ok_or_else(|| wrong("kind", format!("{name:?} is no kind of entry")))?]
         }
     };
+    let Some(tags) = list::tags_of(asked.tags) else {
+        return Ok(list::nothing(call.caller.workspace.head().await?, &call.caller.tokens));
+    };
     let mut query = EntryQuery {
         kinds,
-        tags: Tag::parse_all(asked.tags.iter().map(String::as_str))?,
+        tags,
         text: Some(asked.query),
         limit: how_many(asked.limit, LINES_DEFAULT, list::LINES)?,
         cursor: asked.cursor,

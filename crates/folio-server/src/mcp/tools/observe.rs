@@ -4,13 +4,14 @@ use folio::memory::entry::Status;
 use folio::memory::id::EntryRef;
 use folio::memory::scratchbook::tools::ANSWER_TOKENS;
 use folio::memory::view::candidate;
-use folio::memory::{EntryKind, State, Tag};
+use folio::memory::{EntryKind, State};
 use folio::store::Written;
 use folio::{EntryQuery, ObservationInput, ObservationPatch};
 use rmcp::model::Tool;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::list::Several;
 use super::{Call, Does, how_many, list, read, tool, wrong};
 use crate::http::problem::Problem;
 use crate::mcp::answer::Answer;
@@ -146,9 +147,9 @@ fn written(written: &Written, call: &Call<'_>) -> Answer {
 #[serde(default, deny_unknown_fields)]
 struct Asked {
     #[serde(rename = "type")]
-    type_name: Option<String>,
-    tags: Vec<String>,
-    status: Option<String>,
+    types: Several,
+    tags: Several,
+    status: Several,
     text: Option<String>,
     min_confidence: Option<f64>,
     since: Option<u64>,
@@ -158,16 +159,17 @@ struct Asked {
 
 async fn listed(call: Call<'_>) -> Result<Answer, Problem> {
     let asked: Asked = read(&call.arguments)?;
-    let status = match asked.status.as_deref() {
-        None => Vec::new(),
-        Some(name) => vec![
-            Status::parse_in(name, EntryKind::Observation.family())
-                .ok_or_else(|| wrong("status", "is active, pending_review, resolved or archived"))?,
-        ],
+    let of_status = asked.status.texts();
+    let known = |name: &String| Status::parse_in(name, EntryKind::Observation.family());
+    let status: Vec<Status> = of_status.iter().filter_map(known).collect();
+    let is_impossible = status.is_empty() && !of_status.is_empty();
+    let (Some(tags), false) = (list::tags_of(asked.tags), is_impossible) else {
+        // What no observation can have none has (M7.2.13).
+        return Ok(list::nothing(call.caller.workspace.head().await?, &call.caller.tokens));
     };
     let mut query = EntryQuery {
-        types: asked.type_name.into_iter().collect(),
-        tags: Tag::parse_all(asked.tags.iter().map(String::as_str))?,
+        types: asked.types.texts(),
+        tags,
         status,
         text: asked.text.filter(|text| !text.trim().is_empty()),
         min_confidence: asked.min_confidence,

@@ -15,6 +15,8 @@ use crate::error::StoreError;
 const LINES: u32 = 100;
 /// Tokens that the frame of an answer takes: how much there is, and where to go on.
 const FRAME: u32 = 120;
+/// What an empty list says.
+const NOTHING: &str = "nothing matches";
 /// The least that can be asked for and still say something.
 const LEAST: u32 = 200;
 
@@ -93,21 +95,27 @@ impl Workspace {
             Some(cursor) => begin_of(cursor, &entry, &whole)?,
         };
         let now = self.now();
-        let mut line = line_of(&entry, now);
-        if let Some(by) = self.in_place_of(&entry).await? {
-            line.push_str(&format!("; {by} took its place"));
-        }
-        let own = caller.tokens.count(&line).saturating_add(FRAME);
-        // It stands in the text and in what is structured.
-        let room = budget.max(LEAST).saturating_sub(own) / 2;
-        let part = part_of(&whole[from..], room, caller.tokens);
-        let end = from + part.len();
-        let next = (end < whole.len()).then(|| format!("{}@{end}", entry.version));
-        let mut text = if from == 0 {
-            line
+        let all = budget.max(LEAST).saturating_sub(FRAME);
+        let heading = if from == 0 {
+            let by = self.in_place_of(&entry).await?;
+            let by = by.map(|by| format!("; {by} took its place")).unwrap_or_default();
+            let line = |length| line_of(&entry, length, now) + &by;
+            // What is shown of the text stands below, too, and is what somebody wants to read.
+            let short = line(1);
+            if caller.tokens.count(&short) <= all / 3 {
+                short
+            } else {
+                line(2)
+            }
         } else {
             format!("{} (continued)", entry.handle)
         };
+        // A part stands in the text and in what is structured.
+        let room = all.saturating_sub(caller.tokens.count(&heading)) / 2;
+        let part = part_of(&whole[from..], room, caller.tokens);
+        let end = from + part.len();
+        let next = (end < whole.len()).then(|| format!("{}@{end}", entry.version));
+        let mut text = heading;
         if !part.is_empty() {
             text.push('\n');
             text.push_str(part);
@@ -148,8 +156,13 @@ impl Workspace {
         read: &Read,
         budget: u32,
     ) -> Result<ScratchAnswer, WorkspaceError> {
+        let tags: Option<Vec<Tag>> = read.tags.iter().map(|name| Tag::parse(name).ok()).collect();
+        let Some(tags) = tags else {
+            // What can be no tag no entry has (M7.2.13).
+            return self.nothing_matches(caller).await;
+        };
         let mut query = EntryQuery {
-            tags: Tag::parse_all(read.tags.iter().map(String::as_str))?,
+            tags,
             text: read.query.clone(),
             text_match: TextMatch::Any,
             cursor: read.cursor.clone(),
@@ -199,7 +212,7 @@ impl Workspace {
             text.push('\n');
         });
         match &answer.next {
-            _ if answer.items.is_empty() => text.push_str("nothing matches"),
+            _ if answer.items.is_empty() => text.push_str(NOTHING),
             None => text.push_str(&format!("{} in all", answer.total)),
             Some(next) => text.push_str(&format!(
                 "{} of {}; go on with cursor {next:?}",
@@ -215,6 +228,20 @@ impl Workspace {
             "next": answer.next,
             "as_of": answer.as_of,
             "tokens": tokens,
+        });
+        Ok(ScratchAnswer { text, structured })
+    }
+
+    /// The list with nothing in it.
+    async fn nothing_matches(&self, caller: &ScratchCaller<'_>) -> Result<ScratchAnswer, WorkspaceError> {
+        let text = NOTHING.to_owned();
+        let structured = json!({
+            "items": [],
+            "returned": 0,
+            "total": 0,
+            "next": null,
+            "as_of": self.head().await?,
+            "tokens": caller.tokens.count(&text),
         });
         Ok(ScratchAnswer { text, structured })
     }
