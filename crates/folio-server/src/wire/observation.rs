@@ -134,7 +134,8 @@ impl Observation {
             claimed_source: fields.claimed_source.clone(),
             context: fields.context.clone(),
             metadata: fields.metadata.clone(),
-            ttl_minutes: expires_at.map(|end| minutes(end.since(entry.created_at))),
+            // What was confirmed has its whole time from then on.
+            ttl_minutes: expires_at.map(|end| minutes(end.since(fields.validated_at.unwrap_or(entry.created_at)))),
             expires_at,
             status: fields.status.as_str(),
             state: state_name(entry.state(now)),

@@ -1,9 +1,10 @@
 //! Observations over HTTP: written, listed, changed, put away.
 
+use folio::store::workspace::Guard;
 use serde_json::{Value, json};
 
 use crate::client::Events;
-use crate::house::{House, is_problem};
+use crate::house::{House, is_problem, person};
 
 /// The texts of a list.
 fn contents(list: &Value) -> Vec<&str> {
@@ -103,6 +104,21 @@ async fn every_filter_of_a_list_restricts_it_m7_2_12() {
     }
     let active = house.gives("/observations/active").await;
     assert_eq!(contents(&active)[..2], ["alarm", "asks"]);
+}
+
+#[tokio::test]
+async fn what_was_confirmed_holds_as_many_minutes_as_before_m7_1_6() {
+    let house = House::new().await;
+    let body = json!({"content": "x", "ttl_minutes": 5});
+    let made = house.makes("/observations", 201, body).await;
+    assert_eq!(made["ttl_minutes"], json!(5.0));
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    let (person, entry) = (person(), "e1".parse().unwrap());
+    let workspace = house.workspace();
+    workspace.confirm(&person, entry, Guard::default()).await.unwrap();
+    let confirmed = house.gives("/observations/e1").await;
+    assert_ne!(confirmed["expires_at"], made["expires_at"]);
+    assert_eq!(confirmed["ttl_minutes"], json!(5.0));
 }
 
 #[tokio::test]
