@@ -177,7 +177,7 @@ impl MemoryWriter {
             Content::Observation(input) => (EntryKind::Observation, *input),
             Content::Memory(input) => {
                 let kind = input.kind;
-                let mut fields = scratchbook::draft(input, Trust::ToolInternal)?;
+                let (mut fields, warnings) = scratchbook::draft(input, Trust::ToolInternal)?;
                 fields.source = source;
                 let page = scratchbook::page_of(&self.space, &self.thread);
                 let new = NewEntry {
@@ -190,7 +190,7 @@ impl MemoryWriter {
                     page,
                     new,
                     registers: None,
-                    warnings: Vec::new(),
+                    warnings,
                 });
             }
         };

@@ -150,6 +150,14 @@ pub struct Written {
     pub replayed: bool,
 }
 
+impl Written {
+    /// The same, with what was put right before it was written.
+    fn after(mut self, warnings: Vec<Warning>) -> Self {
+        self.warnings.splice(0..0, warnings);
+        self
+    }
+}
+
 impl Workspace {
     /// The space called `space` of `store`. A space begins to exist with its first commit.
     #[must_use]

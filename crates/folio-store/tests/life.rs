@@ -198,6 +198,36 @@ async fn a_clock_that_is_behind_brings_nothing_back_in_another_process_either_m7
 }
 
 #[tokio::test]
+async fn to_put_away_what_is_put_away_changes_nothing_and_is_no_mistake_m7_4_34() {
+    let scene = scene();
+    let (seen, task) = (scene.add(json!({"content": "x"})).await, scene.task().await);
+    let memory = &scene.memory;
+    for _ in 0..2 {
+        let away = update(json!({"status": "archived"}));
+        let written = memory
+            .update_observation(&person(), Ref::Id(seen.id), away, Some(1))
+            .await
+            .unwrap();
+        assert_eq!(
+            (written.entry.fields.status, written.entry.version),
+            (Status::Archived, 2)
+        );
+        let away = serde_json::from_value(json!({"status": "archived"})).unwrap();
+        let written = memory
+            .update_item(&person(), Ref::Id(task.id), away, Some(1))
+            .await
+            .unwrap();
+        assert_eq!(
+            (written.entry.fields.status, written.entry.version),
+            (Status::Archived, 2)
+        );
+    }
+    let more = update(json!({"status": "archived", "title": "t"}));
+    let refused = memory.update_observation(&person(), Ref::Id(seen.id), more, None).await;
+    assert!(matches!(refused, Err(WorkspaceError::Invalid(invalid)) if invalid.code == "archived"));
+}
+
+#[tokio::test]
 async fn what_is_resolved_is_reopened_and_what_is_archived_is_restored_by_a_person_m7_5_39() {
     let scene = scene();
     let (seen, guard) = (scene.add(json!({"content": "x"})).await, Guard::default);

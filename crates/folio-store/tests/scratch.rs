@@ -56,6 +56,39 @@ async fn call(space: &Workspace, name: &str, arguments: Value) -> ScratchAnswer 
 }
 
 #[tokio::test]
+async fn nul_is_taken_out_of_everything_that_a_model_writes_and_that_is_said_m7_3_29() {
+    let house = House::new();
+    let space = &house.space;
+    for (name, arguments) in [
+        (
+            "scratch_add",
+            json!({"kind": "task", "title": "t\0t", "body": "b\0b", "phase": "p\0"}),
+        ),
+        ("scratch_update", json!({"id": "e1", "title": "t\0t", "phase": "q\0"})),
+        (
+            "scratch_add",
+            json!({"kind": "observation", "title": "o\0o", "body": "c"}),
+        ),
+        (
+            "scratch_add",
+            json!({"kind": "note", "page": "p1", "title": "h\0h", "body": "d\0d"}),
+        ),
+    ] {
+        let said = call(space, name, arguments.clone()).await;
+        assert!(
+            said.text.contains("NUL characters were taken out"),
+            "{arguments}: {}",
+            said.text
+        );
+    }
+    for entry in ["e1", "e2", "e3"] {
+        let fields = space.entry(entry.parse().unwrap()).await.unwrap().fields;
+        let texts = [Some(fields.title), Some(fields.body), fields.phase];
+        assert!(texts.into_iter().flatten().all(|text| !text.contains('\0')), "{entry}");
+    }
+}
+
+#[tokio::test]
 async fn a_long_text_is_read_in_parts_worth_reading_however_small_the_budget() {
     let house = House::new();
     let text = "a family 👨‍👩‍👧‍👦 with a long, long title that says what it is about; ".repeat(60);

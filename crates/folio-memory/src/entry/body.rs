@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::warning::Invalid;
+use crate::warning::{Invalid, Warning};
 
 /// Bytes of text that stand in the entry itself.
 pub const MAX_INLINE_BYTES: usize = 64 * 1024;
@@ -75,6 +75,20 @@ pub fn check_text(text: &str, field: &str) -> Result<(), Invalid> {
         "content" => Invalid::new("content_too_large", field, message),
         _ => Invalid::new("body_too_large", field, message),
     })
+}
+
+/// `text` without the characters NUL, which databases and terminals do not keep, and that there were some; said once for all texts of
+/// an entry (M7.3.29).
+#[must_use]
+pub fn without_nul(text: String, warnings: &mut Vec<Warning>) -> String {
+    if !text.contains('\0') {
+        return text;
+    }
+    let warning = Warning::new("nul_removed", "NUL characters were taken out", "NUL", "nothing");
+    if !warnings.contains(&warning) {
+        warnings.push(warning);
+    }
+    text.replace('\0', "")
 }
 
 #[cfg(test)]

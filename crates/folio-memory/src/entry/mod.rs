@@ -12,7 +12,7 @@ mod pii;
 mod status;
 mod tag;
 
-pub use body::{BodyPiece, BodyRef, MAX_INLINE_BYTES, MAX_TEXT_BYTES, check_text, preview_of};
+pub use body::{BodyPiece, BodyRef, MAX_INLINE_BYTES, MAX_TEXT_BYTES, check_text, preview_of, without_nul};
 pub use brought::Brought;
 pub use confidence::Confidence;
 pub use fields::{Entry, EntryFields};

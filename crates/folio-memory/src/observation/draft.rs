@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::ttl::{TtlInput, lifetime};
 use super::types::{Class, ObservationType, TypeRegistry};
 use crate::actor::{Role, Source, Trust};
-use crate::entry::{Confidence, EntryFields, EntryKind, Family, Owner, Status, Tag, check_text};
+use crate::entry::{Confidence, EntryFields, EntryKind, Family, Owner, Status, Tag, check_text, without_nul};
 use crate::nesting::depth_exceeds;
 use crate::policy::{SpacePolicy, TypePolicy};
 use crate::time::Timestamp;
@@ -140,12 +140,7 @@ pub fn draft(
     let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), trust);
     fields.source = source;
     fields.body = content(input.content, &mut warnings)?;
-    fields.title = input
-        .title
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
+    fields.title = title(input.title.unwrap_or_default(), &mut warnings);
     fields.confidence = Some(confidence(input.confidence.as_ref(), &mut warnings)?);
     fields.tags = Tag::parse_all(input.tags.iter().map(String::as_str))?;
     fields.lifetime = lifetime(
@@ -185,19 +180,15 @@ pub(super) fn type_invalid(name: &str) -> Invalid {
     Invalid::new("type_invalid", "type", message)
 }
 
+/// A title that can be kept: in one line, without NUL.
+pub(super) fn title(text: String, warnings: &mut Vec<Warning>) -> String {
+    let kept = without_nul(text, warnings);
+    kept.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Text that can be kept: NUL is taken out with a warning, the rest stays byte for byte.
 pub(super) fn content(text: String, warnings: &mut Vec<Warning>) -> Result<String, Invalid> {
-    let kept = if text.contains('\0') {
-        warnings.push(Warning::new(
-            "nul_removed",
-            "NUL characters were taken out",
-            "NUL",
-            "nothing",
-        ));
-        text.replace('\0', "")
-    } else {
-        text
-    };
+    let kept = without_nul(text, warnings);
     if kept.trim().is_empty() {
         return Err(Invalid::new("content_empty", "content", "is empty"));
     }

@@ -55,16 +55,10 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
             format!("{handle} is of kind {kind}; this is for observations"),
         ));
     }
-    if observation.fields.status == Status::Archived {
-        let message = format!("{handle} is archived, which is final; add a new observation");
-        return Err(Invalid::new("archived", "status", message));
-    }
     let mut changes = Vec::new();
     let mut warnings = Vec::new();
     if let Some(title) = patch.title {
-        changes.push(FieldChange::Title(
-            title.split_whitespace().collect::<Vec<_>>().join(" "),
-        ));
+        changes.push(FieldChange::Title(draft::title(title, &mut warnings)));
     }
     if let Some(text) = patch.content {
         changes.push(FieldChange::Body(draft::content(text, &mut warnings)?));
@@ -90,6 +84,11 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
     }
     if let Some(metadata) = patch.metadata {
         changes.push(FieldChange::Metadata(Some(draft::check_metadata(metadata)?)));
+    }
+    // Whoever asks again for what is so already, as after an answer that was lost, is told that it is (M7.4.34).
+    if observation.fields.status == Status::Archived && !observation.already_has(&changes) {
+        let message = format!("{handle} is archived, which is final; add a new observation");
+        return Err(Invalid::new("archived", "status", message));
     }
     Ok((changes, warnings))
 }

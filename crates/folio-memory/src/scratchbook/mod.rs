@@ -15,11 +15,11 @@ pub(crate) use stored::stored_title;
 
 use crate::actor::Trust;
 use crate::change::FieldChange;
-use crate::entry::{Entry, EntryFields, EntryKind, Owner, Status, Tag, check_text};
+use crate::entry::{Entry, EntryFields, EntryKind, Owner, Status, Tag, check_text, without_nul};
 use crate::id::PageId;
 use crate::page::{PageFields, PageRole};
 use crate::space::{SpaceName, ThreadKey};
-use crate::warning::Invalid;
+use crate::warning::{Invalid, Warning};
 
 const MAX_TITLE_BYTES: usize = 512;
 /// Bytes of the longest phase of a task.
@@ -102,7 +102,7 @@ pub fn page_of(space: &SpaceName, thread: &ThreadKey) -> (PageId, PageFields) {
 
 /// Makes the fields of an item.
 ///
-/// A title of more than 512 bytes is a text: it becomes the body, and its beginning the title, if there is no body. A title or a phase
+/// NUL is taken out of texts, and that is said. A title of more than 512 bytes is a text: it becomes the body, and its beginning the title, if there is no body. A title or a phase
 /// with nothing in it is none.
 ///
 /// # Errors
@@ -110,7 +110,7 @@ pub fn page_of(space: &SpaceName, thread: &ThreadKey) -> (PageId, PageFields) {
 /// The first field that is wrong: a kind that is no item, nothing in it, too long, progress out of range, a bad tag.
 /// `title_too_long` if such a title comes with a body: there is no place for the rest of it. `phase_too_long` for a phase of more than
 /// 512 bytes.
-pub fn draft(input: ItemInput, trust: Trust) -> Result<EntryFields, Invalid> {
+pub fn draft(input: ItemInput, trust: Trust) -> Result<(EntryFields, Vec<Warning>), Invalid> {
     if !is_item(input.kind) {
         return Err(Invalid::new(
             "kind_invalid",
@@ -118,10 +118,16 @@ pub fn draft(input: ItemInput, trust: Trust) -> Result<EntryFields, Invalid> {
             format!("{} is not note, todo or task", input.kind),
         ));
     }
-    let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let mut warnings = Vec::new();
+    let mut said = |text: Option<String>| {
+        let kept = text.map(|text| without_nul(text, &mut warnings));
+        kept.filter(|text| !text.trim().is_empty())
+    };
+    let (title, phase) = (said(input.title), said(input.phase));
     let input = ItemInput {
-        title: said(input.title),
-        phase: said(input.phase),
+        title,
+        phase,
+        body: without_nul(input.body, &mut warnings),
         ..input
     };
     let mut fields = EntryFields::new(input.kind, Owner::agent(), trust);
@@ -140,26 +146,20 @@ pub fn draft(input: ItemInput, trust: Trust) -> Result<EntryFields, Invalid> {
     check_is_of_kind(input.kind, input.phase.as_deref(), input.progress)?;
     fields.phase = input.phase.map(checked_phase).transpose()?;
     fields.progress = input.progress.map(checked_progress).transpose()?;
-    Ok(fields)
+    Ok((fields, warnings))
 }
 
-/// The field changes that `patch` means for `item`, in a fixed order.
+/// The field changes that `patch` means for `item`, in a fixed order, and what was put right: NUL is taken out of texts.
 ///
 /// # Errors
 ///
 /// The first field that is wrong, or `archived` if the item is put away, which is final for updates (M7.5.39).
 /// `title_too_long` for a title of more than 512 bytes: what stands in the body is not to be written over with it. `phase_too_long` for
 /// such a phase.
-pub fn patch(item: &Entry, patch: ItemPatch) -> Result<Vec<FieldChange>, Invalid> {
-    let mut changes = Vec::new();
-    if item.fields.status == Status::Archived {
-        return Err(Invalid::new(
-            "archived",
-            "status",
-            format!("{} is archived, which is final; add a new item", item.handle),
-        ));
-    }
+pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Warning>), Invalid> {
+    let (mut changes, mut warnings) = (Vec::new(), Vec::new());
     if let Some(title) = patch.title {
+        let title = without_nul(title, &mut warnings);
         if title.trim().is_empty() {
             return Err(Invalid::new(
                 "title_empty",
@@ -170,6 +170,7 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<Vec<FieldChange>, Invalid
         changes.push(FieldChange::Title(whole_title(&title)?));
     }
     if let Some(body) = patch.body {
+        let body = without_nul(body, &mut warnings);
         check_text(&body, "body")?;
         changes.push(FieldChange::Body(body));
     }
@@ -181,13 +182,18 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<Vec<FieldChange>, Invalid
     }
     check_is_of_kind(item.kind, patch.phase.as_deref(), patch.progress)?;
     if let Some(phase) = patch.phase {
-        let phase = checked_phase(phase)?;
+        let phase = checked_phase(without_nul(phase, &mut warnings))?;
         changes.push(FieldChange::Phase(Some(phase).filter(|p| !p.is_empty())));
     }
     if let Some(progress) = patch.progress {
         changes.push(FieldChange::Progress(Some(checked_progress(progress)?)));
     }
-    Ok(changes)
+    // Whoever asks again for what is so already, as after an answer that was lost, is told that it is (M7.4.34).
+    if item.fields.status == Status::Archived && !item.already_has(&changes) {
+        let message = format!("{} is archived, which is final; add a new item", item.handle);
+        return Err(Invalid::new("archived", "status", message));
+    }
+    Ok((changes, warnings))
 }
 
 /// The field changes that completing `item` means (M7.5.41): done and all of it; knowledge is resolved.
@@ -306,7 +312,7 @@ mod tests {
             id: EntryId::derived(&["e"]),
             page: PageId::derived(&["p"]),
             kind,
-            fields: draft(ItemInput::new(kind, "x"), Trust::User).unwrap(),
+            fields: draft(ItemInput::new(kind, "x"), Trust::User).unwrap().0,
         };
         Entry::added(new, EntryHandle(1), Seq(1), Timestamp::default())
     }
@@ -327,7 +333,7 @@ mod tests {
             body: "\n  first\nsecond".to_owned(),
             ..ItemInput::new(EntryKind::Note, "")
         };
-        assert_eq!(draft(item, Trust::User).unwrap().title, "first");
+        assert_eq!(draft(item, Trust::User).unwrap().0.title, "first");
     }
 
     #[test]
@@ -337,7 +343,7 @@ mod tests {
             phase: Some(" ".to_owned()),
             ..ItemInput::new(EntryKind::Note, " \n")
         };
-        let fields = draft(item, Trust::User).unwrap();
+        let (fields, _) = draft(item, Trust::User).unwrap();
         assert_eq!((fields.title.as_str(), fields.phase), ("only a text", None));
         let nothing = draft(ItemInput::new(EntryKind::Note, " "), Trust::User).unwrap_err();
         assert_eq!(nothing.to_string(), "title: there is neither a title nor a body");
@@ -376,7 +382,7 @@ mod tests {
                 body: body.to_owned(),
                 ..ItemInput::new(EntryKind::Note, &*long)
             };
-            let fields = draft(item, Trust::User).unwrap();
+            let (fields, _) = draft(item, Trust::User).unwrap();
             assert_eq!(fields.body, long);
             assert!(fields.title.len() <= MAX_TITLE_BYTES, "{}", fields.title);
             assert!(long.starts_with(fields.title.trim_end_matches('…')));
@@ -386,7 +392,7 @@ mod tests {
     #[test]
     fn a_title_that_just_fits_stays_a_title() {
         let fits = "x".repeat(MAX_TITLE_BYTES);
-        let fields = draft(ItemInput::new(EntryKind::Todo, format!(" {fits}\n")), Trust::User).unwrap();
+        let (fields, _) = draft(ItemInput::new(EntryKind::Todo, format!(" {fits}\n")), Trust::User).unwrap();
         assert_eq!((fields.title.as_str(), fields.body.as_str()), (fits.as_str(), ""));
     }
 
@@ -425,8 +431,8 @@ mod tests {
             phase: Some("x".repeat(bytes)),
             ..ItemPatch::default()
         };
-        assert_eq!(draft(task(512), Trust::User).unwrap().phase.unwrap().len(), 512);
-        assert_eq!(patch(&entry(EntryKind::Task), change(512)).unwrap().len(), 1);
+        assert_eq!(draft(task(512), Trust::User).unwrap().0.phase.unwrap().len(), 512);
+        assert_eq!(patch(&entry(EntryKind::Task), change(512)).unwrap().0.len(), 1);
         let added = draft(task(513), Trust::User).unwrap_err();
         assert_eq!(added, patch(&entry(EntryKind::Task), change(513)).unwrap_err());
         let says = "phase: 513 bytes are more than 512; what is longer belongs in the body";
@@ -455,7 +461,7 @@ mod tests {
                     format!("only a task has phase and progress, this is a {kind}")
                 );
             }
-            assert_eq!(patch(&entry(EntryKind::Task), change).unwrap().len(), 1);
+            assert_eq!(patch(&entry(EntryKind::Task), change).unwrap().0.len(), 1);
         }
     }
 
@@ -481,8 +487,44 @@ mod tests {
 
     #[test]
     fn a_note_is_reopened_as_open_too() {
-        let changes = patch(&entry(EntryKind::Note), to("open")).unwrap();
+        let (changes, _) = patch(&entry(EntryKind::Note), to("open")).unwrap();
         assert_eq!(changes, [FieldChange::Status(Status::Active)]);
+    }
+
+    #[test]
+    fn nul_is_taken_out_of_every_text_and_said_once_m7_3_29() {
+        let item = ItemInput {
+            body: "b\0b".to_owned(),
+            phase: Some("p\0".to_owned()),
+            ..ItemInput::new(EntryKind::Task, "t\0t")
+        };
+        let (fields, warnings) = draft(item, Trust::User).unwrap();
+        let texts = (fields.title.as_str(), fields.body.as_str(), fields.phase.as_deref());
+        assert_eq!(texts, ("tt", "bb", Some("p")));
+        assert_eq!(warnings.len(), 1);
+        assert_eq!(warnings[0].code, "nul_removed");
+        let nothing = draft(ItemInput::new(EntryKind::Note, "\0"), Trust::User).unwrap_err();
+        assert_eq!(nothing.code, "title_empty");
+        let change = ItemPatch {
+            body: Some("\0c".to_owned()),
+            ..ItemPatch::default()
+        };
+        let (changes, warnings) = patch(&entry(EntryKind::Task), change).unwrap();
+        assert_eq!(changes, [FieldChange::Body("c".to_owned())]);
+        assert_eq!(warnings[0].code, "nul_removed");
+    }
+
+    #[test]
+    fn what_is_archived_is_asked_again_to_be_so_m7_4_34() {
+        let mut archived = entry(EntryKind::Task);
+        archived.fields.status = Status::Archived;
+        assert!(patch(&archived, to("archived")).is_ok());
+        let other = ItemPatch {
+            title: Some("y".to_owned()),
+            ..to("archived")
+        };
+        assert_eq!(patch(&archived, other).unwrap_err().code, "archived");
+        assert_eq!(patch(&archived, to("open")).unwrap_err().code, "archived");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Whether what a file says could have been written here: the rules are those of the writes themselves.
 
 use crate::change::{NewEntry, NewPage};
-use crate::entry::{Confidence, EntryKind, Owner, Tag, check_text};
+use crate::entry::{Confidence, EntryKind, Owner, Tag, check_text, without_nul};
 use crate::time::Timestamp;
 use crate::warning::{Invalid, Warning};
 use crate::{observation, scratchbook};
@@ -28,6 +28,12 @@ pub fn check_entry(new: &mut NewEntry, now: Timestamp) -> Result<Vec<Warning>, I
         match kind {
             EntryKind::Observation => observation::check_stored(fields, &mut warnings)?,
             EntryKind::Note | EntryKind::Todo | EntryKind::Task => {
+                for text in [&mut fields.title, &mut fields.body]
+                    .into_iter()
+                    .chain(&mut fields.phase)
+                {
+                    *text = without_nul(std::mem::take(text), &mut warnings);
+                }
                 fields.title = scratchbook::stored_title(&fields.title, &fields.body)?;
             }
             _ => {}
@@ -63,4 +69,29 @@ pub fn check_page(new: &mut NewPage) -> Result<(), Invalid> {
     fields.tags = Tag::parse_all(fields.tags.iter().map(Tag::as_str))?;
     fields.owner = Owner::parse(fields.owner.as_str())?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actor::Trust;
+    use crate::entry::EntryFields;
+    use crate::id::{EntryId, PageId};
+
+    #[test]
+    fn nul_is_taken_out_of_items_as_of_observations_m7_3_29() {
+        for kind in [EntryKind::Observation, EntryKind::Task] {
+            let mut fields = EntryFields::new(kind, Owner::agent(), Trust::User);
+            (fields.title, fields.body) = ("t\0t".to_owned(), "b\0b".to_owned());
+            let mut new = NewEntry {
+                id: EntryId::derived(&["e"]),
+                page: PageId::derived(&["p"]),
+                kind,
+                fields,
+            };
+            let warnings = check_entry(&mut new, Timestamp::default()).unwrap();
+            assert_eq!((new.fields.title.as_str(), new.fields.body.as_str()), ("tt", "bb"));
+            assert_eq!(warnings.len(), 1, "{kind}");
+        }
+    }
 }

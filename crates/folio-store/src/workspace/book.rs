@@ -7,7 +7,7 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::scratchbook::{self, BookPlace, ItemInput, ItemPatch, by_urgency};
 use folio_memory::{
     Actor, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, ListAnswer, NewEntry, PageFields, PageId, Tag,
-    ThreadKey, Timestamp,
+    ThreadKey, Timestamp, Warning,
 };
 
 use super::notes::Stopwatch;
@@ -143,7 +143,7 @@ impl Workspace {
         idempotency_key: Option<String>,
     ) -> Result<Written, WorkspaceError> {
         let now = self.now();
-        let (new, page_fields) = self.item(actor, thread, input, now)?;
+        let (new, page_fields, warnings) = self.item(actor, thread, input, now)?;
         let page = self.ensured(new.page, || page_fields).await?;
         let adding = Adding {
             before: page.into_iter().collect(),
@@ -152,23 +152,23 @@ impl Workspace {
             idempotency_key,
             drafted_under: None,
         };
-        self.add(actor, Box::new(new), adding).await
+        Ok(self.add(actor, Box::new(new), adding).await?.after(warnings))
     }
 
-    /// An item to be of the scratchbook of `thread`, written by `actor`, and the page that it needs.
+    /// An item to be of the scratchbook of `thread`, written by `actor`, the page that it needs, and what was put right.
     pub(super) fn item(
         &self,
         actor: &Actor,
         thread: &ThreadKey,
         input: ItemInput,
         now: Timestamp,
-    ) -> Result<(NewEntry, PageFields), Invalid> {
+    ) -> Result<(NewEntry, PageFields, Vec<Warning>), Invalid> {
         let kind = input.kind;
-        let mut fields = scratchbook::draft(input, trust_of(actor))?;
+        let (mut fields, warnings) = scratchbook::draft(input, trust_of(actor))?;
         fields.source = source_of(actor);
         let (page, page_fields) = scratchbook::page_of(self.space(), thread);
         let id = EntryId::draw(&*self.inner.ids, now);
-        Ok((NewEntry { id, page, kind, fields }, page_fields))
+        Ok((NewEntry { id, page, kind, fields }, page_fields, warnings))
     }
 
     /// Changes an item. Without `expected_version` the last writer of a field wins.
@@ -202,7 +202,7 @@ impl Workspace {
     ) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| {
             check_item(current)?;
-            Ok((scratchbook::patch(current, patch.clone())?, Vec::new()))
+            Ok(scratchbook::patch(current, patch.clone())?)
         };
         self.patch_under(actor, item, guard, Race::LaterHolds, &[], changes)
             .await

@@ -103,7 +103,7 @@ impl Workspace {
             phase: None,
             progress: None,
         };
-        let mut fields = scratchbook::draft(item, trust_of(actor))?;
+        let (mut fields, warnings) = scratchbook::draft(item, trust_of(actor))?;
         fields.source = source_of(actor);
         if let Some(key) = input.key {
             if key.trim().is_empty() || key.len() > 256 {
@@ -145,7 +145,8 @@ impl Workspace {
             conflicts: Vec::new(),
             warnings: recorded.warnings,
             replayed: recorded.committed.replayed,
-        })
+        }
+        .after(warnings))
     }
 
     /// Brings what goals and pending actions say of themselves to what is linked to them: the progress of a goal, and the

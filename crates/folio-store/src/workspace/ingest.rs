@@ -188,7 +188,8 @@ impl Workspace {
             }
             Content::Memory(input) => {
                 let kind = input.kind;
-                let mut fields = scratchbook::draft(input, trust_of(actor))?;
+                let (mut fields, corrected) = scratchbook::draft(input, trust_of(actor))?;
+                warnings.extend(corrected);
                 fields.source = source;
                 let thread = context.thread.clone().unwrap_or_else(ThreadKey::main);
                 (scratchbook::page_of(self.space(), &thread).0, kind, fields)

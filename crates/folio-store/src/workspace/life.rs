@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use folio_memory::entry::{Outcome, check_text};
+use folio_memory::entry::{Outcome, check_text, without_nul};
 use folio_memory::history::{self, Recorded, Version};
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::lifecycle;
@@ -153,6 +153,8 @@ impl Workspace {
         guard: Guard,
     ) -> Result<Written, WorkspaceError> {
         let mut attempt = 1;
+        let mut corrected = Vec::new();
+        let new = without_nul(new.to_owned(), &mut corrected);
         loop {
             let read = self.read_entry(entry).await?;
             let whole = self.whole_text(&read).await?;
@@ -174,7 +176,7 @@ impl Workspace {
                     let current = Box::new(current.clone());
                     return Err(WorkspaceError::Stale { current, source });
                 }
-                let text = lifecycle::str_replace(&whole, old, new)?;
+                let text = lifecycle::str_replace(&whole, old, &new)?;
                 check_text(&text, "content")?;
                 if text.trim().is_empty() {
                     return Err(Invalid::new("content_empty", "content", "would be empty").into());
@@ -186,7 +188,7 @@ impl Workspace {
                 .await;
             // Somebody changed the text after it was read whole.
             if !is_another || attempt == ATTEMPTS {
-                return written;
+                return Ok(written?.after(corrected));
             }
             attempt += 1;
         }

@@ -166,7 +166,7 @@ impl Workspace {
                 written => break (drafted.warnings, written?),
             }
         };
-        written.warnings.splice(0..0, drafted_warnings);
+        written = written.after(drafted_warnings);
         self.note_warnings(actor, "add", &written.entry, &written.warnings);
         Ok(written)
     }

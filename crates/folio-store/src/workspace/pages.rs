@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use folio_memory::entry::check_text;
+use folio_memory::entry::{check_text, without_nul};
 use folio_memory::id::{PageRef, Ref};
 use folio_memory::markdown::render_page;
 use folio_memory::query::{MAX_LIMIT, Order};
@@ -146,8 +146,9 @@ impl Workspace {
     ) -> Result<Written, WorkspaceError> {
         let page = self.page(page).await?;
         let mut fields = EntryFields::new(EntryKind::Log, owner_for(actor), trust_of(actor));
-        fields.title = checked_title(title)?;
-        fields.body = body;
+        let mut warnings = Vec::new();
+        fields.title = checked_title(&without_nul(title.to_owned(), &mut warnings))?;
+        fields.body = without_nul(body, &mut warnings);
         if fields.body.trim().is_empty() && fields.title.is_empty() {
             return Err(Invalid::new("body_empty", "body", "there is neither a title nor a text").into());
         }
@@ -170,7 +171,7 @@ impl Workspace {
             idempotency_key,
             drafted_under: None,
         };
-        self.add(actor, Box::new(new), adding).await
+        Ok(self.add(actor, Box::new(new), adding).await?.after(warnings))
     }
 
     /// The last `n` entries of a page that are neither archived nor past their time, oldest of them first. Gives 1,000 at most.

@@ -184,7 +184,7 @@ impl Workspace {
                     return Err(Invalid::new("kind_invalid", "kind", message).into());
                 }
                 let now = self.now();
-                let (mut new, page_fields) = self.item(actor, thread, *input, now)?;
+                let (mut new, page_fields, warnings) = self.item(actor, thread, *input, now)?;
                 new.fields.owner = to;
                 let adding = Adding {
                     before: self.ensured(new.page, || page_fields).await?.into_iter().collect(),
@@ -193,7 +193,7 @@ impl Workspace {
                     idempotency_key,
                     drafted_under: None,
                 };
-                self.add(actor, Box::new(new), adding).await
+                Ok(self.add(actor, Box::new(new), adding).await?.after(warnings))
             }
             Delegated::There(item) => {
                 let entry = self.work_of(actor, thread, item).await?;
@@ -226,9 +226,10 @@ impl Workspace {
         let after = self.works_of(actor, thread, &report.after).await?;
         self.check_waits_not(&entry, &after).await?;
         let mut more = order_of(entry.id, &after, None);
-        let mut note_id = None;
+        let (mut note_id, mut warnings) = (None, Vec::new());
         if let Some(input) = self.answer_to(&entry, report.result).await? {
-            let (new, page_fields) = self.item(actor, thread, input, self.now())?;
+            let (new, page_fields, of_note) = self.item(actor, thread, input, self.now())?;
+            warnings = of_note;
             let answers = Link {
                 src: new.id.to_string(),
                 rel: Relation::RepliesTo,
@@ -245,7 +246,7 @@ impl Workspace {
             Some(id) if !written.replayed => Some(self.read_entry(Ref::Id(id)).await?),
             _ => None,
         };
-        Ok((written, note))
+        Ok((written.after(warnings), note))
     }
 
     /// Writes down what somebody says of `entry`, and `more` with it.
