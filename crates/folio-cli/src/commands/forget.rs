@@ -103,10 +103,12 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
     let found = workspace.to_forget(&filter).await?;
     let waiting = workspace.waiting_to_forget(&filter).await?;
     let is_nothing = found.is_empty() && waiting == 0;
-    if dry_run || is_nothing {
-        if is_nothing {
-            context.output.note("nothing fits");
-        }
+    if is_nothing {
+        context.output.note("nothing fits");
+    }
+    // What was asked and noted may say a text that no entry says.
+    let may_be_noted = filter.text.is_some();
+    if dry_run || is_nothing && !may_be_noted {
         context.output.report(&Forgot {
             dry_run,
             forgotten: found.iter().map(Named::of).collect(),
@@ -115,7 +117,7 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
         })?;
         return Ok(Exit::Done);
     }
-    if !yes {
+    if !yes && !is_nothing {
         confirm(context, &found, waiting)?;
     }
     let forgotten = workspace.forget(&context.actor(), &filter, &reason).await?;
