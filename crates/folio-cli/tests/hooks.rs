@@ -198,6 +198,18 @@ fn a_hook_whose_settings_or_arguments_are_wrong_stops_nobody_either() {
 }
 
 #[test]
+fn without_a_prompt_no_turn_is_begun_and_the_one_before_goes_on() {
+    let folio = Folio::new();
+    folio.added(&["user-prompt"], &prompt("first"));
+    let called = folio.hook(&["user-prompt"], &json!({"hook_event_name": "UserPromptSubmit"}));
+    assert_eq!(called.code, 1, "{called}");
+    assert!(called.stderr.contains("does not say the prompt"), "{called}");
+    let open = folio.json(&["turn", "list", "--open"])["items"].clone();
+    assert_eq!(open[0]["input"], "first");
+    assert_eq!(folio.json(&["turn", "list"])["items"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn of_a_very_long_prompt_the_turn_keeps_the_beginning_and_says_so() {
     let folio = Folio::new();
     folio.added(&["user-prompt"], &prompt("first"));

@@ -118,6 +118,37 @@ fn what_a_turn_did_is_told_as_a_timeline_with_what_was_rejected() {
     );
 }
 
+/// What stands in the trace for people behind the time that it took.
+fn told(folio: &Folio, component: &str) -> Vec<String> {
+    let text = folio.ok(&["trace", "--component", component]);
+    let lines = text.lines().filter(|line| line.contains(" ms"));
+    lines
+        .map(|line| {
+            let (begins, _) = line.split_once("  ").unwrap();
+            let (_, ends) = line.split_once(" ms").unwrap();
+            format!("{begins}{ends}")
+        })
+        .collect()
+}
+
+#[test]
+fn people_read_what_was_asked_and_shown_in_a_few_words_and_as_of_which_commit() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "likes Burgundy", "--tag", "wine"]);
+    folio.ok(&["book", "add", "note", "Open the door", "--body", &"long ".repeat(200)]);
+    folio.ok(&["observe", "list", "--tag", "wine", "--limit", "7"]);
+    folio.ok(&["book", "view", "--budget", "100"]);
+    assert_eq!(
+        told(&folio, "scratch_page"),
+        ["#2: 1 of 1, where kinds=observation limit=7 tags=wine"]
+    );
+    let views = told(&folio, "scratchbook");
+    let view = &views[0];
+    assert!(view.starts_with("#2 using e1: "), "{view}");
+    assert!(view.contains(" of 100 tokens: observations "), "{view}");
+    assert!(view.ends_with("; 1 left out"), "{view}");
+}
+
 #[test]
 fn a_question_that_was_asked_is_in_the_trace_of_the_next_call() {
     let folio = Folio::new();

@@ -123,13 +123,14 @@ async fn session_start(context: &Context<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn user_prompt(context: &Context<'_>, prompt: UserPrompt) -> Result<(), Failure> {
+async fn user_prompt(context: &Context<'_>, asked: UserPrompt) -> Result<(), Failure> {
     let said = said()?;
+    let Some(prompt) = said.prompt else {
+        let message = "standard input does not say the prompt";
+        return Err(Failure::usage("prompt_missing", message).hint("`prompt` of the hook's JSON is what was asked"));
+    };
     let workspace = context.outside().await?;
-    let input = TurnInput::of(
-        context.settings.thread.clone(),
-        kept_of(said.prompt.unwrap_or_default()),
-    );
+    let input = TurnInput::of(context.settings.thread.clone(), kept_of(prompt));
     // The turn before goes on if this one cannot begin.
     workspace.draft_turn(input.clone()).await?;
     end_turns(context, &workspace).await?;
@@ -138,7 +139,7 @@ async fn user_prompt(context: &Context<'_>, prompt: UserPrompt) -> Result<(), Fa
         thread: context.settings.thread.clone(),
         turn: Some(Ref::Id(begun.turn.begun.id)),
         prompt: String::new(),
-        budget: prompt.budget,
+        budget: asked.budget,
         sections: FOR_A_PROMPT.to_vec(),
     };
     let assembled = workspace.assemble_context(request, &counter(context)).await?;

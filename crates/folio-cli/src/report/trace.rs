@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 pub(crate) use folio_server::wire::TraceLine;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{instant, printable};
 use crate::output::{Report, Style};
@@ -46,10 +46,68 @@ impl Report for TraceLine {
     }
 }
 
-/// A detail for people: words as they are, anything else as JSON.
+/// A detail for people: words as they are, what was shown and what was asked in a few words, anything else name by name.
 fn said(detail: &Value) -> String {
-    match detail {
-        Value::String(text) => printable(text),
-        other => printable(&other.to_string()),
+    let text = match detail {
+        Value::String(text) => text.clone(),
+        Value::Object(parts) => match (parts.get("receipt"), parts.get("filters")) {
+            (Some(receipt), _) => shown(receipt, parts.get("omitted")),
+            (_, Some(Value::Object(filters))) => asked(filters, parts),
+            _ => pairs(parts),
+        },
+        other => other.to_string(),
+    };
+    printable(&text)
+}
+
+/// What of memory was put into words: `315 of 600 tokens: pinned 258, notes 57; 2 left out`.
+fn shown(receipt: &Value, omitted: Option<&Value>) -> String {
+    let number = |of: &Value, name: &str| of.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let mut text = format!("{} of {} tokens", number(receipt, "tokens"), number(receipt, "budget"));
+    let sections = receipt.get("sections").and_then(Value::as_array);
+    let parts: Vec<String> = sections
+        .into_iter()
+        .flatten()
+        .filter(|section| number(section, "tokens") > 0)
+        .map(|section| format!("{} {}", word(&section["section"]), number(section, "tokens")))
+        .collect();
+    if !parts.is_empty() {
+        let _infallible = write!(text, ": {}", parts.join(", "));
+    }
+    if let Some(omitted) = omitted.and_then(Value::as_u64).filter(|omitted| *omitted > 0) {
+        let _infallible = write!(text, "; {omitted} left out");
+    }
+    text
+}
+
+/// A question, and what it came to: `4 of 17, where kinds=note,todo limit=4`.
+fn asked(filters: &Map<String, Value>, parts: &Map<String, Value>) -> String {
+    let mut text = match (parts.get("returned"), parts.get("total"), parts.get("error")) {
+        (Some(returned), Some(total), _) => format!("{returned} of {total}"),
+        (_, _, Some(error)) => word(error),
+        _ => String::new(),
+    };
+    if !filters.is_empty() {
+        let _infallible = write!(text, ", where {}", pairs(filters));
+    }
+    text
+}
+
+fn pairs(parts: &Map<String, Value>) -> String {
+    let pairs: Vec<String> = parts
+        .iter()
+        .map(|(name, value)| format!("{name}={}", word(value)))
+        .collect();
+    pairs.join(" ")
+}
+
+/// A value in a line: lists of words with commas, texts as they are where they are one word.
+fn word(value: &Value) -> String {
+    match value {
+        Value::String(text) if !text.contains(char::is_whitespace) => text.clone(),
+        Value::Array(items) if items.iter().all(|item| item.is_string() || item.is_number()) => {
+            items.iter().map(word).collect::<Vec<_>>().join(",")
+        }
+        other => other.to_string(),
     }
 }

@@ -16,7 +16,7 @@ const TOUCHED: usize = 20;
 const SENTENCES: usize = 12;
 
 /// Words by which a sentence says that something is to be done or to be kept to.
-const OBLIGATIONS: [&str; 26] = [
+const OBLIGATIONS: [&str; 27] = [
     "must",
     "mustn't",
     "have to",
@@ -33,6 +33,7 @@ const OBLIGATIONS: [&str; 26] = [
     "fixme",
     "next step",
     "next steps",
+    "next:",
     "i will",
     "i'll",
     "should",
@@ -85,6 +86,9 @@ pub struct Extract {
     /// The last thing that the user asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// What the model said last: where its work stood, which its own words tell better than any rule finds out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
     /// The last thing that went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -105,6 +109,9 @@ pub fn extract(mut found: Extract, messages: &[Message]) -> Extract {
         let text = message.content.trim();
         if message.role == Speaker::User && !text.is_empty() {
             found.request = Some(shortened(text));
+        }
+        if message.role == Speaker::Assistant && !text.is_empty() {
+            found.answer = Some(shortened(text));
         }
         if matches!(message.role, Speaker::User | Speaker::Assistant) {
             for sentence in sentences(text) {
@@ -144,6 +151,7 @@ impl Extract {
     pub fn still_in(mut self, body: &str) -> Self {
         let is_there = |text: &String| body.contains(text.as_str());
         self.request = self.request.filter(is_there);
+        self.answer = self.answer.filter(is_there);
         self.error = self.error.filter(is_there);
         self.touched.retain(is_there);
         self.obligations.retain(is_there);
@@ -165,13 +173,16 @@ impl Extract {
         self
     }
 
-    /// The text of the summary: what was asked, what went wrong, what was touched.
+    /// The text of the summary: what was asked and answered last, what went wrong, what was touched.
     #[must_use]
     pub fn summary(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
         if let Some(request) = &self.request {
             let _infallible = writeln!(text, "Last request: {request}");
+        }
+        if let Some(answer) = &self.answer {
+            let _infallible = writeln!(text, "Last answer: {answer}");
         }
         if let Some(error) = &self.error {
             let _infallible = writeln!(text, "Last error: {error}");

@@ -53,7 +53,7 @@ fn what_was_asked_what_failed_and_what_must_be_done_is_found_without_a_model_m7_
     let found = extract(Extract::default(), &messages);
     assert_eq!(
         found.summary(),
-        "Last request: Then fix it\nLast error: error[E0308]: mismatched types\n\
+        "Last request: Then fix it\nLast answer: I will read it. Fine.\nLast error: error[E0308]: mismatched types\n\
          Touched: https://example.org/issue, src/a.rs\nSaid:\n- Never push to main!\n- I will read it.\n"
     );
     assert_eq!(
@@ -161,6 +161,30 @@ proptest! {
         let many: Vec<Message> = std::iter::repeat_n(messages, n).flatten().collect();
         prop_assert!(extract(Extract::default(), &many).summary().len() < 64 * 1024);
     }
+}
+
+#[test]
+fn where_the_work_stood_is_said_in_the_words_of_the_model_m7_8_v8() {
+    let said = |role: &str, content: &str| json!({"role": role, "content": content});
+    let messages = Message::read_all(&json!([
+        said("user", "Why does the parser test fail?"),
+        said("assistant", "I look at it."),
+        said(
+            "assistant",
+            "Empty input is not handled.\nNext: check it in src/parser.rs."
+        ),
+        said("assistant", ""),
+    ]));
+    let found = extract(Extract::default(), &messages.unwrap());
+    assert_eq!(
+        found.summary(),
+        "Last request: Why does the parser test fail?\n\
+         Last answer: Empty input is not handled. Next: check it in src/parser.rs.\n\
+         Said:\n- Next: check it in src/parser.rs.\n"
+    );
+    // Whoever takes it out of the summary does not find it in the next one.
+    let edited = "Last request: Why does the parser test fail?\n";
+    assert_eq!(found.still_in(edited).answer, None);
 }
 
 fn stand_in(content: &str) -> Message {
@@ -297,6 +321,7 @@ proptest! {
     ) {
         let found = Extract {
             request: Some(rest.clone()),
+            answer: None,
             error: None,
             touched: (0..counts.0).map(|n| format!("{n}{}", touched.trim())).collect(),
             obligations: (0..counts.1).map(|n| format!("{n}{said}")).collect(),

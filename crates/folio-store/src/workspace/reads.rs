@@ -100,6 +100,9 @@ impl Workspace {
 
     async fn clean_answers(&self, answers: &mut [ListAnswer<Entry>]) -> Result<(), WorkspaceError> {
         let mode = self.redaction_of_reads().await?;
+        if let Some(as_of) = answers.iter().map(|answer| answer.as_of).max() {
+            self.inner.notebook.saw(as_of);
+        }
         for entry in answers.iter_mut().flat_map(|answer| &mut answer.items) {
             self.inner.recalled.entry(entry, mode);
         }
@@ -125,6 +128,7 @@ impl Workspace {
     pub(super) async fn read_entry(&self, entry: EntryRef) -> Result<Entry, WorkspaceError> {
         self.keep_up().await?;
         let mut entry = self.inner.store.entry(&self.inner.space, entry).await?;
+        self.inner.notebook.saw(entry.updated_seq);
         self.inner.recalled.entry(&mut entry, self.redaction_of_reads().await?);
         Ok(entry)
     }
@@ -222,7 +226,9 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn head(&self) -> Result<Seq, WorkspaceError> {
-        Ok(self.inner.store.head(&self.inner.space).await?)
+        let head = self.inner.store.head(&self.inner.space).await?;
+        self.inner.notebook.saw(head);
+        Ok(head)
     }
 
     /// Up to `limit` commits after `since`, in order.
