@@ -6,16 +6,12 @@ use std::fmt;
 use std::process::ExitCode;
 
 use folio::OpenError;
-use folio::engine::run::{EditError, JournalError};
 use folio::memory::Entry;
 use folio::runner::RunnerError;
 use folio::store::{ErrorKind, StoreError, WorkspaceError};
 use serde_json::{Value, json};
 
 use crate::report::observation::Observation;
-
-/// What to do with a run of a newer version.
-const NEWER_FOR_RUN: &str = "use the newer version of folio for this run";
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,158 +259,93 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        let (code, hint) = match &error {
-            StoreError::NotFound { .. } => ("not_found", None),
-            StoreError::StaleVersion { .. } => ("stale_version", Some("look at it as it is now, then decide anew")),
-            StoreError::StalePolicy { .. } => ("stale_policy", Some("look at it as it is now, then decide anew")),
-            StoreError::OtherPolicy { .. } => (
-                "policy_changed",
-                Some("somebody changes the policy of the space over and over; try again"),
-            ),
-            StoreError::StaleRun { .. } | StoreError::WrittenElsewhere { .. } => {
-                ("stale_run", Some("look at the run as it is now, then decide anew"))
-            }
-            StoreError::TurnEnded { .. } => ("turn_ended", Some("begin another one")),
-            StoreError::StaleSpace { .. } => ("stale_space", Some("look at it as it is now, then decide anew")),
-            StoreError::RunTaken { .. } => ("run_taken", Some("`folio watch RUN` shows what the other process does")),
-            StoreError::KeyReused => (
-                "key_reused",
-                Some("use a new key for each thing that is to happen once"),
-            ),
-            StoreError::Invalid(_) => ("invalid", None),
-            StoreError::Unavailable { location, .. } if location.starts_with("postgres") => (
-                "store_unavailable",
-                Some("--store postgres://USER:PASSWORD@HOST:PORT/DATABASE names another server"),
-            ),
-            StoreError::Unavailable { .. } => ("store_unavailable", Some("--store sqlite:PATH names another file")),
-            StoreError::TooNew { .. } => ("store_too_new", Some("use the newer version of folio for this file")),
-            StoreError::RunTooNew { .. } => ("run_too_new", Some(NEWER_FOR_RUN)),
-            StoreError::Corrupt { .. } => (
-                "store_damaged",
-                Some("restore the file from a backup, or name another one with --store"),
-            ),
-        };
-        let failure = Self::new(error.kind().into(), code, error.to_string()).caused_by(&error);
-        match hint {
+impl Failure {
+    /// A failure of what is below: its code, its causes, and what to try from here.
+    fn of(kind: ErrorKind, code: &str, error: &dyn StdError) -> Self {
+        let failure = Self::new(kind.into(), code, error.to_string()).caused_by(error);
+        match hint_of(code) {
             Some(hint) => failure.hint(hint),
             None => failure,
         }
     }
 }
 
+/// What to try on the command line, by the code of a failure.
+fn hint_of(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "stale_version" | "stale_policy" | "stale_space" => "look at it as it is now, then decide anew",
+        "policy_changed" => "somebody changes the policy of the space over and over; try again",
+        "stale_run" => "look at the run as it is now, then decide anew",
+        "turn_ended" => "begin another one",
+        "run_taken" => "`folio watch RUN` shows what the other process does",
+        "key_reused" => "use a new key for each thing that is to happen once",
+        "store_too_new" => "use the newer version of folio for this file",
+        "run_too_new" => "use the newer version of folio for this run",
+        "store_damaged" => "restore the file from a backup, or name another one with --store",
+        "claimed" => "take something else, or wait until its lease is over",
+        "run_unreadable" => "`folio doctor` looks for damage",
+        "needs_model" => {
+            "name one with --model, FOLIO_MODEL or model = \"…\" in folio.toml; or say with `do:` how it is done"
+        }
+        "no_question" | "not_an_option" => "`folio questions` lists what is asked",
+        "inputs_invalid" => "inputs are given with --input NAME=VALUE",
+        "folder_unusable" => "name another folder with --input",
+        "no_approval" => "`folio questions` lists what waits for a yes",
+        "asked_else" => "`folio questions` prints what is asked now; look at it, then decide anew",
+        "limit_unusable" => "`folio budget RUN` prints what is used up, and the limits",
+        "fork_unusable" | "no_plan" => "`folio show RUN --json` lists the parts of a run and their states",
+        "run_ended" => {
+            "`folio fork RUN --at NODE` begins another run from a moment of it; with --before-limit, from before a limit stopped it"
+        }
+        "dispatch_unavailable" => {
+            "the run is recorded, and goes on as soon as a worker finds it; `folio watch` shows it"
+        }
+        "leaving" => "`folio resume` goes on where it was",
+        "plan_stale" => "look at it as it is now (`folio plan show RUN`), then decide anew",
+        "step_begun" => "leave them as `folio plan show RUN` prints them; `folio cancel RUN --node NODE` stops one",
+        "plan_invalid" => "`folio plan schema` prints what a plan may say",
+        "plan_too_large" => "make it smaller, or begin the run with more `nodes` in the budget of its plan",
+        _ => return None,
+    })
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let failure = Self::of(error.kind(), error.code(), &error);
+        match &error {
+            StoreError::Unavailable { location, .. } if location.starts_with("postgres") => {
+                failure.hint("--store postgres://USER:PASSWORD@HOST:PORT/DATABASE names another server")
+            }
+            StoreError::Unavailable { .. } => failure.hint("--store sqlite:PATH names another file"),
+            _ => failure,
+        }
+    }
+}
+
 impl From<WorkspaceError> for Failure {
     fn from(error: WorkspaceError) -> Self {
-        let exit = error.kind().into();
         match error {
             WorkspaceError::Store(error) => error.into(),
-            WorkspaceError::Taken(taken) => Self::new(exit, "claimed", taken.to_string())
-                .hint("take something else, or wait until its lease is over"),
             WorkspaceError::Stale { current, source } => Self::from(source).about(&current),
-            WorkspaceError::Invalid(invalid) => Self::new(exit, invalid.code.clone(), invalid.to_string()),
-            WorkspaceError::Input(error) => Self::new(
-                exit,
-                "file_unusable",
-                format!("cannot read what is to be kept: {}", in_words(&error)),
-            ),
+            WorkspaceError::Input(ref cause) => {
+                let message = format!("cannot read what is to be kept: {}", in_words(cause));
+                Self::new(error.kind().into(), error.code(), message)
+            }
             WorkspaceError::Output(error) => Self::cannot("write", "what was asked for", error),
-            error => Self::new(exit, "role_denied", error.to_string()),
+            error => Self::of(error.kind(), error.code(), &error),
         }
     }
 }
 
 impl From<RunnerError> for Failure {
     fn from(error: RunnerError) -> Self {
-        let (exit, code, hint) = match &error {
-            RunnerError::Journal {
-                source: JournalError::TooNew { .. },
-                ..
-            } => (Exit::Unavailable, "run_too_new", NEWER_FOR_RUN),
-            RunnerError::Journal { .. } => (Exit::Damaged, "run_unreadable", "`folio doctor` looks for damage"),
-            RunnerError::NeedsModel { .. } => (
-                Exit::Usage,
-                "needs_model",
-                "name one with --model, FOLIO_MODEL or model = \"…\" in folio.toml; or say with `do:` how it is done",
-            ),
-            RunnerError::NoQuestion { .. } => (Exit::NotFound, "no_question", "`folio questions` lists what is asked"),
-            RunnerError::NotAnOption { .. } => (Exit::Usage, "not_an_option", "`folio questions` lists what is asked"),
-            RunnerError::Inputs { .. } => (
-                Exit::Usage,
-                "inputs_invalid",
-                "inputs are given with --input NAME=VALUE",
-            ),
-            RunnerError::Folder { .. } => (Exit::Usage, "folder_unusable", "name another folder with --input"),
-            RunnerError::NoApproval { .. } => (
-                Exit::NotFound,
-                "no_approval",
-                "`folio questions` lists what waits for a yes",
-            ),
-            RunnerError::AskedElse { .. } => (
-                Exit::Refused,
-                "asked_else",
-                "`folio questions` prints what is asked now; look at it, then decide anew",
-            ),
-            RunnerError::NotAPerson { .. } => (Exit::Refused, "role_denied", "leave --role and FOLIO_ROLE out"),
-            RunnerError::Limit(_) => (
-                Exit::Refused,
-                "limit_unusable",
-                "`folio budget RUN` prints what is used up, and the limits",
-            ),
-            RunnerError::Fork(_) => (
-                Exit::Refused,
-                "fork_unusable",
-                "`folio show RUN --json` lists the parts of a run and their states",
-            ),
-            RunnerError::Ended => (
-                Exit::Refused,
-                "run_ended",
-                "`folio fork RUN --at NODE` begins another run from a moment of it; with --before-limit, from before a limit stopped it",
-            ),
-            RunnerError::Dispatch { .. } => (
-                Exit::Unavailable,
-                "dispatch_unavailable",
-                "the run is recorded, and goes on as soon as a worker finds it; `folio watch` shows it",
-            ),
-            RunnerError::Leaving => (Exit::Unavailable, "leaving", "`folio resume` goes on where it was"),
-            RunnerError::Edit(error) => match error {
-                EditError::NoPlan { .. } => (
-                    Exit::NotFound,
-                    "no_plan",
-                    "`folio show RUN --json` lists the parts of a run and their states",
-                ),
-                EditError::Ended { .. } => (
-                    Exit::Refused,
-                    "run_ended",
-                    "`folio fork RUN --at NODE` begins another run from a moment of it",
-                ),
-                EditError::Stale { .. } => (
-                    Exit::Refused,
-                    "plan_stale",
-                    "look at it as it is now (`folio plan show RUN`), then decide anew",
-                ),
-                EditError::ReadOnly { .. } => (
-                    Exit::Refused,
-                    "step_begun",
-                    "leave them as `folio plan show RUN` prints them; `folio cancel RUN --node NODE` stops one",
-                ),
-                EditError::Mistakes(_) => (
-                    Exit::Usage,
-                    "plan_invalid",
-                    "`folio plan schema` prints what a plan may say",
-                ),
-                EditError::OverNodes { .. } => (
-                    Exit::Refused,
-                    "plan_too_large",
-                    "make it smaller, or begin the run with more `nodes` in the budget of its plan",
-                ),
-            },
-            RunnerError::Store(_) | RunnerError::Refused(_) => (Exit::Unavailable, "store_unavailable", ""),
-        };
         match error {
             RunnerError::Store(error) => error.into(),
-            RunnerError::Refused(denied) => WorkspaceError::from(denied).into(),
-            error => Self::new(exit, code, error.to_string()).caused_by(&error).hint(hint),
+            RunnerError::Memory(error) => Self::from(*error),
+            error @ RunnerError::NotAPerson { .. } => {
+                Self::of(error.kind(), error.code(), &error).hint("leave --role and FOLIO_ROLE out")
+            }
+            error => Self::of(error.kind(), error.code(), &error),
         }
     }
 }

@@ -336,6 +336,9 @@ pub struct Denied {
 }
 
 impl Denied {
+    /// A stable name, for programs.
+    pub const CODE: &str = "role_denied";
+
     /// The roles that may do it anywhere.
     #[must_use]
     pub fn who_may(&self) -> Vec<Role> {

@@ -63,9 +63,8 @@ fn tool_error(error: WorkspaceError) -> ToolError {
         _ => FailureKind::Failed,
     };
     let code = match &error {
-        WorkspaceError::Invalid(invalid) => invalid.code.clone(),
-        WorkspaceError::Refused(_) => "role_denied".to_owned(),
-        _ => "scratchbook".to_owned(),
+        WorkspaceError::Invalid(_) | WorkspaceError::Refused(_) => error.code(),
+        _ => "scratchbook",
     };
-    ToolError::new(kind, &code, error.to_string())
+    ToolError::new(kind, code, error.to_string())
 }

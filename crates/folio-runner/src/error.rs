@@ -3,8 +3,8 @@
 use folio_engine::run::{EditError, ForkError, JournalError, LimitError};
 use folio_memory::RunId;
 use folio_memory::roles::Denied;
-use folio_store::StoreError;
 use folio_store::workspace::WorkspaceError;
+use folio_store::{ErrorKind, StoreError};
 
 /// Why a run could not be submitted or driven.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +15,9 @@ pub enum RunnerError {
     /// Whoever asks may not do this in the space (M7.7).
     #[error(transparent)]
     Refused(#[from] Denied),
+    /// Memory does not take what was to be written. Boxed, since every function that can fail carries it.
+    #[error(transparent)]
+    Memory(Box<WorkspaceError>),
     /// The journal cannot be folded.
     #[error("the journal of {run} cannot be read")]
     Journal {
@@ -101,12 +104,107 @@ pub enum RunnerError {
     },
 }
 
+impl RunnerError {
+    /// A stable name, for programs.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::Memory(error) => error.code(),
+            Self::Refused(_) | Self::NotAPerson { .. } => Denied::CODE,
+            Self::Journal { source, .. } => source.code(),
+            Self::NeedsModel { .. } => "needs_model",
+            Self::Inputs { .. } => "inputs_invalid",
+            Self::NoQuestion { .. } => "no_question",
+            Self::NotAnOption { .. } => "not_an_option",
+            Self::Edit(error) => error.code(),
+            Self::NoApproval { .. } => "no_approval",
+            Self::AskedElse { .. } => "asked_else",
+            Self::Limit(_) => "limit_unusable",
+            Self::Fork(error) => error.code(),
+            Self::Ended => "run_ended",
+            Self::Dispatch { .. } => "dispatch_unavailable",
+            Self::Leaving => "leaving",
+            Self::Folder { .. } => "folder_unusable",
+        }
+    }
+
+    /// What the caller does next.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Store(error) => error.kind(),
+            Self::Memory(error) => error.kind(),
+            Self::NoQuestion { .. } | Self::NoApproval { .. } | Self::Edit(EditError::NoPlan { .. }) => {
+                ErrorKind::NotFound
+            }
+            Self::NeedsModel { .. }
+            | Self::Inputs { .. }
+            | Self::NotAnOption { .. }
+            | Self::Folder { .. }
+            | Self::Edit(EditError::Mistakes(_)) => ErrorKind::Invalid,
+            Self::Refused(_)
+            | Self::NotAPerson { .. }
+            | Self::AskedElse { .. }
+            | Self::Edit(_)
+            | Self::Limit(_)
+            | Self::Fork(ForkError::NotBegun { .. } | ForkError::Unlimited)
+            | Self::Ended => ErrorKind::Conflict,
+            Self::Dispatch { .. } | Self::Leaving => ErrorKind::Unavailable,
+            Self::Journal { source, .. } | Self::Fork(ForkError::Journal(source)) => match source {
+                JournalError::TooNew { .. } => ErrorKind::Unavailable,
+                _ => ErrorKind::Corrupt,
+            },
+        }
+    }
+}
+
 impl From<WorkspaceError> for RunnerError {
     fn from(error: WorkspaceError) -> Self {
         match error {
             WorkspaceError::Store(error) => Self::Store(error),
             WorkspaceError::Refused(denied) => Self::Refused(denied),
-            other => Self::Store(StoreError::Invalid(other.to_string())),
+            other => Self::Memory(Box::new(other)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use folio_memory::Invalid;
+
+    use super::*;
+
+    #[test]
+    fn what_memory_does_not_take_from_a_run_keeps_its_code() {
+        let invalid = Invalid::new("title_too_long", "title", "has too many characters");
+        let error = RunnerError::from(WorkspaceError::from(invalid));
+        assert_eq!((error.code(), error.kind()), ("title_too_long", ErrorKind::Invalid));
+        let io = std::io::Error::other("the pipe broke");
+        let error = RunnerError::from(WorkspaceError::Output(io));
+        assert_eq!((error.code(), error.kind()), ("io", ErrorKind::Unavailable));
+    }
+
+    #[test]
+    fn a_journal_is_called_the_same_whoever_finds_it_unreadable() {
+        let cases = [
+            (JournalError::Start, "run_unreadable", ErrorKind::Corrupt),
+            (
+                JournalError::TooNew { found: 99 },
+                "run_too_new",
+                ErrorKind::Unavailable,
+            ),
+        ];
+        for (source, code, kind) in cases {
+            let run = RunId::from_bytes([7; 16]);
+            let driven = RunnerError::Journal {
+                run,
+                source: source.clone(),
+            };
+            let forked = RunnerError::from(ForkError::from(source));
+            for error in [driven, forked] {
+                assert_eq!((error.code(), error.kind()), (code, kind), "{error:?}");
+            }
         }
     }
 }

@@ -148,6 +148,27 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// A stable name, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "not_found",
+            Self::StaleVersion { .. } => "stale_version",
+            Self::StalePolicy { .. } => "stale_policy",
+            Self::OtherPolicy { .. } => "policy_changed",
+            Self::StaleRun { .. } | Self::WrittenElsewhere { .. } => "stale_run",
+            Self::StaleSpace { .. } => "stale_space",
+            Self::TurnEnded { .. } => "turn_ended",
+            Self::RunTaken { .. } => "run_taken",
+            Self::KeyReused => "key_reused",
+            Self::Invalid(_) => "invalid",
+            Self::Unavailable { .. } => "store_unavailable",
+            Self::TooNew { .. } => "store_too_new",
+            Self::RunTooNew { .. } => "run_too_new",
+            Self::Corrupt { .. } => "store_damaged",
+        }
+    }
+
     /// What the caller does next.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

@@ -61,6 +61,21 @@ pub enum EditError {
     },
 }
 
+impl EditError {
+    /// A stable name, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoPlan { .. } => "no_plan",
+            Self::Ended { .. } => "run_ended",
+            Self::Stale { .. } => "plan_stale",
+            Self::ReadOnly { .. } => "step_begun",
+            Self::Mistakes(_) => "plan_invalid",
+            Self::OverNodes { .. } => "plan_too_large",
+        }
+    }
+}
+
 fn of_version(given: Option<u32>) -> String {
     given.map_or_else(
         || "does not say of which version it was made".to_owned(),

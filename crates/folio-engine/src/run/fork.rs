@@ -113,6 +113,17 @@ pub enum ForkError {
     Journal(#[from] JournalError),
 }
 
+impl ForkError {
+    /// A stable name, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotBegun { .. } | Self::Unlimited => "fork_unusable",
+            Self::Journal(error) => error.code(),
+        }
+    }
+}
+
 /// The run `id` that is what `source` was at the moment `at`.
 ///
 /// `first` is its first event; `with` are what fills in templates, and the outputs that are kept beside the journal. What was under way at that moment has not begun in it. Node ids follow from the run, so those of

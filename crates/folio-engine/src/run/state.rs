@@ -129,6 +129,17 @@ pub enum JournalError {
     },
 }
 
+impl JournalError {
+    /// A stable name, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::TooNew { .. } => "run_too_new",
+            Self::Start | Self::Plan(_) | Self::UnknownNode(_) | Self::Transition { .. } => "run_unreadable",
+        }
+    }
+}
+
 impl Run {
     /// The run `id`, of which nothing is known yet.
     #[must_use]

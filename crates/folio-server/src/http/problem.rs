@@ -6,7 +6,7 @@ use std::error::Error as StdError;
 use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use folio::engine::run::{EditError, JournalError};
+use folio::engine::run::EditError;
 use folio::memory::Invalid;
 use folio::memory::id::IdError;
 use folio::memory::roles::Denied;
@@ -18,9 +18,6 @@ use serde_json::Value;
 
 use crate::ui;
 use crate::wire::Observation;
-
-/// What to do with a run of a newer version.
-const NEWER_FOR_RUN: &str = "ask a server of the newer version";
 
 /// What went wrong: the code is stable, the words are for people.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -77,7 +74,7 @@ impl Problem {
 
     /// Whoever asks may not do that.
     pub(crate) fn role_denied(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "role_denied", detail)
+        Self::new(StatusCode::FORBIDDEN, Denied::CODE, detail)
     }
 
     /// The same, answered with `status`.
@@ -159,44 +156,55 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<StoreError> for Problem {
-    fn from(error: StoreError) -> Self {
-        let (code, hint) = match &error {
-            StoreError::NotFound { .. } => ("not_found", None),
-            StoreError::StaleVersion { .. } => ("stale_version", Some("look at it as it is now, then decide anew")),
-            StoreError::StalePolicy { .. } => ("stale_policy", Some("look at it as it is now, then decide anew")),
-            StoreError::OtherPolicy { .. } => (
-                "policy_changed",
-                Some("somebody changes the policy of the space over and over; try again"),
-            ),
-            StoreError::StaleRun { .. } | StoreError::WrittenElsewhere { .. } => {
-                ("stale_run", Some("look at the run as it is now, then decide anew"))
-            }
-            StoreError::TurnEnded { .. } => ("turn_ended", Some("begin another one")),
-            StoreError::StaleSpace { .. } => ("stale_space", Some("look at it as it is now, then decide anew")),
-            StoreError::RunTaken { .. } => ("run_taken", Some("its events show what the other process does")),
-            StoreError::KeyReused => (
-                "key_reused",
-                Some("use a new key for each thing that is to happen once"),
-            ),
-            StoreError::Invalid(_) => ("invalid", None),
-            StoreError::Unavailable { .. } => ("store_unavailable", Some("try again in a moment")),
-            StoreError::TooNew { .. } => ("store_too_new", Some("use the newer version of folio for this file")),
-            StoreError::RunTooNew { .. } => ("run_too_new", Some(NEWER_FOR_RUN)),
-            StoreError::Corrupt { .. } => ("store_damaged", Some("`folio doctor` says more")),
-        };
-        let status = match error.kind() {
-            _ if matches!(error, StoreError::KeyReused) => StatusCode::UNPROCESSABLE_ENTITY,
-            ErrorKind::NotFound => StatusCode::NOT_FOUND,
-            ErrorKind::Conflict => StatusCode::CONFLICT,
-            ErrorKind::Invalid => StatusCode::BAD_REQUEST,
-            ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            ErrorKind::Corrupt => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        let problem = Self::new(status, code, error.to_string()).caused_by(&error);
-        match hint {
+impl Problem {
+    /// What went wrong below: its code, its causes, and what to try from here.
+    fn of(kind: ErrorKind, code: &str, error: &dyn StdError) -> Self {
+        let problem = Self::new(status_of(kind), code.to_owned(), error.to_string()).caused_by(error);
+        match hint_of(code) {
             Some(hint) => problem.hint(hint),
             None => problem,
+        }
+    }
+}
+
+/// How HTTP says what the caller does next.
+fn status_of(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Corrupt => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// What to try of a server, by the code of a problem.
+fn hint_of(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "stale_version" | "stale_policy" | "stale_space" | "plan_stale" => "look at it as it is now, then decide anew",
+        "policy_changed" => "somebody changes the policy of the space over and over; try again",
+        "stale_run" => "look at the run as it is now, then decide anew",
+        "turn_ended" => "begin another one",
+        "run_taken" => "its events show what the other process does",
+        "key_reused" => "use a new key for each thing that is to happen once",
+        "store_unavailable" => "try again in a moment",
+        "store_too_new" => "use the newer version of folio for this file",
+        "run_too_new" => "ask a server of the newer version",
+        "store_damaged" | "run_unreadable" => "`folio doctor` says more",
+        "needs_model" => "start the server with --model, or say with `do:` how it is done",
+        "asked_else" => "look at what is asked now, then decide anew",
+        "dispatch_unavailable" => "what was recorded goes on as soon as a worker finds it",
+        "leaving" => "ask another server",
+        _ => return None,
+    })
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let problem = Self::of(error.kind(), error.code(), &error);
+        match error {
+            StoreError::Invalid(_) => problem.with_status(StatusCode::BAD_REQUEST),
+            _ => problem,
         }
     }
 }
@@ -215,10 +223,9 @@ impl From<WorkspaceError> for Problem {
                     ..source.into()
                 }
             }
-            WorkspaceError::Taken(taken) => Self::new(StatusCode::CONFLICT, "claimed", taken.to_string()),
-            WorkspaceError::Refused(_) => Self::role_denied(error.to_string()),
+            WorkspaceError::Refused(denied) => denied.into(),
             WorkspaceError::Invalid(invalid) => invalid.into(),
-            error => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", error.to_string()),
+            error => Self::of(error.kind(), error.code(), &error),
         }
     }
 }
@@ -246,77 +253,16 @@ impl From<RunnerError> for Problem {
     fn from(error: RunnerError) -> Self {
         match error {
             RunnerError::Store(error) => error.into(),
-            RunnerError::Refused(denied) => WorkspaceError::from(denied).into(),
-            error @ RunnerError::Journal {
-                source: JournalError::TooNew { .. },
-                ..
-            } => Self::new(StatusCode::SERVICE_UNAVAILABLE, "run_too_new", error.to_string())
-                .caused_by(&error)
-                .hint(NEWER_FOR_RUN),
-            error @ RunnerError::Journal { .. } => {
-                let problem = Self::new(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "journal_unreadable",
-                    error.to_string(),
-                );
-                problem.caused_by(&error).hint("`folio doctor` says more")
-            }
-            error @ RunnerError::NeedsModel { .. } => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "needs_model", error.to_string())
-                    .hint("start the server with --model, or say with `do:` how it is done")
-            }
-            error @ RunnerError::NoQuestion { .. } => {
-                Self::new(StatusCode::NOT_FOUND, "no_question", error.to_string())
-            }
-            error @ RunnerError::NotAnOption { .. } => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "not_an_option", error.to_string())
-            }
-            error @ RunnerError::NoApproval { .. } => {
-                Self::new(StatusCode::NOT_FOUND, "no_approval", error.to_string())
-            }
-            error @ RunnerError::AskedElse { .. } => Self::new(StatusCode::CONFLICT, "asked_else", error.to_string())
-                .hint("look at what is asked now, then decide anew"),
+            RunnerError::Memory(error) => Self::from(*error),
+            RunnerError::Refused(denied) => denied.into(),
             error @ RunnerError::NotAPerson { .. } => Self::role_denied(error.to_string()),
-            error @ RunnerError::Fork(_) => Self::new(StatusCode::CONFLICT, "fork_unusable", error.to_string()),
-            error @ RunnerError::Limit(_) => Self::new(StatusCode::CONFLICT, "limit_unusable", error.to_string()),
-            error @ RunnerError::Ended => Self::new(StatusCode::CONFLICT, "run_ended", error.to_string()),
-            error @ RunnerError::Dispatch { .. } => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "dispatch_unavailable",
-                error.to_string(),
-            )
-            .hint("what was recorded goes on as soon as a worker finds it"),
-            error @ RunnerError::Leaving => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "leaving", error.to_string()).hint("ask another server")
-            }
-            RunnerError::Edit(error) => error.into(),
-            error @ RunnerError::Inputs { .. } => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "inputs_invalid", error.to_string())
-            }
-            error @ RunnerError::Folder { .. } => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "folder_unusable", error.to_string()).caused_by(&error)
-            }
-        }
-    }
-}
-
-impl From<EditError> for Problem {
-    fn from(error: EditError) -> Self {
-        let words = error.to_string();
-        match error {
-            EditError::NoPlan { .. } => Self::not_found("no_plan", words),
-            EditError::Ended { .. } => Self::new(StatusCode::CONFLICT, "run_ended", words),
-            EditError::Stale { .. } => {
-                Self::new(StatusCode::CONFLICT, "plan_stale", words).hint("look at it as it is now, then decide anew")
-            }
-            EditError::ReadOnly { .. } => Self::new(StatusCode::CONFLICT, "step_begun", words),
-            EditError::OverNodes { .. } => Self::new(StatusCode::CONFLICT, "plan_too_large", words),
-            EditError::Mistakes(errors) => {
-                let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "plan_invalid", words);
-                errors
-                    .0
-                    .iter()
-                    .fold(problem, |problem, error| problem.hint(error.to_string()))
+            error => {
+                let problem = Self::of(error.kind(), error.code(), &error);
+                let RunnerError::Edit(EditError::Mistakes(mistakes)) = error else {
+                    return problem;
+                };
+                let mistakes = mistakes.0.iter();
+                mistakes.fold(problem, |problem, mistake| problem.hint(mistake.to_string()))
             }
         }
     }
@@ -354,4 +300,39 @@ pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
         format!("{} does not take {method}", uri.path()),
     )
     .hint("the header Allow lists what it takes")
+}
+
+#[cfg(test)]
+mod tests {
+    use folio::engine::run::JournalError;
+    use folio::memory::id::RunId;
+
+    use super::*;
+
+    fn told(error: impl Into<Problem>) -> (u16, String) {
+        let problem: Problem = error.into();
+        (problem.status(), problem.code().to_owned())
+    }
+
+    #[test]
+    fn errors_keep_the_codes_that_they_have_below() {
+        let run = RunId::from_bytes([7; 16]);
+        let source = JournalError::Start;
+        let cases = [
+            (told(RunnerError::Journal { run, source }), (500, "run_unreadable")),
+            (
+                told(WorkspaceError::Input(std::io::Error::other("gone"))),
+                (422, "file_unusable"),
+            ),
+            (told(WorkspaceError::Output(std::io::Error::other("gone"))), (503, "io")),
+            (told(StoreError::Invalid("no".to_owned())), (400, "invalid")),
+            (told(StoreError::KeyReused), (422, "key_reused")),
+        ];
+        for ((status, code), wanted) in cases {
+            assert_eq!((status, code.as_str()), wanted);
+        }
+        let invalid = Invalid::new("title_too_long", "title", "has too many characters");
+        let problem = told(RunnerError::from(WorkspaceError::from(invalid)));
+        assert_eq!(problem, (422, "title_too_long".to_owned()));
+    }
 }

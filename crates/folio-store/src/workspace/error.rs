@@ -39,6 +39,20 @@ pub enum WorkspaceError {
 }
 
 impl WorkspaceError {
+    /// A stable name, for programs.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Invalid(invalid) => &invalid.code,
+            Self::Refused(_) => Denied::CODE,
+            Self::Taken(_) => "claimed",
+            Self::Stale { source, .. } => source.code(),
+            Self::Input(_) => "file_unusable",
+            Self::Output(_) => "io",
+            Self::Store(error) => error.code(),
+        }
+    }
+
     /// What the caller does next. What is archived or not allowed is a conflict with how things stand.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

@@ -277,15 +277,12 @@ impl Workspace {
                     } else if left.len() == 1 {
                         let item = left[0];
                         let code = match &error {
-                            WorkspaceError::Invalid(invalid) => invalid.code.clone(),
-                            WorkspaceError::Refused(_) => "role_denied".to_owned(),
-                            WorkspaceError::Taken(_) => "claimed".to_owned(),
-                            WorkspaceError::Stale { .. } => "stale_version".to_owned(),
                             WorkspaceError::Store(_) | WorkspaceError::Input(_) | WorkspaceError::Output(_) => {
-                                "not_accepted".to_owned()
+                                "not_accepted"
                             }
+                            error => error.code(),
                         };
-                        let rejection = Rejection::new(item.channel, item.index, &code, error.to_string());
+                        let rejection = Rejection::new(item.channel, item.index, code, error.to_string());
                         batch.rejected.push(rejection);
                         break;
                     } else {

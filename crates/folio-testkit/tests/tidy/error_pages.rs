@@ -6,7 +6,7 @@ use folio_engine::plan::CODES;
 use regex::Regex;
 
 use super::plans::{blocks, mistakes};
-use super::repository::{files_in, none, read, root};
+use super::repository::{TextFile, files_in, none, read, root};
 
 const FOLDER: &str = "docs/errors";
 
@@ -17,28 +17,49 @@ fn page_of(code: &str) -> String {
     format!("{FOLDER}/{code}.md")
 }
 
-/// What `expressions` find in the sources below `folder`, besides those of tests.
+/// The sources below `folder`, besides those of tests.
+fn sources_in(folder: &str) -> Vec<String> {
+    let is_source = |file: &TextFile| file.is(&[".rs"]) && file.path.contains("/src/") && !file.path.contains("/tests");
+    let files = files_in(folder).into_iter().filter(is_source);
+    files
+        .map(|file| file.text.split("\nmod tests {").next().unwrap_or_default().to_owned())
+        .collect()
+}
+
+/// What `expressions` find in the sources below `folder`.
 fn codes_in(folder: &str, expressions: &[&str]) -> BTreeSet<String> {
     let expressions: Vec<Regex> = expressions
         .iter()
         .map(|e| Regex::new(e).expect("the expression is a constant"))
         .collect();
     let mut codes = BTreeSet::new();
-    for file in files_in(folder) {
-        let is_source = file.is(&[".rs"]) && file.path.contains("/src/") && !file.path.contains("/tests");
-        if !is_source {
-            continue;
-        }
-        let code = file.text.split("\nmod tests {").next().unwrap_or_default();
+    for code in sources_in(folder) {
         for expression in &expressions {
-            codes.extend(expression.captures_iter(code).map(|found| found[1].to_owned()));
+            codes.extend(expression.captures_iter(&code).map(|found| found[1].to_owned()));
         }
     }
     assert!(!codes.is_empty(), "{folder} has no codes");
     codes
 }
 
-/// The codes with which the program ends, and those with which the server answers.
+/// The names that `pattern` finds in functions which begin with `head`, in the sources below `folder`.
+fn names_in_functions(folder: &str, head: &str, pattern: &str) -> BTreeSet<String> {
+    let pattern = Regex::new(pattern).expect("the expression is a constant");
+    let mut names = BTreeSet::new();
+    for code in sources_in(folder) {
+        for (at, _) in code.match_indices(head) {
+            let indent = code[..at].rsplit('\n').next().unwrap_or_default().chars();
+            let indent: String = indent.take_while(|c| *c == ' ').collect();
+            let body = code[at..].split(&format!("\n{indent}}}\n")).next().unwrap_or_default();
+            names.extend(pattern.captures_iter(body).map(|found| found[1].to_owned()));
+        }
+    }
+    assert!(!names.is_empty(), "{folder} has no {head}");
+    names
+}
+
+/// The codes with which the program ends, and those with which the server answers: those of errors stand beside them, in
+/// their crates, and those of what only a surface refuses where it does.
 fn program_codes() -> BTreeSet<String> {
     let mut codes = codes_in(
         "crates/folio-server",
@@ -46,7 +67,6 @@ fn program_codes() -> BTreeSet<String> {
             r#"\bProblem::(?:invalid|not_found)\(\s*"([a-z_]+)""#,
             r#"\bSelf::(?:invalid|not_found)\(\s*"([a-z_]+)""#,
             r#"\b(?:Problem|Self)::new\(\s*[\w:.()]+,\s*"([a-z_]+)""#,
-            r#"Error::\w+[^=;]{0,60}=>\s*\{?\s*\(\s*"([a-z_]+)","#,
         ],
     );
     codes.extend(codes_in(
@@ -54,12 +74,33 @@ fn program_codes() -> BTreeSet<String> {
         &[
             r#"\b(?:Failure|Self)::usage\(\s*"([a-z_]+)""#,
             r#"\b(?:Failure|Self)::new\(\s*[\w:.()]+,\s*"([a-z_]+)""#,
-            r#"Error::\w+[^=;]{0,60}=>\s*\{?\s*\(\s*"([a-z_]+)","#,
             r#"\(\s*Exit::\w+,\s*"([a-z_]+)","#,
         ],
     ));
-    codes.extend(codes_in("crates", &[r#"\bInvalid::new\(\s*"([a-z_]+)""#]));
+    codes.extend(codes_in(
+        "crates",
+        &[
+            r#"\bInvalid::new\(\s*"([a-z_]+)""#,
+            r#"\bconst CODE: &str = "([a-z_]+)";"#,
+        ],
+    ));
+    for owner in ["engine", "store", "runner"] {
+        let named = names_in_functions(&format!("crates/folio-{owner}"), "pub fn code(&self)", r#""([a-z_]+)""#);
+        codes.extend(named);
+    }
     codes
+}
+
+#[test]
+fn every_hint_is_for_an_error_that_there_is() {
+    let known = program_codes();
+    let mut wrong = Vec::new();
+    for surface in ["crates/folio-cli", "crates/folio-server"] {
+        let hinted = names_in_functions(surface, "fn hint_of(code: &str)", r#""([a-z_]+)" (?:=>|\|)"#);
+        let unknown = hinted.difference(&known);
+        wrong.extend(unknown.map(|code| format!("{surface} has a hint for {code}, which nothing has as its code")));
+    }
+    none(&wrong);
 }
 
 #[test]
