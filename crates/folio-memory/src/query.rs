@@ -276,6 +276,20 @@ pub struct ListAnswer<T> {
 }
 
 impl<T> ListAnswer<T> {
+    /// That nothing matches, as of commit `as_of`.
+    #[must_use]
+    pub fn nothing(as_of: Seq) -> Self {
+        Self {
+            items: Vec::new(),
+            returned: 0,
+            total: 0,
+            next: None,
+            as_of,
+            scores: Vec::new(),
+            at_least: false,
+        }
+    }
+
     /// How many match, as people read it: `12`, or `more than 5000`.
     #[must_use]
     pub fn count(&self) -> String {

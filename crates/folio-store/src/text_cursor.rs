@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use data_encoding::BASE64URL_NOPAD;
-use folio_memory::{Entry, EntryQuery, ListAnswer, Order, Seq};
+use folio_memory::{Entry, EntryQuery, Order, Seq};
 
 use crate::error::StoreError;
 use crate::place::Place;
@@ -115,19 +115,6 @@ pub(crate) struct Hit {
     pub(crate) score: f64,
     /// As it was, if it has changed since the state of memory that is asked for.
     pub(crate) before: Option<Box<Entry>>,
-}
-
-/// The answer that nothing is found.
-pub(crate) fn nothing(as_of: Seq) -> ListAnswer<Entry> {
-    ListAnswer {
-        items: Vec::new(),
-        returned: 0,
-        total: 0,
-        next: None,
-        as_of,
-        scores: Vec::new(),
-        at_least: false,
-    }
 }
 
 /// The hits that are given now, and where to go on if there are more.

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use folio::memory::id::{EntryRef, Ref};
+use folio::memory::id::EntryRef;
 use folio::memory::{Entry, EntryKind, Owner, Status, Tag};
 use folio::store::Written;
 use folio::store::workspace::{BookFilter, Guard, ViewRequest};
 use folio::{ItemInput, ItemPatch, Workspace};
 
 use super::context::ModelArgument;
-use super::observe::OTHER_KIND;
+use super::observe::{of_other_kind, shows_its_page};
 use super::{Context, asking, text_or_stdin};
 use crate::arguments::entry_ref;
 use crate::error::{Exit, Failure};
@@ -362,15 +362,12 @@ async fn item(workspace: &Workspace, name: EntryRef) -> Result<Entry, Failure> {
     if matches!(entry.kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task) {
         return Ok(entry);
     }
-    let (handle, kind) = (entry.handle, entry.kind);
-    let hint = if kind == EntryKind::Observation {
-        format!("`folio observe get {handle}` shows it")
+    let hint = if entry.kind == EntryKind::Observation {
+        format!("`folio observe get {}` shows it", entry.handle)
     } else {
-        let page = workspace.page(Ref::Id(entry.page)).await?.handle;
-        format!("`folio page show {page}` shows the page that it stands on")
+        shows_its_page(workspace, &entry).await?
     };
-    let message = format!("kind: {handle} is of kind {kind}; this is for notes, todos and tasks");
-    Err(Failure::usage(OTHER_KIND, message).hint(hint))
+    Err(of_other_kind(&entry, "notes, todos and tasks").hint(hint))
 }
 
 async fn view(context: &Context<'_>, workspace: &Workspace, view: View) -> Result<Exit, Failure> {

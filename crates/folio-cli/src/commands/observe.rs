@@ -21,7 +21,7 @@ use crate::report::observation::{InFull, Observation};
 use crate::report::written::{self, OneOrMore};
 
 /// That an entry is of another kind than the command is for.
-pub(super) const OTHER_KIND: &str = "kind_invalid";
+const OTHER_KIND: &str = "kind_invalid";
 
 /// `folio observe`.
 #[derive(Debug, Subcommand)]
@@ -335,13 +335,21 @@ async fn is_observation(workspace: &Workspace, entry: &Entry) -> Result<(), Fail
         EntryKind::Goal | EntryKind::PendingAction => {
             "`folio goals` shows goals and what is to be confirmed".to_owned()
         }
-        _ => {
-            let page = workspace.page(Ref::Id(entry.page)).await?.handle;
-            format!("`folio page show {page}` shows the page that it stands on")
-        }
+        _ => shows_its_page(workspace, entry).await?,
     };
-    let message = format!("kind: {handle} is of kind {}; this is for observations", entry.kind);
-    Err(Failure::usage(OTHER_KIND, message).hint(hint))
+    Err(of_other_kind(entry, "observations").hint(hint))
+}
+
+/// That a command is for `meant`, and `entry` is none of them.
+pub(super) fn of_other_kind(entry: &Entry, meant: &str) -> Failure {
+    let message = format!("kind: {} is of kind {}; this is for {meant}", entry.handle, entry.kind);
+    Failure::usage(OTHER_KIND, message)
+}
+
+/// The command that shows the page on which `entry` stands.
+pub(super) async fn shows_its_page(workspace: &Workspace, entry: &Entry) -> Result<String, Failure> {
+    let page = workspace.page(Ref::Id(entry.page)).await?.handle;
+    Ok(format!("`folio page show {page}` shows the page that it stands on"))
 }
 
 /// Puts away what is named, whatever it is.

@@ -62,6 +62,12 @@ impl Tag {
         Ok(tags)
     }
 
+    /// The tags that `names` can be, to ask for; nothing if one of them can be none, which then no entry has (M7.2.13).
+    #[must_use]
+    pub fn asked_for(names: &[String]) -> Option<Vec<Self>> {
+        names.iter().map(|name| Self::parse(name).ok()).collect()
+    }
+
     /// That `count` tags are more than an entry may carry.
     pub(crate) fn too_many(count: usize) -> Invalid {
         let message = format!("{count} tags are more than {}", Self::MAX_PER_ENTRY);

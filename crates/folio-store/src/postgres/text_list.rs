@@ -16,7 +16,7 @@ use super::{PostgresStore, commit, entry, journal, page, text};
 use crate::cursor::binding;
 use crate::error::StoreError;
 use crate::place::{Place, to_column};
-use crate::text_cursor::{Cursor, Hit, Position, nothing, part};
+use crate::text_cursor::{Cursor, Hit, Position, part};
 use crate::words::{Asked, COMMON, Counted, EVERYWHERE, Expression, Ranking};
 
 /// How much it counts that an entry says a word more than once, and that it is long: as FTS5 has it.
@@ -88,7 +88,7 @@ async fn entries(
         None => Seq(0),
     };
     let (Some(session), Some(words)) = (session, words) else {
-        return Ok(Search::Found(nothing(asked.unwrap_or(head).min(head))));
+        return Ok(Search::Found(ListAnswer::nothing(asked.unwrap_or(head).min(head))));
     };
     let wanted = known.unwrap_or(head);
     let Some(index) = text::indexed(session).await?.filter(|index| index.seq >= wanted) else {
@@ -110,7 +110,7 @@ async fn entries(
     } = question.hits(head, position.as_ref()).await?;
     question.sort(&mut hits).await?;
     let (hits, position) = part(hits, position, query);
-    let mut answer = nothing(as_of);
+    let mut answer = ListAnswer::nothing(as_of);
     answer.at_least = at_least;
     let numbers: Vec<u64> = hits.iter().map(|hit| hit.place.number()).collect();
     let mut now: HashMap<u64, Entry> = entry::at_all(session, &numbers)

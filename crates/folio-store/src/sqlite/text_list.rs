@@ -14,7 +14,7 @@ use super::place::{Place, SpaceId, from_column};
 use super::{SqliteStore, entry, journal, page, text, text_words};
 use crate::cursor::binding;
 use crate::error::StoreError;
-use crate::text_cursor::{Cursor, Hit, Position, nothing, part};
+use crate::text_cursor::{Cursor, Hit, Position, part};
 use crate::words::{Asked, Ranking};
 
 /// How much a word in the title, in the text and in a tag says about an entry.
@@ -78,7 +78,7 @@ fn entries(
         None => Seq(0),
     };
     let (Some(space), Some(words)) = (space, words) else {
-        return Ok(Search::Found(nothing(asked.unwrap_or(head).min(head))));
+        return Ok(Search::Found(ListAnswer::nothing(asked.unwrap_or(head).min(head))));
     };
     let wanted = known.unwrap_or(head);
     let Some(indexed) = text::indexed(conn, space)?.filter(|indexed| *indexed >= wanted) else {
@@ -100,7 +100,7 @@ fn entries(
     } = question.hits(head, position.as_ref())?;
     question.sort(&mut hits)?;
     let (hits, position) = part(hits, position, query);
-    let mut answer = nothing(as_of);
+    let mut answer = ListAnswer::nothing(as_of);
     answer.at_least = at_least;
     for hit in hits {
         answer.scores.push(hit.score);

@@ -10,12 +10,12 @@ use folio::memory::id::{EntryRef, RunRef, TurnRef};
 use folio::memory::query::DEFAULT_LIMIT;
 use folio::memory::scratchbook;
 use folio::memory::tokens::for_model;
-use folio::memory::{EntryKind, EntryQuery, Seq, Status, TextMatch, TextQuery};
+use folio::memory::{EntryKind, EntryQuery, Seq, Status, Tag, TextMatch, TextQuery};
 use folio::store::workspace::{ContextRequest, TraceQuery};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::observations::{Match, tags_of};
+use super::observations::Match;
 use crate::http::answer::Answer;
 use crate::http::app::App;
 use crate::http::caller::{Caller, thread_called, turn_named};
@@ -210,7 +210,7 @@ async fn search(caller: Caller, Asked(asked): Asked<Search>) -> Result<Answer<Li
     let words = TextQuery::of(&text, how);
     let kinds: Vec<_> = asked.kind.iter().filter_map(|name| EntryKind::parse(name)).collect();
     let is_impossible = kinds.is_empty() && !asked.kind.is_empty();
-    let (Some(tags), false) = (tags_of(&asked.tags), is_impossible) else {
+    let (Some(tags), false) = (Tag::asked_for(&asked.tags), is_impossible) else {
         return Ok(Answer::of(List::whole(Vec::new(), workspace.head().await?.0)));
     };
     let thread = asked.thread.map(thread_called).transpose()?;

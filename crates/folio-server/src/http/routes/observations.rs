@@ -174,11 +174,6 @@ impl From<Way> for Order {
     }
 }
 
-/// The tags that these names can be; nothing if one of them can be none, which then no entry has (M7.2.13).
-pub(super) fn tags_of(names: &[String]) -> Option<Vec<Tag>> {
-    names.iter().map(|name| Tag::parse(name).ok()).collect()
-}
-
 /// A value as JSON if it reads as JSON, otherwise as text.
 pub(super) fn json_or_text(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
@@ -204,7 +199,7 @@ impl Filter {
             types: self.types,
             status,
             owner,
-            tags: tags_of(&self.tags)?,
+            tags: Tag::asked_for(&self.tags)?,
             tags_any: any,
             tags_none: self.tags_none.iter().filter_map(|name| Tag::parse(name).ok()).collect(),
             context: self

@@ -10,13 +10,13 @@ use folio::memory::id::{EntryRef, Ref};
 use folio::memory::passage::Part;
 use folio::memory::scratchbook::{ItemInput, ItemPatch, ScratchItem, page_of};
 use folio::memory::tokens::for_model;
-use folio::memory::{Entry, EntryKind, Status};
+use folio::memory::{Entry, EntryKind, Status, Tag};
 use folio::store::workspace::{BookFilter, Eviction, Offload, ViewRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::observations::{Base, tags_of};
+use super::observations::Base;
 use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::Caller;
@@ -168,7 +168,7 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
     let known = |name: &String| Status::ALL.into_iter().find(|status| status.as_str() == name);
     let kinds: Vec<_> = asked.kind.iter().filter_map(|name| EntryKind::parse(name)).collect();
     let status: Vec<_> = asked.status.iter().filter_map(known).collect();
-    let tags = tags_of(&asked.tags);
+    let tags = Tag::asked_for(&asked.tags);
     let is_impossible = kinds.is_empty() && !asked.kind.is_empty() || status.is_empty() && !asked.status.is_empty();
     let (Some(tags), false) = (tags, is_impossible) else {
         return Ok(Answer::of(List::whole(Vec::new(), workspace.head().await?.0)));

@@ -2,7 +2,7 @@
 
 use folio::memory::tokens::Tokens;
 use folio::memory::view::candidate;
-use folio::memory::{Entry, ListAnswer, Seq, Tag};
+use folio::memory::{Entry, ListAnswer, Seq};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -37,11 +37,6 @@ impl Several {
             Self::Any(texts) => texts,
         }
     }
-}
-
-/// The tags that these names can be; nothing if one of them can be none, which then no entry has (M7.2.13).
-pub(super) fn tags_of(names: Several) -> Option<Vec<Tag>> {
-    names.texts().iter().map(|name| Tag::parse(name).ok()).collect()
 }
 
 /// An entry in one line.
@@ -93,16 +88,7 @@ pub(super) fn answer(list: &ListAnswer<Entry>, remark: &str, tokens: &dyn Tokens
 
 /// The list, as of commit `as_of`, of what nothing can match.
 pub(super) fn nothing(as_of: Seq, tokens: &dyn Tokens) -> Answer {
-    let empty = ListAnswer {
-        items: Vec::new(),
-        returned: 0,
-        total: 0,
-        next: None,
-        as_of,
-        scores: Vec::new(),
-        at_least: false,
-    };
-    answer(&empty, "", tokens)
+    answer(&ListAnswer::nothing(as_of), "", tokens)
 }
 
 /// What a line does not say, for programs.

@@ -4,7 +4,7 @@ use folio::memory::context::DEFAULT_BUDGET;
 use folio::memory::id::PageRef;
 use folio::memory::scratchbook::tools::{ANSWER_TOKENS, MAX_ANSWER_TOKENS};
 use folio::memory::tokens::Tokens;
-use folio::memory::{EntryKind, TextMatch};
+use folio::memory::{EntryKind, Tag, TextMatch};
 use folio::store::workspace::ContextRequest;
 use folio::{EntryQuery, memory};
 use rmcp::model::Tool;
@@ -94,7 +94,7 @@ async fn search(call: Call<'_>) -> Result<Answer, Problem> {
             vec![EntryKind::parse(name).ok_or_else(|| wrong("kind", format!("{name:?} is no kind of entry")))?]
         }
     };
-    let Some(tags) = list::tags_of(asked.tags) else {
+    let Some(tags) = Tag::asked_for(&asked.tags.texts()) else {
         return Ok(list::nothing(call.caller.workspace.head().await?, &call.caller.tokens));
     };
     let mut query = EntryQuery {

@@ -4,7 +4,7 @@ use folio::memory::entry::Status;
 use folio::memory::id::EntryRef;
 use folio::memory::scratchbook::tools::ANSWER_TOKENS;
 use folio::memory::view::candidate;
-use folio::memory::{EntryKind, State};
+use folio::memory::{EntryKind, State, Tag};
 use folio::store::Written;
 use folio::{EntryQuery, ObservationInput, ObservationPatch};
 use rmcp::model::Tool;
@@ -163,7 +163,7 @@ async fn listed(call: Call<'_>) -> Result<Answer, Problem> {
     let known = |name: &String| Status::parse_in(name, EntryKind::Observation.family());
     let status: Vec<Status> = of_status.iter().filter_map(known).collect();
     let is_impossible = status.is_empty() && !of_status.is_empty();
-    let (Some(tags), false) = (list::tags_of(asked.tags), is_impossible) else {
+    let (Some(tags), false) = (Tag::asked_for(&asked.tags.texts()), is_impossible) else {
         // What no observation can have none has (M7.2.13).
         return Ok(list::nothing(call.caller.workspace.head().await?, &call.caller.tokens));
     };

@@ -4,7 +4,7 @@ use folio_memory::id::{EntryHandle, PageRef, Ref};
 use folio_memory::scratchbook::tools::{ANSWER_TOKENS, Read};
 use folio_memory::tokens::Tokens;
 use folio_memory::view::{Audience, candidate, one_line};
-use folio_memory::{Entry, EntryKind, EntryQuery, Invalid, Order, Tag, TextMatch, scratchbook};
+use folio_memory::{Entry, EntryKind, EntryQuery, Invalid, ListAnswer, Order, Tag, TextMatch, scratchbook};
 use serde_json::{Map, Value, json};
 
 use super::super::view::ViewRequest;
@@ -15,8 +15,6 @@ use crate::error::StoreError;
 const LINES: u32 = 100;
 /// Tokens that the frame of an answer takes: how much there is, and where to go on.
 const FRAME: u32 = 120;
-/// What an empty list says.
-const NOTHING: &str = "nothing matches";
 /// The least that can be asked for and still say something.
 const LEAST: u32 = 200;
 
@@ -156,10 +154,9 @@ impl Workspace {
         read: &Read,
         budget: u32,
     ) -> Result<ScratchAnswer, WorkspaceError> {
-        let tags: Option<Vec<Tag>> = read.tags.iter().map(|name| Tag::parse(name).ok()).collect();
-        let Some(tags) = tags else {
-            // What can be no tag no entry has (M7.2.13).
-            return self.nothing_matches(caller).await;
+        let Some(tags) = Tag::asked_for(&read.tags) else {
+            let nothing = ListAnswer::nothing(self.head().await?);
+            return Ok(listed(String::new(), &nothing, caller.tokens));
         };
         let mut query = EntryQuery {
             tags,
@@ -211,39 +208,7 @@ impl Workspace {
             text.push_str(line);
             text.push('\n');
         });
-        match &answer.next {
-            _ if answer.items.is_empty() => text.push_str(NOTHING),
-            None => text.push_str(&format!("{} in all", answer.total)),
-            Some(next) => text.push_str(&format!(
-                "{} of {}; go on with cursor {next:?}",
-                answer.returned, answer.total
-            )),
-        }
-        let items: Vec<Value> = answer.items.iter().map(brief).collect();
-        let tokens = caller.tokens.count(&text);
-        let structured = json!({
-            "items": items,
-            "returned": answer.returned,
-            "total": answer.total,
-            "next": answer.next,
-            "as_of": answer.as_of,
-            "tokens": tokens,
-        });
-        Ok(ScratchAnswer { text, structured })
-    }
-
-    /// The list with nothing in it.
-    async fn nothing_matches(&self, caller: &ScratchCaller<'_>) -> Result<ScratchAnswer, WorkspaceError> {
-        let text = NOTHING.to_owned();
-        let structured = json!({
-            "items": [],
-            "returned": 0,
-            "total": 0,
-            "next": null,
-            "as_of": self.head().await?,
-            "tokens": caller.tokens.count(&text),
-        });
-        Ok(ScratchAnswer { text, structured })
+        Ok(listed(text, &answer, caller.tokens))
     }
 
     /// The tree of pages, one line each; the cursor is how many lines came before.
@@ -292,6 +257,28 @@ impl Workspace {
         });
         Ok(ScratchAnswer { text, structured })
     }
+}
+
+/// `answer`, whose lines are in `text`: behind them stands how many there are, and how it goes on.
+fn listed(mut text: String, answer: &ListAnswer<Entry>, tokens: &dyn Tokens) -> ScratchAnswer {
+    match &answer.next {
+        _ if answer.items.is_empty() => text.push_str("nothing matches"),
+        None => text.push_str(&format!("{} in all", answer.total)),
+        Some(next) => text.push_str(&format!(
+            "{} of {}; go on with cursor {next:?}",
+            answer.returned, answer.total
+        )),
+    }
+    let items: Vec<Value> = answer.items.iter().map(brief).collect();
+    let structured = json!({
+        "items": items,
+        "returned": answer.returned,
+        "total": answer.total,
+        "next": answer.next,
+        "as_of": answer.as_of,
+        "tokens": tokens.count(&text),
+    });
+    ScratchAnswer { text, structured }
 }
 
 /// What of an entry stands in a list besides its line, which is in the text.
