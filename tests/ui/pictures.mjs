@@ -72,10 +72,10 @@ function terminal(copy) {
   const report = ran.findIndex((line) => line.startsWith('# '));
   const short = (lines, many) => (lines.length > many ? [...lines.slice(0, many), '…'] : lines);
   const lines = [
-    '$ cargo run -- run --plan examples/repo-review.yaml --input repo=.',
+    '$ cargo run --release -- run --plan examples/repo-review.yaml --input repo=.',
     ...ran.slice(0, 6), '…', ...short(ran.slice(report), 9), ...ran.slice(-5), '',
-    '$ cargo run -- tree', ...short(call('tree'), 7), '',
-    '$ cargo run -- observe list', ...short(call('observe list'), 4),
+    '$ cargo run --release -- tree', ...short(call('tree'), 7), '',
+    '$ cargo run --release -- observe list', ...short(call('observe list'), 4),
   ];
   writeFileSync(join(folder, 'terminal.svg'), picture(lines));
 }

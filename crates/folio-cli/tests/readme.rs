@@ -70,7 +70,7 @@ fn the_commands_of_the_readme_do_what_it_says_one_after_the_other() {
             environment.push((name.to_owned(), value.to_owned()));
             continue;
         }
-        let command = line.strip_prefix("cargo run -- ");
+        let command = line.strip_prefix("cargo run --release -- ");
         let Some(command) = command.or_else(|| line.strip_prefix("folio ")) else {
             continue;
         };
