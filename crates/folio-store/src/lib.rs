@@ -13,6 +13,7 @@
 pub mod access;
 mod body;
 mod burial;
+mod checkup;
 pub mod commit;
 pub mod copy;
 mod cursor;

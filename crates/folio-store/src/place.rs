@@ -1,4 +1,4 @@
-//! The key of a numbered row.
+//! The key of a numbered row, and what is numbered.
 
 const NUMBER_BITS: u32 = 40;
 const LAST_NUMBER: u64 = (1 << NUMBER_BITS) - 1;
@@ -45,6 +45,23 @@ impl Place {
     /// The space.
     pub(crate) fn space(self) -> SpaceId {
         SpaceId(self.0 >> NUMBER_BITS)
+    }
+}
+
+/// What a commit is noted to have to do with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Touched {
+    Entry,
+    Run,
+}
+
+impl Touched {
+    /// As rows name it, and handles begin.
+    pub(crate) fn letter(self) -> &'static str {
+        match self {
+            Self::Entry => "e",
+            Self::Run => "r",
+        }
     }
 }
 

@@ -50,6 +50,9 @@ pub struct Revision {
     pub reason: Option<String>,
 }
 
+/// The status of a run that has not ended.
+pub(crate) const RUNNING: &str = "running";
+
 /// A run, as a list shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunRow {

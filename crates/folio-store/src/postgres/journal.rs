@@ -15,11 +15,6 @@ use crate::fold::{self, FieldVersions};
 use crate::place::to_column;
 use crate::store::{Journal, LogRow, Revision};
 
-/// What a touch of an entry is called.
-pub(super) const ENTRY: &str = "e";
-/// What a touch of a run is called.
-pub(super) const RUN: &str = "r";
-
 /// What [`from_row`] reads.
 const COLUMNS: &str = "log.seq, at, key, actor, record, packed";
 

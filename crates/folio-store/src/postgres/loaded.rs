@@ -17,7 +17,7 @@ use super::{blob, entry, journal, page, policy, run, turn};
 use crate::body::parse_hash;
 use crate::commit::Expected;
 use crate::error::StoreError;
-use crate::place::{Place, SpaceId};
+use crate::place::{Place, SpaceId, Touched};
 use crate::plan::{Decided, Facts, Met, named};
 use crate::prepare::Prepared;
 use crate::store::OwnerId;
@@ -276,7 +276,7 @@ impl Loaded {
                 }
                 (None, Some(entry)) => {
                     // The record has what was asked for, even if that changes nothing, and erasing has to find it.
-                    rows.touch(journal::ENTRY, planned.place.number(), seq);
+                    rows.touch(Touched::Entry, planned.place.number(), seq);
                     if planned.is_changed
                         && let Some(loaded) = self.entries.get_mut(&entry.id)
                     {
@@ -287,7 +287,7 @@ impl Loaded {
             }
         }
         if let Some(planned) = &decided.run {
-            rows.touch(journal::RUN, planned.place.number(), seq);
+            rows.touch(Touched::Run, planned.place.number(), seq);
             let append = planned.append;
             if planned.is_new {
                 let loaded = LoadedRun {

@@ -13,7 +13,7 @@ use super::loaded::{Loaded, LoadedEntry};
 use super::session::{Write, values};
 use super::{link, policy, run, turn, watch};
 use crate::error::StoreError;
-use crate::place::{SpaceId, to_column};
+use crate::place::{SpaceId, Touched, to_column};
 use crate::plan::{Decided, Ends};
 use crate::prepare::{Prepared, entry_fields_json, page_fields_json};
 
@@ -143,8 +143,8 @@ impl Rows {
     }
 
     /// Notes that commit `seq` has to do with entry or run `number`.
-    pub(super) fn touch(&mut self, what: &'static str, number: u64, seq: Seq) {
-        self.touches.what.push(what);
+    pub(super) fn touch(&mut self, what: Touched, number: u64, seq: Seq) {
+        self.touches.what.push(what.letter());
         self.touches.numbers.push(to_column(number));
         self.touches.seqs.push(to_column(seq.0));
     }

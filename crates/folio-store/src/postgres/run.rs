@@ -12,11 +12,11 @@ use super::lease::Owners;
 use super::loaded::LoadedRun;
 use super::lookup::looked_up;
 use super::session::{Session, Write, values};
+use crate::checkup::rebuilt::Told;
 use crate::error::StoreError;
 use crate::place::{SpaceId, to_column};
-use crate::store::{OwnerId, RunQuery, RunRow};
+use crate::store::{OwnerId, RUNNING, RunQuery, RunRow};
 
-pub(super) const RUNNING: &str = "running";
 const LIMIT_DEFAULT: u32 = 100;
 
 /// Runs by their ids.
@@ -78,14 +78,18 @@ pub(super) async fn by_ids(session: &Session, ids: &[RunId]) -> Result<HashMap<R
     Ok(runs)
 }
 
-/// What the rows of the runs called `ids` say: number, title, status.
-pub(super) async fn told(session: &Session, ids: &[RunId]) -> Result<HashMap<RunId, (u64, String, String)>, Failure> {
+/// What the rows of the runs called `ids` say, in no order.
+pub(super) async fn told(session: &Session, ids: &[RunId]) -> Result<Vec<(RunId, Told)>, Failure> {
     let ids: Vec<Vec<u8>> = ids.iter().map(|id| id.to_bytes().to_vec()).collect();
     let sql = looked_up!("id, number, title, status", "run", "id", "bytea");
     let rows = session.query(sql, &[&session.space.0, &ids]).await?;
     let told = rows.iter().map(|row| {
-        let (title, status) = (given(get(row, 2)?), given(get(row, 3)?));
-        Ok((RunId::from_bytes(id(row, 0, "a run")?), (count(row, 1)?, title, status)))
+        let told = Told {
+            handle: RunHandle(count(row, 1)?),
+            title: given(get(row, 2)?),
+            status: given(get(row, 3)?),
+        };
+        Ok((RunId::from_bytes(id(row, 0, "a run")?), told))
     });
     told.collect()
 }

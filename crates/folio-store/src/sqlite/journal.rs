@@ -6,28 +6,12 @@ use folio_memory::{Actor, Entry, EntryId, RunId, Seq, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::error::{Failure, damaged, not_found};
-use super::place::{Place, SpaceId, from_column, to_column};
+use super::place::{Place, SpaceId, Touched, from_column, to_column};
 use super::{entry, rewrite, run};
 use crate::error::StoreError;
 use crate::fold::{self, FieldVersions};
 use crate::prepare::Prepared;
 use crate::store::{Journal, LogRow, Revision};
-
-/// What a touch is of.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Touched {
-    Entry,
-    Run,
-}
-
-impl Touched {
-    pub(super) fn letter(self) -> &'static str {
-        match self {
-            Self::Entry => "e",
-            Self::Run => "r",
-        }
-    }
-}
 
 /// The last commit of `space` and its instant.
 pub(super) fn last(conn: &Connection, space: SpaceId) -> Result<Option<(Seq, Timestamp)>, Failure> {

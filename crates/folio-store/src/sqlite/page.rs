@@ -142,6 +142,25 @@ pub(super) fn insert(
     Ok(())
 }
 
+/// Whether the columns by which the page at `place` is found say what `page` does.
+pub(super) fn has_columns(conn: &Connection, place: Place, page: &Page) -> Result<bool, Failure> {
+    let sql = "SELECT count(*) FROM page WHERE place = ?1 AND role = ?2 AND run IS ?3 AND thread IS ?4
+               AND parent IS (SELECT place FROM page WHERE id = ?5 AND space = ?6)";
+    let fields = &page.fields;
+    let found: i64 = conn.prepare_cached(sql)?.query_row(
+        params![
+            place,
+            fields.role.as_str(),
+            fields.run.map(RunId::to_bytes),
+            fields.thread.as_ref().map(|thread| thread.0.as_str()),
+            fields.parent.map(PageId::to_bytes),
+            place.space(),
+        ],
+        |row| row.get(0),
+    )?;
+    Ok(found == 1)
+}
+
 /// Writes what a commit has changed of a page.
 pub(super) fn update(conn: &Connection, space: SpaceId, page: &Page, fields_json: &str) -> Result<(), Failure> {
     let sql = "UPDATE page SET version = ?2, updated_at = ?3, fields = ?4 WHERE place = ?1";

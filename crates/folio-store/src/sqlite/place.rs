@@ -3,7 +3,7 @@
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};
 
-pub(super) use crate::place::{Place, SpaceId, from_column, to_column};
+pub(super) use crate::place::{Place, SpaceId, Touched, from_column, to_column};
 
 impl ToSql for Place {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {

@@ -7,8 +7,8 @@ use rusqlite::Connection;
 
 use super::entry::EntryRow;
 use super::error::Failure;
-use super::journal::{self, Touched};
-use super::{entry, page, run, watch};
+use super::place::Touched;
+use super::{entry, journal, page, run, watch};
 use crate::commit::RunAppend;
 use crate::plan::{PlannedEntry, PlannedPage, PlannedRun};
 use crate::prepare::{entry_fields_json, page_fields_json};

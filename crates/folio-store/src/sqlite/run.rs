@@ -6,14 +6,14 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::error::{Failure, not_found};
-use super::journal::{self, Touched};
+use super::journal;
 use super::lease::Owners;
 use super::page::place_value;
-use super::place::{Place, SpaceId, from_column, to_column};
+use super::place::{Place, SpaceId, Touched, from_column, to_column};
+use crate::checkup::rebuilt::Told;
 use crate::error::StoreError;
-use crate::store::{OwnerId, RunQuery, RunRow};
+use crate::store::{OwnerId, RUNNING, RunQuery, RunRow};
 
-pub(super) const RUNNING: &str = "running";
 const LIMIT_DEFAULT: u32 = 100;
 
 /// Where the run called `id` stands.
@@ -23,6 +23,21 @@ pub(super) fn place_of(conn: &Connection, space: SpaceId, id: RunId) -> Result<O
         .prepare_cached(sql)?
         .query_row(params![id.to_bytes(), space], |row| row.get(0))
         .optional()?)
+}
+
+/// What the row of the run called `id` says.
+pub(super) fn told(conn: &Connection, space: SpaceId, id: RunId) -> Result<Option<Told>, Failure> {
+    let sql = "SELECT place, title, status FROM run WHERE id = ?1 AND space = ?2";
+    let told = conn
+        .prepare_cached(sql)?
+        .query_row(params![id.to_bytes(), space], |row| {
+            Ok(Told {
+                handle: RunHandle(row.get::<_, Place>(0)?.number()),
+                title: row.get(1)?,
+                status: row.get(2)?,
+            })
+        });
+    Ok(told.optional()?)
 }
 
 /// Writes the row of a run that a commit starts.

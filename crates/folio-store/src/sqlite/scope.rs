@@ -7,9 +7,8 @@ use folio_memory::{EntryId, PageId, RunId, Seq, SpaceName, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::error::{Failure, damaged};
-use super::journal::Touched;
 use super::marks::Wrote;
-use super::place::{Place, SpaceId};
+use super::place::{Place, SpaceId, Touched};
 use super::{entry, journal, page, policy, run};
 use crate::plan::Ends;
 use crate::store::OwnerId;

@@ -4,11 +4,11 @@ use folio_memory::Seq;
 use folio_memory::text::{self, EntryTerms};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::check::Findings;
 use super::error::Failure;
 use super::place::{Place, SpaceId, from_column};
 use super::text::table;
 use super::{entry, journal};
+use crate::checkup::findings::Findings;
 
 /// Looks at the index of every space that has one: how far it has come, and for each entry how many words it knows of it.
 /// Whether those are the words of the entry is not told by an index that keeps no texts.
@@ -34,7 +34,7 @@ pub(super) fn check(conn: &Connection, findings: &mut Findings) -> Result<(), Fa
             }
         }
     }
-    findings.checked.push(format!("{} indexes of words", spaces.len()));
+    findings.looked_at(format!("{} indexes of words", spaces.len()));
     Ok(())
 }
 

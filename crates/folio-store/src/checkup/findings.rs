@@ -1,0 +1,134 @@
+//! What is told of a check.
+
+use crate::store::Checkup;
+
+/// Most problems that are told; beyond, one knows that it is bad.
+const TOLD: usize = 20;
+
+/// What was looked at, and what is wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    checked: Vec<String>,
+    problems: Vec<String>,
+}
+
+impl Findings {
+    /// Notes what was looked at.
+    pub(crate) fn looked_at(&mut self, what: impl Into<String>) {
+        self.checked.push(what.into());
+    }
+
+    /// Notes what is wrong, unless enough is known.
+    pub(crate) fn add(&mut self, problem: impl FnOnce() -> String) {
+        if self.problems.len() < TOLD {
+            self.problems.push(problem());
+        }
+    }
+
+    /// Takes in what was found in the space called `name`.
+    pub(crate) fn add_space(&mut self, name: &str, found: Self) {
+        self.checked.extend(found.checked);
+        for problem in found.problems {
+            self.add(|| format!("space {name}: {problem}"));
+        }
+    }
+}
+
+impl From<Findings> for Checkup {
+    fn from(findings: Findings) -> Self {
+        Self {
+            checked: findings.checked,
+            problems: findings.problems,
+        }
+    }
+}
+
+/// How many rows the log accounts for.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Counts {
+    pub(crate) commits: u64,
+    pub(crate) entries: u64,
+    pub(crate) pages: u64,
+    pub(crate) runs: u64,
+    pub(crate) turns: u64,
+    pub(crate) terms: u64,
+    pub(crate) watched: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.commits += other.commits;
+        self.entries += other.entries;
+        self.pages += other.pages;
+        self.runs += other.runs;
+        self.turns += other.turns;
+        self.terms += other.terms;
+        self.watched += other.watched;
+    }
+}
+
+/// Rows of one kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counted {
+    /// What people call them.
+    pub(crate) what: &'static str,
+    /// Where they are kept.
+    pub(crate) table: &'static str,
+    /// Which of those, as SQL; `true` for all of them.
+    pub(crate) which: &'static str,
+    /// How many there should be.
+    pub(crate) wanted: u64,
+}
+
+impl Counts {
+    /// Each kind of rows. What is watched only until somebody has looked (5 and 6) is not accounted for.
+    pub(crate) fn each(&self) -> [Counted; 7] {
+        let counted = |what, table, wanted| Counted {
+            what,
+            table,
+            which: "true",
+            wanted,
+        };
+        [
+            counted("commits", "log", self.commits),
+            counted("entries", "entry", self.entries),
+            counted("pages", "page", self.pages),
+            counted("runs", "run", self.runs),
+            counted("turns", "turn", self.turns),
+            counted("words that entries are found by", "entry_term", self.terms),
+            Counted {
+                which: "what NOT IN (5, 6)",
+                ..counted("watches", "watch", self.watched)
+            },
+        ]
+    }
+}
+
+impl Counted {
+    /// Says so if another number was `found`.
+    pub(crate) fn compare(&self, found: u64, findings: &mut Findings) {
+        let Self { what, wanted, .. } = self;
+        if found != *wanted {
+            findings.add(|| format!("there are {found} {what}, but the log makes {wanted}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_twenty_problems_are_told_of_all_spaces_together() {
+        let mut findings = Findings::default();
+        for name in ["one", "two"] {
+            let mut found = Findings::default();
+            (0..15).for_each(|number| found.add(|| format!("problem {number}")));
+            findings.add_space(name, found);
+        }
+        let told = Checkup::from(findings).problems;
+        assert_eq!(told.len(), TOLD);
+        assert_eq!(told.first().map(String::as_str), Some("space one: problem 0"));
+        assert_eq!(told.last().map(String::as_str), Some("space two: problem 4"));
+    }
+}

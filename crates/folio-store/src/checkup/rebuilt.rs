@@ -1,0 +1,273 @@
+//! The rows of one space, made again from its log.
+//!
+//! The log is taken in once, in order. A row that never changed can be compared with the change that added it at once; one that
+//! was changed is made again from its changes and compared at the end, so no more than those are held in memory.
+
+use std::collections::{HashMap, HashSet};
+
+use folio_engine::Event;
+use folio_memory::id::{RunHandle, TurnHandle};
+use folio_memory::keeping::{self, Watch, Watched};
+use folio_memory::{
+    Change, Entry, EntryHandle, EntryId, KeptPolicy, Link, NewEntry, NewPage, Page, PageHandle, PageId, RunId, Seq,
+    Timestamp, Turn, TurnId,
+};
+
+use super::findings::{Counts, Findings};
+use super::rows::Rows;
+use crate::commit::RunAppend;
+use crate::fold;
+use crate::place::Touched;
+use crate::store::{LogRow, RUNNING};
+
+/// What some commits name.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    pub(crate) entries: Vec<EntryId>,
+    pub(crate) pages: Vec<PageId>,
+}
+
+impl Named {
+    /// By the commits of `rows`.
+    pub(crate) fn by(rows: &[LogRow]) -> Self {
+        let mut named = Self::default();
+        for change in rows.iter().flat_map(|row| &row.record.changes) {
+            match change {
+                Change::AddEntry(new) => named.entries.push(new.id),
+                Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => named.entries.push(*entry),
+                Change::EnsurePage(new) => named.pages.push(new.id),
+                Change::SetPageStatus { page, .. } => named.pages.push(*page),
+                _ => {}
+            }
+        }
+        named
+    }
+}
+
+/// What is there of what some commits name.
+#[derive(Debug, Default)]
+pub(crate) struct There {
+    pub(crate) entries: Rows<EntryId, Entry>,
+    pub(crate) pages: Rows<PageId, Page>,
+}
+
+/// What can be compared.
+#[derive(Debug, Default)]
+pub(crate) struct Ready {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) pages: Vec<Page>,
+    pub(crate) links: Vec<(Seq, Link)>,
+    /// What a commit should be noted to have to do with: what, its number, the commit.
+    pub(crate) touches: Vec<(Touched, u64, Seq)>,
+}
+
+/// What can be compared when the whole log was taken in.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) pages: Vec<Page>,
+    pub(crate) turns: Vec<Turn>,
+    pub(crate) runs: Vec<(RunId, Told)>,
+    pub(crate) policy: KeptPolicy,
+}
+
+/// What the row of a run says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) handle: RunHandle,
+    pub(crate) title: String,
+    pub(crate) status: String,
+}
+
+/// What the log has made so far.
+#[derive(Debug)]
+pub(crate) struct Rebuilt {
+    pub(crate) counts: Counts,
+    /// The numbers of entries that were given so far; of some only the number is left.
+    pub(crate) numbers: u64,
+    last: (Seq, Timestamp),
+    /// Entries and pages that were changed, as far as they are made.
+    entries: HashMap<EntryId, Entry>,
+    pages: HashMap<PageId, Page>,
+    /// Every page that was added.
+    added_pages: HashSet<PageId>,
+    policy: KeptPolicy,
+    turns: HashMap<TurnId, Turn>,
+    runs: HashMap<RunId, Told>,
+    ready: Ready,
+}
+
+impl Default for Rebuilt {
+    fn default() -> Self {
+        Self {
+            counts: Counts::default(),
+            numbers: 0,
+            last: (Seq(0), Timestamp::MIN),
+            entries: HashMap::new(),
+            pages: HashMap::new(),
+            added_pages: HashSet::new(),
+            policy: KeptPolicy::default(),
+            turns: HashMap::new(),
+            runs: HashMap::new(),
+            ready: Ready::default(),
+        }
+    }
+}
+
+impl Rebuilt {
+    /// The last commit that was taken in.
+    pub(crate) fn last(&self) -> Seq {
+        self.last.0
+    }
+
+    /// Takes in the next commit; `there` has what it names. Says what cannot be.
+    pub(crate) fn commit(&mut self, row: &LogRow, there: &There, findings: &mut Findings) {
+        let (last, last_at) = self.last;
+        let folded = row.record.folded;
+        let first = folded.map_or(row.seq, |folded| folded.from);
+        if first.0 != last.0 + 1 {
+            findings.add(|| format!("after commit {last} comes {first}"));
+        }
+        self.numbers += folded.map_or(0, |folded| folded.entries);
+        if row.at < last_at {
+            findings.add(|| format!("commit {} is older than the one before", row.seq));
+        }
+        self.last = (row.seq, row.at);
+        self.counts.commits += 1;
+        for change in &row.record.changes {
+            self.change(row, change, there, findings);
+        }
+        if let Some(append) = &row.record.run {
+            self.append(row, append, findings);
+        }
+    }
+
+    /// What can be compared by now, once.
+    pub(crate) fn take_ready(&mut self) -> Ready {
+        std::mem::take(&mut self.ready)
+    }
+
+    /// What can be compared now that the log is at its end, once.
+    pub(crate) fn take_rest(&mut self) -> Rest {
+        Rest {
+            entries: std::mem::take(&mut self.entries).into_values().collect(),
+            pages: std::mem::take(&mut self.pages).into_values().collect(),
+            turns: std::mem::take(&mut self.turns).into_values().collect(),
+            runs: std::mem::take(&mut self.runs).into_iter().collect(),
+            policy: std::mem::take(&mut self.policy),
+        }
+    }
+
+    fn change(&mut self, row: &LogRow, change: &Change, there: &There, findings: &mut Findings) {
+        let seq = row.seq;
+        match change {
+            Change::EnsurePage(new) => self.ensure_page(row, new, there),
+            Change::SetPageStatus { page, status } => self.set_page_status(row, *page, status, there, findings),
+            Change::AddEntry(new) => self.add_entry(row, new, there),
+            Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => {
+                self.patch_entry(row, change, *entry, there, findings);
+            }
+            Change::AddLink(link) => self.ready.links.push((seq, link.clone())),
+            Change::BeginTurn(new) => {
+                self.counts.turns += 1;
+                let made = Turn::begun((**new).clone(), TurnHandle(self.counts.turns), seq, row.at);
+                self.turns.insert(new.id, made);
+            }
+            Change::EndTurn { turn, end } => match self.turns.get_mut(turn) {
+                Some(made) => {
+                    if !made.end((**end).clone(), seq, row.at) {
+                        findings.add(|| format!("commit {seq} ends {turn}, which had ended"));
+                    }
+                }
+                None => findings.add(|| format!("commit {seq} ends {turn}, which is not there")),
+            },
+            Change::SetPolicy { .. } | Change::RegisterType { .. } => {
+                self.policy.apply(change, seq);
+            }
+            other => findings.add(|| format!("commit {seq} has an unknown change {other:?}")),
+        }
+    }
+
+    fn ensure_page(&mut self, row: &LogRow, new: &NewPage, there: &There) {
+        if !self.added_pages.insert(new.id) {
+            return;
+        }
+        self.counts.pages += 1;
+        let made = Page::added(new.clone(), PageHandle(self.counts.pages), row.seq, row.at);
+        if there.pages.get(&new.id).is_some_and(|found| found.version == 1) {
+            self.ready.pages.push(made);
+        } else {
+            self.pages.insert(new.id, made);
+        }
+    }
+
+    fn set_page_status(&mut self, row: &LogRow, id: PageId, status: &str, there: &There, findings: &mut Findings) {
+        match self.pages.get_mut(&id) {
+            Some(page) if page.fields.status != status => page.set_status(status, row.at),
+            Some(_) => {}
+            // One that was compared and let go has never been changed, so this must change nothing.
+            None if self.added_pages.contains(&id) => {
+                if there.pages.get(&id).is_none_or(|found| found.fields.status != status) {
+                    findings.add(|| format!("{id} has not the status that commit {} gave it", row.seq));
+                }
+            }
+            None => findings.add(|| format!("commit {} changes {id}, which is not there", row.seq)),
+        }
+    }
+
+    fn add_entry(&mut self, row: &LogRow, new: &NewEntry, there: &There) {
+        self.counts.entries += 1;
+        self.numbers += 1;
+        let made = Entry::added(new.clone(), EntryHandle(self.numbers), row.seq, row.at);
+        if there.entries.get(&new.id).is_some_and(|found| found.version == 1) {
+            self.ready.entries.push(made);
+        } else {
+            self.entries.insert(new.id, made);
+        }
+    }
+
+    fn patch_entry(&mut self, row: &LogRow, change: &Change, id: EntryId, there: &There, findings: &mut Findings) {
+        // One that was compared and let go has never been changed, so this must change nothing.
+        let mut state = self.entries.remove(&id).or_else(|| there.entries.get(&id).cloned());
+        let Some(handle) = state.as_ref().map(|entry| entry.handle) else {
+            findings.add(|| format!("commit {} changes {id}, which is not there", row.seq));
+            return;
+        };
+        let changed = fold::fold(&mut state, handle, change, id, row.seq, row.at);
+        if let Some(entry) = state.filter(|entry| changed || entry.version > 1) {
+            // What a commit changes of what it has added itself is found with the addition.
+            if changed && entry.created_seq != row.seq {
+                self.ready.touches.push((Touched::Entry, handle.0, row.seq));
+            }
+            self.entries.insert(id, entry);
+        }
+    }
+
+    /// Begins a run, or takes in what a commit says of it.
+    fn append(&mut self, row: &LogRow, append: &RunAppend, findings: &mut Findings) {
+        if matches!(append.events.first(), Some(Event::RunStarted { .. })) {
+            self.counts.runs += 1;
+            let told = Told {
+                handle: RunHandle(self.counts.runs),
+                title: append.title.clone().unwrap_or_default(),
+                status: RUNNING.to_owned(),
+            };
+            self.runs.insert(append.run, told);
+        }
+        let Some(told) = self.runs.get_mut(&append.run) else {
+            findings.add(|| format!("{} of commit {} has not begun", append.run, row.seq));
+            return;
+        };
+        if let Some(status) = &append.status {
+            told.status.clone_from(status);
+        }
+        self.ready.touches.push((Touched::Run, told.handle.0, row.seq));
+    }
+}
+
+/// What `entry` is watched for, but for what is watched only until somebody has looked once.
+pub(crate) fn lasting_watches(entry: &Entry) -> Vec<Watched> {
+    let mut watched = keeping::watched(entry);
+    watched.retain(|watched| !matches!(watched.what, Watch::Archived | Watch::Tombstone));
+    watched
+}

@@ -1,0 +1,121 @@
+//! Rows that somebody changed behind the store's back, and what the doctor has to say of them.
+
+use std::time::Duration;
+
+use folio_memory::turn::{NewTurn, TurnEnd};
+use folio_memory::{Change, FieldChange, PageRole, Seq, ThreadKey, TurnId};
+use folio_store::Store;
+use folio_testkit::contract::scene::{Scene, patch};
+
+/// Three of everything, the second of which was changed.
+pub(crate) async fn fill(scene: &Scene) {
+    let mut pages = Vec::new();
+    for number in 1..=3 {
+        scene.clock.advance(Duration::from_secs(1));
+        let mut page = scene.page(PageRole::Note);
+        page.fields.title = format!("page {number}");
+        page.fields.thread = Some(ThreadKey("thread".to_owned()));
+        page.fields.parent = pages.first().copied();
+        pages.push(page.id);
+        scene.commit(vec![Change::EnsurePage(Box::new(page))]).await;
+    }
+    let status = Change::SetPageStatus {
+        page: pages[1],
+        status: "ok".to_owned(),
+    };
+    // Said twice, of which the second changes nothing.
+    scene.commit(vec![status.clone()]).await;
+    scene.commit(vec![status]).await;
+    for number in 1..=3 {
+        let id = scene.add(scene.note(pages[0], &format!("note {number}"))).await;
+        if number == 2 {
+            scene.commit(vec![patch(id, vec![FieldChange::PinRank(Some(1))])]).await;
+        }
+    }
+    for number in 1..=3 {
+        let run = scene.a_run(&format!("run {number}")).await;
+        let begun = NewTurn {
+            id: TurnId::draw(&scene.ids, scene.now()),
+            thread: ThreadKey("thread".to_owned()),
+            input: format!("turn {number}"),
+            run: Some(run),
+            background: false,
+            as_of: Seq(0),
+            decisions: Vec::new(),
+        };
+        let turn = begun.id;
+        scene.commit(vec![Change::BeginTurn(Box::new(begun))]).await;
+        if number == 2 {
+            let end = Box::new(TurnEnd {
+                complete: true,
+                decisions: Vec::new(),
+                export: String::new(),
+                touched: 0,
+                as_of: Seq(0),
+            });
+            scene.commit(vec![Change::EndTurn { turn, end }]).await;
+        }
+    }
+}
+
+/// What is done to rows, as SQL, and the beginnings of what the doctor says. A row is chosen by its number as `choose` writes it.
+pub(crate) fn damages(choose: impl Fn(u64) -> String) -> Vec<(String, Vec<&'static str>)> {
+    let (one, two, three) = (choose(1), choose(2), choose(3));
+    let changed = |table: &str, what: &str, which: &str| format!("UPDATE {table} SET {what} WHERE {which};");
+    vec![
+        // What cannot be read hides nothing beside it, whether it was ever changed or not.
+        (
+            changed("entry", "fields = '{'", &one)
+                + &changed("entry", "fields = replace(fields, 'note 3', 'x')", &three),
+            vec!["entry e1", "entry e3 is not what the log makes of it"],
+        ),
+        (
+            changed("entry", "fields = '{'", &two) + &changed("entry", "pinned = NOT pinned", &three),
+            vec!["entry e2", "entry e3 is filed under something that it is not"],
+        ),
+        (
+            changed("page", "fields = '{'", &one) + &changed("page", "fields = replace(fields, 'page 3', 'x')", &three),
+            vec!["page p1", "page p3 is not what the log makes of it"],
+        ),
+        (
+            changed("page", "fields = '{'", &two) + &changed("page", "role = 'plan'", &three),
+            vec!["page p2", "page p3 is filed under something that it is not"],
+        ),
+        (
+            changed("page", "thread = 'other'", &one) + &changed("page", "parent = NULL", &three),
+            vec![
+                "page p1 is filed under something that it is not",
+                "page p3 is filed under something that it is not",
+            ],
+        ),
+        (
+            changed("turn", "begun = '{'", &one) + &changed("turn", "begun = replace(begun, 'turn 3', 'x')", &three),
+            vec!["turn t1", "turn t3 is not what the log makes of it"],
+        ),
+        (
+            changed("turn", "thread = 'other'", &one) + &changed("turn", "run = NULL", &three),
+            vec![
+                "turn t1 is filed under something that it is not",
+                "turn t3 is filed under something that it is not",
+            ],
+        ),
+        (
+            changed("run", "title = 'x'", &one) + &changed("run", "status = 'ok'", &three),
+            vec![
+                "run r1 is not what the log makes of it",
+                "run r3 is not what the log makes of it",
+            ],
+        ),
+    ]
+}
+
+/// The doctor finds these, in any order, and no others.
+pub(crate) async fn assert_found(store: &dyn Store, damage: &str, wanted: &[&str]) {
+    let mut problems = store.check().await.expect("a checkup").problems;
+    problems.sort();
+    assert_eq!(problems.len(), wanted.len(), "{damage}: {problems:#?}");
+    for (problem, wanted) in problems.iter().zip(wanted) {
+        let told = problem.strip_prefix("space main: ").unwrap_or_default();
+        assert!(told.starts_with(wanted), "{damage}: {wanted} is told as {problem}");
+    }
+}

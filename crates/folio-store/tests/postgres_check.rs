@@ -1,0 +1,21 @@
+//! What the doctor finds in a database that somebody changed behind the store's back.
+
+use std::sync::Arc;
+
+use folio_store::postgres::{OpenOptions, PostgresStore};
+use folio_testkit::contract::scene::Scene;
+use folio_testkit::postgres::Database;
+
+mod damage;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_cannot_be_read_hides_no_other() {
+    for (damage, wanted) in damage::damages(|number| format!("number = {number}")) {
+        let database = Database::fresh();
+        let store = PostgresStore::open(&OpenOptions::at(database.url())).unwrap();
+        damage::fill(&Scene::on(Arc::<PostgresStore>::clone(&store))).await;
+        damage::assert_found(&*store, "none", &[]).await;
+        database.ask(&format!("SET search_path = folio; {damage}")).unwrap();
+        damage::assert_found(&*store, &damage, &wanted).await;
+    }
+}
