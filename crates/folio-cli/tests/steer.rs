@@ -321,7 +321,7 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
       model_calls   0 of no limit
       tool_calls    1 of no limit
       bytes         N of 4294967296
-      nodes         4 of 203
+      nodes         3 of 203
       deadline      TIME
     ");
     assert_snapshot!(folio.seen(&["budget", "r1", "--tokens", "+500", "--nodes", "300", "--usd", "1.5"]), @"
@@ -331,12 +331,12 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
       model_calls   0 of no limit
       tool_calls    1 of no limit
       bytes         N of 4294967296
-      nodes         4 of 300
+      nodes         3 of 300
       deadline      TIME
     ! nobody drives r1; `folio resume r1` goes on with it
     ");
     assert_snapshot!(folio.seen(&["budget", "r1", "--nodes", "2"]), @"
-    ! error: nodes cannot be 2: 4 are used up or set aside
+    ! error: nodes cannot be 2: 3 are used up or set aside
     !   hint: `folio budget RUN` prints what is used up, and the limits
     = 4
     ");

@@ -351,11 +351,18 @@ impl Run {
                 StopReason::Superseded,
                 "not begun, because the plan was changed",
             ),
-            None => NodeResult::stopped(
-                Outcome::Skipped,
-                StopReason::UpstreamFailed,
-                "not begun, because an earlier step failed",
-            ),
+            None => {
+                let failed = if self.parent_failed(index) {
+                    "the step that it is in failed"
+                } else {
+                    "an earlier step failed"
+                };
+                NodeResult::stopped(
+                    Outcome::Skipped,
+                    StopReason::UpstreamFailed,
+                    format!("not begun, because {failed}"),
+                )
+            }
         };
         Event::Finished {
             node: node.id,
@@ -364,6 +371,13 @@ impl Run {
                 ..result
             }),
         }
+    }
+
+    /// Whether what node `index` stands in failed, as a group does of which nothing can begin.
+    fn parent_failed(&self, index: usize) -> bool {
+        let parent = self.nodes[index].parent.map(|parent| &self.nodes[parent]);
+        let result = parent.and_then(|parent| parent.result.as_ref());
+        result.is_some_and(|result| result.status == Outcome::Failed)
     }
 
     /// What to do with a node that is not a call and may begin.
@@ -412,7 +426,12 @@ impl Run {
                 let own = self.least_around(index, of_run, |budget| budget.items);
                 let max = for_each.max_items.min(own) as usize;
                 if items.len() > max {
-                    let notes = format!("{} items are more than max_items, {max}; none was begun", items.len());
+                    let whose = if own < for_each.max_items {
+                        "the `items` of the budget"
+                    } else {
+                        "`max_items`"
+                    };
+                    let notes = format!("{} items are more than {whose}, {max}; none was begun", items.len());
                     return Action::Record(self.failing(index, StopReason::BudgetChildren, notes));
                 }
                 // For each item the whole of its body is made at once.
@@ -456,7 +475,8 @@ impl Run {
     }
 
     fn over_nodes(&self, index: usize, more: usize, (used, limit): (usize, u32)) -> Event {
-        let notes = format!("{more} more nodes beside {used} are more than the budget of {limit}");
+        let nodes = if more == 1 { "node" } else { "nodes" };
+        let notes = format!("{more} more {nodes} beside {used} would be more than the budget of {limit}");
         self.failing(index, StopReason::BudgetNodes, notes)
     }
 

@@ -70,9 +70,9 @@ impl Run {
         all.find(|(used, limit)| used.saturating_add(more) > *limit as usize)
     }
 
-    /// The nodes of node `top` and everything below it that stand in plans.
+    /// The nodes below node `top` that stand in plans; it is none of them itself.
     fn nodes_below(&self, top: usize) -> usize {
-        let (mut count, mut rest) = (0, vec![top]);
+        let (mut count, mut rest) = (0, self.nodes[top].children.clone());
         while let Some(at) = rest.pop() {
             let node = &self.nodes[at];
             count += usize::from(!matches!(node.kind, NodeKind::Action | NodeKind::RollUp));

@@ -380,21 +380,13 @@ fn reason_of(dimension: Dimension) -> StopReason {
 
 fn too_few(dimension: Dimension, needed: u64, left: u64, members: usize) -> String {
     let what = dimension.as_str();
-    match dimension {
-        Dimension::ModelCalls | Dimension::ToolCalls => {
-            format!("its {members} members need {needed} {what} at the least, and {left} are left; none was begun")
-        }
-        Dimension::Tokens
-        | Dimension::TokensIn
-        | Dimension::TokensCached
-        | Dimension::TokensOut
-        | Dimension::MicroUsd
-        | Dimension::Bytes => {
-            format!(
-                "one of its {members} members needs {needed} {what} at the least, and {left} are left; none was begun"
-            )
-        }
-    }
+    let are = if left == 1 { "is" } else { "are" };
+    let who = match (dimension, members) {
+        (_, 1) => "its one member needs".to_owned(),
+        (Dimension::ModelCalls | Dimension::ToolCalls, _) => format!("its {members} members need"),
+        _ => format!("one of its {members} members needs"),
+    };
+    format!("{who} {needed} {what} at the least, and {left} {are} left; none was begun")
 }
 
 /// What the first call for a task that a model does may come to.

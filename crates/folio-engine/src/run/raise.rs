@@ -6,6 +6,7 @@ use super::agent::Stage;
 use super::state::{JournalError, Run};
 use crate::event::{Event, NewLimits};
 use crate::node::NodeId;
+use crate::plan;
 use crate::result::StopReason;
 use crate::spend::Dimension;
 
@@ -30,6 +31,14 @@ pub enum LimitError {
         /// What is used up and set aside.
         used: u64,
     },
+    /// Fewer nodes than stand in the plan: all of them are to be made.
+    #[error("nodes cannot be {wanted}: {planned} {} in the plan", if *planned == 1 { "stands" } else { "stand" })]
+    Planned {
+        /// What was wanted.
+        wanted: u64,
+        /// How many stand in the plan.
+        planned: u32,
+    },
     /// A moment that is over.
     #[error("the run cannot have ended at {deadline}: it goes on now")]
     Past {
@@ -43,7 +52,7 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// Why they cannot: never less than what is spent and set aside.
+    /// Why they cannot: never less than what is spent and set aside, and never fewer nodes than stand in the plan.
     pub fn change_limits(
         &self,
         node: Option<NodeId>,
@@ -84,12 +93,16 @@ impl Run {
         if let Some((what, _)) = of_run.iter().find(|(_, is_named)| *is_named && index > 0) {
             return Err(LimitError::None { path: path(), what });
         }
-        if let Some(wanted) = limits.nodes.filter(|nodes| (*nodes as usize) < self.nodes_in_plans()) {
-            return Err(LimitError::Used {
-                what: "nodes",
-                wanted: wanted.into(),
-                used: self.nodes_in_plans() as u64,
-            });
+        if let Some(wanted) = limits.nodes {
+            let (used, wanted) = (self.nodes_in_plans() as u64, u64::from(wanted));
+            let planned = plan::count_nodes(&self.plan.steps);
+            if wanted < used {
+                let what = "nodes";
+                return Err(LimitError::Used { what, wanted, used });
+            }
+            if wanted < planned.into() {
+                return Err(LimitError::Planned { wanted, planned });
+            }
         }
         if let Some(deadline) = limits.deadline.filter(|deadline| *deadline <= now) {
             return Err(LimitError::Past { deadline });

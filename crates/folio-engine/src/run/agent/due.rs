@@ -268,9 +268,9 @@ impl Run {
         u32::try_from(plans.count()).unwrap_or(u32::MAX)
     }
 
-    /// Nodes that stand in plans: calls that models make are counted for themselves.
+    /// Nodes that stand in plans: calls that models make are counted for themselves, and the run itself stands in none.
     pub(in crate::run) fn nodes_in_plans(&self) -> usize {
-        self.nodes.len() - self.actions
+        self.nodes.len().saturating_sub(self.actions + 1)
     }
 
     fn ask(&self, index: usize, purpose: Purpose, now: Timestamp, has_room: bool) -> Option<Action> {

@@ -2,6 +2,7 @@
 
 use super::models::*;
 use super::*;
+use crate::event::NewLimits;
 use crate::talk::Purpose;
 
 /// A plan within a task that has `budget`.
@@ -19,6 +20,10 @@ fn echo(id: &str) -> Value {
 
 fn reason(sim: &Sim, path: &str) -> Option<StopReason> {
     sim.run.node_at(path).unwrap().result.unwrap().stop_reason
+}
+
+fn notes<'r>(sim: &'r Sim, path: &str) -> &'r str {
+    &sim.run.node_at(path).unwrap().result.unwrap().notes
 }
 
 #[test]
@@ -129,33 +134,89 @@ fn a_task_has_no_more_at_work_at_one_time_than_it_says_e9_10() {
 #[test]
 fn a_task_has_no_more_nodes_items_and_bytes_than_it_says_e9_10() {
     let list = json!([{"id": "each", "for_each": [1, 2, 3, 4], "step": echo("one")}]);
-    let sim = inside(&json!({"nodes": 5}), &list).driven_on();
+    let sim = inside(&json!({"nodes": 4}), &list).driven_on();
     assert_eq!(reason(&sim, "part/each"), Some(StopReason::BudgetNodes));
     let sim = inside(&json!({"items": 3}), &list).driven_on();
     assert_eq!(reason(&sim, "part/each"), Some(StopReason::BudgetChildren));
+    assert_eq!(
+        notes(&sim, "part/each"),
+        "4 items are more than the `items` of the budget, 3; none was begun"
+    );
     let long = json!([{"id": "a", "do": {"tool": "echo", "args": {"text": "a long answer"}}}]);
     let sim = inside(&json!({"output_bytes": 8}), &long).driven_on();
     assert_eq!(reason(&sim, "part/a"), Some(StopReason::BudgetBytes));
-    let sim = inside(&json!({"nodes": 6, "items": 4, "output_bytes": 800}), &list).driven_on();
+    let sim = inside(&json!({"nodes": 5, "items": 4, "output_bytes": 800}), &list).driven_on();
     assert_eq!(sim.status(""), Outcome::Ok);
 }
 
 #[test]
 fn what_stands_in_groups_counts_against_the_nodes_when_it_is_made_e9_10() {
-    // Of each item a group of two, which is three nodes: nine beside the task and its list.
+    // Of each item a group of two, which is three nodes: nine beside the list. The task whose budget it is counts for none.
     let group = json!({"parallel": [echo("a"), echo("b")]});
     let list = json!([{"id": "each", "for_each": [1, 2, 3], "step": group}]);
-    let sim = inside(&json!({"nodes": 10}), &list).driven_on();
+    let sim = inside(&json!({"nodes": 9}), &list).driven_on();
     assert_eq!(reason(&sim, "part/each"), Some(StopReason::BudgetNodes));
     assert!(sim.calls.iter().all(|(path, _)| path == "beside"), "{:?}", sim.calls);
-    let sim = inside(&json!({"nodes": 11}), &list).driven_on();
+    let sim = inside(&json!({"nodes": 10}), &list).driven_on();
     assert_eq!(sim.status(""), Outcome::Ok);
     // A plan within a task is counted with what is in its groups, too.
     let inner = json!([{"id": "inner", "plan": {"steps": [group]}}]);
-    let sim = inside(&json!({"nodes": 4}), &inner).driven_on();
+    let sim = inside(&json!({"nodes": 3}), &inner).driven_on();
     assert_eq!(reason(&sim, "part/inner"), Some(StopReason::BudgetNodes));
-    let sim = inside(&json!({"nodes": 5}), &inner).driven_on();
+    let sim = inside(&json!({"nodes": 4}), &inner).driven_on();
     assert_eq!(sim.status(""), Outcome::Ok);
+}
+
+#[test]
+fn a_run_has_as_many_nodes_as_its_plan_may_have_and_is_none_itself_e9_10() {
+    let plan = |nodes: u32, more: &str| {
+        format!("budget: {{nodes: {nodes}}}\nsteps:\n  - {{id: a, do: {{tool: echo, args: {{}}}}}}\n{more}")
+    };
+    let list = "  - {id: each, for_each: [1, 2], step: {id: one, do: {tool: echo, args: {}}}}";
+    let mut sim = Sim::new(&plan(4, list));
+    assert_eq!(sim.run.planned_nodes(), 0, "the run itself stands in no plan");
+    sim = sim.driven_on();
+    assert_eq!((sim.status(""), sim.run.planned_nodes()), (Outcome::Ok, 4));
+    // One less has room for what is written, and not for every item.
+    let sim = Sim::new(&plan(3, list)).driven_on();
+    assert_eq!(sim.run.planned_nodes(), 2);
+    assert_eq!(
+        notes(&sim, "each"),
+        "2 more nodes beside 2 would be more than the budget of 3"
+    );
+    // It is no smaller than what is made and what is still to be made.
+    let lowered = |sim: &Sim, nodes| {
+        let limits = NewLimits {
+            nodes: Some(nodes),
+            ..NewLimits::default()
+        };
+        let event = sim.run.change_limits(None, limits, "ada", sim.now);
+        event.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let mut sim = Sim::new(&plan(9, list));
+    assert_eq!(lowered(&sim, 3), Ok(()));
+    let refused = |text: &str| Err(text.to_owned());
+    assert_eq!(lowered(&sim, 0), refused("nodes cannot be 0: 3 stand in the plan"));
+    sim = sim.driven_on();
+    assert_eq!(
+        lowered(&sim, 3),
+        refused("nodes cannot be 3: 4 are used up or set aside")
+    );
+    let alone = Sim::new(&plan(9, ""));
+    assert_eq!(lowered(&alone, 0), refused("nodes cannot be 0: 1 stands in the plan"));
+}
+
+#[test]
+fn whatever_stands_in_a_group_that_cannot_begin_says_so_and_names_no_earlier_step_e9_10() {
+    let group = json!([{"id": "g", "parallel": [echo("a"), echo("b")]}]);
+    let sim = inside(&json!({"tool_calls": 1}), &group).driven_on();
+    assert_eq!(
+        [notes(&sim, "part/g"), notes(&sim, "part/g/a")],
+        [
+            "its 2 members need 2 tool_calls at the least, and 1 is left; none was begun",
+            "not begun, because the step that it is in failed"
+        ]
+    );
 }
 
 #[test]
