@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use folio_engine::Event;
 use folio_memory::id::{EntryRef, PageRef, RunHandle, RunRef, TurnRef};
 use folio_memory::{
-    Actor, Change, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery,
-    RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
+    Actor, Change, Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page,
+    PageQuery, RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 use serde::Serialize;
 
@@ -16,6 +17,7 @@ use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed, Record};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
+use crate::system::SystemClock;
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
 /// One row of the log: a commit as it was made.
@@ -146,6 +148,11 @@ pub struct Checkup {
 pub trait Store: Send + Sync + fmt::Debug {
     /// Where it is, for messages: a path or an address without secrets.
     fn location(&self) -> String;
+
+    /// What time it is for everybody who writes to it (M7.1.9): the clock of the machine, unless many machines share it.
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(SystemClock)
+    }
 
     /// Writes `commit`; durable when this returns.
     ///

@@ -87,3 +87,19 @@ fn who_is_not_let_in_is_not_named() {
         assert!(!told.contains(secret), "{told}");
     }
 }
+
+#[test]
+fn the_time_is_that_of_the_server_and_not_of_this_machine_m7_1() {
+    let database = Database::fresh();
+    let store = PostgresStore::open(&OpenOptions::at(database.url())).expect("a store");
+    let clock = store.clock();
+    assert_eq!(format!("{clock:?}"), "ServerClock");
+    let asked = || -> i64 {
+        let time = database.ask("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint");
+        time.expect("the time").parse().expect("a number")
+    };
+    let before = asked();
+    let now = clock.now().as_millis();
+    let after = asked();
+    assert!((before - 100..=after + 100).contains(&now), "{before} {now} {after}");
+}

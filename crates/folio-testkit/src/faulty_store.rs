@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 use folio_memory::{
-    Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
+    Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
     SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 use folio_store::access::KeptToken;
@@ -157,6 +157,10 @@ const WRITING: &str = "write to";
 impl Store for FaultyStore {
     fn location(&self) -> String {
         self.inner.location()
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.inner.clock()
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {

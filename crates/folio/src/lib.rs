@@ -43,7 +43,7 @@ pub use folio_store::{StoreError, Workspace, WorkspaceError};
 pub use open::OpenError;
 
 use folio_memory::{Clock, IdSource};
-use folio_store::{RandomIds, Store, SystemClock};
+use folio_store::{RandomIds, Store};
 
 /// An open store. Cheap to clone; closed when the last clone and the last workspace are gone.
 #[derive(Debug, Clone)]
@@ -84,12 +84,12 @@ impl Folio {
         })
     }
 
-    /// A store of your own making, with the clock and the ids of the system.
+    /// A store of your own making, with its clock and the ids of the system.
     #[must_use]
     pub fn on(store: Arc<dyn Store>) -> Self {
         Self {
+            clock: store.clock(),
             store,
-            clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds::default()),
             outbox: None,
         }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tokio_postgres::{AsyncMessage, Client};
 
+use super::clock::ServerClock;
 use super::error::Failure;
 use super::open::Target;
 use super::session::Session;
@@ -45,17 +46,17 @@ impl Owners {
     }
 
     /// Keeps a connection that listens and holds the locks, for ever; whenever it was lost, another one.
-    pub(super) async fn keep_watch(&self, target: &Target, wake: &Wake) {
+    pub(super) async fn keep_watch(&self, target: &Target, clock: &ServerClock, wake: &Wake) {
         loop {
             // What goes wrong here is seen by whoever needs the server: a run is not claimed without a lock.
-            drop(self.watch(target, wake).await);
+            drop(self.watch(target, clock, wake).await);
             *self.client.lock().await = None;
             wake.ring_all();
             tokio::time::sleep(AGAIN_AFTER).await;
         }
     }
 
-    async fn watch(&self, target: &Target, wake: &Wake) -> Result<(), Failure> {
+    async fn watch(&self, target: &Target, clock: &ServerClock, wake: &Wake) -> Result<(), Failure> {
         let (client, mut connection) = target.connect().await?;
         let client = Arc::new(client);
         let hearing = async {
@@ -80,6 +81,7 @@ impl Owners {
             }
             loop {
                 self.in_time(self.renew_all(&client)).await??;
+                self.in_time(clock.set_by(&client)).await??;
                 tokio::time::sleep(self.lease / 3).await;
             }
         };

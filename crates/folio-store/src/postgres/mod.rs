@@ -10,6 +10,7 @@
 //! - `list`, `filter`: questions; `living`: indexes in memory
 //! - `text`, `text_list`: the index of words, and what is found in it
 //! - `lease`: which processes that drive runs are alive
+//! - `clock`: what time it is, for all of them
 //! - `wake`: waiting for commits
 //! - `watch`, `compact`: finding what is due, and keeping it in less room
 //! - `erase`, `rewrite`, `residue`: taking content out of the log, and looking whether it is gone
@@ -19,6 +20,7 @@
 
 mod blob;
 mod check;
+mod clock;
 mod column;
 mod commit;
 mod compact;
@@ -66,7 +68,7 @@ use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 use folio_memory::{
-    Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
+    Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
     SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 use tokio::runtime::Handle;
@@ -75,6 +77,7 @@ use tokio::time::Instant;
 
 pub use self::open::OpenOptions;
 
+use self::clock::ServerClock;
 use self::column::get;
 use self::error::{Failure, damaged};
 use self::lease::Owners;
@@ -119,6 +122,7 @@ struct Inner {
     /// Spaces never go away, so what is known of them stays true.
     spaces: Mutex<HashMap<SpaceName, SpaceId>>,
     owners: Owners,
+    clock: Arc<ServerClock>,
     wake: Wake,
     writer: Writer,
     living: Living,
@@ -166,7 +170,10 @@ impl PostgresStore {
                         Ok(inner) => {
                             let watching = Arc::clone(&inner);
                             let watch = tokio::spawn(async move {
-                                watching.owners.keep_watch(&watching.target, &watching.wake).await;
+                                watching
+                                    .owners
+                                    .keep_watch(&watching.target, &watching.clock, &watching.wake)
+                                    .await;
                             });
                             let serving = Arc::clone(&inner);
                             if opened.send(Ok(inner)).is_ok() {
@@ -268,8 +275,12 @@ impl Inner {
         let (client, connection) = target.connect().await.map_err(explained)?;
         let driver = tokio::spawn(connection);
         let made = migrate::bring_up_to_date(&client, &target.location, target.make).await;
+        let clock = match made {
+            Ok(()) => ServerClock::of(&client).await,
+            Err(failure) => Err(failure),
+        };
         drop(client);
-        made.map_err(explained)?;
+        let clock = Arc::new(clock.map_err(explained)?);
         // It ends by itself, now that nobody uses it.
         drop(driver.await);
         let owners = Owners::new(target.lease);
@@ -280,6 +291,7 @@ impl Inner {
             writers,
             spaces: Mutex::default(),
             owners,
+            clock,
             wake: Wake::new(),
             writer: Writer::default(),
             living,
@@ -369,6 +381,10 @@ macro_rules! or_none {
 impl Store for PostgresStore {
     fn location(&self) -> String {
         self.inner.target.location.clone()
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.inner.clock) as Arc<dyn Clock>
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {

@@ -1,0 +1,163 @@
+//! The clock of the server: who shares a database goes by one clock, whatever that of each machine says (M7.1.9).
+//!
+//! Nobody can ask the server at every look. It is asked when the store is opened and then with every sign of life ([`super::lease`]);
+//! in between, its time goes on by a clock of this process that nobody can set.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use folio_memory::{Clock, Timestamp};
+use tokio::time::Instant;
+use tokio_postgres::Client;
+
+use super::error::Failure;
+
+/// In microseconds, as exact as the server knows it.
+const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
+/// Its time, as far as this process can tell.
+pub(super) struct ServerClock(Mutex<Reckoned>);
+
+impl ServerClock {
+    /// By what the server at the other end of `client` says.
+    pub(super) async fn of(client: &Client) -> Result<Self, Failure> {
+        Ok(Self(Mutex::new(Reckoned::from(&ask(client).await?))))
+    }
+
+    /// Asks again: clocks are set, drift, and sleep with their machine, and another server may have taken the place of the first.
+    pub(super) async fn set_by(&self, client: &Client) -> Result<(), Failure> {
+        let told = ask(client).await?;
+        let mut reckoned = self.reckoned();
+        *reckoned = reckoned.after(&told);
+        Ok(())
+    }
+
+    fn reckoned(&self) -> MutexGuard<'_, Reckoned> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock for ServerClock {
+    fn now(&self) -> Timestamp {
+        self.reckoned().at(Instant::now())
+    }
+}
+
+impl fmt::Debug for ServerClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ServerClock")
+    }
+}
+
+async fn ask(client: &Client) -> Result<Told, Failure> {
+    let asked = Instant::now();
+    let row = client.query_one(TIME, &[]).await?;
+    let answered = Instant::now();
+    let micros: i64 = row.try_get(0)?;
+    Ok(Told {
+        asked,
+        time: Timestamp::from_nanos(micros.saturating_mul(1_000)),
+        answered,
+    })
+}
+
+/// What the server said: it was `time` there at some moment between `asked` and `answered`.
+struct Told {
+    asked: Instant,
+    time: Timestamp,
+    answered: Instant,
+}
+
+/// It is taken to have been `time` there at the moment `at`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reckoned {
+    at: Instant,
+    time: Timestamp,
+}
+
+impl From<&Told> for Reckoned {
+    /// Wrong by half of what the answer took at most.
+    fn from(told: &Told) -> Self {
+        let took = told.answered.saturating_duration_since(told.asked);
+        Self {
+            at: told.asked + took / 2,
+            time: told.time,
+        }
+    }
+}
+
+impl Reckoned {
+    /// The time at `moment`.
+    fn at(&self, moment: Instant) -> Timestamp {
+        match moment.checked_duration_since(self.at) {
+            Some(later) => self.time.plus(later),
+            None => self.time.minus(self.at.saturating_duration_since(moment)),
+        }
+    }
+
+    /// The same where `told` says nothing against it, so that the time does not jump to and fro by what answers take; else anew.
+    fn after(self, told: &Told) -> Self {
+        // A microsecond is what the server leaves out.
+        let earliest = self.at(told.asked).minus(Duration::from_micros(1));
+        if (earliest..=self.at(told.answered)).contains(&told.time) {
+            self
+        } else {
+            Self::from(told)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLI: Duration = Duration::from_millis(1);
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn told(asked: Instant, took: Duration, time: Timestamp) -> Told {
+        Told {
+            asked,
+            time,
+            answered: asked + took,
+        }
+    }
+
+    fn noon() -> Timestamp {
+        Timestamp::parse("2026-03-01T12:00:00Z").unwrap()
+    }
+
+    #[test]
+    fn the_time_is_that_of_the_server_whatever_the_machine_says_m7_1() {
+        let clock = ServerClock(Mutex::new(Reckoned::from(&told(Instant::now(), 4 * MILLI, noon()))));
+        // The machine says another year.
+        let now = clock.now();
+        assert!(now.since(noon()) < HOUR && noon().since(now) < HOUR, "{now}");
+    }
+
+    #[test]
+    fn it_goes_on_between_two_answers_and_is_wrong_by_half_of_what_one_takes() {
+        let start = Instant::now();
+        let reckoned = Reckoned::from(&told(start, 4 * MILLI, noon()));
+        assert_eq!(reckoned.at(start + 2 * MILLI), noon());
+        assert_eq!(reckoned.at(start + 2 * MILLI + HOUR), noon().plus(HOUR));
+        assert_eq!(reckoned.at(start), noon().minus(2 * MILLI));
+    }
+
+    #[test]
+    fn an_answer_that_may_be_right_changes_nothing_and_another_one_sets_it() {
+        let start = Instant::now();
+        let reckoned = Reckoned::from(&told(start, 4 * MILLI, noon()));
+        let later = start + HOUR;
+        let expected = noon().plus(HOUR);
+        // It took longer, and its middle is somewhere else: but it may have been so.
+        let fits = told(later, 20 * MILLI, expected);
+        assert_eq!(reckoned.after(&fits), reckoned);
+        // The server was set back, or is another one.
+        let other = told(later, 20 * MILLI, noon());
+        assert_eq!(reckoned.after(&other).at(later + 10 * MILLI), noon());
+        // This machine has slept for a while, and its own clock with it.
+        let slept = told(later, 20 * MILLI, expected.plus(HOUR));
+        assert_eq!(reckoned.after(&slept).at(later + 10 * MILLI), expected.plus(HOUR));
+    }
+}
