@@ -5,12 +5,14 @@
 //! whose driver died is owed exactly what its journal says.
 //!
 //! - [`plan`]: the plan language, read from YAML or JSON with every error at its place
+//! - [`argument`]: what the arguments of tools may hold
 //! - [`template`]: text and values that are filled in when a step is due
 //! - [`run`]: the fold itself
 //! - [`projection`]: the pages that each event writes
 //! - [`node`], [`event`], [`result`]: what a tree is made of, what can happen to it, what comes out
 //! - [`talk`], [`spend`]: what models are asked and answer, and what that uses up
 
+pub mod argument;
 pub mod event;
 pub mod node;
 mod output;

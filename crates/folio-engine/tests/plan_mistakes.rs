@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use folio_engine::argument::ArgKind;
 use folio_engine::plan::{CODES, Known, KnownTool, Limits, from_value, parse};
 use serde_json::json;
 
@@ -18,6 +19,7 @@ fn tools() -> Known {
         ("write".to_owned(), tool(&["path", "text"], &[], true)),
         ("shell".to_owned(), tool(&["argv"], &[], true)),
         ("maps.route".to_owned(), of_schema()),
+        ("wait".to_owned(), of_kinds()),
     ]);
     Known {
         tools: Some(tools),
@@ -47,6 +49,23 @@ fn of_schema() -> KnownTool {
     });
     KnownTool {
         schema: Some(schema),
+        ..KnownTool::default()
+    }
+}
+
+/// A tool that says of each argument what it may hold.
+fn of_kinds() -> KnownTool {
+    let kinds = [
+        ("ms", ArgKind::Count),
+        ("quiet", ArgKind::Flag),
+        ("until", ArgKind::one_of(&["dawn", "noon"])),
+        ("note", ArgKind::Text),
+        ("names", ArgKind::Texts),
+    ];
+    KnownTool {
+        required: vec!["ms".to_owned()],
+        optional: kinds[1..].iter().map(|(name, _)| (*name).to_owned()).collect(),
+        kinds: kinds.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect(),
         ..KnownTool::default()
     }
 }
@@ -591,6 +610,51 @@ fn arguments_of_a_tool_with_a_schema_are_checked_against_it() {
             "P029 1:88 [0].do.args.by"
         ]
     );
+}
+
+#[test]
+fn arguments_that_a_tool_would_not_take_are_mistakes_of_the_plan_e9_1() {
+    let plan = |args: &str| format!("[{{id: a, do: {{tool: wait, args: {args}}}}}]");
+    insta::assert_snapshot!(mistakes(&plan("{ms: abc, quiet: perhaps, until: dusk, note: [a], names: [1]}")), @r#"
+    1:38 [0].do.args.ms: P029 the tool `wait` does not take this: `ms` is a whole number that is not negative, not "abc"
+    1:50 [0].do.args.quiet: P029 the tool `wait` does not take this: `quiet` is true or false, not "perhaps"
+    1:66 [0].do.args.until: P029 the tool `wait` does not take this: `until` is one of dawn or noon, not "dusk"
+    1:78 [0].do.args.note: P029 the tool `wait` does not take this: `note` is a string, not a list
+    1:90 [0].do.args.names: P029 the tool `wait` does not take this: `names` is a string or a list of strings, not a list
+    "#);
+    for wrong in ["{ms: -1}", "{ms: 2.5}", "{ms: null}", "{ms: '2e3'}", "{ms: true}"] {
+        assert_eq!(codes(&plan(wrong)), ["P029 1:38 [0].do.args.ms"], "{wrong}");
+    }
+    // What the call takes is no mistake: texts that hold numbers, nothing where nothing is needed, and whatever a template comes to.
+    for good in [
+        "{ms: ' 20 ', quiet: 'true', note: 1.5}",
+        "{ms: 20.0, until: null, names: one}",
+        "{ms: '{{ 2 + 2 }}', until: '{{ \"dawn\" }}', names: ['{{ 1 }}']}",
+        "{ms: '2{% if true %}0{% endif %}'}",
+    ] {
+        assert!(parse(&plan(good), &tools()).is_ok(), "{}", mistakes(&plan(good)));
+    }
+}
+
+#[test]
+fn texts_that_a_tool_with_a_schema_takes_as_numbers_are_no_mistakes_e9_1() {
+    let schema =
+        json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}, "on": {"type": "boolean"}}});
+    let tool = KnownTool {
+        schema: Some(schema),
+        ..KnownTool::default()
+    };
+    let known = Known {
+        tools: Some(BTreeMap::from([("x.sum".to_owned(), tool)])),
+        ..Known::default()
+    };
+    let plan = |args| json!([{"id": "a", "do": {"tool": "x.sum", "args": args}}]);
+    assert!(from_value(&plan(json!({"n": "20", "on": "false"})), &known).is_ok());
+    let errors = from_value(&plan(json!({"n": "2", "on": "perhaps"})), &known)
+        .unwrap_err()
+        .0;
+    let paths: Vec<_> = errors.iter().map(|error| (error.code, error.path.as_str())).collect();
+    assert_eq!(paths, [("P029", "[0].do.args.n"), ("P029", "[0].do.args.on")]);
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use folio_engine::argument::{Fit, kind_of, one_of};
 use serde::de::DeserializeOwned;
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use crate::response::ToolError;
 use crate::schema;
-use crate::tool::{ArgKind, ToolRequest, ToolSpec};
+use crate::tool::{ToolRequest, ToolSpec};
 
 /// Checks `args` and says everything that is wrong with them at once.
 ///
@@ -50,12 +51,10 @@ pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<Option<Value>, Tool
         if value.is_null() && !arg.required {
             continue;
         }
-        match convert(&arg.kind, value) {
+        match arg.kind.fit(value) {
             Fit::AsIs => {}
-            Fit::Converted(value) => converted.push((name.clone(), value)),
-            Fit::Wrong(wanted) => {
-                wrong.push(format!("`{name}` is {wanted}, not {}", brief(value)));
-            }
+            Fit::Meant(value) => converted.push((name.clone(), value)),
+            Fit::Wrong => wrong.push(arg.kind.refusal(name, value)),
         }
     }
     for arg in spec.args.iter().filter(|arg| arg.required) {
@@ -74,112 +73,9 @@ pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<Option<Value>, Tool
     Ok(Some(Value::Object(changed)))
 }
 
-enum Fit {
-    AsIs,
-    Converted(Value),
-    Wrong(String),
-}
-
-fn convert(kind: &ArgKind, value: &Value) -> Fit {
-    let fits = match kind {
-        ArgKind::Any => true,
-        ArgKind::Text => value.is_string(),
-        ArgKind::Texts => match value {
-            Value::String(_) => true,
-            Value::Array(items) => items.iter().all(Value::is_string),
-            _ => false,
-        },
-        ArgKind::Count => value.is_u64(),
-        ArgKind::Number => value.is_number(),
-        ArgKind::Flag => value.is_boolean(),
-        ArgKind::List => value.is_array(),
-        ArgKind::Object => value.is_object(),
-        ArgKind::OneOf(words) => value
-            .as_str()
-            .is_some_and(|given| words.iter().any(|word| word == given)),
-    };
-    if fits {
-        return Fit::AsIs;
-    }
-    let from_text = match (kind, value) {
-        (ArgKind::Count, Value::String(text)) => text.trim().parse::<u64>().ok().map(Value::from),
-        (ArgKind::Count, Value::Number(number)) => whole(number).map(Value::from),
-        (ArgKind::Number, Value::String(text)) => text
-            .trim()
-            .parse::<f64>()
-            .ok()
-            .and_then(Number::from_f64)
-            .map(Value::Number),
-        (ArgKind::Flag, Value::String(text)) => match text.trim() {
-            "true" => Some(Value::Bool(true)),
-            "false" => Some(Value::Bool(false)),
-            _ => None,
-        },
-        // A template that prints a number or a version makes these where a text is meant.
-        (ArgKind::Text, Value::Number(number)) => Some(Value::String(number.to_string())),
-        _ => None,
-    };
-    if let Some(value) = from_text {
-        return Fit::Converted(value);
-    }
-    Fit::Wrong(match kind {
-        ArgKind::Any => "any value".to_owned(),
-        ArgKind::Text => "a string".to_owned(),
-        ArgKind::Texts => "a string or a list of strings".to_owned(),
-        ArgKind::Count => "a whole number that is not negative".to_owned(),
-        ArgKind::Number => "a number".to_owned(),
-        ArgKind::Flag => "true or false".to_owned(),
-        ArgKind::List => "a list".to_owned(),
-        ArgKind::Object => "an object".to_owned(),
-        ArgKind::OneOf(words) => one_of(words),
-    })
-}
-
-/// `20.0`, which some languages write for 20.
-fn whole(number: &Number) -> Option<u64> {
-    let text = number.to_string();
-    text.strip_suffix(".0")?.parse().ok()
-}
-
 /// Reads checked arguments into a tool's own type.
 pub(crate) fn parse<T: DeserializeOwned>(request: &ToolRequest) -> Result<T, ToolError> {
     T::deserialize(&request.args).map_err(|error| ToolError::invalid(format!("{}: {error}", request.tool)))
-}
-
-/// What a value is, with its article, for messages.
-pub(crate) fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a truth value",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
-}
-
-/// The value itself if it is short, so that a message shows what was given.
-fn brief(value: &Value) -> String {
-    match value {
-        Value::Array(_) | Value::Object(_) => kind_of(value).to_owned(),
-        Value::String(text) if text.chars().count() > 40 => {
-            let start: String = text.chars().take(40).collect();
-            format!("\"{start}…\"")
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
-    }
-}
-
-/// `a`, `a or b`, `a, b or c`.
-pub(crate) fn one_of<S: AsRef<str>>(words: &[S]) -> String {
-    match words {
-        [] => "there is none".to_owned(),
-        [only] => format!("it is {}", only.as_ref()),
-        [most @ .., last] => {
-            let most: Vec<&str> = most.iter().map(AsRef::as_ref).collect();
-            format!("one of {} or {}", most.join(", "), last.as_ref())
-        }
-    }
 }
 
 /// The candidate that `given` was probably meant to be, if one is near enough.
@@ -230,7 +126,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tool::Effect;
+    use crate::tool::{ArgKind, Effect};
 
     fn spec() -> ToolSpec {
         ToolSpec::new("list", Effect::Read, "lists")

@@ -1,6 +1,7 @@
 //! Arguments of a tool that comes with a JSON Schema.
 
-use serde_json::{Map, Number, Value};
+use folio_engine::argument::as_meant;
+use serde_json::{Map, Value};
 
 use crate::response::ToolError;
 
@@ -15,19 +16,9 @@ const MISTAKE_CHARS: usize = 300;
 pub(crate) fn check(tool: &str, schema: &Value, args: &Map<String, Value>) -> Result<Option<Value>, ToolError> {
     let validator = jsonschema::validator_for(schema)
         .map_err(|error| ToolError::invalid(format!("{tool} has a schema that cannot be used: {error}")))?;
-    let mut converted = args.clone();
-    let properties = schema.get("properties").and_then(Value::as_object);
-    let mut is_changed = false;
-    for (name, value) in &mut converted {
-        let wanted = properties.and_then(|properties| properties.get(name)?.get("type")?.as_str());
-        if let (Some(wanted), Value::String(text)) = (wanted, &*value)
-            && let Some(meant) = meant(wanted, text.trim())
-        {
-            *value = meant;
-            is_changed = true;
-        }
-    }
-    let converted = Value::Object(converted);
+    let meant = as_meant(schema, args);
+    let is_changed = meant.is_some();
+    let converted = Value::Object(meant.unwrap_or_else(|| args.clone()));
     let mistakes: Vec<String> = validator
         .iter_errors(&converted)
         .take(MISTAKES_MAX)
@@ -44,16 +35,6 @@ pub(crate) fn check(tool: &str, schema: &Value, args: &Map<String, Value>) -> Re
         return Err(ToolError::invalid(format!("{tool}: {}", mistakes.join("; "))));
     }
     Ok(is_changed.then_some(converted))
-}
-
-fn meant(wanted: &str, text: &str) -> Option<Value> {
-    match (wanted, text) {
-        ("integer", text) => text.parse::<i64>().ok().map(Value::from),
-        ("number", text) => text.parse::<f64>().ok().and_then(Number::from_f64).map(Value::Number),
-        ("boolean", "true") => Some(Value::Bool(true)),
-        ("boolean", "false") => Some(Value::Bool(false)),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
+pub use folio_engine::argument::ArgKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -39,53 +40,6 @@ pub enum Approval {
     Never,
     /// The tool is refused, or asked about, unless a setting of the run allows the call.
     UnlessAllowed,
-}
-
-/// The shape of one argument.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ArgKind {
-    /// Any JSON value.
-    Any,
-    /// A string.
-    Text,
-    /// A string, or a list of strings.
-    Texts,
-    /// A whole number that is not negative. A string of digits is accepted too: templates make those.
-    Count,
-    /// A number, or a string that holds one.
-    Number,
-    /// `true` or `false`, or a string that says so.
-    Flag,
-    /// A list.
-    List,
-    /// An object.
-    Object,
-    /// One of a few words.
-    OneOf(Vec<String>),
-}
-
-impl ArgKind {
-    /// Shorthand for [`ArgKind::OneOf`].
-    pub fn one_of(words: &[&str]) -> Self {
-        Self::OneOf(words.iter().map(|word| (*word).to_owned()).collect())
-    }
-
-    fn schema(&self) -> Value {
-        match self {
-            Self::Any => json!({}),
-            Self::Text => json!({"type": "string"}),
-            Self::Texts => {
-                json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
-            }
-            Self::Count => json!({"type": "integer", "minimum": 0}),
-            Self::Number => json!({"type": "number"}),
-            Self::Flag => json!({"type": "boolean"}),
-            Self::List => json!({"type": "array"}),
-            Self::Object => json!({"type": "object"}),
-            Self::OneOf(words) => json!({"type": "string", "enum": words}),
-        }
-    }
 }
 
 /// One argument of a tool.

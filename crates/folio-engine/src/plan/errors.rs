@@ -107,7 +107,7 @@ codes! {
     BAD_DEFAULT = "P026", "a default of another type than the input";
     BAD_QUORUM = "P027", "a quorum of none, or of more branches than there are";
     DUPLICATE_CRITERION = "P028", "a criterion's id that is used twice";
-    BAD_ARGUMENT = "P029", "an argument that the tool's schema does not allow";
+    BAD_ARGUMENT = "P029", "an argument that the tool does not take";
     UNKNOWN_EXECUTOR = "P030", "an executor that is not set up";
     UNKNOWN_CRITERION = "P031", "`satisfies` names no criterion";
 }

@@ -10,6 +10,7 @@ use super::markdown;
 use super::spanned::{self, Node};
 use super::validate::validate;
 use super::{Plan, PlanError, PlanErrors};
+use crate::argument::ArgKind;
 
 /// What a plan may refer to and how large it may be.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,7 +39,9 @@ pub struct KnownTool {
     pub required: Vec<String>,
     /// The arguments that may be given.
     pub optional: Vec<String>,
-    /// The JSON Schema of the arguments, for a tool that comes with one: then `required` and `optional` do not count.
+    /// What arguments may hold, by their names; one that is not in it may hold anything.
+    pub kinds: BTreeMap<String, ArgKind>,
+    /// The JSON Schema of the arguments, for a tool that comes with one: then `required`, `optional` and `kinds` do not count.
     pub schema: Option<Value>,
     /// The JSON Schema of what a call gives, as far as that is known.
     pub output: Option<Value>,

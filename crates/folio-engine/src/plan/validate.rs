@@ -1,9 +1,9 @@
 //! What a plan must be besides well written: no names of nothing, no circles, nothing empty or too large.
 
+mod arguments;
 mod lists;
 mod names;
 mod satisfies;
-mod schema;
 mod steps;
 
 use std::collections::BTreeSet;

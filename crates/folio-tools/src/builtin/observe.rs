@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use crate::arguments::kind_of;
 use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse};
 use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+use folio_engine::argument::kind_of;
 
 /// Observations of one call.
 const ITEMS_MAX: usize = 1_000;

@@ -246,30 +246,10 @@ impl<'a> Validator<'a> {
             return;
         }
         if let Some(schema) = &tool.schema {
-            self.arguments(call, schema, &args_at);
+            self.arguments_by_schema(call, schema, &args_at);
             return;
         }
-        for name in tool
-            .required
-            .iter()
-            .filter(|name| call.args.get(name.as_str()).is_none())
-        {
-            let message = format!("the tool `{}` needs the argument `{name}`", call.tool);
-            self.faults.add(&args_at, code::MISSING_ARGUMENT, message);
-        }
-        let known = || tool.required.iter().chain(&tool.optional).map(String::as_str);
-        for name in call.args.as_object().into_iter().flat_map(|args| args.keys()) {
-            if known().any(|known| known == name) {
-                continue;
-            }
-            let at = args_at.key(name).unwrap_or_else(|| args_at.clone());
-            let message = format!("the tool `{}` has no argument `{name}`", call.tool);
-            let hint = did_you_mean(name, known()).unwrap_or_else(|| match known().count() {
-                0 => "it takes none".to_owned(),
-                _ => format!("there is {}", known().collect::<Vec<_>>().join(", ")),
-            });
-            self.faults.add(&at, code::UNKNOWN_ARGUMENT, message).with_hint(hint);
-        }
+        self.arguments(call, tool, &args_at);
     }
 
     /// Ids, regular expressions and schemas. Templates in criteria are checked with the others.

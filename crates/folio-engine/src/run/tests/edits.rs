@@ -2,7 +2,8 @@
 
 use super::models::{execute, finish, goal, house, nested};
 use super::*;
-use crate::plan::to_markdown;
+use crate::argument::ArgKind;
+use crate::plan::{KnownTool, to_markdown};
 use crate::talk::Purpose;
 
 const THREE: &str = "steps:
@@ -202,6 +203,31 @@ fn a_group_that_has_begun_is_one_step_and_one_that_has_not_may_get_more_members_
         ["first", "between", "group-2/x", "group-2/z", "group-2/y", "last"]
     );
     assert_eq!(sim.status(""), Outcome::Ok);
+}
+
+#[test]
+fn an_edit_with_arguments_that_a_tool_would_not_take_is_refused_e9_1() {
+    let mut sim = Sim::new(THREE);
+    sim.concurrency = 1;
+    sim.derive();
+    let echo = KnownTool {
+        required: vec!["n".to_owned()],
+        kinds: BTreeMap::from([("n".to_owned(), ArgKind::Count)]),
+        ..KnownTool::default()
+    };
+    let known = Known {
+        tools: Some(BTreeMap::from([("echo".to_owned(), echo)])),
+        ..Known::default()
+    };
+    let text = sim.markdown("").replace("{n: 2}", "{n: two}");
+    let refused = sim.run.edit_plan(sim.id(""), &text, None, &known, "ada").unwrap_err();
+    let refused = format!("{refused:?}");
+    assert!(
+        refused.contains("P029") && refused.contains("not \\\"two\\\""),
+        "{refused}"
+    );
+    let text = sim.markdown("").replace("{n: 2}", "{n: '22'}");
+    assert!(sim.run.edit_plan(sim.id(""), &text, None, &known, "ada").is_ok());
 }
 
 #[test]

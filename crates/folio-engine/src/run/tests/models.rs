@@ -4,7 +4,9 @@ use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::tokens::Estimate;
 
 use super::*;
+use crate::argument::ArgKind;
 use crate::event::LeafTests;
+use crate::plan::KnownTool;
 use crate::result::Finding;
 use crate::run::FixedCosts;
 use crate::spend::Spend;
@@ -469,6 +471,44 @@ fn a_wrong_plan_is_told_with_all_its_mistakes_and_after_two_the_task_is_done_dir
     }
     assert_eq!(root(&sim).status, Outcome::Ok);
     assert_eq!(sim.asks[1].temperature, Some(0.0));
+}
+
+#[test]
+fn whoever_plans_is_told_of_arguments_that_a_tool_would_not_take_e9_1() {
+    let wait = KnownTool {
+        required: vec!["ms".to_owned()],
+        kinds: BTreeMap::from([("ms".to_owned(), ArgKind::Count)]),
+        ..KnownTool::default()
+    };
+    let equipment = Equipment {
+        known: Known {
+            tools: Some(BTreeMap::from([("echo".to_owned(), wait)])),
+            ..Known::default()
+        },
+        ..equipment()
+    };
+    let plan = |ms: &str| {
+        plan_of(json!([
+            {"id": "dry", "title": "let it dry", "do": {"tool": "echo", "args": {"ms": ms}}},
+            {"id": "look", "title": "look at it", "do": {"tool": "echo", "args": {"ms": "{{ 7 }}"}}},
+        ]))
+    };
+    let sim = goal_with("paint the garden fence", &json!({}), equipment, move |ask| {
+        match (ask.purpose, ask.call) {
+            (Purpose::Decide, 1) => plan("a while"),
+            (Purpose::Decide, _) => plan("20"),
+            _ => finish("painted"),
+        }
+    })
+    .driven_on();
+    let told = read_by(&sim, 1);
+    assert!(
+        told.contains("`ms` is a whole number that is not negative, not \"a while\""),
+        "{told}"
+    );
+    assert!(told.contains("args.ms"), "it says where: {told}");
+    let called: Vec<&str> = sim.calls.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(called, ["dry", "look"]);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::arguments::kind_of;
 use crate::response::ToolError;
+use folio_engine::argument::kind_of;
 
 pub(super) struct Given<'a> {
     pub(super) op: &'a str,

@@ -9,8 +9,8 @@ use serde_json::{Map, Number, Value, json};
 use super::given::{Given, field};
 use super::order::{order, same};
 use super::template;
-use crate::arguments::kind_of;
 use crate::response::ToolError;
+use folio_engine::argument::kind_of;
 
 pub(super) fn sort(given: &Given<'_>) -> Result<Value, ToolError> {
     sorted(given, given.flag("desc"), usize::MAX)

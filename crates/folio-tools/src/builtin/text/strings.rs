@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::given::Given;
-use crate::arguments::kind_of;
 use crate::response::ToolError;
+use folio_engine::argument::kind_of;
 
 pub(super) fn count(given: &Given<'_>) -> Result<Value, ToolError> {
     Ok(json!(match given.value() {

@@ -1,4 +1,4 @@
-//! Arguments of a tool that comes with a JSON Schema, as far as they are known before the run.
+//! Arguments of tools, as far as they are known before the run.
 
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
@@ -6,30 +6,78 @@ use jsonschema::paths::LocationSegment;
 use serde_json::{Value, json};
 
 use super::Validator;
-use crate::plan::Call;
+use crate::argument::{Fit, as_meant};
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
 use crate::plan::nearest::did_you_mean;
+use crate::plan::{Call, KnownTool};
 use crate::template::is_template;
 
 /// How many mistakes of one call are told.
 const MISTAKES_MAX: usize = 20;
 
 impl<'a> Validator<'a> {
+    /// What of `call` the tool does not take, whatever its templates come to.
+    pub(super) fn arguments(&mut self, call: &Call, tool: &KnownTool, args_at: &At<'a>) {
+        for name in tool
+            .required
+            .iter()
+            .filter(|name| call.args.get(name.as_str()).is_none())
+        {
+            let message = format!("the tool `{}` needs the argument `{name}`", call.tool);
+            self.faults.add(args_at, code::MISSING_ARGUMENT, message);
+        }
+        let known = || tool.required.iter().chain(&tool.optional).map(String::as_str);
+        for (name, value) in call.args.as_object().into_iter().flatten() {
+            let at = args_at.key(name).unwrap_or_else(|| args_at.clone());
+            if known().any(|known| known == name) {
+                // Null is as good as nothing where nothing is needed.
+                let is_none = value.is_null() && !tool.required.contains(name);
+                let kind = tool.kinds.get(name).filter(|_| !is_none && !holds_template(value));
+                if let Some(kind) = kind.filter(|kind| kind.fit(value) == Fit::Wrong) {
+                    let message = format!(
+                        "the tool `{}` does not take this: {}",
+                        call.tool,
+                        kind.refusal(name, value)
+                    );
+                    self.faults.add(&at, code::BAD_ARGUMENT, message);
+                }
+                continue;
+            }
+            let message = format!("the tool `{}` has no argument `{name}`", call.tool);
+            let hint = did_you_mean(name, known()).unwrap_or_else(|| match known().count() {
+                0 => "it takes none".to_owned(),
+                _ => format!("there is {}", known().collect::<Vec<_>>().join(", ")),
+            });
+            self.faults.add(&at, code::UNKNOWN_ARGUMENT, message).with_hint(hint);
+        }
+    }
+
     /// What of `call` the schema does not allow, whatever its templates come to.
-    pub(super) fn arguments(&mut self, call: &Call, schema: &Value, args_at: &At<'a>) {
+    pub(super) fn arguments_by_schema(&mut self, call: &Call, schema: &Value, args_at: &At<'a>) {
         // What cannot be used was refused where the tool came from; the tool itself still checks.
         let Ok(validator) = jsonschema::validator_for(schema) else {
             return;
         };
         let none = json!({});
         let args = if call.args.is_null() { &none } else { &call.args };
-        for error in validator.iter_errors(args).take(MISTAKES_MAX) {
-            self.argument(call, schema, args_at, args, &error);
+        let meant = args
+            .as_object()
+            .and_then(|args| as_meant(schema, args))
+            .map(Value::Object);
+        for error in validator.iter_errors(meant.as_ref().unwrap_or(args)).take(MISTAKES_MAX) {
+            self.argument_by_schema(call, schema, args_at, args, &error);
         }
     }
 
-    fn argument(&mut self, call: &Call, schema: &Value, args_at: &At<'a>, args: &Value, error: &ValidationError<'_>) {
+    fn argument_by_schema(
+        &mut self,
+        call: &Call,
+        schema: &Value,
+        args_at: &At<'a>,
+        args: &Value,
+        error: &ValidationError<'_>,
+    ) {
         let path = error.instance_path();
         let is_top = path.as_str().is_empty();
         match error.kind() {
