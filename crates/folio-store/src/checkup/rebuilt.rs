@@ -227,6 +227,7 @@ impl Rebuilt {
     }
 
     fn patch_entry(&mut self, row: &LogRow, change: &Change, id: EntryId, there: &There, findings: &mut Findings) {
+        let is_being_made = self.entries.contains_key(&id);
         // One that was compared and let go has never been changed, so this must change nothing.
         let mut state = self.entries.remove(&id).or_else(|| there.entries.get(&id).cloned());
         let Some(handle) = state.as_ref().map(|entry| entry.handle) else {
@@ -234,7 +235,7 @@ impl Rebuilt {
             return;
         };
         let changed = fold::fold(&mut state, handle, change, id, row.seq, row.at);
-        if let Some(entry) = state.filter(|entry| changed || entry.version > 1) {
+        if let Some(entry) = state.filter(|entry| is_being_made || changed || entry.version > 1) {
             // What a commit changes of what it has added itself is found with the addition.
             if changed && entry.created_seq != row.seq {
                 self.ready.touches.push((Touched::Entry, handle.0, row.seq));

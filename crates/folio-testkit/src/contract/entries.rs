@@ -333,6 +333,21 @@ pub async fn things_added_earlier_in_a_commit_can_be_used_in_it(home: &dyn Home)
     );
 }
 
+/// What changes nothing is written down like any other change, and what is made again from the log is what it was.
+pub async fn a_change_of_nothing_before_another_one_is_no_damage(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let id = scene.a_note("a").await;
+    scene.commit(vec![patch(id, vec![title("a")])]).await;
+    scene.commit(vec![patch(id, vec![title("b")])]).await;
+    scene.commit(vec![patch(id, vec![title("b")])]).await;
+    scene.commit(vec![patch(id, vec![title("a")])]).await;
+    assert_eq!(scene.read(id).await.version, 3);
+    assert_eq!(
+        scene.store.check().await.expect("a check-up").problems,
+        Vec::<String>::new()
+    );
+}
+
 /// Whatever people and tools write.
 pub async fn unusual_texts_come_back_byte_by_byte(home: &dyn Home) {
     let scene = Scene::of(home);

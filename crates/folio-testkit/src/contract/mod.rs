@@ -81,6 +81,7 @@ macro_rules! store_contract {
             what_is_not_there_cannot_be_changed,
             an_id_is_given_once,
             things_added_earlier_in_a_commit_can_be_used_in_it,
+            a_change_of_nothing_before_another_one_is_no_damage,
             unusual_texts_come_back_byte_by_byte,
         ]);
         $crate::store_contract!(@cases $home, lifecycle: [
