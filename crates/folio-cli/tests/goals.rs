@@ -93,6 +93,24 @@ fn a_goal_is_planned_done_and_put_together() {
 }
 
 #[test]
+fn where_plans_are_switched_off_nothing_is_said_to_be_decided() {
+    let folio = folio_with(json!([working("Say what is here", "finish", json!({"notes": "one file"}))]));
+    assert_snapshot!(folio.seen(&["run", "Say what is here", "--model", "scripted:script.json", "--planning", "never"]), @r"
+    # Say what is here
+
+    one file
+    ! [TIME] ok        run  one file
+    ! 
+    ! 
+    ! r1 ok: one file
+    !   pages           folio tree --run r1
+    !   steps           folio show r1
+    !   trace           folio trace --run r1
+    !   in the browser  folio serve
+    ");
+}
+
+#[test]
 fn where_nobody_is_at_a_terminal_nobody_is_asked_and_answers_have_to_be_wanted() {
     let folio = folio_with(json!([
         doing("Paint the door", "ask_person", json!({"question": "Which colour?"})),

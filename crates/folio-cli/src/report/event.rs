@@ -1,7 +1,7 @@
 //! What happens in a run, event by event: lines for programs and for people.
 
 use folio::Timestamp;
-use folio::engine::run::NodeKind;
+use folio::engine::run::{NodeKind, PlanMode};
 use folio::engine::{Event, NodeId, Outcome, Run};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -127,6 +127,8 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::AttemptFailed { node, failure, .. } => line("retry", *node, &failure.message),
         Event::CancelRequested { node, by } => asked("cancelling", node, by),
         Event::Resumed { in_flight } => Some(format!("[{elapsed:>6}] taken up again, {} in flight", in_flight.len())),
+        // Where plans are switched off, nothing was decided.
+        Event::Decided { by, .. } if by == PlanMode::Never.as_str() => None,
         Event::Decided { node, .. } => line("decided", *node, &event.in_words()),
         Event::Planned { node, .. } => line("planned", *node, &event.in_words()),
         Event::ApprovalAsked { node, .. } => line("waits", *node, &event.in_words()),
