@@ -1143,7 +1143,7 @@ class Observation(TypedDict):
     content: str
     # Of a long text, `content` is the beginning, or all of it if that was asked for.
     content_ref: NotRequired["BodyRef | None"]
-    # What it is about.
+    # What it is about; null if nothing is said.
     context: NotRequired[Any]
     # When it was added.
     created_at: str
@@ -1153,7 +1153,7 @@ class Observation(TypedDict):
     expires_at: NotRequired[str | None]
     # For people and models: `e42`, `p7`, `r3`, `t5`.
     handle: str
-    # Anything else.
+    # Anything else; null if nothing is said.
     metadata: NotRequired[Any]
     # For ever.
     observation_id: str
@@ -2098,7 +2098,7 @@ class WrittenObservation(TypedDict):
     content: str
     # Of a long text, `content` is the beginning, or all of it if that was asked for.
     content_ref: NotRequired["BodyRef | None"]
-    # What it is about.
+    # What it is about; null if nothing is said.
     context: NotRequired[Any]
     # When it was added.
     created_at: str
@@ -2108,7 +2108,7 @@ class WrittenObservation(TypedDict):
     expires_at: NotRequired[str | None]
     # For people and models: `e42`, `p7`, `r3`, `t5`.
     handle: str
-    # Anything else.
+    # Anything else; null if nothing is said.
     metadata: NotRequired[Any]
     # For ever.
     observation_id: str

@@ -40,11 +40,9 @@ pub struct Observation {
     /// Where its writer says that it came from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claimed_source: Option<Value>,
-    /// What it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What it is about; null if nothing is said.
     pub context: Option<Value>,
-    /// Anything else.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Anything else; null if nothing is said.
     pub metadata: Option<Value>,
     /// How long it was to hold, in minutes; null for ever.
     pub ttl_minutes: Option<f64>,

@@ -107,6 +107,18 @@ async fn every_filter_of_a_list_restricts_it_m7_2_12() {
 }
 
 #[tokio::test]
+async fn an_observation_has_every_name_of_its_shape_whatever_was_said() {
+    let house = House::new().await;
+    let made = house.makes("/observations", 201, json!({"content": "x"})).await;
+    let names = "observation_id handle type content confidence tags source context metadata ttl_minutes expires_at status state owner \
+                 trust version created_at updated_at";
+    for name in names.split(' ').filter(|name| !name.is_empty()) {
+        assert!(made.get(name).is_some(), "{name} is missing: {made}");
+    }
+    assert_eq!((&made["context"], &made["metadata"]), (&json!(null), &json!(null)));
+}
+
+#[tokio::test]
 async fn what_was_confirmed_holds_as_many_minutes_as_before_m7_1_6() {
     let house = House::new().await;
     let body = json!({"content": "x", "ttl_minutes": 5});
