@@ -94,7 +94,11 @@ fn a_goal_is_planned_done_and_put_together() {
 
 #[test]
 fn where_plans_are_switched_off_nothing_is_said_to_be_decided() {
-    let folio = folio_with(json!([working("Say what is here", "finish", json!({"notes": "one file"}))]));
+    let folio = folio_with(json!([working(
+        "Say what is here",
+        "finish",
+        json!({"notes": "one file"})
+    )]));
     assert_snapshot!(folio.seen(&["run", "Say what is here", "--model", "scripted:script.json", "--planning", "never"]), @r"
     # Say what is here
 
