@@ -54,7 +54,10 @@ impl Run {
 
     /// The model will not: it is not asked again (E9.13).
     fn declined(&self, index: usize, purpose: Purpose, reply: &Reply) -> Event {
-        let notes = format!("the model would not do it: {}", cut(&reply.text, 400));
+        let notes = match reply.text.trim() {
+            "" => "the model would not do it".to_owned(),
+            why => format!("the model would not do it: {}", cut(why, 400)),
+        };
         match purpose {
             Purpose::Judge => self.unjudged_for(index, StopReason::Refused, &notes),
             Purpose::Aggregate | Purpose::RollUp | Purpose::Replan | Purpose::HandBack => {

@@ -347,6 +347,11 @@ fn a_result_says_which_model_did_not_do_its_part_e9_13() {
             stop: Stop::Refusal,
         })
     };
+    let silent = replied(Reply {
+        text: " \n".to_owned(),
+        calls: Vec::new(),
+        stop: Stop::Refusal,
+    });
     let (away, refusing, unreadable) = (away(), refusing(), said("so so"));
     for (whom, answer, reason, words) in [
         (
@@ -360,6 +365,12 @@ fn a_result_says_which_model_did_not_do_its_part_e9_13() {
             &refusing,
             StopReason::Refused,
             "nobody put the results together: the model would not do it: I would rather not; 2 ok",
+        ),
+        (
+            Purpose::Aggregate,
+            &silent,
+            StopReason::Refused,
+            "nobody put the results together: the model would not do it; 2 ok",
         ),
         (
             Purpose::Aggregate,
