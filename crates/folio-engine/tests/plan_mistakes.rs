@@ -196,6 +196,8 @@ fn steps_that_wait_for_one_another_are_named_e9_1() {
             "[{id: a, needs: [a]}]",
             "[{id: g, parallel: [{id: x, needs: [g]}, {id: y}]}]",
             "[{parallel: [{sequence: [{id: x}, {id: y}]}, {id: z, needs: [y]}]}, {id: p, needs: [q]}, {id: q, needs: [p]}]",
+            "[{id: before}, {id: a, needs: [c]}, {id: b}, {id: c}]",
+            "[{parallel: [{id: l}, {id: r}]}, {id: a, needs: [c]}, {id: b}, {id: c}, {id: after}]",
         ]
         .map(mistakes)
         .join("\n"),
@@ -205,8 +207,30 @@ fn steps_that_wait_for_one_another_are_named_e9_1() {
         1:17 [0].needs: P012 steps wait for one another: `a` needs `a`
         1:36 [0].parallel[0].needs: P012 steps wait for one another: `g` ends with `x`, `x` needs `g`
         1:84 [1].needs: P012 steps wait for one another: `p` needs `q`, `q` needs `p`
+        1:31 [1].needs: P012 steps wait for one another: `a` needs `c`, `c` comes after `b`, `b` comes after `a`
+        1:49 [1].needs: P012 steps wait for one another: `a` needs `c`, `c` comes after `b`, `b` comes after `a`
         "#
     );
+}
+
+#[test]
+fn a_step_whose_name_cannot_be_read_is_told_by_its_number_e9_1() {
+    insta::assert_snapshot!(mistakes("steps:
+  - parallel:
+      - {do: {tool: write, args: {path: a, text: b}}}
+      - {id: 5x!, do: {tool: shell, args: {argv: []}}}
+    join: first_ok
+  - {id: a, needs: [c], title: a}
+  - {needs: [a]}
+  - {title: '!'}
+  - {id: c, title: c}"), @r#"
+    3:9 steps[0].parallel[0]: P005 `id` is missing: a task needs an id, or a title to make one from
+    4:14 steps[0].parallel[1].id: P008 "5x!" is not a slug: 1 to 64 characters out of a-z, 0-9, `-` and `_`, the first of them a letter or a digit (write `5x`)
+    5:11 steps[0].join: P022 several branches may write (step 1 of steps[0].parallel: write, step 2 of steps[0].parallel: shell), and the one that loses may have written already (let the branches only read, and write afterwards)
+    6:20 steps[1].needs: P012 steps wait for one another: `a` needs `c`, `c` comes after step 4, step 4 comes after step 3, step 3 needs `a`
+    7:5 steps[2]: P005 `id` is missing: a task needs an id, or a title to make one from
+    8:5 steps[3]: P005 `id` is missing: a task needs an id, or a title to make one from
+    "#);
 }
 
 #[test]

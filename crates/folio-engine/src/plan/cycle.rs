@@ -34,8 +34,8 @@ impl Moment {
     }
 }
 
-/// Every cycle that has no step in common with one found before.
-pub(super) fn cycles(graph: &Graph) -> Vec<Cycle> {
+/// Every cycle that has no step in common with one found before, told with the steps as they are `called`.
+pub(super) fn cycles(graph: &Graph, called: impl Fn(&Slug) -> String) -> Vec<Cycle> {
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum Mark {
         New,
@@ -64,7 +64,7 @@ pub(super) fn cycles(graph: &Graph) -> Vec<Cycle> {
                 Some(next) if marks[next.index()] == Mark::Open => {
                     let from = trail.iter().position(|(moment, _)| *moment == next).unwrap_or(0);
                     let moments: Vec<Moment> = trail[from..].iter().map(|(moment, _)| *moment).collect();
-                    let cycle = describe(graph, &moments);
+                    let cycle = describe(graph, &moments, &called);
                     if !found
                         .iter()
                         .any(|other| other.nodes.iter().any(|node| cycle.nodes.contains(node)))
@@ -93,8 +93,8 @@ fn after(graph: &Graph, moment: Moment) -> Vec<Moment> {
     }
 }
 
-fn describe(graph: &Graph, moments: &[Moment]) -> Cycle {
-    let slug = |at: usize| -> &Slug { &graph.nodes[at].slug };
+fn describe(graph: &Graph, moments: &[Moment], called: impl Fn(&Slug) -> String) -> Cycle {
+    let name = |at: usize| called(&graph.nodes[at].slug);
     let mut nodes: Vec<usize> = Vec::new();
     let mut reasons = Vec::new();
     for (position, &moment) in moments.iter().enumerate() {
@@ -105,16 +105,16 @@ fn describe(graph: &Graph, moments: &[Moment]) -> Cycle {
         let (this, other) = (moment.node(), next.node());
         match (moment, next) {
             (Moment::Start(_), Moment::End(_)) if graph.nodes[this].step.needs().is_some() => {
-                reasons.push(format!("`{}` needs `{}`", slug(this), slug(other)));
+                reasons.push(format!("{} needs {}", name(this), name(other)));
             }
             (Moment::Start(_), Moment::End(_)) => {
-                reasons.push(format!("`{}` comes after `{}`", slug(this), slug(other)));
+                reasons.push(format!("{} comes after {}", name(this), name(other)));
             }
             (Moment::Start(_), Moment::Start(_)) => {
-                reasons.push(format!("`{}` is in `{}`", slug(this), slug(other)));
+                reasons.push(format!("{} is in {}", name(this), name(other)));
             }
             (Moment::End(_), Moment::End(_)) => {
-                reasons.push(format!("`{}` ends with `{}`", slug(this), slug(other)));
+                reasons.push(format!("{} ends with {}", name(this), name(other)));
             }
             // A step ends after it has started: nothing that needs to be said.
             (Moment::End(_), Moment::Start(_)) => {}

@@ -16,7 +16,7 @@ use super::cursor::{At, Faults};
 use super::errors::code;
 use super::nearest::nearest;
 use super::spanned::{Node, Tree};
-use super::{Budget, InputKind, InputSpec, PLAN_VERSION, Plan, Report, Step, keys};
+use super::{Budget, InputKind, InputSpec, PLAN_VERSION, Plan, Report, Slug, Step, keys};
 
 /// Where each step was written.
 #[derive(Debug, Default)]
@@ -24,6 +24,8 @@ pub(super) struct Origins<'a> {
     by_step: HashMap<*const (), At<'a>>,
     /// What was written as the id of a step and is none: who names such a step made no mistake of their own.
     lost_names: Vec<String>,
+    /// Steps whose id is not there or is none, as people count them, by the name that stands for it meanwhile.
+    unnamed: HashMap<Slug, String>,
 }
 
 impl<'a> Origins<'a> {
@@ -34,6 +36,23 @@ impl<'a> Origins<'a> {
     /// Whether `name` probably means a step whose id could not be read.
     pub(super) fn may_be_lost(&self, name: &str) -> bool {
         nearest(name, self.lost_names.iter().map(String::as_str)).is_some()
+    }
+
+    /// What a message calls the step that is named `id` here.
+    pub(super) fn called(&self, id: &Slug) -> String {
+        self.unnamed.get(id).cloned().unwrap_or_else(|| format!("`{id}`"))
+    }
+
+    /// Notes that `id` stands for the name of the step at `path`.
+    fn note_unnamed(&mut self, id: Slug, path: &str) {
+        let counted = path.strip_suffix(']').and_then(|path| path.rsplit_once('['));
+        let counted = counted.and_then(|(list, index)| Some((list, index.parse::<usize>().ok()? + 1)));
+        let words = match counted {
+            Some(("" | "steps", number)) => format!("step {number}"),
+            Some((list, number)) => format!("step {number} of {list}"),
+            None => format!("the step at {path}"),
+        };
+        self.unnamed.insert(id, words);
     }
 
     fn note(&mut self, step: &Step, at: &At<'a>) {

@@ -211,6 +211,8 @@ impl Graph {
             }
             let waits = self.nodes[at].waits.clone();
             let mut implied = vec![false; self.nodes.len()];
+            // What waits for this step itself implies nothing: of steps that wait for one another all waits are kept, so that they are told.
+            implied[at] = true;
             let mut open: Vec<usize> = waits.iter().flat_map(|&wait| self.nodes[wait].waits.clone()).collect();
             while let Some(next) = open.pop() {
                 if !std::mem::replace(&mut implied[next], true) {

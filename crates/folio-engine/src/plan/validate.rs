@@ -198,7 +198,7 @@ impl<'a> Validator<'a> {
     }
 
     fn no_cycles(&mut self, graph: &Graph) {
-        for cycle in cycles(graph) {
+        for cycle in cycles(graph, |id| self.origins.called(id)) {
             // Without `needs` there is no circle, so one of its steps has them.
             let with_needs = cycle
                 .nodes

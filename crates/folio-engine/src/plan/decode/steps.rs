@@ -66,10 +66,12 @@ impl<'a> Decoder<'a> {
         step
     }
 
-    /// A name that nobody can have written, for a step whose own could not be read.
-    pub(super) fn placeholder(&mut self) -> Slug {
+    /// A name for the step at `at`, whose own could not be read. No message tells it.
+    pub(super) fn placeholder(&mut self, at: &At<'a>) -> Slug {
         self.placeholders += 1;
-        Slug::parse(&format!("unreadable-step-{}", self.placeholders)).expect("the placeholder is a slug")
+        let slug = Slug::parse(&format!("unreadable-step-{}", self.placeholders)).expect("the placeholder is a slug");
+        self.origins.note_unnamed(slug.clone(), &at.path);
+        slug
     }
 
     /// The id as it is written. One that is no slug is remembered, because others may name it.

@@ -34,7 +34,7 @@ impl<'a> Decoder<'a> {
                 None
             }
         };
-        let id = id.unwrap_or_else(|| self.placeholder());
+        let id = id.unwrap_or_else(|| self.placeholder(at));
         let task = Task {
             title: title.to_owned(),
             ..Task::new(id)
@@ -44,7 +44,7 @@ impl<'a> Decoder<'a> {
 
     /// Stands for a step that could not be read.
     pub(super) fn broken_step(&mut self, at: &At<'a>) -> Step {
-        let task = Task::new(self.placeholder());
+        let task = Task::new(self.placeholder(at));
         self.noted(at, Step::Task(Arc::new(task)))
     }
 
@@ -73,7 +73,7 @@ impl<'a> Decoder<'a> {
                 derived
             }
         };
-        let id = id.unwrap_or_else(|| self.placeholder());
+        let id = id.unwrap_or_else(|| self.placeholder(at));
         let title = title
             .or_else(|| short_description.cloned())
             .unwrap_or_else(|| id.to_string());

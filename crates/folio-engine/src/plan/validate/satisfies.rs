@@ -34,7 +34,8 @@ impl<'a> Validator<'a> {
     pub(super) fn has_criteria(&mut self, task: &Task, origin: &At<'a>) {
         let has_some = !task.criteria.is_empty() || !task.satisfies.is_empty();
         if self.known.to_meet.is_some() && !has_some && task.work == Work::Model {
-            let message = format!("`{}` has no criteria; say how one can tell that it is done", task.id);
+            let task = self.origins.called(&task.id);
+            let message = format!("{task} has no criteria; say how one can tell that it is done");
             self.faults.add(origin, code::MISSING, message);
         }
     }

@@ -131,7 +131,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// The first call in `branch` that may write, as `id: tool`.
+    /// The first call in `branch` that may write, as `id`: tool.
     fn writer_in(&self, branch: &Step) -> Option<String> {
         let mut found = None;
         every_step(std::slice::from_ref(branch), &mut |step| {
@@ -140,7 +140,7 @@ impl<'a> Validator<'a> {
                 && found.is_none()
                 && self.may_write(&call.tool)
             {
-                found = Some(format!("{}: {}", task.id, call.tool));
+                found = Some(format!("{}: {}", self.origins.called(&task.id), call.tool));
             }
         });
         found
