@@ -55,7 +55,7 @@ pub(crate) async fn work(
     match within(TIME, &cancel, hands.registry.call(&request, &hands.context)).await {
         Ended::Answered(response) => read(*response, model),
         Ended::Stopped => ModelAnswer::Stopped,
-        Ended::TimedOut => failed(model, ModelFailureKind::Unknown, "it did not answer within a day"),
+        Ended::TimedOut | Ended::Dropped => failed(model, ModelFailureKind::Unknown, "it did not answer within a day"),
     }
 }
 

@@ -88,20 +88,46 @@ pub(crate) async fn call(
     };
     let (outcome, writes) = match became {
         Some(ended) => ended,
-        None => match within(timeout, &context.cancel.clone(), registry.call(&request, &context)).await {
-            Ended::Answered(response) => outcome_of(*response, &request.tool),
-            Ended::TimedOut => (
-                CallOutcome::Failed(timed_out(&request.tool, timeout)),
-                Writes::default(),
-            ),
-            Ended::Stopped => (CallOutcome::Stopped, Writes::default()),
-        },
+        None => made(&registry, &context, &request, timeout).await,
     };
     Performed {
         node: action.node,
         outcome,
         writes,
         duration: began.elapsed(),
+    }
+}
+
+/// What a call that is made comes to.
+async fn made(
+    registry: &Registry,
+    context: &ToolContext,
+    request: &ToolRequest,
+    timeout: Duration,
+) -> (CallOutcome, Writes) {
+    let failed = |failure| (CallOutcome::Failed(failure), Writes::default());
+    match within(timeout, &context.cancel, registry.call(request, context)).await {
+        Ended::Answered(response) => outcome_of(*response, &request.tool),
+        Ended::TimedOut => failed(timed_out(&request.tool, timeout)),
+        Ended::Stopped => (CallOutcome::Stopped, Writes::default()),
+        // It was at work to the last, and whether a second call is harmless its class says (E9.12).
+        Ended::Dropped => match registry.get(&request.tool).map(|tool| tool.spec().effect) {
+            None | Some(Effect::Pure | Effect::Read | Effect::Idempotent) => failed(timed_out(&request.tool, timeout)),
+            Some(Effect::Guarded) => {
+                // What is asked now is not what was told to stop.
+                let asking = ToolContext {
+                    cancel: CancellationToken::new(),
+                    ..context.clone()
+                };
+                let reconciled = tokio::time::timeout(GRACE, registry.reconcile(request, &asking)).await;
+                match reconciled.unwrap_or(Reconciled::Unknown) {
+                    Reconciled::Completed(response) => outcome_of(*response, &request.tool),
+                    Reconciled::NotExecuted => failed(timed_out(&request.tool, timeout)),
+                    Reconciled::Unknown => failed(unknown(&request.tool, timeout)),
+                }
+            }
+            Some(Effect::Opaque | Effect::Destructive) => failed(unknown(&request.tool, timeout)),
+        },
     }
 }
 
@@ -124,7 +150,11 @@ async fn known_to(memory: &Workspace, caller: &Actor, tool: &str, query: Value) 
 
 pub(crate) enum Ended {
     Answered(Box<ToolResponse>),
+    /// It took too long, and stopped when it was told to.
     TimedOut,
+    /// It took too long, and did not stop when it was told to.
+    Dropped,
+    /// Somebody had it stopped.
     Stopped,
 }
 
@@ -149,7 +179,8 @@ pub(crate) async fn within(
         Ok(response) if response.is_ok() => Ended::Answered(Box::new(response)),
         // It knows more of what became of the call than that it took too long.
         Ok(response) if timed_out && is_unknown(&response) => Ended::Answered(Box::new(response)),
-        _ if timed_out => Ended::TimedOut,
+        Ok(_) if timed_out => Ended::TimedOut,
+        Err(_) if timed_out => Ended::Dropped,
         _ => Ended::Stopped,
     }
 }
@@ -165,6 +196,17 @@ fn timed_out(tool: &str, timeout: Duration) -> Failure {
         message: format!("{tool} took longer than its limit of {timeout:?} and was stopped"),
         reason: StopReason::RetriesExhausted,
         may_retry: true,
+    }
+}
+
+fn unknown(tool: &str, timeout: Duration) -> Failure {
+    Failure {
+        code: "outcome_unknown".to_owned(),
+        message: format!(
+            "{tool} took longer than its limit of {timeout:?} and did not stop when it was told to; nobody knows what it did, and it is not called again"
+        ),
+        reason: StopReason::OutcomeUnknown,
+        may_retry: false,
     }
 }
 
@@ -304,5 +346,100 @@ fn finding_of(tool: &str, exit: i32, response: &ToolResponse) -> Finding {
         None => Finding::Unmet("there is no such file".to_owned()),
         Some(error) if error.kind == FailureKind::NotFound => Finding::Unmet(error.message.clone()),
         Some(error) => Finding::Unverifiable(error.message.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use folio_tools::{Roots, RunFolder, ToolSpec};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Works on whatever it is told, and says afterwards what became of it.
+    #[derive(Debug)]
+    struct Deaf {
+        spec: ToolSpec,
+        says: Reconciled,
+        asked: AtomicU32,
+    }
+
+    #[async_trait::async_trait]
+    impl Tool for Deaf {
+        fn spec(&self) -> &ToolSpec {
+            &self.spec
+        }
+
+        async fn call(&self, _: &ToolRequest, _: &ToolContext) -> ToolResponse {
+            std::future::pending().await
+        }
+
+        async fn reconcile(&self, _: &ToolRequest, context: &ToolContext) -> Reconciled {
+            assert!(!context.cancel.is_cancelled(), "it may still answer");
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            self.says.clone()
+        }
+    }
+
+    fn request() -> ToolRequest {
+        ToolRequest {
+            request_id: "run/node".to_owned(),
+            tool: "deaf".to_owned(),
+            args: json!({}),
+            run_id: "run".to_owned(),
+            node_id: "node".to_owned(),
+            attempt: 1,
+            scratch_page_context: Vec::new(),
+        }
+    }
+
+    fn nothing_granted() -> ToolContext {
+        ToolContext::new(Roots::none(), RunFolder::none())
+    }
+
+    /// The code of what a call comes to that goes on when its time is over, or what it gives, and how often the tool was asked about it.
+    async fn ends(effect: Effect, says: Reconciled) -> (String, u32) {
+        let tool = Arc::new(Deaf {
+            spec: ToolSpec::new("deaf", effect, "Works on."),
+            says,
+            asked: AtomicU32::new(0),
+        });
+        let mut registry = Registry::empty();
+        registry.register(Arc::clone(&tool) as Arc<dyn Tool>);
+        let (outcome, _) = made(&registry, &nothing_granted(), &request(), Duration::from_secs(5)).await;
+        let ended = match outcome {
+            CallOutcome::Failed(failure) => {
+                assert_eq!(failure.may_retry, failure.code == "timed_out");
+                failure.code
+            }
+            CallOutcome::Answered(answer) => answer.output.to_string(),
+            other => panic!("{other:?}"),
+        };
+        (ended, tool.asked.load(Ordering::Relaxed))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_does_not_stop_is_made_again_only_if_its_class_says_that_it_can_be_e9_12() {
+        let nothing = || Reconciled::Unknown;
+        for effect in [Effect::Pure, Effect::Read, Effect::Idempotent] {
+            assert_eq!(ends(effect, nothing()).await, ("timed_out".to_owned(), 0), "{effect:?}");
+        }
+        for effect in [Effect::Opaque, Effect::Destructive] {
+            assert_eq!(
+                ends(effect, nothing()).await,
+                ("outcome_unknown".to_owned(), 0),
+                "{effect:?}"
+            );
+        }
+        let done = Reconciled::Completed(Box::new(ToolResponse::ok(&request(), json!("sent"), "")));
+        for (says, ended) in [
+            (Reconciled::NotExecuted, "timed_out"),
+            (nothing(), "outcome_unknown"),
+            (done, "\"sent\""),
+        ] {
+            assert_eq!(ends(Effect::Guarded, says).await, (ended.to_owned(), 1));
+        }
     }
 }
