@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::commands::Context;
-use crate::commands::budget::limit_named;
+use crate::commands::budget::more_of;
 use crate::error::{Exit, Failure};
 use crate::progress::{Lines, Progress};
 use crate::report::printable;
@@ -143,11 +143,16 @@ impl<'a> Follow<'a> {
     async fn waits(&self, held_up: &HeldUp) -> String {
         let row = self.workspace.run(Ref::Id(held_up.by)).await;
         let by = row.map_or_else(|_| held_up.by.to_string(), |row| row.handle.to_string());
-        let name = printable(&held_up.name);
-        format!(
-            "waits: a call of {by} writes {name}, and this run is to write there, too; it goes on when that call has ended"
-        )
+        waits_for(&held_up.name, &by)
     }
+}
+
+/// That a call waits for one of the run `by`, which writes `name`.
+pub(crate) fn waits_for(name: &str, by: &str) -> String {
+    let name = printable(name);
+    format!(
+        "waits: a call of {by} writes {name}, and this run is to write there, too; it goes on when that call has ended"
+    )
 }
 
 /// What keeps a call waiting of the run that is driven here, as soon as it is something else than `known`.
@@ -230,15 +235,15 @@ fn tell(
             .map_or_else(String::new, |reason| format!(" ({reason})"));
         output.note(format_args!("\n{} {status}{why}: {notes}", style.strong(row.handle)));
         let run = row.handle;
-        let more = result.stop_reason.and_then(|reason| limit_named(reason, run_itself));
-        let more = more.map(|limit| ("go on with more", format!("fork {run} --before-limit {limit}")));
+        let more = result.stop_reason.into_iter();
+        let more = more.flat_map(|reason| more_of(reason, run_itself, &run.to_string()));
         let ways = [
             ("pages", format!("tree --run {run}")),
             ("steps", format!("show {run}")),
             ("trace", format!("trace --run {run}")),
             ("in the browser", "serve".to_owned()),
         ];
-        for (what, command) in more.into_iter().chain(ways) {
+        for (what, command) in more.chain(ways) {
             output.note(style.faint(format_args!("  {what:<15} folio {command}{again}")));
         }
     }

@@ -352,20 +352,31 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
 }
 
 #[test]
-fn more_of_the_run_is_not_offered_where_a_part_or_an_output_had_too_little_e9_10() {
+fn more_is_offered_of_the_limit_that_was_reached_the_runs_or_that_of_a_part_e9_10() {
     let folio = Folio::new();
     let echo = |id: &str| format!("{{id: {id}, do: {{tool: text, args: {{op: echo, value: a long answer}}}}}}");
-    let (one, two) = (echo("one"), echo("two"));
-    let of_a_part = format!("steps: [{{id: s, budget: {{tool_calls: 1}}, plan: {{steps: [{one}, {two}]}}}}]");
-    let of_an_output = format!("budget: {{output_bytes: 5}}\nsteps: [{one}]");
-    for (plan, reason) in [(of_a_part, "budget_tool_calls"), (of_an_output, "budget_bytes")] {
+    let (one, two, three) = (echo("one"), echo("two"), echo("three"));
+    let offered = |plan: &str| {
         folio.file("plan.yaml", format!("title: Little\n{plan}"));
-        let stopped = folio.call(&["run", "--plan", "plan.yaml", "--json"]);
-        assert!(stopped.stdout.contains(reason), "{}", stopped.stdout);
         let told = folio.call(&["run", "--plan", "plan.yaml"]);
         assert_eq!(told.code, 1, "{}", told.stderr);
-        assert!(!told.stderr.contains("--before-limit"), "{}", told.stderr);
-    }
+        let lines = told.stderr.lines().map(str::trim);
+        let offers = lines.filter(|line| line.contains("before-limit") || line.contains("folio budget"));
+        offers.map(str::to_owned).collect::<Vec<_>>().join("\n")
+    };
+    // A part has less than the run.
+    assert_snapshot!(offered(&format!("budget: {{tool_calls: 9}}\nsteps: [{{id: s, budget: {{tool_calls: 1}}, plan: {{steps: [{one}, {two}]}}}}]")), @"
+    go on from it   folio fork r1 --before-limit --paused
+    with more       folio budget RUN --node s --tool-calls +N
+    ");
+    // A part has a limit, and it is that of the run which is reached in it.
+    assert_snapshot!(offered(&format!("budget: {{tool_calls: 1}}\nsteps: [{{id: s, budget: {{tool_calls: 9}}, plan: {{steps: [{one}, {two}]}}}}]")), @"go on with more folio fork r2 --before-limit --tool-calls +N");
+    // The nodes of a part stand in its plan, and those of the run can be raised.
+    let list = "{id: each, for_each: [1, 2], step: {id: e, do: {tool: text, args: {op: echo, value: 1}}}}";
+    assert_snapshot!(offered(&format!("budget: {{nodes: 9}}\nsteps: [{{id: s, budget: {{nodes: 2}}, plan: {{steps: [{list}]}}}}]")), @"");
+    assert_snapshot!(offered(&format!("budget: {{nodes: 3}}\nsteps: [{{id: s, plan: {{steps: [{list}]}}}}]")), @"go on with more folio fork r4 --before-limit --nodes +N");
+    // An output that is too large is none of the bytes that a run may write.
+    assert_snapshot!(offered(&format!("budget: {{output_bytes: 5}}\nsteps: [{three}]")), @"");
 }
 
 #[test]
@@ -411,20 +422,6 @@ fn a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more_e9_10() {
     !   hint: `folio show RUN --json` lists the parts of a run and their states
     = 4
     ");
-}
-
-#[test]
-fn more_for_the_run_is_not_offered_where_a_part_reached_a_limit_of_its_own() {
-    let folio = Folio::new();
-    folio.file(
-        "plan.yaml",
-        "title: Part\nbudget: {tool_calls: 20}\nsteps:\n  - id: part\n    budget: {tool_calls: 1}\n    plan:\n      - {id: one, do: {tool: text, args: {op: echo, value: 1}}}\n      - {id: two, do: {tool: text, args: {op: echo, value: 2}}}\n",
-    );
-    let stopped = folio.call(&["run", "--plan", "plan.yaml"]);
-    assert_eq!(stopped.code, 1, "{}", stopped.stderr);
-    let part = folio.json(&["show", "r1"]);
-    assert_eq!(path(&part, "part/two")["stop_reason"], "budget_tool_calls");
-    assert!(!stopped.stderr.contains("--before-limit"), "{}", stopped.stderr);
 }
 
 #[test]
@@ -483,4 +480,69 @@ fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_ag
     let whole = folio.call(&["fork", "r1", "--at", "one", "--quiet"]);
     assert_eq!(whole.code, 0, "{}", whole.stderr);
     assert_eq!(folio.json(&["show", "r3"])["status"], "ok");
+}
+
+#[test]
+fn what_is_wanted_of_a_part_that_has_ended_is_told_and_not_recorded_e9_11() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        "steps:\n  - {id: a, do: {tool: text, args: {op: echo, value: 1}}}\n  - {id: b, do: {tool: wait, args: {ms: 60000}}}",
+    );
+    let running = folio.spawn(&["run", "--plan", "plan.yaml", "--quiet"]);
+    folio.until(&["runs"], |runs| {
+        !runs["items"].as_array().unwrap_or(&Vec::new()).is_empty()
+    });
+    folio.until(&["show", "r1"], |run| path(run, "b")["state"] == "executing");
+    running.kill();
+    let events = || folio.json(&["show", "r1"])["nodes"][0].clone();
+    let (before, at) = (events(), folio.json(&["runs"])["items"][0]["updated_at"].clone());
+    for command in ["cancel", "pause", "continue"] {
+        let told = folio.call(&[command, "r1", "--node", "a"]);
+        assert_eq!(told.code, 0, "{}", told.stderr);
+        assert!(
+            told.stderr.contains("a of r1 has ended already: ok"),
+            "{command}: {}",
+            told.stderr
+        );
+    }
+    assert_eq!(
+        (events(), folio.json(&["runs"])["items"][0]["updated_at"].clone()),
+        (before, at)
+    );
+}
+
+#[test]
+fn a_run_that_waits_for_another_one_is_shown_with_it_e9_15() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        "inputs: {desk: {type: path}}\nsteps: [{id: a, do: {tool: shell, args: {command: sleep 60}}}]",
+    );
+    let begin = || {
+        folio.spawn(&[
+            "run",
+            "--plan",
+            "plan.yaml",
+            "--allow-shell",
+            "--input",
+            "desk=.",
+            "--quiet",
+        ])
+    };
+    let first = begin();
+    folio.until(&["runs"], |runs| {
+        !runs["items"].as_array().unwrap_or(&Vec::new()).is_empty()
+    });
+    folio.until(&["show", "r1"], |run| path(run, "a")["state"] == "executing");
+    let second = begin();
+    folio.until(&["runs"], |runs| {
+        runs["items"].as_array().is_some_and(|runs| runs.len() == 2)
+    });
+    folio.until(&["show", "r2"], |run| run["held_up"]["by"] == "r1");
+    let shown = folio.call(&["show", "r2"]).stdout;
+    assert!(shown.contains("waits: a call of r1 writes"), "{shown}");
+    assert!(folio.json(&["show", "r1"]).get("held_up").is_none());
+    second.kill();
+    first.kill();
 }

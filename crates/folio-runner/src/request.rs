@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use folio_engine::{Event, Run, projection};
+use folio_engine::{Event, NodeId, Run, projection};
 use folio_memory::{Actor, RunId, roles};
 use folio_store::workspace::WorkspaceError;
 use folio_store::{Commit, Expected, Record, RequestKey, RunAppend, StoreError, Workspace};
@@ -131,4 +131,10 @@ impl Runner {
             Requested::Ended => Err(RunnerError::Ended),
         }
     }
+}
+
+/// Whether the part `node` of `run` has ended, so that nothing can become of what somebody wants of it.
+pub(crate) fn has_ended(run: &Run, node: Option<NodeId>) -> bool {
+    node.and_then(|node| run.node(node))
+        .is_some_and(|view| view.result.is_some())
 }

@@ -33,7 +33,7 @@ use crate::new_run::NewRun;
 use crate::others::Others;
 use crate::pages::RunPages;
 use crate::places::Places;
-use crate::request::Requested;
+use crate::request::{Requested, has_ended};
 use crate::steps::{STEPPING_MAX, model_tasks};
 use crate::submitted::{self, Opened};
 use crate::watch::{Observer, Watch};
@@ -463,17 +463,19 @@ impl Runner {
         }
     }
 
-    /// Asks for a run, or one subtree of it, to be stopped. Durable when this returns; whoever drives the run acts on it.
+    /// Asks for a run, or one subtree of it, to be stopped. Durable when this returns; whoever drives the run acts on it. Of what has ended nothing
+    /// is recorded.
     ///
     /// # Errors
     ///
     /// `Store` with kind `NotFound` if there is no such run.
     pub async fn cancel(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
-        let request = |_: &Run| {
-            Ok(Some(Event::CancelRequested {
+        let request = |run: &Run| {
+            let event = Event::CancelRequested {
                 node,
                 by: by.to_string(),
-            }))
+            };
+            Ok((!has_ended(run, node)).then_some(event))
         };
         self.request(run, by, request).await.map(drop)
     }
@@ -668,11 +670,12 @@ impl Runner {
     ///
     /// As [`Runner::cancel`].
     pub async fn pause(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
-        let request = |_: &Run| {
-            Ok(Some(Event::Paused {
+        let request = |run: &Run| {
+            let event = Event::Paused {
                 node,
                 by: by.to_string(),
-            }))
+            };
+            Ok((!has_ended(run, node)).then_some(event))
         };
         self.request(run, by, request).await.map(drop)
     }
@@ -683,11 +686,12 @@ impl Runner {
     ///
     /// As [`Runner::cancel`].
     pub async fn go_on(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
-        let request = |_: &Run| {
-            Ok(Some(Event::Continued {
+        let request = |run: &Run| {
+            let event = Event::Continued {
                 node,
                 by: by.to_string(),
-            }))
+            };
+            Ok((!has_ended(run, node)).then_some(event))
         };
         self.request(run, by, request).await.map(drop)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use folio::Timestamp;
 use folio::engine::event::NewLimits;
-use folio::engine::run::micro_usd;
+use folio::engine::run::{LimitKind, micro_usd};
 use folio::engine::spend::{Dimension, Purse};
 use folio::engine::{NodeId, Run, StopReason};
 use folio::memory::id::RunRef;
@@ -69,47 +69,34 @@ pub(crate) struct Raised {
     minutes: Option<Number>,
 }
 
-/// How more of the limit that stopped `run` for `reason` is asked for; `None` if it was none of the run's own that can be raised.
-pub(crate) fn limit_named(reason: StopReason, run: &Run) -> Option<&'static str> {
-    let own = &run.limits().allowance;
-    if is_of_part(reason, run) {
-        return None;
-    }
-    // A limit of a part is raised in that part, and an output that is too large is none of the bytes that the run may write.
-    match reason {
-        StopReason::BudgetTokens => (own.tokens.or(own.tokens_in).or(own.tokens_out)).map(|_| "--tokens +N"),
-        StopReason::BudgetUsd => own.micro_usd.map(|_| "--usd +USD"),
-        StopReason::BudgetModelCalls => own.model_calls.map(|_| "--model-calls +N"),
-        StopReason::BudgetToolCalls => own.tool_calls.map(|_| "--tool-calls +N"),
-        StopReason::BudgetBytes => {
-            let is_reached = |purse: &Purse| purse.limit.bytes.is_some_and(|limit| purse.bytes >= limit);
-            run.purse().is_some_and(is_reached).then_some("--bytes +N")
-        }
-        StopReason::BudgetNodes => Some("--nodes +N"),
-        StopReason::Deadline => Some("--minutes N"),
-        _ => None,
-    }
-}
-
-/// Whether a part of `run` reached a limit of its own for `reason`: more for the run would change nothing of that.
-fn is_of_part(reason: StopReason, run: &Run) -> bool {
-    let dimensions: &[Dimension] = match reason {
-        StopReason::BudgetTokens => &[
-            Dimension::Tokens,
-            Dimension::TokensIn,
-            Dimension::TokensCached,
-            Dimension::TokensOut,
-        ],
-        StopReason::BudgetUsd => &[Dimension::MicroUsd],
-        StopReason::BudgetModelCalls => &[Dimension::ModelCalls],
-        StopReason::BudgetToolCalls => &[Dimension::ToolCalls],
-        StopReason::BudgetBytes => &[Dimension::Bytes],
-        _ => &[],
+/// What goes on with more of the limit that stopped `run` for `reason`: what each command is for, and the command. None if it is no limit that
+/// can be raised.
+pub(crate) fn more_of(reason: StopReason, run: &Run, handle: &str) -> Vec<(&'static str, String)> {
+    let Some(met) = run.limit_met(reason) else {
+        return Vec::new();
     };
-    run.tree().iter().skip(1).any(|view| {
-        let is_limited = |purse: &Purse| dimensions.iter().any(|dimension| purse.limit.of(*dimension).is_some());
-        view.purse.is_some_and(is_limited) && view.result.is_some_and(|result| result.stop_reason == Some(reason))
-    })
+    let option = match met.what {
+        LimitKind::Use(Dimension::Tokens) => "--tokens +N",
+        LimitKind::Use(Dimension::TokensIn) => "--tokens-in +N",
+        LimitKind::Use(Dimension::TokensCached) => "--tokens-cached +N",
+        LimitKind::Use(Dimension::TokensOut) => "--tokens-out +N",
+        LimitKind::Use(Dimension::MicroUsd) => "--usd +USD",
+        LimitKind::Use(Dimension::ModelCalls) => "--model-calls +N",
+        LimitKind::Use(Dimension::ToolCalls) => "--tool-calls +N",
+        LimitKind::Use(Dimension::Bytes) => "--bytes +N",
+        LimitKind::Nodes => "--nodes +N",
+        LimitKind::Time => "--minutes N",
+    };
+    let fork = format!("fork {handle} --before-limit");
+    match (run.node(met.node), met.what) {
+        (Some(part), LimitKind::Use(_)) if !part.path.is_empty() => vec![
+            ("go on from it", format!("{fork} --paused")),
+            ("with more", format!("budget RUN --node {} {option}", part.path)),
+        ],
+        // The nodes and the time of a part are in its plan.
+        (Some(part), _) if !part.path.is_empty() => Vec::new(),
+        _ => vec![("go on with more", format!("{fork} {option}"))],
+    }
 }
 
 /// A limit, or how much more of it.

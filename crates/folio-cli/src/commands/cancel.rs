@@ -9,6 +9,7 @@ use folio::tools::Registry;
 use super::Context;
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
+use crate::report::printable;
 use crate::report::run::RunLine;
 
 /// `folio cancel`.
@@ -41,6 +42,9 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
         Some(name) => Some(node_called(&runner, &row, name).await?),
         None => None,
     };
+    if let Some(node) = node {
+        note_ended(context, &runner, &row, node).await?;
+    }
     runner.cancel(row.id, node, &context.actor()).await?;
     if node.is_none() && !row.driven {
         // Nobody is there to act on it, so it is done here. Nothing begins any more in a run that is to stop.
@@ -48,6 +52,25 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
     }
     context.output.report(&RunLine::of(&runner.row(cancel.run).await?))?;
     Ok(Exit::Done)
+}
+
+/// Tells of the part `node` of a run that has ended: nothing becomes of what is wanted of it.
+pub(super) async fn note_ended(
+    context: &Context<'_>,
+    runner: &Runner,
+    row: &folio::store::RunRow,
+    node: NodeId,
+) -> Result<(), Failure> {
+    let run = runner.load(row.id).await?;
+    if let Some(view) = run.node(node)
+        && let Some(result) = view.result
+    {
+        let (path, status) = (printable(view.path), result.status);
+        context
+            .output
+            .note(format_args!("{path} of {} has ended already: {status}", row.handle));
+    }
+    Ok(())
 }
 
 /// The node of a run that is called `name`, by its path or its id.

@@ -12,7 +12,7 @@ use folio::tools::Registry;
 use serde::Serialize;
 
 use super::Context;
-use super::cancel::node_called;
+use super::cancel::{node_called, note_ended};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
@@ -251,11 +251,16 @@ async fn set_paused(context: &Context<'_>, arguments: Pause, paused: bool) -> Re
         context
             .output
             .note(format_args!("{} has ended already: {}", row.handle, row.status));
-    } else if paused {
-        runner.pause(row.id, node, &by).await?;
     } else {
-        runner.go_on(row.id, node, &by).await?;
-        driven_later(context, &row);
+        if let Some(node) = node {
+            note_ended(context, &runner, &row, node).await?;
+        }
+        if paused {
+            runner.pause(row.id, node, &by).await?;
+        } else {
+            runner.go_on(row.id, node, &by).await?;
+            driven_later(context, &row);
+        }
     }
     context.output.report(&RunLine::of(&runner.row(arguments.run).await?))?;
     Ok(Exit::Done)

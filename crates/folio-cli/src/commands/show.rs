@@ -5,10 +5,11 @@ use folio::memory::id::RunRef;
 use folio::runner::{Watch, row_as_of};
 
 use super::Context;
+use super::people::runner;
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::follow;
-use crate::report::run::InFull;
+use crate::report::run::{HeldUpShape, InFull};
 
 /// `folio show`.
 #[derive(Debug, Args)]
@@ -26,8 +27,9 @@ pub(crate) async fn run(context: &Context<'_>, show: Show) -> Result<Exit, Failu
     watch.catch_up().await?;
     let row = row_as_of(watch.run(), row);
     let summary = follow::summary(&workspace, &row, watch.run()).await?;
-    context
-        .output
-        .report(&InFull::of(summary, watch.run(), workspace.now()))?;
+    let now = workspace.now();
+    let held_up = runner(context).await?.held_up_now(&row).await?;
+    let held_up = held_up.map(|(held_up, by)| HeldUpShape::of(held_up, by.handle.to_string()));
+    context.output.report(&InFull::of(summary, watch.run(), held_up, now))?;
     Ok(Exit::Done)
 }

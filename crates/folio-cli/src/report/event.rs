@@ -112,7 +112,11 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
     let asked = |what: &str, node: &Option<NodeId>, by: &str| {
         let part = part(node);
         let gap = if part.is_empty() { "" } else { " " };
-        Some(format!("[{elapsed:>6}] {what}{gap}{part}, as {by} asked"))
+        let why = match by {
+            Run::DEADLINE => "because the time is over".to_owned(),
+            by => format!("as {by} asked"),
+        };
+        Some(format!("[{elapsed:>6}] {what}{gap}{part}, {why}"))
     };
     match event {
         Event::Finished { node, result } => {

@@ -8,12 +8,14 @@ use folio::Timestamp;
 use folio::engine::plan::Step;
 use folio::engine::run::NodeView;
 use folio::engine::{NodeId, NodeResult, NodeState, Outcome, Output as Value_, Run, StopReason};
+use folio::runner::HeldUp;
 use folio::store::RunRow;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::tree::{self, Mark, seconds};
 use super::{instant, printable};
+use crate::follow::waits_for;
 use crate::output::{Report, Style};
 
 /// A run in a list.
@@ -152,6 +154,9 @@ pub(crate) struct InFull {
     #[serde(flatten)]
     summary: Summary,
     nodes: Vec<NodeShape>,
+    /// What keeps a call of it waiting, if something does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_up: Option<HeldUpShape>,
     #[serde(skip)]
     tree: Vec<tree::Node>,
     #[serde(skip)]
@@ -159,8 +164,8 @@ pub(crate) struct InFull {
 }
 
 impl InFull {
-    /// `run` at `now`.
-    pub(crate) fn of(summary: Summary, run: &Run, now: Timestamp) -> Self {
+    /// `run` at `now`, with what holds it up.
+    pub(crate) fn of(summary: Summary, run: &Run, held_up: Option<HeldUpShape>, now: Timestamp) -> Self {
         let views = run.tree_as_planned();
         let mut titles = Titles::default();
         let mut left = OUTPUT_BYTES_MAX;
@@ -168,8 +173,25 @@ impl InFull {
             nodes: views.iter().map(|view| NodeShape::of(run, view, &mut left)).collect(),
             tree: views.iter().map(|view| titles.node(run, view)).collect(),
             summary,
+            held_up,
             now,
         }
+    }
+}
+
+/// A call of another run writes what a call of this one is to write, which begins when that has ended.
+#[derive(Debug, Serialize)]
+pub(crate) struct HeldUpShape {
+    /// What is written: a path or another name.
+    name: String,
+    /// The handle of the run that writes it.
+    by: String,
+}
+
+impl HeldUpShape {
+    /// What holds a run up, and the handle of the run that does.
+    pub(crate) fn of(held_up: HeldUp, by: String) -> Self {
+        Self { name: held_up.name, by }
     }
 }
 
@@ -195,6 +217,9 @@ impl Report for InFull {
             write!(out, " ({reason})")?;
         }
         writeln!(out, ": {}", printable(summary.notes.trim()))?;
+        if let Some(held_up) = &self.held_up {
+            writeln!(out, "{}", style.warning(waits_for(&held_up.name, &held_up.by)))?;
+        }
         if let Some(report) = &summary.report {
             write!(out, "\n{}", printable(report))?;
         }

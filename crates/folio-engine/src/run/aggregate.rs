@@ -134,12 +134,14 @@ impl Run {
         let any_ok = required().any(|result| matches!(result.status, Outcome::Ok | Outcome::Partial));
         let mut result = NodeResult::new(worst, self.roll_up_notes(index));
         if let Some(cancel) = node.cancel {
-            result.status = if cancel == Cancel::ByDeadline && any_ok {
-                Outcome::Partial
+            let stopped = self.stopped(index, cancel, "");
+            if cancel == Cancel::ByDeadline && any_ok {
+                result.status = Outcome::Partial;
             } else {
-                Outcome::Cancelled
-            };
-            result.stop_reason = Some(cancel.reason());
+                result.status = stopped.status;
+                result.severity = stopped.severity;
+            }
+            result.stop_reason = stopped.stop_reason;
         } else if matches!(node.kind, NodeKind::Plan | NodeKind::Model | NodeKind::RollUp) {
             if worst > Outcome::Partial {
                 result.status = if any_ok { Outcome::Partial } else { Outcome::Failed };

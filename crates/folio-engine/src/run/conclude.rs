@@ -10,6 +10,7 @@ use super::criteria::{CheckCall, CheckFinding};
 use super::due::CallAction;
 use super::scope::{BodyNeeded, result_value};
 use super::state::Run;
+use super::tree::Cancel;
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::plan::{Criterion, Observe, Step, Task};
@@ -81,12 +82,8 @@ impl Run {
         let cancel = self.nodes[index].cancel;
         let result = match outcome {
             CallOutcome::Stopped => {
-                let reason = cancel.map_or(StopReason::CancelledByUser, super::tree::Cancel::reason);
-                NodeResult::stopped(
-                    Outcome::Cancelled,
-                    reason,
-                    "stopped while it was at work; it may have taken effect",
-                )
+                let why = cancel.unwrap_or(Cancel::ByUser);
+                self.stopped(index, why, "stopped while it was at work; it may have taken effect")
             }
             CallOutcome::Failed(failure)
                 if cancel.is_none() && failure.may_retry && attempt < task.retry.max_attempts =>

@@ -340,12 +340,10 @@ impl Run {
     pub(super) fn skipping(&self, index: usize) -> Event {
         let node = &self.nodes[index];
         let result = match node.cancel {
-            Some(cancel) if node.attempt > 0 => NodeResult::stopped(
-                Outcome::Cancelled,
-                cancel.reason(),
-                "stopped while it was at work; it may have taken effect",
-            ),
-            Some(cancel) => NodeResult::stopped(Outcome::Cancelled, cancel.reason(), "stopped before it began"),
+            Some(cancel) if node.attempt > 0 => {
+                self.stopped(index, cancel, "stopped while it was at work; it may have taken effect")
+            }
+            Some(cancel) => self.stopped(index, cancel, "stopped before it began"),
             None if self.is_superseded(index) => NodeResult::stopped(
                 Outcome::Skipped,
                 StopReason::Superseded,

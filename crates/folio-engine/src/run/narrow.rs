@@ -2,6 +2,7 @@
 //! counted in purses; here are the others.
 
 use std::collections::BTreeSet;
+use std::iter::once;
 
 use folio_memory::Timestamp;
 
@@ -61,13 +62,23 @@ impl Run {
 
     /// Whether `more` nodes for node `index` are too many: then how many there are, and how many there may be.
     pub(super) fn over_nodes_by(&self, index: usize, more: usize) -> Option<(usize, u32)> {
-        let of_run = (self.nodes_in_plans(), self.limits.nodes_max);
+        let mut all = self.node_limits(index).map(|(_, used, limit)| (used, limit));
+        all.find(|(used, limit)| used.saturating_add(more) > *limit as usize)
+    }
+
+    /// The limits of nodes that hold for node `index`, each with whose it is and how many there are; the run's at last.
+    fn node_limits(&self, index: usize) -> impl Iterator<Item = (usize, usize, u32)> {
         let own = self.and_around(index).filter_map(|at| {
             let limit = self.budget_of(at)?.nodes?;
-            Some((self.nodes_below(at), limit))
+            Some((at, self.nodes_below(at), limit))
         });
-        let mut all = own.chain([of_run]);
-        all.find(|(used, limit)| used.saturating_add(more) > *limit as usize)
+        own.chain(once((0, self.nodes_in_plans(), self.limits.nodes_max)))
+    }
+
+    /// How many nodes more there may be by each of the limits that hold for node `index`, with whose it is.
+    pub(super) fn rooms_for_nodes(&self, index: usize) -> impl Iterator<Item = (usize, usize)> {
+        self.node_limits(index)
+            .map(|(at, used, limit)| (at, (limit as usize).saturating_sub(used)))
     }
 
     /// The nodes below node `top` that stand in plans; it is none of them itself.
@@ -88,7 +99,7 @@ impl Run {
     }
 
     /// When node `index` must have ended, as it says itself.
-    fn own_deadline(&self, index: usize) -> Option<Timestamp> {
+    pub(super) fn own_deadline(&self, index: usize) -> Option<Timestamp> {
         let own = self.budget_of(index)?.deadline?;
         Some(self.nodes[index].started_at?.plus(own))
     }

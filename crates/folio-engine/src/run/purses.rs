@@ -198,6 +198,31 @@ impl Run {
         room
     }
 
+    /// Of the limits of `dimensions` from node `index` up, the one with the least room besides what is kept for the end: whose it is, of what, and
+    /// how much. Of equal ones the innermost.
+    pub(super) fn least_room(&self, index: usize, dimensions: &[Dimension]) -> Option<(usize, Dimension, u64)> {
+        let (mut own, mut least) = (Amount::default(), None);
+        for at in self.and_around(index) {
+            let node = &self.nodes[at];
+            if let Some(purse) = node.purse.as_deref() {
+                let room = purse.room(false).plus(&own);
+                for dimension in dimensions
+                    .iter()
+                    .filter(|dimension| purse.limit.of(**dimension).is_some())
+                {
+                    let room = room.get(*dimension);
+                    if least.is_none_or(|(_, _, smallest)| room < smallest) {
+                        least = Some((at, *dimension, room));
+                    }
+                }
+            }
+            if let Some(held) = node.held.as_deref() {
+                own = own.plus(&held.rest());
+            }
+        }
+        least
+    }
+
     fn purses(&self, index: usize) -> impl Iterator<Item = &Purse> {
         self.and_around(index).filter_map(|at| self.nodes[at].purse.as_deref())
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::agent::{Equipment, Fact};
 use super::approval::{AskFirst, AskedAbout, PlanGate, Rule};
+use super::limit_met::LimitKind;
 use super::limits::Limits;
 use super::narrow::OwnLimits;
 use super::ready::Ready;
@@ -95,6 +96,8 @@ pub struct Run {
     pub(super) steered: u32,
     /// The blocks that the logs of tasks under way have got and could get once more, by node.
     pub(super) blocks: HashMap<usize, Vec<String>>,
+    /// The limits that stopped something, by the reason that was told, and the nodes that have them.
+    pub(super) limits_met: BTreeMap<&'static str, (usize, LimitKind)>,
     /// The format of the journal's events.
     pub(super) format: u32,
 }
@@ -187,6 +190,7 @@ impl Run {
             pauses: 0,
             steered: 0,
             blocks: HashMap::new(),
+            limits_met: BTreeMap::new(),
             format: 0,
         }
     }
@@ -225,6 +229,7 @@ impl Run {
         if self.nodes.is_empty() != matches!(event, Event::RunStarted { .. }) {
             return Err(JournalError::Start);
         }
+        self.note_limit(event);
         self.fold(at, event)?;
         self.count_bytes(event);
         self.count_block(event);

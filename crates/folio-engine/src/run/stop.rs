@@ -5,7 +5,7 @@ use folio_memory::Timestamp;
 use super::state::Run;
 use super::tree::Cancel;
 use crate::node::{Move, NodeState};
-use crate::result::Failure;
+use crate::result::{Failure, NodeResult, Outcome};
 
 impl Run {
     /// Node `index` waits until it is tried again, because of `failure`.
@@ -14,6 +14,17 @@ impl Run {
         let node = &mut self.nodes[index];
         node.retry_at = Some(until);
         node.parked_for = failure.message.as_str().into();
+    }
+
+    /// What node `index` came to, of which nothing is there and which was stopped for `why`. Whoever had the time that is over has failed, as at
+    /// any other limit (E9.10); nobody wanted it stopped, and what was stopped with it is cancelled.
+    pub(super) fn stopped(&self, index: usize, why: Cancel, notes: &str) -> NodeResult {
+        let around = self.nodes[index].parent.and_then(|parent| self.nodes[parent].cancel);
+        if why == Cancel::ByDeadline && around != Some(Cancel::ByDeadline) {
+            NodeResult::failed(self.severity_of(index, why.reason()), why.reason(), notes)
+        } else {
+            NodeResult::stopped(Outcome::Cancelled, why.reason(), notes)
+        }
     }
 
     /// Whether `container` needs only some of its members to be `ok` and may still have so many: then one that failed hard holds nobody

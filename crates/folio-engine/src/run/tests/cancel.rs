@@ -1,5 +1,6 @@
 //! Requests to stop, and the end of the time (E9.11).
 
+use super::models::goal;
 use super::*;
 
 const PLAN: &str = "steps:
@@ -81,6 +82,53 @@ fn when_the_time_is_up_the_run_hands_back_what_it_has_e9_10() {
         (result.status, result.stop_reason),
         (Outcome::Partial, Some(StopReason::Deadline))
     );
+}
+
+#[test]
+fn a_run_whose_time_is_over_with_nothing_done_has_failed_and_nobody_cancelled_it_e9_10() {
+    let ended = |sim: &Sim, path: &str| {
+        let result = sim.run.node_at(path).unwrap().result.unwrap();
+        (result.status, result.stop_reason.unwrap())
+    };
+    let failed = (Outcome::Failed, StopReason::Deadline);
+    let mut sim = Sim::new("steps:\n  - {id: a, do: {tool: echo, args: {}}}\n  - {id: b, do: {tool: echo, args: {}}}");
+    sim.derive();
+    sim.run.deadline = Some(sim.now);
+    let sim = sim.driven_on();
+    assert_eq!(ended(&sim, ""), failed);
+    // What was stopped with it has not failed.
+    let stopped = (Outcome::Cancelled, StopReason::Deadline);
+    assert_eq!([ended(&sim, "a"), ended(&sim, "b")], [stopped; 2]);
+    // A goal that a model is at work on.
+    let mut sim = goal("paint the garden fence", &json!({}), |_| ModelAnswer::Stopped);
+    sim.derive();
+    sim.run.deadline = Some(sim.now);
+    let sim = sim.driven_on();
+    assert_eq!(ended(&sim, ""), failed);
+    // A person who stops it at that moment has stopped it.
+    let mut sim = at_work();
+    sim.record(Event::CancelRequested {
+        node: None,
+        by: "ada".to_owned(),
+    });
+    sim.run.deadline = Some(sim.now);
+    assert_eq!(sim.driven_on().status(""), Outcome::Cancelled);
+}
+
+#[test]
+fn a_task_whose_own_time_is_over_has_failed_for_whoever_reads_it_e9_10() {
+    let echo = |id: &str| json!({"id": id, "do": {"tool": "echo", "args": {}}});
+    let plan = json!({"version": 1, "title": "t", "steps": [
+        {"id": "part", "budget": {"deadline": "10s"}, "plan": {"steps": [echo("a")]}},
+        {"id": "after", "do": {"tool": "echo", "args": {"of": "{{ results.part.status }}"}}},
+    ]});
+    let mut sim = Sim::new(&plan.to_string());
+    sim.derive();
+    sim.now = sim.now.plus(Duration::from_secs(10));
+    let sim = sim.driven_on();
+    let part = sim.run.node_at("part").unwrap().result.unwrap();
+    assert_eq!((part.status, part.severity), (Outcome::Failed, Some(Severity::Hard)));
+    assert_eq!(sim.status("after"), Outcome::Skipped);
 }
 
 impl Sim {

@@ -37,8 +37,13 @@ fn the_time_of_a_task_ends_it_and_nothing_beside_it_e9_10() {
     assert_eq!(sim.run.wakes_at(), None, "nobody is woken for what is over");
     let sim = sim.driven_on();
     assert_eq!(
-        [sim.status("part/a"), sim.status("part/b"), sim.status("beside")],
-        [Outcome::Cancelled, Outcome::Cancelled, Outcome::Ok]
+        [
+            sim.status("part/a"),
+            sim.status("part/b"),
+            sim.status("part"),
+            sim.status("beside")
+        ],
+        [Outcome::Cancelled, Outcome::Cancelled, Outcome::Failed, Outcome::Ok]
     );
     assert_eq!(reason(&sim, "part"), Some(StopReason::Deadline));
     assert_eq!(

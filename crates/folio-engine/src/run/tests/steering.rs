@@ -622,7 +622,7 @@ fn a_fork_before_a_limit_comes_before_the_time_that_was_over_e9_10() {
         by: Run::DEADLINE.to_owned(),
     });
     let sim = sim.driven_on();
-    assert_eq!(sim.run.result().unwrap().status, Outcome::Cancelled);
+    assert_eq!(sim.run.result().unwrap().status, Outcome::Failed);
     let again = forked_and_driven_on(&sim, ForkAt::Limit);
     assert_eq!(again.run.result().unwrap().status, Outcome::Ok);
 }

@@ -1,0 +1,120 @@
+//! Whose limit it was that stopped something: that of the run, or one of a part of it, which more for the run changes nothing of (E9.10).
+
+use std::iter::once;
+
+use folio_memory::Timestamp;
+
+use super::state::Run;
+use crate::event::Event;
+use crate::node::NodeId;
+use crate::result::{NodeResult, StopReason};
+use crate::spend::Dimension;
+
+/// A limit that was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitMet {
+    /// Whose it is: the root's, if it is the run's.
+    pub node: NodeId,
+    /// Of what.
+    pub what: LimitKind,
+}
+
+/// What has a limit that people can raise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitKind {
+    /// Something that is used up.
+    Use(Dimension),
+    /// Nodes.
+    Nodes,
+    /// Time.
+    Time,
+}
+
+impl Run {
+    /// The limit that stopped something in this run for `reason`: the run's, if it was one of them, or else the first of a part. `None` if none
+    /// did that can be raised.
+    #[must_use]
+    pub fn limit_met(&self, reason: StopReason) -> Option<LimitMet> {
+        let (index, what) = *self.limits_met.get(reason.as_str())?;
+        Some(LimitMet {
+            node: self.nodes[index].id,
+            what,
+        })
+    }
+
+    /// Notes whose limit `event` is about, before it changes what is used.
+    pub(super) fn note_limit(&mut self, event: &Event) {
+        let Some((index, reason)) = self.stopped_by(event) else {
+            return;
+        };
+        let Some(met) = self.limit_around(index, reason) else {
+            return;
+        };
+        let first = self.limits_met.entry(reason.as_str()).or_insert(met);
+        if met.0 == 0 {
+            *first = met;
+        }
+    }
+
+    /// The node that `event` stops at a limit, and the reason. What follows from that for whatever is around it is no other limit.
+    fn stopped_by(&self, event: &Event) -> Option<(usize, StopReason)> {
+        let (node, reason) = match event {
+            Event::CancelRequested { node, by } if by == Self::DEADLINE => (*node, StopReason::Deadline),
+            Event::Spent { node, reason } => (Some(*node), *reason),
+            Event::Checked {
+                node,
+                limit: Some(reason),
+                ..
+            } => (Some(*node), *reason),
+            Event::Finished { node, result } => (Some(*node), result.stop_reason?),
+            _ => return None,
+        };
+        let index = node.map_or(Some(0), |id| self.index(id).ok())?;
+        let has_it = |result: &NodeResult| result.stop_reason == Some(reason);
+        let comes_from_below = || {
+            let mut below = self.nodes[index].children.iter();
+            below.any(|child| self.nodes[*child].result.as_ref().is_some_and(has_it))
+        };
+        let was_told = || self.agent(index).is_some_and(|agent| agent.spent == Some(reason));
+        let follows = matches!(event, Event::Finished { .. }) && (comes_from_below() || was_told());
+        (reason.is_limit() && !follows).then_some((index, reason))
+    }
+
+    /// Of the limits around node `index` that `reason` can mean, the one that leaves the least; of equal ones the innermost.
+    fn limit_around(&self, index: usize, reason: StopReason) -> Option<(usize, LimitKind)> {
+        let of_use = |dimensions: &[Dimension]| {
+            self.least_room(index, dimensions)
+                .map(|(at, dimension, _)| (at, LimitKind::Use(dimension)))
+        };
+        match reason {
+            StopReason::BudgetTokens => of_use(&[
+                Dimension::Tokens,
+                Dimension::TokensIn,
+                Dimension::TokensCached,
+                Dimension::TokensOut,
+            ]),
+            StopReason::BudgetUsd => of_use(&[Dimension::MicroUsd]),
+            StopReason::BudgetModelCalls => of_use(&[Dimension::ModelCalls]),
+            StopReason::BudgetToolCalls => of_use(&[Dimension::ToolCalls]),
+            // An output that is too large is none of the bytes that may be written.
+            StopReason::BudgetBytes => self
+                .least_room(index, &[Dimension::Bytes])
+                .filter(|(_, _, room)| *room == 0)
+                .map(|(at, dimension, _)| (at, LimitKind::Use(dimension))),
+            StopReason::BudgetNodes => {
+                let rooms = self.rooms_for_nodes(index);
+                rooms
+                    .min_by_key(|(_, room)| *room)
+                    .map(|(at, _)| (at, LimitKind::Nodes))
+            }
+            StopReason::Deadline => {
+                let own = self.and_around(index).map(|at| (at, self.own_deadline(at)));
+                let all = own.chain(once((0, self.deadline)));
+                let set = all.filter_map(|(at, deadline)| Some((at, deadline?)));
+                let first: Option<(usize, Timestamp)> = set.min_by_key(|(_, deadline)| *deadline);
+                first.map(|(at, _)| (at, LimitKind::Time))
+            }
+            _ => None,
+        }
+    }
+}
