@@ -27,6 +27,11 @@ pub const REJECTED: &str = "rejected";
 /// It could not be done.
 pub const FAILED: &str = "failed";
 
+/// Which part of the program forgets, and how that is called ([`TraceNote::of_forgetting`]).
+const FORGETTING: (&str, &str) = ("memory", "forget");
+/// How long after something was forgotten a note may still say it: who was asked before may be at it for a while.
+const STILL_SAID: Duration = Duration::from_secs(1);
+
 /// One thing that happened and is not in the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TraceNote {
@@ -89,6 +94,43 @@ impl TraceNote {
             detail: None,
             used: Vec::new(),
         }
+    }
+
+    /// That `actor` has something forgotten. What others have noted by then and bring later is kept without its words
+    /// ([`TraceNote::may_say`]).
+    #[must_use]
+    pub fn of_forgetting(at: Timestamp, actor: &Actor) -> Self {
+        Self::new(at, actor, FORGETTING.0, FORGETTING.1)
+    }
+
+    /// The entry that a store files it under: those of forgetting have one of their own, by which the last one is found.
+    #[must_use]
+    pub fn filed_under(&self) -> Option<EntryId> {
+        let is_of_forgetting =
+            (self.component.as_str(), self.operation.as_str()) == FORGETTING && self.status == SUCCESS;
+        if is_of_forgetting {
+            Some(Self::filed_of_forgetting())
+        } else {
+            self.entry
+        }
+    }
+
+    /// What notes of forgetting are filed under.
+    #[must_use]
+    pub fn filed_of_forgetting() -> EntryId {
+        EntryId::derived(&["notes", "of forgetting"])
+    }
+
+    /// Whether a note made `at` may say what it says if it is kept after something was forgotten at `forgotten`.
+    #[must_use]
+    pub fn may_say(at: Timestamp, forgotten: Timestamp) -> bool {
+        at > forgotten.plus(STILL_SAID)
+    }
+
+    /// The same without what people or tools said: only that it happened.
+    #[must_use]
+    pub fn without_words(self) -> Self {
+        Self { detail: None, ..self }
     }
 
     /// The same with another status.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use folio_memory::TraceNote;
+
 use crate::upkeep::Residue;
 
 /// Bytes of a text below which finding it says nothing.
@@ -21,6 +23,11 @@ pub(crate) fn looked_for(texts: &[String]) -> BTreeSet<String> {
 pub(crate) fn escaped(text: &str) -> String {
     let json = serde_json::Value::String(text.to_owned()).to_string();
     json.trim_matches('"').to_owned()
+}
+
+/// The note that is written `note`, without what was said.
+pub(crate) fn without_words(note: &str) -> serde_json::Result<String> {
+    serde_json::to_string(&serde_json::from_str::<TraceNote>(note)?.without_words())
 }
 
 /// Tells that something stands at `place`.

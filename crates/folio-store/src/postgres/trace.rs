@@ -1,6 +1,8 @@
 //! Notes of what happened besides the log.
 
-use folio_memory::{EntryId, NoteQuery, NotesKept, SpaceName, TraceNote};
+use std::borrow::Cow;
+
+use folio_memory::{EntryId, NoteQuery, NotesKept, SpaceName, Timestamp, TraceNote};
 
 use super::Inner;
 use super::column::{Statement, Value, count, get, kept};
@@ -9,7 +11,7 @@ use super::patience::patiently;
 use super::session::{Purpose, Session};
 use crate::error::StoreError;
 use crate::place::to_column;
-use crate::said::escaped;
+use crate::said::{escaped, without_words};
 
 /// Most notes that one write lets go of, besides as many as it brings: so that nobody waits for a large sweep.
 const SWEPT: u64 = 1_000;
@@ -37,7 +39,8 @@ pub(super) fn rows_of(notes: &[TraceNote]) -> Result<Rows, StoreError> {
         rows.components.push(kept(&note.component).into_owned());
         rows.turns.push(note.turn.map(|turn| turn.to_bytes().to_vec()));
         rows.runs.push(note.run.map(|run| run.to_bytes().to_vec()));
-        rows.entries.push(note.entry.map(|entry| entry.to_bytes().to_vec()));
+        rows.entries
+            .push(note.filed_under().map(|entry| entry.to_bytes().to_vec()));
         rows.notes.push(text);
     }
     Ok(rows)
@@ -65,6 +68,7 @@ async fn append(session: &Session, rows: &Rows, kept: NotesKept) -> Result<(), F
                ON CONFLICT (space) DO UPDATE SET number = last_note.number + $2 RETURNING number";
     let row = session.one(sql, &[&session.space.0, &to_column(brought)]).await?;
     let last = row.map_or(Ok(brought), |row| count(&row, 0))?;
+    let notes = sayable(session, rows).await?;
     let sql = "INSERT INTO trace (space, number, at, as_of, component, turn, run, entry, note)
                SELECT $1, $2 + place, at, as_of, component, turn, run, entry, note
                FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[], $9::text[])
@@ -81,11 +85,38 @@ async fn append(session: &Session, rows: &Rows, kept: NotesKept) -> Result<(), F
                 &rows.turns,
                 &rows.runs,
                 &rows.entries,
-                &rows.notes,
+                &&*notes,
             ],
         )
         .await?;
     sweep(session, last, brought, kept).await
+}
+
+/// The notes of `rows` as they may be kept: without words where something was forgotten since. Behind the lock of [`append`], so
+/// that it sees what was forgotten before.
+async fn sayable<'r>(session: &Session, rows: &'r Rows) -> Result<Cow<'r, [String]>, Failure> {
+    let sql = "SELECT max(at) FROM trace WHERE space = $1 AND entry = $2";
+    let under = TraceNote::filed_of_forgetting().to_bytes();
+    let row = session.one(sql, &[&session.space.0, &under.as_slice()]).await?;
+    let forgotten = row.map_or(Ok(None), |row| get::<Option<i64>>(&row, 0))?;
+    let Some(forgotten) = forgotten.map(Timestamp::from_nanos) else {
+        return Ok(Cow::Borrowed(&rows.notes));
+    };
+    if rows
+        .at
+        .iter()
+        .all(|at| TraceNote::may_say(Timestamp::from_nanos(*at), forgotten))
+    {
+        return Ok(Cow::Borrowed(&rows.notes));
+    }
+    let bare = rows.at.iter().zip(&rows.notes).map(|(at, note)| {
+        if TraceNote::may_say(Timestamp::from_nanos(*at), forgotten) {
+            Ok(note.clone())
+        } else {
+            without_words(note).map_err(|error| damaged("a note", error))
+        }
+    });
+    Ok(Cow::Owned(bare.collect::<Result<_, _>>()?))
 }
 
 /// Takes away the oldest notes that are too old, or too many.

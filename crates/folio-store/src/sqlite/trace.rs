@@ -1,6 +1,6 @@
 //! Notes of what happened besides the log.
 
-use folio_memory::{EntryId, NoteQuery, NotesKept, SpaceName, TraceNote};
+use folio_memory::{EntryId, NoteQuery, NotesKept, SpaceName, Timestamp, TraceNote};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 
@@ -9,7 +9,7 @@ use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId, to_column};
 use super::scope::Scope;
 use crate::error::StoreError;
-use crate::said::escaped;
+use crate::said::{escaped, without_words};
 
 /// Most notes that one write lets go of, besides as many as it brings: so that nobody waits for a large sweep.
 const SWEPT: u64 = 1_000;
@@ -94,11 +94,14 @@ impl Row {
             component: note.component.clone(),
             turn: note.turn.map(|turn| turn.to_bytes()),
             run: note.run.map(|run| run.to_bytes()),
-            entry: note.entry.map(|entry| entry.to_bytes()),
+            entry: note.filed_under().map(|entry| entry.to_bytes()),
             note: text,
         })
     }
 }
+
+/// When something was last forgotten, as far as that is kept.
+const FORGOTTEN: &str = "SELECT max(at) FROM trace WHERE entry = ?1 AND place BETWEEN ?2 AND ?3";
 
 /// Keeps `notes`, and lets go of the oldest ones that are beyond what is kept.
 pub(super) fn append(scope: &mut Scope<'_>, notes: &Notes) -> Result<(), Failure> {
@@ -116,6 +119,15 @@ pub(super) fn append(scope: &mut Scope<'_>, notes: &Notes) -> Result<(), Failure
         .query_row((Place::start(space), Place::end(space)), |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?;
+    let forgotten: Option<i64> = {
+        let under = TraceNote::filed_of_forgetting().to_bytes();
+        let values = params![under, Place::start(space), Place::end(space)];
+        scope
+            .conn
+            .prepare_cached(FORGOTTEN)?
+            .query_row(values, |row| row.get(0))?
+    };
+    let forgotten = forgotten.map(Timestamp::from_nanos);
     let mut number = last.map_or(0, Place::number);
     let sql = "INSERT INTO trace (place, at, as_of, component, turn, run, entry, note)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
@@ -131,6 +143,10 @@ pub(super) fn append(scope: &mut Scope<'_>, notes: &Notes) -> Result<(), Failure
             entry,
             note,
         } = row;
+        let may_say = forgotten.is_none_or(|then| TraceNote::may_say(Timestamp::from_nanos(*at), then));
+        let bare = (!may_say).then(|| without_words(note));
+        let bare = bare.transpose().map_err(|error| damaged("a note", error))?;
+        let note = bare.as_ref().unwrap_or(note);
         insert.execute(params![
             Place::of(space, number),
             at,

@@ -7,7 +7,7 @@ use folio_memory::id::{EntryRef, Ref};
 use folio_memory::keeping::ErasedFor;
 use folio_memory::roles::Operation;
 use folio_memory::text::{Sought, spellings};
-use folio_memory::{Actor, Change, Entry, EntryFields, EntryQuery, Order};
+use folio_memory::{Actor, Change, Entry, EntryFields, EntryQuery, Order, TraceNote};
 use serde_json::Value;
 
 use super::outbox::Unwanted;
@@ -214,7 +214,11 @@ impl Workspace {
         let all = said.len();
         said.retain(|text| text.trim().len() >= LOOKED_FOR || asked.contains(text));
         let not_looked_for = all - said.len();
-        // What was noted and not yet written would be written behind our back.
+        // What was noted and not yet written would be written behind our back. Of what others write from now on and was noted
+        // before, the store takes no words.
+        if !(found.is_empty() && asked.is_empty()) {
+            self.note(TraceNote::of_forgetting(self.now(), actor));
+        }
         self.flush_trace().await?;
         let texts = said.iter().cloned().collect();
         let mut residue = self.inner.store.scrub(self.space(), texts).await?;

@@ -1,9 +1,11 @@
+use std::time::Duration;
+
 use folio_memory::id::Ref;
 use folio_memory::keeping::ErasedFor;
 use folio_memory::{Actor, EntryQuery, Role, Tag};
 use folio_store::Store;
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::ForgetFilter;
+use folio_store::workspace::{ForgetFilter, TraceQuery};
 use folio_testkit::process::{Process, orders, say};
 use serde_json::json;
 
@@ -152,6 +154,29 @@ async fn notes_of_the_trace_that_say_it_go_too_m7_6_50() {
         .residue;
     assert_eq!(residue.found, Vec::<String>::new());
     assert!(!house.holds(WORDS));
+}
+
+#[tokio::test]
+async fn what_another_process_was_asked_before_and_writes_down_afterwards_has_no_words_m7_6_50() {
+    let house = House::new();
+    let other = House::at(&house.path, 2);
+    let asked = |operation: &str| {
+        let note = other.workspace.noted("scratch_page", operation);
+        other.workspace.note(note.with_detail(json!({ "text": WORDS })));
+    };
+    asked("search");
+    let forgotten = house.workspace.forget(&human(), &with_text("mill"), "").await;
+    forgotten.unwrap();
+    other.workspace.flush_trace().await.unwrap();
+    assert!(!house.holds(WORDS));
+    let lines = house.workspace.trace(TraceQuery::default()).await.unwrap();
+    let search = lines.iter().find(|line| line.operation == "search").unwrap();
+    assert_eq!(search.detail, None);
+    // What is asked for later is somebody's own.
+    other.clock.advance(Duration::from_secs(2));
+    asked("search_again");
+    other.workspace.flush_trace().await.unwrap();
+    assert!(house.holds(WORDS));
 }
 
 #[tokio::test]

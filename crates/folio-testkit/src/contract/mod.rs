@@ -185,6 +185,7 @@ macro_rules! store_contract {
         $crate::store_contract!(@cases $home, trace: [
             notes_come_back_as_they_were_and_in_order,
             a_note_is_no_commit,
+            notes_from_before_something_was_forgotten_have_no_words,
             notes_are_found_by_turn_run_entry_part_and_commit,
             notes_belong_to_their_space,
             notes_that_are_old_or_too_many_go,

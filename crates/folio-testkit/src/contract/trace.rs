@@ -65,6 +65,30 @@ pub async fn notes_come_back_as_they_were_and_in_order(home: &dyn Home) {
     assert_eq!(found(&scene, last).await, ["b", "c"], "the last ones are given");
 }
 
+/// What was noted before something was forgotten and is brought afterwards is kept without what was said.
+pub async fn notes_from_before_something_was_forgotten_have_no_words(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let other = scene.other_space("other");
+    let saying = |operation| note(&scene, operation).with_detail("in the old mill");
+    let late = saying("late");
+    let human = Actor::new(Role::Human, "ada");
+    let forgetting = TraceNote::of_forgetting(scene.now(), &human);
+    append(&scene, vec![forgetting.clone()], ALL).await;
+    let later = TraceNote {
+        at: scene.now().plus(Duration::from_secs(2)),
+        ..saying("later")
+    };
+    append(&scene, vec![late.clone(), later.clone()], ALL).await;
+    append(&other, vec![late.clone()], ALL).await;
+    let all = NoteQuery {
+        limit: 10,
+        ..NoteQuery::default()
+    };
+    let kept = async |scene: &Scene| scene.store.notes(&scene.space, &all).await.expect("notes");
+    assert_eq!(kept(&scene).await, [forgetting, late.clone().without_words(), later]);
+    assert_eq!(kept(&other).await, [late]);
+}
+
 /// A note takes no number of the log, and is there before the space has its first commit.
 pub async fn a_note_is_no_commit(home: &dyn Home) {
     let scene = Scene::of(home);
