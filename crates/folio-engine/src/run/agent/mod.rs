@@ -26,6 +26,7 @@ mod people;
 mod plan;
 mod prompt;
 mod read;
+mod rejected;
 pub mod repair;
 mod roll_up;
 mod schema;
@@ -592,14 +593,14 @@ impl Run {
 
     fn rejected(&mut self, node: NodeId, problems: &[String]) -> Result<(), JournalError> {
         let (_, agent) = self.agent_at(node, "rejected")?;
+        // Whatever was written, there has to be room for asking once more.
+        if let Some((_, reply)) = agent.unread.as_mut() {
+            reply.text = rejected::shown(&reply.text);
+        }
         agent.take_reply();
         agent.rejections += 1;
-        let text = format!(
-            "That cannot be used:\n{}\nAnswer again, with all of it put right.",
-            listed(problems)
-        );
         agent.answer_calls("not used");
-        agent.say(Message::user(text));
+        agent.say(Message::user(rejected::put_right(problems)));
         Ok(())
     }
 

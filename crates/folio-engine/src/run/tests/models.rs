@@ -474,6 +474,30 @@ fn a_wrong_plan_is_told_with_all_its_mistakes_and_after_two_the_task_is_done_dir
 }
 
 #[test]
+fn however_long_a_wrong_answer_is_the_task_is_done_directly_e9_13() {
+    let step = |id: &str| json!({"id": id, "title": "mix colours", "needs": ["nobody"]});
+    let many: Vec<Value> = (0..1_500).map(|n| step(&format!("s{n}"))).collect();
+    let answers = [
+        plan_of(json!([step(&"a".repeat(120_000)), step("b")])),
+        plan_of(json!(many)),
+        said(&"[".repeat(120_000)),
+        said(&"first I would think ".repeat(6_000)),
+    ];
+    for answer in answers {
+        let sim = goal("paint the garden fence", &json!({}), move |ask| match ask.purpose {
+            Purpose::Decide => answer.clone(),
+            _ => finish("painted"),
+        })
+        .driven_on();
+        assert_eq!(
+            purposes(&sim),
+            [Purpose::Decide, Purpose::Decide, Purpose::Decide, Purpose::Work]
+        );
+        assert_eq!(root(&sim).status, Outcome::Ok);
+    }
+}
+
+#[test]
 fn whoever_plans_is_told_of_arguments_that_a_tool_would_not_take_e9_1() {
     let wait = KnownTool {
         required: vec!["ms".to_owned()],

@@ -1,0 +1,30 @@
+//! What whoever wrote an answer that cannot be used reads when it is asked for again (E9.13). Whatever was written, there has to be room for that.
+
+use super::listed;
+use super::read::cut;
+
+/// Characters that are shown of such an answer.
+const ANSWER_CHARS: usize = 16_000;
+/// Problems that are told of it.
+const PROBLEMS_TOLD: usize = 60;
+/// Characters of one of them.
+const PROBLEM_CHARS: usize = 600;
+
+/// What is shown of the answer `text`.
+pub(super) fn shown(text: &str) -> String {
+    cut(text, ANSWER_CHARS)
+}
+
+/// That its `problems` are to be put right.
+pub(super) fn put_right(problems: &[String]) -> String {
+    let mut told: Vec<String> = problems
+        .iter()
+        .take(PROBLEMS_TOLD)
+        .map(|problem| cut(problem, PROBLEM_CHARS))
+        .collect();
+    if problems.len() > PROBLEMS_TOLD {
+        told.push(format!("and {} more", problems.len() - PROBLEMS_TOLD));
+    }
+    let listed = listed(&told);
+    format!("That cannot be used:\n{listed}\nAnswer again, with all of it put right.")
+}
