@@ -186,7 +186,9 @@ async fn left(context: &Context<'_>, workspace: &Workspace, run: RunId, cancelle
         .map_or_else(|_| run.to_string(), |row| row.handle.to_string());
     let failure = Failure::new(Exit::Cancelled, "cancelled", format!("left {name} before it ended"));
     let again = context.settings.repeated();
-    if cancelled {
+    if !context.settings.keeps() {
+        failure.hint("its store was in memory, and nothing of it is kept; --store sqlite:PATH keeps it")
+    } else if cancelled {
         failure.hint(format!("`folio resume {name}{again}` finishes cancelling it"))
     } else {
         failure
@@ -243,6 +245,12 @@ fn tell(
             ("trace", format!("trace --run {run}")),
             ("in the browser", "serve".to_owned()),
         ];
+        if !context.settings.keeps() {
+            output.note(
+                style.faint("  the store was in memory, and nothing of the run is kept; --store sqlite:PATH keeps it"),
+            );
+            return Ok(());
+        }
         for (what, command) in more.chain(ways) {
             output.note(style.faint(format_args!("  {what:<15} folio {command}{again}")));
         }

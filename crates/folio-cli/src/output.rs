@@ -1,9 +1,11 @@
 //! The one place that writes to the terminal.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{IsTerminal as _, Write as _};
 
 use folio::memory::Warning;
+use folio::memory::view::harmless;
 use serde::Serialize;
 
 use crate::arguments::{Color, Global};
@@ -25,6 +27,11 @@ pub(crate) struct Output {
 pub(crate) trait Report: Serialize {
     /// Writes it for people, ending with a newline unless it is empty.
     fn text(&self, out: &mut String, style: Style) -> fmt::Result;
+
+    /// Whether the text is one that people change and hand back, which keeps every character that is in it.
+    fn is_source(&self) -> bool {
+        false
+    }
 }
 
 /// How text may stand out.
@@ -120,25 +127,38 @@ impl Output {
         report
             .text(&mut text, self.style())
             .map_err(|fmt::Error| unwritable())?;
-        self.text(&text)
+        if report.is_source() {
+            self.text(&text)
+        } else {
+            self.write(&seen(&text))
+        }
     }
 
     /// Writes one JSON document.
     pub(crate) fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
         let mut text = serde_json::to_string_pretty(document).map_err(|_| unwritable())?;
         text.push('\n');
-        self.text(&text)
+        self.write(&text)
     }
 
     /// Writes one line of JSON: one of a stream.
     pub(crate) fn line(&self, line: &impl Serialize) -> Result<(), Failure> {
         let mut text = serde_json::to_string(line).map_err(|_| unwritable())?;
         text.push('\n');
-        self.text(&text)
+        self.write(&text)
     }
 
-    /// Writes text as it is to standard output.
+    /// Writes text to standard output: as it is into a file or a pipe, to a terminal as people may see it.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        if std::io::stdout().is_terminal() {
+            self.write(&seen(text))
+        } else {
+            self.write(text)
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "only who has the output writes to it")]
+    fn write(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = std::io::stdout().lock();
         stdout
             .write_all(text.as_bytes())
@@ -187,7 +207,7 @@ impl Output {
     /// Tells why nothing came of it.
     pub(crate) fn failure(&self, failure: &Failure) {
         if self.json {
-            self.tell(&failure.problem().to_string());
+            say(&failure.problem().to_string());
         } else {
             let text = failure.to_string();
             self.tell(&text.replacen("error:", &self.error_style().bad("error:"), 1));
@@ -201,10 +221,33 @@ impl Output {
         }
     }
 
+    #[expect(clippy::unused_self, reason = "only who has the output writes to it")]
     fn tell(&self, text: &str) {
-        // If standard error is closed, nobody is left to tell.
-        let _unwritten = writeln!(std::io::stderr().lock(), "{text}");
+        say(&seen(text));
     }
+}
+
+fn say(line: &str) {
+    // If standard error is closed, nobody is left to tell.
+    let _unwritten = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// `text` as people may see it: what strangers wrote is without what a terminal obeys, what turns writing around, and what is not seen;
+/// our own colours stay.
+pub(crate) fn seen(text: &str) -> Cow<'_, str> {
+    const COLOURS: [&str; 6] = ["[0m", "[1m", "[2m", "[31m", "[32m", "[33m"];
+    if !text.contains('\u{1b}') {
+        return harmless(text);
+    }
+    let mut parts = text.split('\u{1b}');
+    let mut shown = harmless(parts.next().unwrap_or_default()).into_owned();
+    for part in parts {
+        if COLOURS.iter().any(|colour| part.starts_with(colour)) {
+            shown.push('\u{1b}');
+        }
+        shown.push_str(&harmless(part));
+    }
+    shown.into()
 }
 
 fn unwritable() -> Failure {
@@ -213,4 +256,24 @@ fn unwritable() -> Failure {
         "unwritable",
         "the answer cannot be put into words",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_see_nothing_that_a_terminal_obeys_but_our_colours() {
+        let style = Style { color: true };
+        let ours = style.bad("error:");
+        for (text, shown) in [
+            ("a\u{1b}[2Jb\u{7}\u{9b}31mc\r\n\td", "a[2Jb31mc\n\td"),
+            ("a\u{202e}b\u{2066}c\u{2069}\u{200f}d\u{e0041}", "abcd"),
+            ("\u{1b}]0;title\u{7}x\u{1b}", "]0;titlex"),
+            ("a family: 👨\u{200d}👩\u{200d}👧", "a family: 👨\u{200d}👩\u{200d}👧"),
+            (&ours, &ours),
+        ] {
+            assert_eq!(seen(text), shown);
+        }
+    }
 }

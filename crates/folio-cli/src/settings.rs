@@ -232,6 +232,11 @@ impl Settings {
         &self.repeated
     }
 
+    /// Whether what is kept there outlives this process.
+    pub(crate) fn keeps(&self) -> bool {
+        !self.store.starts_with("memory:")
+    }
+
     /// Says what is used, if somebody asked for it.
     pub(crate) fn describe(&self, output: &Output) {
         if let Some(file) = &self.file {

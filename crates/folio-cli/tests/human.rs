@@ -88,9 +88,48 @@ fn who_waits_and_what_is_paused_shows_e9_14() {
         shown.contains("? Go down and look") && shown.contains("waits for an answer"),
         "{shown}"
     );
-    folio.ok(&["pause", "r1"]);
     let shown = folio.ok(&["show", "r1"]);
-    assert!(shown.contains("paused"), "{shown}");
+    assert!(
+        shown.ends_with("r1 running: nothing is under way; waits for somebody (`folio questions`)\n"),
+        "{shown}"
+    );
+    let told = folio.call(&["pause", "r1"]);
+    let words = "r1 is paused, and no call of it begins before `folio continue`; nothing of it is under way";
+    assert!(told.stderr.contains(words), "{told}");
+    assert!(told.stdout.starts_with("r1 paused "), "{told}");
+    let shown = folio.ok(&["show", "r1"]);
+    assert!(shown.contains("r1 running: paused; "), "{shown}");
+    let runs = folio.ok(&["runs"]);
+    assert!(runs.starts_with("r1 paused "), "{runs}");
+    assert_eq!(folio.json(&["runs"])["items"][0]["paused"], true);
     assert_eq!(folio.json(&["show", "r1"])["nodes"][0]["paused"], true);
     running.kill();
+}
+
+#[test]
+fn of_a_store_in_memory_nothing_is_said_that_needs_it_later() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        "title: One\nsteps:\n  - {id: one, do: {tool: text, args: {op: echo, value: 1}}}\n",
+    );
+    let told = folio.call(&["run", "--plan", "plan.yaml", "--store", "memory:"]);
+    assert_eq!(told.code, 0, "{told}");
+    assert!(!told.stderr.contains("folio show"), "{told}");
+    assert!(told.stderr.contains("nothing of the run is kept"), "{told}");
+}
+
+#[test]
+fn what_turns_writing_around_reaches_programs_only() {
+    let folio = Folio::new();
+    folio.ok(&[
+        "observe",
+        "add",
+        "--type",
+        "note",
+        "left\u{202e}thgir \u{2066}x\u{1b}[2J",
+    ]);
+    let shown = folio.ok(&["observe", "list"]);
+    assert!(shown.contains("leftthgir x[2J"), "{shown}");
+    assert!(folio.json(&["observe", "list"]).to_string().contains('\u{202e}'));
 }

@@ -434,7 +434,7 @@ fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_ag
     folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
     assert_snapshot!(folio.seen(&["replay", "r1"]), @"r1: 13 events make 8 pages with 13 entries: as they are kept");
     assert_snapshot!(folio.seen(&["fork", "r1", "--at", "three", "--paused"]), @"
-    r2 interrupted Three 0.0s TIME
+    r2 interrupted, paused Three 0.0s TIME
     ! r2 waits; `folio continue r2` and `folio resume r2` go on with it
     ");
     let forked = folio.json(&["show", "r2"]);

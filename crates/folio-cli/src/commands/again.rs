@@ -92,7 +92,8 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         context.output.note(format_args!(
             "{handle} waits; `folio continue {handle}` and `folio resume {handle}` go on with it"
         ));
-        context.output.report(&RunLine::of(&runner.row(Ref::Id(id)).await?))?;
+        let (row, run) = runner.seen(id).await?;
+        context.output.report(&RunLine::of(&row, Some(&run)))?;
         return Ok(Exit::Done);
     }
     context.output.detail(format_args!("run: {handle} ({id})"));

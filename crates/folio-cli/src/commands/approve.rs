@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use folio::engine::event::Always;
 use folio::engine::run::Asked;
-use folio::memory::id::{Ref, RunRef};
+use folio::memory::id::RunRef;
 use folio::runner::Runner;
 use folio::store::RunRow;
 
@@ -83,10 +83,9 @@ pub(crate) async fn reject(context: &Context<'_>, reject: Reject) -> Result<Exit
 }
 
 async fn said(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<Exit, Failure> {
-    driven_later(context, row);
-    context
-        .output
-        .report(&RunLine::of(&runner.row(Ref::Id(row.id)).await?))?;
+    driven_later(context, runner, row).await?;
+    let (row, run) = runner.seen(row.id).await?;
+    context.output.report(&RunLine::of(&row, Some(&run)))?;
     Ok(Exit::Done)
 }
 

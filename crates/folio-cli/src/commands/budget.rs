@@ -296,7 +296,7 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
             .raised
             .can_be(&runner.load(row.id).await?, node.unwrap_or(root))?;
         budget.raised.change(context, &runner, &row, node).await?;
-        driven_later(context, &row);
+        driven_later(context, &runner, &row).await?;
     }
     let run = runner.load(row.id).await?;
     let view = run.node(node.unwrap_or(root));

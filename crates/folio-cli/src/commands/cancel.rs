@@ -35,7 +35,7 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
         context
             .output
             .note(format_args!("{} has ended already: {}", row.handle, row.status));
-        context.output.report(&RunLine::of(&row))?;
+        context.output.report(&RunLine::of(&row, None))?;
         return Ok(Exit::Done);
     }
     let node = match &cancel.node {
@@ -50,7 +50,8 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
         // Nobody is there to act on it, so it is done here. Nothing begins any more in a run that is to stop.
         runner.drive(row.id).await?;
     }
-    context.output.report(&RunLine::of(&runner.row(cancel.run).await?))?;
+    let (row, run) = runner.seen(row.id).await?;
+    context.output.report(&RunLine::of(&row, Some(&run)))?;
     Ok(Exit::Done)
 }
 

@@ -1,11 +1,13 @@
 //! What people do with runs besides stopping them: answer questions, have them pause and go on.
 
 use std::fmt::{self, Write as _};
+use std::time::Duration;
 
 use clap::Args;
+use folio::Workspace;
 use folio::engine::run::Waiting;
 use folio::engine::{NodeId, Run};
-use folio::memory::id::RunRef;
+use folio::memory::id::{Ref, RunId, RunRef};
 use folio::runner::{Runner, RunnerOptions};
 use folio::store::{RunQuery, RunRow};
 use folio::tools::Registry;
@@ -16,7 +18,7 @@ use super::cancel::{node_called, note_ended};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
-use crate::report::run::RunLine;
+use crate::report::run::{RunLine, few, path_of, under_way};
 
 /// `folio questions`.
 #[derive(Debug, Args)]
@@ -111,13 +113,29 @@ pub(super) async fn runner_with(context: &Context<'_>, registry: Registry) -> Re
 }
 
 /// Says what to do if nobody drives the run that something was done to.
-pub(super) fn driven_later(context: &Context<'_>, row: &RunRow) {
-    if !row.driven {
-        let handle = row.handle;
+pub(super) async fn driven_later(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<(), Failure> {
+    if !is_driven(runner.workspace(), row.id).await? {
+        let (handle, again) = (row.handle, context.settings.repeated());
         context.output.note(format_args!(
-            "nobody drives {handle}; `folio resume {handle}` goes on with it"
+            "nobody drives {handle}; `folio resume {handle}{again}` goes on with it"
         ));
     }
+    Ok(())
+}
+
+/// Whether a living process drives a run, or it has ended. Between a run that is submitted and its driver, as between one driver and the
+/// next, there are moments: of a run in which something has just happened it is only said that nobody drives it if that is still so a
+/// moment later.
+pub(super) async fn is_driven(workspace: &Workspace, run: RunId) -> Result<bool, Failure> {
+    const JUST_NOW: Duration = Duration::from_secs(2);
+    const MOMENT: Duration = Duration::from_millis(300);
+    let is_left = |row: &RunRow| row.status == "running" && !row.driven;
+    let row = workspace.run(Ref::Id(run)).await?;
+    if is_left(&row) && workspace.now().since(row.updated_at) < JUST_NOW {
+        tokio::time::sleep(MOMENT).await;
+        return Ok(!is_left(&workspace.run(Ref::Id(run)).await?));
+    }
+    Ok(!is_left(&row))
 }
 
 async fn open_questions(runner: &Runner, row: &RunRow) -> Result<Vec<QuestionShape>, Failure> {
@@ -128,7 +146,7 @@ async fn open_questions(runner: &Runner, row: &RunRow) -> Result<Vec<QuestionSha
         run: row.handle.to_string(),
         run_id: row.id.to_string(),
         node_id: node.to_string(),
-        path: path_of(&run, node),
+        path: path_in(&run, node),
         question: question.text.clone(),
         options: question.options.clone(),
         default: question.default.clone(),
@@ -161,7 +179,7 @@ fn waiting(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
             run: row.handle.to_string(),
             run_id: row.id.to_string(),
             node_id: node.to_string(),
-            path: path_of(run, node),
+            path: path_in(run, node),
             question,
             options: Vec::new(),
             default: None,
@@ -204,8 +222,9 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
         None => only_one(&runner, &row).await?,
     };
     runner.answer(row.id, node, &arguments.answer, &context.actor()).await?;
-    driven_later(context, &row);
-    context.output.report(&RunLine::of(&runner.row(arguments.run).await?))?;
+    driven_later(context, &runner, &row).await?;
+    let (row, run) = runner.seen(row.id).await?;
+    context.output.report(&RunLine::of(&row, Some(&run)))?;
     Ok(Exit::Done)
 }
 
@@ -247,6 +266,7 @@ async fn set_paused(context: &Context<'_>, arguments: Pause, paused: bool) -> Re
         None => None,
     };
     let by = context.actor();
+    let has_ended = row.status != "running";
     if row.status != "running" {
         context
             .output
@@ -259,15 +279,33 @@ async fn set_paused(context: &Context<'_>, arguments: Pause, paused: bool) -> Re
             runner.pause(row.id, node, &by).await?;
         } else {
             runner.go_on(row.id, node, &by).await?;
-            driven_later(context, &row);
+            driven_later(context, &runner, &row).await?;
         }
     }
-    context.output.report(&RunLine::of(&runner.row(arguments.run).await?))?;
+    let (row, run) = runner.seen(row.id).await?;
+    if paused && !has_ended {
+        context.output.note(paused_in_words(&row, &run, node));
+    }
+    context.output.report(&RunLine::of(&row, Some(&run)))?;
     Ok(Exit::Done)
 }
 
+/// That a run, or its part `node`, is paused, and what of it is still to end.
+fn paused_in_words(row: &RunRow, run: &Run, node: Option<NodeId>) -> String {
+    let of = node.and_then(|node| run.node(node)).map_or_else(
+        || row.handle.to_string(),
+        |view| format!("{} of {}", path_of(&view), row.handle),
+    );
+    let under_way = if row.driven { under_way(run, node) } else { Vec::new() };
+    let still = match under_way.as_slice() {
+        [] => "nothing of it is under way".to_owned(),
+        names => format!("what is under way ends first: {}", few(names)),
+    };
+    format!("{of} is paused, and no call of it begins before `folio continue`; {still}")
+}
+
 /// The path of `node`; `run` for the root, which has none.
-fn path_of(run: &Run, node: NodeId) -> String {
+fn path_in(run: &Run, node: NodeId) -> String {
     let view = run.node(node);
     view.map_or_else(String::new, |view| match view.path {
         "" => view.slug().to_owned(),

@@ -85,6 +85,10 @@ impl Report for PlanShape {
         out.push_str(&self.markdown);
         Ok(())
     }
+
+    fn is_source(&self) -> bool {
+        true
+    }
 }
 
 /// What became of an edit.
@@ -235,7 +239,7 @@ pub(crate) async fn edit(context: &Context<'_>, edit: Edit) -> Result<Exit, Fail
         plan_version,
         difference,
     })?;
-    driven_later(context, &place.row);
+    driven_later(context, &runner, &place.row).await?;
     Ok(Exit::Done)
 }
 

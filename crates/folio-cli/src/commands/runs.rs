@@ -1,9 +1,12 @@
 //! `folio runs`: the runs of a space.
 
 use clap::Args;
-use folio::store::RunQuery;
+use folio::Workspace;
+use folio::runner::{Watch, row_as_of};
+use folio::store::{RunQuery, RunRow};
 
 use super::Context;
+use super::people::is_driven;
 use crate::error::{Exit, Failure};
 use crate::report::list::{List, remark};
 use crate::report::run::RunLine;
@@ -19,6 +22,17 @@ pub(crate) struct Runs {
     limit: u32,
 }
 
+/// A run that goes on, as it says itself whether it is paused; one that has ended by its row.
+async fn line_of(workspace: &Workspace, mut row: RunRow) -> Result<RunLine, Failure> {
+    if row.status != "running" {
+        return Ok(RunLine::of(&row, None));
+    }
+    row.driven = is_driven(workspace, row.id).await?;
+    let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), row.id);
+    watch.catch_up().await?;
+    Ok(RunLine::of(&row_as_of(watch.run(), row), Some(watch.run())))
+}
+
 /// Carries out `folio runs`.
 pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failure> {
     let workspace = context.workspace().await?;
@@ -27,8 +41,11 @@ pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failu
         limit: runs.limit,
         ..RunQuery::default()
     };
-    let rows = workspace.runs(&query).await?;
-    let list = List::whole(rows.iter().map(RunLine::of).collect(), workspace.head().await?.0);
+    let mut lines = Vec::new();
+    for row in workspace.runs(&query).await? {
+        lines.push(line_of(&workspace, row).await?);
+    }
+    let list = List::whole(lines, workspace.head().await?.0);
     context.output.report(&list)?;
     if let Some(remark) = remark(&list, "no run matches") {
         context.output.note(remark);

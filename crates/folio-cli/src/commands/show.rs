@@ -30,6 +30,8 @@ pub(crate) async fn run(context: &Context<'_>, show: Show) -> Result<Exit, Failu
     let now = workspace.now();
     let held_up = runner(context).await?.held_up_now(&row).await?;
     let held_up = held_up.map(|(held_up, by)| HeldUpShape::of(held_up, by.handle.to_string()));
-    context.output.report(&InFull::of(summary, watch.run(), held_up, now))?;
+    context
+        .output
+        .report(&InFull::of(summary, watch.run(), row.driven, held_up, now))?;
     Ok(Exit::Done)
 }

@@ -4,6 +4,7 @@ use clap::Args;
 use folio::memory::id::RunRef;
 
 use super::Context;
+use super::people::is_driven;
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::follow;
@@ -20,7 +21,7 @@ pub(crate) struct Watch {
 pub(crate) async fn run(context: &Context<'_>, watch: Watch) -> Result<Exit, Failure> {
     let workspace = context.workspace().await?;
     let row = workspace.run(watch.run).await?;
-    if row.status == "running" && !row.driven {
+    if !is_driven(&workspace, row.id).await? {
         let (name, again) = (row.handle, context.settings.repeated());
         context.output.note(format_args!(
             "nobody drives {name} now; `folio resume {name}{again}` goes on with it"

@@ -40,9 +40,7 @@ pub(crate) fn first_line(text: &str, max: usize) -> String {
 
 /// `text` without what a terminal would act upon: memory may hold what strangers wrote.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .collect()
+    folio::memory::view::harmless(text).into_owned()
 }
 
 /// What stands behind a status that does not say that nobody needs to mind the entry any more.

@@ -26,19 +26,22 @@ pub(crate) struct RunLine {
     title: String,
     status: String,
     driven: bool,
+    /// Whether no call of it is begun until somebody says so.
+    paused: bool,
     created_at: Timestamp,
     updated_at: Timestamp,
 }
 
 impl RunLine {
-    /// `row` as programs read it.
-    pub(crate) fn of(row: &RunRow) -> Self {
+    /// `row` as programs read it, with what only the run itself says; one that has ended needs not be read.
+    pub(crate) fn of(row: &RunRow, run: Option<&Run>) -> Self {
         Self {
             run_id: row.id.to_string(),
             handle: row.handle.to_string(),
             title: row.title.clone(),
             status: row.status.clone(),
             driven: row.driven,
+            paused: row.status == "running" && run.is_some_and(is_paused),
             created_at: row.created_at,
             updated_at: row.updated_at,
         }
@@ -48,7 +51,9 @@ impl RunLine {
 impl Report for RunLine {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let status = match standing(&self.status, self.driven) {
+            INTERRUPTED if self.paused => style.warning(format_args!("{INTERRUPTED}, {PAUSED}")),
             INTERRUPTED => style.warning(INTERRUPTED),
+            _ if self.paused => style.warning(PAUSED),
             status => colored(style, status),
         };
         let took = style.faint(seconds(self.updated_at.since(self.created_at)));
@@ -60,6 +65,68 @@ impl Report for RunLine {
             printable(&self.title)
         )
     }
+}
+
+/// What a run is called of which no call is begun until somebody says so.
+const PAUSED: &str = "paused";
+
+/// Whether somebody paused all of `run`.
+pub(crate) fn is_paused(run: &Run) -> bool {
+    run.tree().first().is_some_and(|root| root.paused)
+}
+
+/// The paths of what is under way in `run`, of its part `within` if one is named; `run` for the run itself.
+pub(crate) fn under_way(run: &Run, within: Option<NodeId>) -> Vec<String> {
+    let views = run.tree();
+    let parents: HashMap<_, _> = views.iter().map(|view| (view.id, view.parent)).collect();
+    let is_within = |view: &&NodeView<'_>| {
+        let mut around = std::iter::successors(Some(view.id), |id| parents.get(id).copied().flatten());
+        within.is_none_or(|within| around.any(|id| id == within))
+    };
+    let is_under_way = |view: &&NodeView<'_>| matches!(mark_of(view), Mark::Running | Mark::Stopping);
+    let under_way = views.iter().filter(is_under_way).filter(is_within);
+    under_way.map(|view| path_of(view).to_owned()).collect()
+}
+
+/// The path of a node; `run` for the root, which has none.
+pub(crate) fn path_of<'v>(view: &NodeView<'v>) -> &'v str {
+    match view.path {
+        "" => "run",
+        path => path,
+    }
+}
+
+/// Names, of which the first few are told.
+pub(crate) fn few(names: &[String]) -> String {
+    const TOLD: usize = 5;
+    match names.len().saturating_sub(TOLD) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names[..TOLD].join(", ")),
+    }
+}
+
+/// What a run does that has not ended.
+fn doing(run: &Run, driven: bool) -> String {
+    let under_way = under_way(run, None);
+    let asks = run.tree().iter().any(|view| mark_of(view) == Mark::Asking);
+    let mut parts = Vec::new();
+    if is_paused(run) {
+        parts.push("paused".to_owned());
+    }
+    if under_way.is_empty() {
+        parts.push("nothing is under way".to_owned());
+    } else if driven {
+        parts.push(format!("under way: {}", few(&under_way)));
+    } else {
+        parts.push(format!("was under way: {}", few(&under_way)));
+    }
+    if asks {
+        parts.push("waits for somebody (`folio questions`)".to_owned());
+    }
+    if !driven {
+        parts.push("nobody drives it (`folio resume`)".to_owned());
+    }
+    parts.join("; ")
 }
 
 /// What a run is called that goes on, and that nobody drives.
@@ -159,19 +226,23 @@ pub(crate) struct InFull {
     held_up: Option<HeldUpShape>,
     #[serde(skip)]
     tree: Vec<tree::Node>,
+    /// What a run does that has not ended.
+    #[serde(skip)]
+    doing: Option<(String, bool)>,
     #[serde(skip)]
     now: Timestamp,
 }
 
 impl InFull {
-    /// `run` at `now`, with what holds it up.
-    pub(crate) fn of(summary: Summary, run: &Run, held_up: Option<HeldUpShape>, now: Timestamp) -> Self {
+    /// `run` at `now`, with what holds it up; `driven`: whether a living process drives it.
+    pub(crate) fn of(summary: Summary, run: &Run, driven: bool, held_up: Option<HeldUpShape>, now: Timestamp) -> Self {
         let views = run.tree_as_planned();
         let mut titles = Titles::default();
         let mut left = OUTPUT_BYTES_MAX;
         Self {
             nodes: views.iter().map(|view| NodeShape::of(run, view, &mut left)).collect(),
             tree: views.iter().map(|view| titles.node(run, view)).collect(),
+            doing: run.result().is_none().then(|| (doing(run, driven), driven)),
             summary,
             held_up,
             now,
@@ -208,15 +279,23 @@ impl Report for InFull {
             writeln!(out, "{line}")?;
         }
         let summary = &self.summary;
-        let status = match summary.status.as_str() {
-            "running" => "running".to_owned(),
+        let (doing, driven) = self
+            .doing
+            .as_ref()
+            .map_or(("", true), |(words, driven)| (words, *driven));
+        let status = match standing(&summary.status, driven) {
+            INTERRUPTED => style.warning(INTERRUPTED),
             status => colored(style, status),
         };
         write!(out, "\n{} {status}", style.strong(&summary.handle))?;
         if let Some(reason) = &summary.stop_reason {
             write!(out, " ({reason})")?;
         }
-        writeln!(out, ": {}", printable(summary.notes.trim()))?;
+        match summary.notes.trim() {
+            "" if doing.is_empty() => writeln!(out)?,
+            "" => writeln!(out, ": {}", printable(doing))?,
+            notes => writeln!(out, ": {}", printable(notes))?,
+        }
         if let Some(held_up) = &self.held_up {
             writeln!(out, "{}", style.warning(waits_for(&held_up.name, &held_up.by)))?;
         }

@@ -1,5 +1,6 @@
 //! One entry as one line (M7.8 V4), at three lengths.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use unicode_segmentation::UnicodeSegmentation;
@@ -205,15 +206,24 @@ pub fn one_line(text: &str) -> String {
     if is_plain && !text.starts_with(' ') && !text.ends_with(' ') {
         return text.to_owned();
     }
+    let spaced: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
+    harmless(&spaced).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// `text` without what a terminal or a prompt would act upon, without what turns the direction of writing around, and without words that
+/// a model reads and a person does not see. Its lines and tabs stay, and so does what joins letters or signs.
+#[must_use]
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let is_harmless = |c: char| (!c.is_control() || matches!(c, '\n' | '\t')) && !turns_around(c);
+    if text.chars().all(|c| is_harmless(c) && !is_tag(c)) {
+        return text.into();
+    }
     let flags = flags_in(text);
-    let shown: String = text
-        .char_indices()
-        .map(|(at, c)| (at, if c.is_whitespace() { ' ' } else { c }))
-        .filter(|(_, c)| !c.is_control() && !turns_around(*c))
-        .filter(|(at, c)| !is_tag(*c) || flags.iter().any(|flag| flag.contains(at)))
+    let is_of_flag = |at: &usize| flags.iter().any(|flag| flag.contains(at));
+    text.char_indices()
+        .filter(|(at, c)| is_harmless(*c) && (!is_tag(*c) || is_of_flag(at)))
         .map(|(_, c)| c)
-        .collect();
-    shown.split_whitespace().collect::<Vec<_>>().join(" ")
+        .collect()
 }
 
 fn turns_around(c: char) -> bool {
