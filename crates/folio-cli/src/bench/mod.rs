@@ -11,9 +11,10 @@ use std::fmt::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use folio::store::sqlite::yardstick;
+use folio::store::sqlite::{wait_until_closed, yardstick};
 use serde::Serialize;
 
+use crate::CLOSING_PATIENCE;
 use crate::error::Failure;
 use crate::output::{Output, Report, Style};
 
@@ -180,8 +181,11 @@ fn quantile(mut durations: Vec<Duration>, q: f64) -> Duration {
     durations.get(index).copied().unwrap_or_default()
 }
 
-/// Bytes of a store's file and its write-ahead log.
-fn bytes_of(path: &Path) -> u64 {
+/// Bytes of a store's file and its write-ahead log when it is closed, which somebody may still be about to do: closing moves the log
+/// into the file, and what is left is what it costs to keep.
+async fn bytes_of_closed(path: &Path) -> u64 {
+    // What is still open then is counted with its log.
+    let _closed = tokio::task::spawn_blocking(|| wait_until_closed(CLOSING_PATIENCE)).await;
     let log = path.with_file_name(format!(
         "{}-wal",
         path.file_name().unwrap_or_default().to_string_lossy()

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{bytes_of, mean, median, millis, shapes};
+use super::{bytes_of_closed, mean, median, millis, shapes};
 use crate::error::Failure;
 
 /// What a shape of run cost.
@@ -51,9 +51,8 @@ pub(super) async fn measure(folder: &Path, repeats: u32) -> Result<Vec<RunFigure
             let driven = drive(&path, &steps).await?;
             times.push(driven.elapsed);
             nodes = driven.nodes;
-            // Closing moves the write-ahead log into the file: what is left is what it costs to keep the run.
             drop(driven);
-            bytes = bytes_of(&path);
+            bytes = bytes_of_closed(&path).await;
         }
         figures.push(RunFigures {
             shape,
@@ -81,12 +80,13 @@ pub(super) async fn measure_chain(folder: &Path, steps: u32) -> Result<ChainFigu
     };
     let elapsed = driven.elapsed;
     drop(driven);
+    let bytes = bytes_of_closed(&path).await;
     Ok(ChainFigures {
         steps,
         ms_per_step: millis(elapsed) / f64::from(steps),
         ms_per_step_first: span(0, hundred),
         ms_per_step_last: span(times.len().saturating_sub(hundred + 1), times.len().saturating_sub(1)),
-        bytes_per_step: count(usize::try_from(bytes_of(&path)).unwrap_or(usize::MAX)) / f64::from(steps),
+        bytes_per_step: count(usize::try_from(bytes).unwrap_or(usize::MAX)) / f64::from(steps),
         to_bare_commits: elapsed.as_secs_f64() / (bare.as_secs_f64() * f64::from(steps)),
     })
 }
