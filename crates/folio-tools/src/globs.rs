@@ -9,22 +9,28 @@ use crate::response::ToolError;
 /// Patterns of paths, relative to the folder that a call starts in.
 ///
 /// A pattern without a slash is about the file's name, in any folder; one with a slash is about the whole
-/// path; one that ends with a slash is about everything below a folder; one that begins with `!` takes
-/// files out. `*` stays within one name, `**` does not.
+/// path; one that ends with a slash is about everything below a folder; one that begins with `!` takes out
+/// files, and folders with all that is in them. `*` stays within one name, `**` does not.
 #[derive(Debug)]
 pub(crate) struct Globs {
     include: Option<GlobSet>,
     exclude: GlobSet,
+    /// Folders that nothing is wanted of.
+    closed: GlobSet,
 }
 
 impl Globs {
     pub(crate) fn new(patterns: &[String]) -> Result<Self, ToolError> {
         let mut include = GlobSetBuilder::new();
         let mut exclude = GlobSetBuilder::new();
+        let mut closed = GlobSetBuilder::new();
         let mut includes_some = false;
         for pattern in patterns {
             let (builder, text) = match pattern.strip_prefix('!') {
-                Some(rest) => (&mut exclude, rest),
+                Some(rest) => {
+                    closed.add(glob(pattern, rest.trim_end_matches('/'))?);
+                    (&mut exclude, rest)
+                }
                 None => {
                     includes_some = true;
                     (&mut include, pattern.as_str())
@@ -40,7 +46,13 @@ impl Globs {
         Ok(Self {
             include: if includes_some { Some(built(&include)?) } else { None },
             exclude: built(&exclude)?,
+            closed: built(&closed)?,
         })
+    }
+
+    /// Whether a folder has to be gone into, as far as only what takes out says.
+    pub(crate) fn enters(&self, folder: &Path) -> bool {
+        !self.closed.is_match(folder)
     }
 
     pub(crate) fn matches(&self, path: &Path) -> bool {
@@ -103,6 +115,23 @@ mod tests {
         check(&["!*.lock"], "Cargo.toml", true);
         check(&["*.rs", "!tests/"], "tests/a.rs", false);
         check(&["*.{rs,toml}"], "Cargo.toml", true);
+    }
+
+    #[test]
+    fn an_exclamation_mark_takes_folders_out() {
+        let enters = |patterns: &[&str], folder: &str| {
+            let patterns: Vec<String> = patterns.iter().map(|text| (*text).to_owned()).collect();
+            Globs::new(&patterns).unwrap().enters(Path::new(folder))
+        };
+        assert!(!enters(&["!node_modules"], "web/node_modules"));
+        assert!(!enters(&["!tests/"], "src/tests"));
+        assert!(!enters(&["!/tests"], "tests"));
+        assert!(enters(&["!/tests"], "src/tests"));
+        assert!(!enters(&["!src/**"], "src/deep"));
+        assert!(
+            enters(&["*.rs", "!*.lock"], "src"),
+            "what is not taken out may hold what is wanted"
+        );
     }
 
     #[test]

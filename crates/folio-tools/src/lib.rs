@@ -34,6 +34,7 @@ pub mod tool;
 mod arguments;
 mod blocking;
 mod capture;
+mod counted;
 mod gitignore;
 mod globs;
 mod language;

@@ -10,12 +10,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::ToolLimits;
 use crate::gitignore::Rules;
+use crate::globs::Globs;
 use crate::response::ToolError;
 use crate::roots::Located;
 
 /// Which entries a walk shows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WalkOptions {
+pub(crate) struct WalkOptions<'a> {
+    /// Matched with paths relative to where the walk starts; what they take out is not gone into.
+    pub(crate) globs: &'a Globs,
     /// Also names that begin with a dot. `.git` is never shown, unless the walk starts in it.
     pub(crate) hidden: bool,
     /// Leave out what `.gitignore` files name.
@@ -61,7 +64,10 @@ impl WalkGaps {
             parts.push(format!("{} could not be read", self.unreadable));
         }
         if self.too_deep > 0 {
-            parts.push(format!("{} folders are too deep", self.too_deep));
+            parts.push(match self.too_deep {
+                1 => "1 folder is too deep".to_owned(),
+                folders => format!("{folders} folders are too deep"),
+            });
         }
         if self.too_many {
             parts.push("there are more entries than one walk looks at".to_owned());
@@ -77,7 +83,7 @@ impl WalkGaps {
 /// by a link meanwhile leads nowhere.
 pub(crate) fn walk(
     start: &Located,
-    options: WalkOptions,
+    options: WalkOptions<'_>,
     limits: &ToolLimits,
     cancel: &CancellationToken,
     visit: &mut dyn FnMut(&Found<'_>) -> Result<(), ToolError>,
@@ -90,13 +96,15 @@ pub(crate) fn walk(
             FoundKind::Other
         };
         let name = start.relative.file_name().map_or(Path::new(""), Path::new);
-        visit(&Found {
-            dir: start.root.dir(),
-            name: &start.relative,
-            path: &start.relative,
-            below: name,
-            kind,
-        })?;
+        if options.globs.matches(name) {
+            visit(&Found {
+                dir: start.root.dir(),
+                name: &start.relative,
+                path: &start.relative,
+                below: name,
+                kind,
+            })?;
+        }
         return Ok(WalkGaps::default());
     }
     let dir = start
@@ -152,7 +160,7 @@ enum Stop {
 }
 
 struct Walker<'a> {
-    options: WalkOptions,
+    options: WalkOptions<'a>,
     limits: &'a ToolLimits,
     cancel: &'a CancellationToken,
     rules: Rules,
@@ -188,7 +196,12 @@ impl Walker<'_> {
             }
             let below = below.join(name);
             if entry.is_folder {
-                self.sub_folder(&entry.entry, &path, &below)?;
+                if self.options.globs.enters(&below) {
+                    self.sub_folder(&entry.entry, &path, &below)?;
+                }
+                continue;
+            }
+            if !self.options.globs.matches(&below) {
                 continue;
             }
             let Some(kind) = self.kind(&entry.entry) else {

@@ -127,6 +127,25 @@ async fn what_gitignore_names_is_left_out_at_every_level() {
 }
 
 #[tokio::test]
+async fn a_folder_that_a_pattern_takes_out_is_not_gone_into() {
+    let world = World::new().with_limits(|limits| limits.walk_entries = 8);
+    world.file("src/main.rs", "// mark\n");
+    for file in 0..10 {
+        world.file(&format!("web/node_modules/f{file}.js"), "// mark\n");
+    }
+    let listed = world.call("list", json!({"glob": "!node_modules"})).await;
+    assert_eq!(column(&listed.outputs["files"], "path"), ["src/main.rs"]);
+    assert_eq!(listed.notes, "1 file, 8 bytes", "the ten were not even counted");
+    let found = world
+        .outputs(
+            "grep",
+            json!({"pattern": "mark", "glob": ["*.rs", "*.js", "!node_modules/"]}),
+        )
+        .await;
+    assert_eq!(column(&found["matches"], "path"), ["src/main.rs"]);
+}
+
+#[tokio::test]
 async fn a_list_can_be_cut_and_still_counts_everything() {
     let world = World::new();
     for file in 0..30 {

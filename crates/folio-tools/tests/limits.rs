@@ -33,7 +33,7 @@ async fn folders_that_are_too_deep_are_counted() {
     world.file("a/b/c/d/out.txt", "");
     let response = world.call("list", json!({})).await;
     assert_eq!(column(&response.outputs["files"], "path"), ["a/b/c/in.txt"]);
-    assert_eq!(response.notes, "1 files, 0 bytes; 1 folders are too deep");
+    assert_eq!(response.notes, "1 file, 0 bytes; 1 folder is too deep");
     let below = world.outputs("list", json!({"path": "a/b"})).await;
     assert_eq!(below["count"], 2);
 }
@@ -49,7 +49,7 @@ async fn a_path_of_two_hundred_folders_is_no_trouble() {
         .unwrap();
     assert!(made.success());
     let response = world.call("list", json!({})).await;
-    assert_eq!(response.notes, "0 files, 0 bytes; 1 folders are too deep");
+    assert_eq!(response.notes, "0 files, 0 bytes; 1 folder is too deep");
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn files_that_are_too_large_are_skipped_by_a_search_and_counted() {
     world.file("small", "needle");
     let response = world.call("grep", json!({"pattern": "needle"})).await;
     assert_eq!(column(&response.outputs["matches"], "path"), ["small"]);
-    assert_eq!(response.notes, "1 matching lines in 1 files; 1 large files skipped");
+    assert_eq!(response.notes, "1 matching line in 1 file; 1 large file skipped");
 }
 
 #[tokio::test]

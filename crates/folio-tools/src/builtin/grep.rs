@@ -60,7 +60,7 @@ impl Default for Grep {
             .optional(
                 "glob",
                 ArgKind::Texts,
-                "Patterns of files: `*.rs`, `src/**`, `!*.lock`.",
+                "Patterns of files: `*.rs`, `src/**`, `!*.lock`, `!node_modules`.",
             )
             .optional("max", ArgKind::Count, "How many matches to return. 0 only counts.")
             .optional(
@@ -154,14 +154,16 @@ async fn grep(request: &ToolRequest, context: &ToolContext) -> Result<(Value, St
         context_lines,
         redact,
     };
-    let options = WalkOptions {
-        hidden: args.hidden.unwrap_or(false),
-        respect_gitignore: args.respect_gitignore.unwrap_or(true),
-    };
+    let (hidden, respect_gitignore) = (args.hidden.unwrap_or(false), args.respect_gitignore.unwrap_or(true));
     blocking(&context.cancel, move |cancel| {
+        let options = WalkOptions {
+            globs: &globs,
+            hidden,
+            respect_gitignore,
+        };
         let mut search = Search::new(patterns, shows, &limits, cancel);
         for start in &starts {
-            search.below(start, &globs, options)?;
+            search.below(start, options)?;
         }
         Ok(search.finish())
     })

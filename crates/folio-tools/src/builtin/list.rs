@@ -15,6 +15,7 @@ use super::Texts;
 use crate::arguments::parse;
 use crate::blocking::blocking;
 use crate::context::{ToolContext, ToolLimits};
+use crate::counted::counted;
 use crate::globs::Globs;
 use crate::language::language;
 use crate::paths::shown;
@@ -60,7 +61,7 @@ impl Default for List {
             .optional(
                 "glob",
                 ArgKind::Texts,
-                "Patterns of files: `*.rs`, `src/**`, `!*.lock`. All files by default.",
+                "Patterns of files: `*.rs`, `src/**`, `!*.lock`, `!node_modules`. All files by default.",
             )
             .optional(
                 "max",
@@ -112,20 +113,19 @@ async fn list(request: &ToolRequest, context: &ToolContext) -> Result<(Value, St
     let start = context
         .roots
         .find(args.path.as_deref().unwrap_or_default(), &context.run_folder)?;
-    let options = WalkOptions {
-        hidden: args.hidden.unwrap_or(false),
-        respect_gitignore: args.respect_gitignore.unwrap_or(true),
-    };
+    let (hidden, respect_gitignore) = (args.hidden.unwrap_or(false), args.respect_gitignore.unwrap_or(true));
     let limits = context.limits.clone();
     let max = args.max.unwrap_or(limits.list_max).min(limits.list_max);
     let details = args.details.unwrap_or(false);
     blocking(&context.cancel, move |cancel| {
         let mut listing = Listing::new(max, details);
+        let options = WalkOptions {
+            globs: &globs,
+            hidden,
+            respect_gitignore,
+        };
         let gaps = walk(&start, options, &limits, cancel, &mut |found| {
-            if globs.matches(found.below) {
-                listing.add(&start, found, &limits, cancel)?;
-            }
-            Ok(())
+            listing.add(&start, found, &limits, cancel)
         })?;
         Ok(listing.finish(&gaps))
     })
@@ -280,8 +280,13 @@ impl Listing {
             (*totals, json!({"path": folder}))
         });
         let truncated = self.totals.files > self.files.len() as u64;
-        let mut notes = format!("{} files, {} bytes", self.totals.files, self.totals.bytes);
-        if truncated {
+        let mut notes = format!(
+            "{}, {}",
+            counted(self.totals.files, "file"),
+            counted(self.totals.bytes, "byte")
+        );
+        // Who wants the summaries only knows that no file is named.
+        if truncated && self.max > 0 {
             notes = format!("{notes}; {} of them named", self.files.len());
         }
         if let Some(missing) = gaps.notes() {

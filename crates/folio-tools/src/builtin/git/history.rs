@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::Answer;
 use super::repository::Repository;
+use crate::counted::counted;
 use crate::paths::{named, shown};
 use crate::response::ToolError;
 
@@ -149,7 +150,7 @@ pub(super) async fn file_history(repository: &Repository<'_>, path: &str, max: u
         repository.stream("log", args, &mut reader).await?;
     }
     let count = commits.len();
-    let notes = format!("{path}: {count} commits");
+    let notes = format!("{path}: {}", counted(count as u64, "commit"));
     Ok(Answer::new(
         json!({"path": path, "commits": commits, "count": count, "truncated": count >= max}),
         notes,

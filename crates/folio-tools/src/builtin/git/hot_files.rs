@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::Answer;
 use super::history::{LogReader, Record, format_argument, path_argument};
 use super::repository::Repository;
+use crate::counted::counted;
 use crate::paths::shown;
 use crate::response::{FailureKind, ToolError};
 
@@ -198,7 +199,11 @@ pub(super) async fn hot_files(repository: &Repository<'_>, wanted: &Wanted<'_>) 
     }
     let files = counter.hottest(wanted.max, wanted.deleted);
     let truncated = timed_out || counter.too_many;
-    let mut notes = format!("{} files in {} commits", files.len(), counter.commits_total);
+    let mut notes = format!(
+        "{} in {}",
+        counted(files.len() as u64, "file"),
+        counted(counter.commits_total, "commit")
+    );
     if timed_out {
         notes.push_str("; there are older commits that were not counted in time");
     }

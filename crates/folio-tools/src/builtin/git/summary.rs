@@ -9,6 +9,7 @@ use serde_json::json;
 use super::Answer;
 use super::history::{LogReader, Record, format_argument, text_of};
 use super::repository::Repository;
+use crate::counted::counted;
 use crate::response::ToolError;
 
 pub(super) async fn summary(repository: &Repository<'_>, since: Option<&str>) -> Result<Answer, ToolError> {
@@ -37,7 +38,11 @@ pub(super) async fn summary(repository: &Repository<'_>, since: Option<&str>) ->
         repository.stream("log", args, &mut reader).await?;
     }
     let notes = match &head {
-        Some(_) => format!("{commits} commits by {} authors", authors.len()),
+        Some(_) => format!(
+            "{} by {}",
+            counted(commits, "commit"),
+            counted(authors.len() as u64, "author")
+        ),
         None => "there are no commits yet".to_owned(),
     };
     Ok(Answer::new(

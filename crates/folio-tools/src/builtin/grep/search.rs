@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::{looks_binary, newlines};
 use super::patterns::Patterns;
 use crate::context::ToolLimits;
-use crate::globs::Globs;
+use crate::counted::counted;
 use crate::response::{EvidenceRef, ToolError};
 use crate::roots::{Located, read_small};
 use crate::walk::{FoundKind, WalkGaps, WalkOptions, walk};
@@ -92,15 +92,12 @@ impl<'a> Search<'a> {
     }
 
     /// Searches the file, or everything below the folder, at `start`.
-    pub(super) fn below(&mut self, start: &Located, globs: &Globs, options: WalkOptions) -> Result<(), ToolError> {
+    pub(super) fn below(&mut self, start: &Located, options: WalkOptions<'_>) -> Result<(), ToolError> {
         let (limits, cancel) = (self.limits, self.cancel);
         let gaps = walk(start, options, limits, cancel, &mut |entry| {
             let FoundKind::File { bytes } = entry.kind else {
                 return Ok(());
             };
-            if !globs.matches(entry.below) {
-                return Ok(());
-            }
             if bytes > limits.grep_file_bytes {
                 self.found.skipped_large += 1;
                 return Ok(());
@@ -248,12 +245,16 @@ impl Search<'_> {
     pub(super) fn finish(self) -> (Value, String, Vec<EvidenceRef>) {
         let found = self.found;
         let truncated = found.count > found.matches.len() as u64;
-        let mut notes = format!("{} matching lines in {} files", found.count, found.files);
+        let mut notes = format!(
+            "{} in {}",
+            counted(found.count, "matching line"),
+            counted(found.files, "file")
+        );
         if truncated {
             notes = format!("{notes}; {} of them shown", found.matches.len());
         }
         if found.skipped_large > 0 {
-            notes = format!("{notes}; {} large files skipped", found.skipped_large);
+            notes = format!("{notes}; {} skipped", counted(found.skipped_large, "large file"));
         }
         if let Some(missing) = found.gaps.notes() {
             notes = format!("{notes}; {missing}");
