@@ -1,6 +1,5 @@
 //! What whoever wrote an answer that cannot be used reads when it is asked for again (E9.13). Whatever was written, there has to be room for that.
 
-use super::listed;
 use super::read::cut;
 
 /// Characters that are shown of such an answer.
@@ -27,4 +26,13 @@ pub(super) fn put_right(problems: &[String]) -> String {
     }
     let listed = listed(&told);
     format!("That cannot be used:\n{listed}\nAnswer again, with all of it put right.")
+}
+
+/// Lines as a list of markdown.
+pub(super) fn listed(lines: &[String]) -> String {
+    lines
+        .iter()
+        .map(|line| format!("- {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }

@@ -1,0 +1,372 @@
+//! How each event moves a task that a model does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use folio_memory::Timestamp;
+use folio_memory::canonical::canonical;
+use serde_json::Value;
+
+use super::progress::{Pending, Said, Stage, Version};
+use super::{read_steps, rejected, schema};
+use crate::event::Event;
+use crate::node::{Move, NodeId};
+use crate::plan::{Call, Slug, Step, Task, Work};
+use crate::result::Failure;
+use crate::run::state::{JournalError, Run};
+use crate::run::tree::NodeKind;
+use crate::spend::Spend;
+use crate::talk::{Message, Purpose, Reply, Stop, Wanted};
+
+impl Run {
+    /// Folds in one of the events of tasks that models do.
+    pub(in crate::run) fn apply_to_agent(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
+        match event {
+            Event::Briefed {
+                node,
+                memory,
+                book,
+                limits,
+            } => self.told(at, *node, (memory, book.clone()), limits.as_deref()),
+            Event::Compacting { node, reserved } => self.compacting(*node, reserved),
+            Event::Compacted {
+                node,
+                pieces,
+                text,
+                book,
+                spent,
+            } => {
+                let (index, agent) = self.agent_at(*node, "compacted")?;
+                agent.put_away(*pieces as usize, text, book.clone());
+                self.compacted(index, spent);
+                Ok(())
+            }
+            Event::RollUps { node, parts } => self.make_roll_ups(at, *node, parts),
+            Event::Asked {
+                node,
+                call,
+                purpose,
+                reserved,
+                is_opaque,
+            } => {
+                let pending = Pending {
+                    call: *call,
+                    purpose: *purpose,
+                    reserved: *reserved,
+                    is_opaque: *is_opaque,
+                };
+                self.asked(*node, pending)
+            }
+            Event::SessionBegan {
+                node,
+                call,
+                program,
+                session,
+            } => self.session_of(*node, *call, program, session),
+            Event::Replied { node, reply, spent, .. } => self.replied(*node, reply, spent),
+            Event::AskFailed {
+                node,
+                failure,
+                spent,
+                retry_at,
+                ..
+            } => self.ask_failed(*node, failure, spent, *retry_at),
+            Event::Rejected { node, problems } => self.rejected(*node, problems),
+            Event::PassedOn { node, .. } => {
+                let (_, agent) = self.agent_at(*node, "passed_on")?;
+                // Whoever comes next reads nothing of what the one before it would not do.
+                agent.unread = None;
+                agent.unanswered = None;
+                agent.failures = 0;
+                agent.passed += 1;
+                Ok(())
+            }
+            Event::Decided {
+                node, first, executor, ..
+            } => self.decided(*node, first.as_ref(), executor.as_deref()),
+            Event::Planned {
+                node,
+                version,
+                steps,
+                kept,
+                awaits,
+                ..
+            } => self.planned(*node, *version, steps, kept, *awaits),
+            Event::Wants { node, calls, refused } => {
+                let (index, agent) = self.agent_at(*node, "wants")?;
+                let reply = agent.take_reply();
+                agent.rejections = 0;
+                agent.refusals = if calls.is_empty() { agent.refusals + 1 } else { 0 };
+                let wanted = reply.map(|reply| reply.calls).unwrap_or_default();
+                // A question is no call of a tool.
+                let is_denied = |call: &&Wanted| call.tool != schema::ASK_PERSON && refused.contains_key(&call.id);
+                agent.denied |= wanted.iter().any(|call| is_denied(&call));
+                let order: Vec<String> = wanted.into_iter().map(|call| call.id).collect();
+                self.wants(index, &order, calls, refused);
+                Ok(())
+            }
+            Event::Proposed { node, proposal } => {
+                let index = self.step_to(*node, Move::Verify)?;
+                self.make_ready(index);
+                self.is_to_be_checked(index);
+                let (_, agent) = self.agent_at(*node, "proposed")?;
+                agent.take_reply();
+                agent.unanswered = None;
+                agent.enter(Stage::Verifying);
+                agent.verdicts.clone_from(&proposal.claims);
+                agent.unjudged = None;
+                agent.proposal = Some(proposal.clone());
+                Ok(())
+            }
+            Event::Checked { node, verdicts, limit } => {
+                let (_, agent) = self.agent_at(*node, "checked")?;
+                agent.unjudged = limit.or(agent.unjudged);
+                agent.unread = None;
+                agent.unanswered = None;
+                agent.verdicts.extend(verdicts.iter().cloned());
+                Ok(())
+            }
+            Event::SentBack { node, gaps } => {
+                let index = self.step_to(*node, Move::Start)?;
+                let (_, agent) = self.agent_at(*node, "sent_back")?;
+                agent.sent_back += 1;
+                agent.proposal = None;
+                agent.verdicts.clear();
+                agent.enter(Stage::Working);
+                let text = format!(
+                    "This is not accepted yet:\n{}\nGo on, and finish again.",
+                    rejected::listed(gaps)
+                );
+                agent.answer_calls(&text);
+                agent.say(Message::user(text));
+                self.make_ready(index);
+                Ok(())
+            }
+            Event::Spent { node, reason } => {
+                let (index, _) = self.agent_at(*node, "spent")?;
+                self.compaction_given_up(index);
+                let (index, agent) = self.agent_at(*node, "spent")?;
+                agent.spent = Some(*reason);
+                agent.was_at = agent.stage;
+                agent.unread = None;
+                agent.unanswered = None;
+                agent.enter(Stage::HandingBack);
+                self.make_ready(index);
+                Ok(())
+            }
+            Event::Questioned { node, question } => {
+                let index = self.step_to(*node, Move::Wait)?;
+                let (_, agent) = self.agent_at(*node, "questioned")?;
+                agent.take_reply();
+                agent.handed += u32::from(question.is_task());
+                agent.question = Some(question.clone());
+                self.ready.remove(&index);
+                self.asking.insert(index);
+                Ok(())
+            }
+            Event::Answered { node, answer, by } => self.answered_by(*node, answer, by),
+            _ => Ok(()),
+        }
+    }
+
+    fn asked(&mut self, node: NodeId, pending: Pending) -> Result<(), JournalError> {
+        let Pending { purpose, reserved, .. } = pending;
+        let by = match purpose {
+            Purpose::Decide => Move::Decide,
+            Purpose::Work => Move::Start,
+            Purpose::Aggregate | Purpose::RollUp | Purpose::HandBack => Move::Aggregate,
+            Purpose::Judge => Move::Verify,
+            Purpose::Replan => Move::Replan,
+        };
+        let index = self.step_to(node, by)?;
+        self.ready.remove(&index);
+        if let Some(retry_at) = self.nodes[index].retry_at.take() {
+            self.parked.remove(&(retry_at, index));
+        }
+        self.executing.insert(index);
+        let warned = self.warning_step(index);
+        // Of a call that is judged it stays known what was called, and how often.
+        if self.nodes[index].kind != NodeKind::Call {
+            self.nodes[index].attempt = 1;
+            self.nodes[index].call = format!("model, to {}", purpose.as_str().replace('_', " ")).into();
+        }
+        let (_, agent) = self.agent_at(node, "asked")?;
+        agent.calls = pending.call;
+        if !std::mem::take(&mut agent.is_repeating) {
+            agent.warned = warned;
+        }
+        agent.pending = Some(pending);
+        match purpose {
+            Purpose::Aggregate => agent.enter(Stage::Aggregating),
+            Purpose::Replan => agent.replan(),
+            Purpose::Decide | Purpose::Work | Purpose::RollUp | Purpose::Judge | Purpose::HandBack => {}
+        }
+        self.reserve(index, &reserved);
+        Ok(())
+    }
+
+    fn replied(&mut self, node: NodeId, reply: &Reply, spent: &Spend) -> Result<(), JournalError> {
+        let (index, agent) = self.agent_at(node, "replied")?;
+        let purpose = agent.pending.map_or(Purpose::Work, |pending| pending.purpose);
+        if !agent.is_needless() {
+            agent.unread = Some((purpose, Box::new(reply.clone())));
+        }
+        agent.failures = 0;
+        self.settle_call(index, spent);
+        self.call_ended(index);
+        Ok(())
+    }
+
+    fn ask_failed(
+        &mut self,
+        node: NodeId,
+        failure: &Failure,
+        spent: &Spend,
+        retry_at: Option<Timestamp>,
+    ) -> Result<(), JournalError> {
+        let (index, agent) = self.agent_at(node, "ask_failed")?;
+        let purpose = agent.pending.map_or(Purpose::Work, |pending| pending.purpose);
+        let retry_at = retry_at.filter(|_| !agent.is_needless());
+        agent.failures += 1;
+        if agent.is_needless() {
+            agent.failures = 0;
+        } else if retry_at.is_none() {
+            agent.unanswered = Some((purpose, failure.clone()));
+            agent.failures = 0;
+        }
+        self.settle_call(index, spent);
+        self.call_ended(index);
+        if let Some(retry_at) = retry_at
+            && self.nodes[index].cancel.is_none()
+        {
+            self.step_to(node, Move::Park)?;
+            self.ready.remove(&index);
+            self.park(index, retry_at, failure);
+        }
+        Ok(())
+    }
+
+    fn rejected(&mut self, node: NodeId, problems: &[String]) -> Result<(), JournalError> {
+        let (_, agent) = self.agent_at(node, "rejected")?;
+        // Whatever was written, there has to be room for asking once more.
+        if let Some((_, reply)) = agent.unread.as_mut() {
+            reply.text = rejected::shown(&reply.text);
+        }
+        agent.take_reply();
+        agent.rejections += 1;
+        agent.answer_calls("not used");
+        agent.say(Message::user(rejected::put_right(problems)));
+        Ok(())
+    }
+
+    fn decided(&mut self, node: NodeId, first: Option<&Wanted>, executor: Option<&str>) -> Result<(), JournalError> {
+        let index = self.step_to(node, Move::Start)?;
+        self.make_ready(index);
+        let (_, agent) = self.agent_at(node, "decided")?;
+        agent.is_rejected = false;
+        agent.executor = executor.map(str::to_owned);
+        let _decision = agent.unread.take();
+        agent.unanswered = None;
+        agent.enter(Stage::Working);
+        agent.forget_talk();
+        if let Some(first) = first {
+            let reply = Reply {
+                text: String::new(),
+                calls: vec![first.clone()],
+                stop: Stop::Done,
+            };
+            agent.unread = Some((Purpose::Work, Box::new(reply)));
+        }
+        Ok(())
+    }
+
+    fn planned(
+        &mut self,
+        node: NodeId,
+        version: u32,
+        steps: &Value,
+        kept: &[NodeId],
+        awaits: bool,
+    ) -> Result<(), JournalError> {
+        let steps = read_steps(steps)?;
+        let index = self.step_to(node, if awaits { Move::Gate } else { Move::Expand })?;
+        self.ready.remove(&index);
+        let kept: Vec<usize> = kept.iter().map(|id| self.index(*id)).collect::<Result<_, _>>()?;
+        self.forget_roll_ups(index);
+        self.make_plan(index, &steps, version, &kept);
+        let hash = crate::plan::hash_of(&steps);
+        let (_, agent) = self.agent_at(node, "planned")?;
+        let _plan = agent.unread.take();
+        agent.unanswered = None;
+        agent.versions.push(Version { hash, met: Vec::new() });
+        agent.proposal = None;
+        agent.is_rejected = false;
+        agent.enter(Stage::Children);
+        if awaits {
+            self.hold_steps(index);
+            return Ok(());
+        }
+        self.settle_if_done(index);
+        Ok(())
+    }
+
+    fn wants(&mut self, index: usize, order: &[String], calls: &[Wanted], refused: &BTreeMap<String, String>) {
+        let parent = self.nodes[index].id;
+        let mut said = Vec::with_capacity(order.len());
+        for id in order {
+            if let Some(why) = refused.get(id) {
+                said.push(Said::Message(Message::tool(id, why)));
+            } else if let Some(call) = calls.iter().find(|call| call.id == *id) {
+                let number = {
+                    let Some(agent) = self.nodes[index].agent.as_deref_mut() else {
+                        return;
+                    };
+                    agent.actions += 1;
+                    agent.actions
+                };
+                let node = self.add_action(index, parent, number, call);
+                said.push(Said::Result { id: id.clone(), node });
+            }
+        }
+        if self.nodes[index].children_left > 0 {
+            self.ready.remove(&index);
+        }
+        if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
+            agent.talk.extend(said);
+        }
+    }
+
+    /// Makes the node of one call that a model wants. Its id follows from where it stands in the task, the tool and the
+    /// arguments, so the same call after a crash is the same (E9.12).
+    fn add_action(&mut self, index: usize, parent: NodeId, number: u32, call: &Wanted) -> usize {
+        let name = format!("call-{number}");
+        let key = format!("{} {}", call.tool, canonical(call.args.clone()));
+        let id = parent.child(0, &name, &key);
+        let task = Task {
+            title: call.tool.clone(),
+            work: Work::Do(Call {
+                tool: call.tool.clone(),
+                args: call.args.clone(),
+            }),
+            optional: true,
+            ..Task::new(Slug::of(&name))
+        };
+        let above = &self.nodes[index].path;
+        let path: Arc<str> = if above.is_empty() {
+            Arc::from(name)
+        } else {
+            Arc::from(format!("{above}/{name}"))
+        };
+        let node = self.add_node(
+            id,
+            Some(index),
+            self.nodes[index].frame,
+            NodeKind::Action,
+            Some(Step::Task(Arc::new(task))),
+            path,
+        );
+        self.actions += 1;
+        self.make_ready(node);
+        node
+    }
+}
