@@ -6,8 +6,10 @@ use folio_memory::EntryId;
 use serde_json::Value;
 
 use super::Said;
+use super::digest::shown;
+use super::lines::{line_of, one_line};
 use super::people::ANSWERED_BY;
-use super::prompt::{DIGEST_MIN, Need, Sizes, line_of, one_line, shares, shown};
+use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose, Speaker};
 
@@ -46,7 +48,7 @@ impl Fact {
 impl Run {
     /// `said` as a model reads it: the answer of a person as far as there is room for one.
     pub(super) fn bounded(&self, mut said: Message) -> Message {
-        let max = self.sizes(Purpose::Work).answer();
+        let max = self.sizes(Purpose::Work).answer;
         if said.speaker == Speaker::Tool
             && said.text.len() > max
             && let Some(fact) = self.answers.values().find(|fact| fact.said == said.text)
@@ -73,7 +75,7 @@ impl Run {
         let left_out = facts.len().saturating_sub((room / DIGEST_MIN).max(2));
         facts.truncate(facts.len() - left_out);
         let needs = facts.iter().map(|fact| Need {
-            chars: (fact.question.chars().count() + fact.said.chars().count()).min(sizes.digest()),
+            chars: (fact.question.chars().count() + fact.said.chars().count()).min(sizes.digest),
             weight: 1,
         });
         let shares = shares(&needs.collect::<Vec<_>>(), room);

@@ -6,7 +6,7 @@ use folio_memory::Timestamp;
 use serde_json::{Value, json};
 
 use super::Said;
-use super::read::cut;
+use super::lines::cut;
 use crate::event::{Event, Question};
 use crate::node::NodeId;
 use crate::plan::{HUMAN, Step};

@@ -3,10 +3,11 @@
 //! - `progress`: where such a task stands, and what was said in it; `apply`: how each event moves it
 //! - `equipment`: what a run may ask models for
 //! - `offer`: which tools a model is told of, and how much
-//! - `due`: what such a task is owed, by its stage
+//! - `due`: what such a task is owed, by its stage; `ask`: the next call of a model; `verify`: what is checked of what came out
 //! - `compact`: which part of what was said goes when it outgrows the model's window
-//! - `told`: what it is told of memory; `prompt`: what a model reads; `schema`: the form of its answer; `fixed`: what many have in common
-//! - `read`: from a reply to the event that it comes to; `repair`: from a text to the JSON that was meant; `object`: what of it is taken
+//! - `told`: what it is told of memory; `prompt`: what a model reads; `rules`: what it is told to do; `digest`: what it reads of results, and `sizes`: how much of them; `schema`: the form of its answer; `fixed`: what many have in common
+//! - `read`: from a reply to the event that it comes to; `decision`: one that decides or plans; `wanted`: one that wants calls; `fields`: what its fields say
+//! - `repair`: from a text to the JSON that was meant; `object`: what of it is taken
 //! - `roll_up`: results that are too many to be read at once are put together in parts first
 //! - `people`: criteria that a person checks; `facts`: what people answered
 //! - `plan`: which plans of a model are carried out, `similar` and `evidence` are two of its tests
@@ -14,14 +15,19 @@
 
 mod answer;
 mod apply;
+mod ask;
 mod calls;
 mod compact;
+mod decision;
+mod digest;
 mod due;
 mod equipment;
 mod evidence;
 mod facts;
+mod fields;
 mod fixed;
 mod human;
+mod lines;
 mod object;
 mod offer;
 mod people;
@@ -32,17 +38,21 @@ mod read;
 mod rejected;
 pub mod repair;
 mod roll_up;
+mod rules;
 mod schema;
 mod similar;
+mod sizes;
 mod told;
+mod verify;
+mod wanted;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 pub use answer::{ModelAnswer, ModelFailure, ModelFailureKind};
+pub use ask::AskAction;
 pub use compact::{COMPACTOR_CALLS, CompactAction};
-pub use due::AskAction;
 pub use equipment::{AgentProgram, Equipment, ModelSpec, NamedExecutor, PlanMode, Price};
 pub(super) use facts::Fact;
 pub use fixed::FixedCosts;

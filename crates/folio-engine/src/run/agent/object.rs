@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::read::{cut, status_of};
+use super::fields::status_of;
+use super::lines::cut;
 use super::repair::{self, Ended};
 use super::schema;
 use crate::result::{Outcome, StopReason};

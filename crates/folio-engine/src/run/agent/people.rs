@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::read::cut;
+use super::lines::cut;
 use super::{Agent, Fact, human};
 use crate::event::{Event, Proposal, Question, words};
 use crate::node::{Move, NodeId};
@@ -271,7 +271,7 @@ impl Run {
 }
 
 /// `yes`, with or without more, is met; everything else is not, and says why.
-fn finding_of(answer: &str, by: &str) -> Finding {
+pub(super) fn finding_of(answer: &str, by: &str) -> Finding {
     if by == NOBODY {
         return Finding::Unverifiable("nobody was there who could say it".to_owned());
     }

@@ -1,6 +1,6 @@
 //! What whoever wrote an answer that cannot be used reads when it is asked for again (E9.13). Whatever was written, there has to be room for that.
 
-use super::read::cut;
+use super::lines::cut;
 
 /// Characters that are shown of such an answer.
 const ANSWER_CHARS: usize = 16_000;

@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use folio_memory::Timestamp;
 
+use super::fields::text_of;
+use super::lines::cut;
 use super::object::{NOTES_CHARS, noted};
-use super::read::{UNREAD, cut, text_of};
+use super::read::UNREAD;
 use super::{Agent, Stage};
 use crate::event::Event;
 use crate::node::{NodeId, NodeState};

@@ -1,0 +1,329 @@
+//! The next call of a model, or what follows where it cannot be made (E9.10, E9.13).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio_memory::Timestamp;
+use serde_json::Value;
+
+use super::answer;
+use super::compact::{CompactAction, Compaction};
+use super::lines::cut;
+use crate::event::{Event, Proposal};
+use crate::node::NodeId;
+use crate::result::{Outcome, Output, StopReason};
+use crate::run::due::Action;
+use crate::run::scope::BodyNeeded;
+use crate::run::state::Run;
+use crate::spend::Spend;
+use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
+
+/// Calls of models that one task may take for itself.
+const TURNS_MAX: u32 = 40;
+/// Rounds in a row in which nothing that was wanted could be called.
+const REFUSALS_MAX: u32 = 3;
+/// Why a model is not asked whose price nobody knows, and what helps.
+const UNPRICED: &str = "its budget limits dollars, and nobody knows what the model costs: give it a price in a file of prices, or begin the run with \
+`folio run --allow-unpriced`";
+/// Characters of why no model did something, in the notes of what came out without one.
+const WHY_CHARS: usize = 400;
+/// Answers are never given less room than this.
+const ANSWER_TOKENS_MIN: u32 = 64;
+
+/// A call of a model that is to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AskAction {
+    /// For which node.
+    pub node: NodeId,
+    /// Which call of the node, from 1. The same as before if the driver died while the call was under way.
+    pub call: u32,
+    /// What for.
+    pub purpose: Purpose,
+    /// Everything that the model reads, in order.
+    pub messages: Vec<Message>,
+    /// The tools that it may call.
+    pub tools: Arc<[ToolOffer]>,
+    /// The JSON Schema of its answer; `None` if it answers by calling tools.
+    pub answer_schema: Option<Arc<Value>>,
+    /// The most tokens that it may answer with.
+    pub answer_tokens: u32,
+    /// How free it is, from 0; `None` for the provider's own default.
+    pub temperature: Option<f32>,
+    /// What the call may come to.
+    pub reserved: Spend,
+    /// How many models of the role are passed over, because they were of no help: whoever is asked stands in for them (E9.13).
+    pub passed: u32,
+    /// The executor that the task names, or whoever decided on it, if whoever drives the run has it (E9.17).
+    pub executor: Option<String>,
+    /// Whether a program is started that works by itself: if nobody sees its end, nobody knows what it did.
+    pub is_opaque: bool,
+    /// The session in which the program was at work on this when its driver died: it goes on with that (E9.17).
+    pub session: Option<String>,
+    /// Whether a person, or a rule that a person made, allowed that program to be started here.
+    pub allowed: bool,
+    /// How long it may take; who works by itself has a limit of its own.
+    pub timeout: Duration,
+    /// How long one attempt at its task may take, whoever does it, if the task says so.
+    pub attempt: Option<Duration>,
+    /// The same for the same call, however often it is made.
+    pub idempotency_key: String,
+}
+
+/// What a model that is to be asked for something comes to.
+enum Asking {
+    /// It is asked.
+    Ask(Box<AskAction>),
+    /// Some of what was said is put away first.
+    Compact(Box<CompactAction>),
+    /// It is not, because of this limit.
+    Over(StopReason),
+    /// It is not, because dollars are limited and nobody knows what it costs.
+    Unpriced,
+}
+
+impl AskAction {
+    /// The event that records its beginning.
+    #[must_use]
+    pub fn asked(&self) -> Event {
+        Event::Asked {
+            node: self.node,
+            call: self.call,
+            purpose: self.purpose,
+            reserved: self.reserved,
+            is_opaque: self.is_opaque,
+        }
+    }
+}
+
+impl Run {
+    pub(super) fn ask(&self, index: usize, purpose: Purpose, now: Timestamp, has_room: bool) -> Option<Action> {
+        let agent = self.agent(index)?;
+        let id = self.nodes[index].id;
+        // What time is left is for saying what there is (E9.10).
+        if self.is_late(index, now) && !self.has_session(index) {
+            match purpose {
+                Purpose::Decide => {
+                    let notes = "not begun, because the time is nearly over";
+                    return Some(Action::Record(self.failing(index, StopReason::Deadline, notes)));
+                }
+                Purpose::Work | Purpose::Replan => {
+                    return Some(Action::Record(self.over_budget(index, purpose, StopReason::Deadline)));
+                }
+                Purpose::Aggregate | Purpose::RollUp | Purpose::Judge | Purpose::HandBack => {}
+            }
+        }
+        if !has_room {
+            return None;
+        }
+        if self.is_untold(index, purpose) {
+            return Some(Action::Brief(id));
+        }
+        if purpose == Purpose::Work {
+            let over = if agent.refusals >= REFUSALS_MAX {
+                Some(StopReason::Loop)
+            } else {
+                (agent.calls >= TURNS_MAX).then_some(StopReason::TurnCap)
+            };
+            if let Some(reason) = over {
+                return Some(Action::Record(Event::Spent { node: id, reason }));
+            }
+        }
+        if let Some(failure) = self.session_lost(index, purpose) {
+            return Some(Action::Record(self.without_answer(index, purpose, &failure)));
+        }
+        match self.asking_for(index, purpose) {
+            // What was begun and does not fit any more is not handed back as if nothing had been done.
+            Ok(Asking::Over(_) | Asking::Unpriced) if self.has_session(index) => {
+                Some(Action::Record(self.without_answer(index, purpose, &answer::lost())))
+            }
+            Ok(Asking::Ask(ask)) => Some(match self.permitted_program(index, *ask) {
+                Ok(ask) => Action::Ask(Box::new(ask)),
+                Err(event) => Action::Record(*event),
+            }),
+            Ok(Asking::Compact(compact)) => Some(Action::Compact(compact)),
+            Ok(Asking::Unpriced) if matches!(purpose, Purpose::Decide | Purpose::Work) => {
+                Some(Action::Record(self.failing(index, StopReason::BudgetUsd, UNPRICED)))
+            }
+            Ok(Asking::Unpriced) => Some(Action::Record(self.over_budget(index, purpose, StopReason::BudgetUsd))),
+            Ok(Asking::Over(reason)) => Some(Action::Record(self.over_budget(index, purpose, reason))),
+            Err(BodyNeeded(hash)) => Some(Action::Load(hash)),
+        }
+    }
+
+    /// The call, or what has to come before it, or the limit that it does not fit into.
+    fn asking_for(&self, index: usize, purpose: Purpose) -> Result<Asking, BodyNeeded> {
+        let (Some(agent), Some(equipment)) = (self.agent(index), self.equipment.as_ref()) else {
+            return Ok(Asking::Over(StopReason::Unsatisfiable));
+        };
+        let role = purpose.role();
+        let Some((model, passed)) = self.model_for(index, role) else {
+            return Ok(Asking::Over(StopReason::Unsatisfiable));
+        };
+        let named = self.executor_of(index).filter(|_| role == ModelRole::Executor);
+        let messages = self.messages(index, purpose)?;
+        let is_opaque = model.program.is_some();
+        let offered =
+            (purpose == Purpose::Work && !is_opaque).then(|| equipment.offered(named.map(|(_, named)| named)));
+        let tools = offered.map_or_else(Arc::default, |offered| Arc::clone(&offered.tools));
+        let tools_cost = offered.map_or(0, |offered| offered.cost);
+        let (answer_schema, form_cost) = self.form(index, purpose, model);
+        let tokens_in = self.cost_of(index, &messages, model) + tools_cost + form_cost;
+        match self.compaction(index, purpose, tokens_in)? {
+            Compaction::Needless => {}
+            Compaction::Due(compact) => return Ok(Asking::Compact(compact)),
+            Compaction::Forbidden => return Ok(Asking::Over(StopReason::WindowFull)),
+        }
+        let room = u64::from(model.window).saturating_sub(tokens_in);
+        if room < u64::from(ANSWER_TOKENS_MIN) {
+            return Ok(Asking::Over(StopReason::WindowFull));
+        }
+        let mut answer_tokens = model.answer_tokens.min(u32::try_from(room).unwrap_or(u32::MAX));
+        // What was cut off gets more room once.
+        if agent.rejections == 0 && purpose != Purpose::HandBack {
+            answer_tokens = answer_tokens.min((model.answer_tokens / 2).max(ANSWER_TOKENS_MIN));
+        }
+        let is_last = purpose.is_last();
+        let set_aside = |answer: u32| {
+            model.priced(Spend {
+                tokens_in,
+                tokens_out: u64::from(answer),
+                model_calls: 1,
+                ..Spend::default()
+            })
+        };
+        if is_last {
+            // The end gets as much room as there is.
+            while answer_tokens / 2 >= ANSWER_TOKENS_MIN
+                && self.refused_by_budget(index, &set_aside(answer_tokens), true).is_some()
+            {
+                answer_tokens /= 2;
+            }
+        }
+        let reserved = set_aside(answer_tokens);
+        if model.price.is_none() && self.needs_price(index) {
+            return Ok(Asking::Unpriced);
+        }
+        if let Some(reason) = self.refused_by_budget(index, &reserved, is_last) {
+            return Ok(Asking::Over(reason));
+        }
+        if answer_tokens < ANSWER_TOKENS_MIN {
+            return Ok(Asking::Over(StopReason::BudgetTokens));
+        }
+        let is_attempt = matches!(purpose, Purpose::Decide | Purpose::Work);
+        let attempt = agent.task.timeout.filter(|_| is_attempt);
+        let call = agent.calls + 1;
+        let node = self.nodes[index].id;
+        Ok(Asking::Ask(Box::new(AskAction {
+            node,
+            call,
+            purpose,
+            messages,
+            tools,
+            answer_schema,
+            answer_tokens,
+            temperature: (agent.rejections > 0 || role == ModelRole::Judge).then_some(0.0),
+            reserved,
+            passed,
+            executor: named.map(|(name, _)| name.clone()),
+            is_opaque,
+            session: agent.session_id(),
+            allowed: false,
+            timeout: attempt.map_or(equipment.timeout, |attempt| attempt.min(equipment.timeout)),
+            attempt,
+            idempotency_key: format!("{}/{node}/{call}", self.id),
+        })))
+    }
+
+    /// What follows when a call does not fit into the budget.
+    fn over_budget(&self, index: usize, purpose: Purpose, reason: StopReason) -> Event {
+        let node = self.nodes[index].id;
+        match purpose {
+            Purpose::Decide | Purpose::Work => Event::Spent { node, reason },
+            Purpose::Aggregate | Purpose::HandBack => self.rolled_up(index, Some(reason)),
+            Purpose::RollUp => self.rolled_up_alone(index, reason),
+            Purpose::Judge => {
+                let why = format!("there was no budget left to judge it ({reason})");
+                self.unjudged_for(index, reason, &why)
+            }
+            Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
+            Purpose::Replan => self.conclusion(index, Some(reason)),
+        }
+    }
+
+    /// What follows when a model does not answer, and will not be asked again (E9.13).
+    pub(super) fn without_answer(&self, index: usize, purpose: Purpose, failure: &crate::result::Failure) -> Event {
+        match purpose {
+            Purpose::Decide | Purpose::Work => self.failing(index, failure.reason, failure.message.clone()),
+            Purpose::Judge => {
+                let why = format!("the judge did not answer: {}", failure.message);
+                self.unjudged_for(index, failure.reason, &why)
+            }
+            Purpose::Aggregate | Purpose::RollUp | Purpose::Replan | Purpose::HandBack => {
+                let why = format!("the model did not answer: {}", failure.message);
+                self.without_model_for(index, purpose, failure.reason, &why)
+            }
+        }
+    }
+
+    /// What follows when no model does for node `index` what nobody else does either: what there is stands, and its notes say `why`, so
+    /// that whoever reads no more than the result knows it (E9.13).
+    pub(super) fn without_model_for(&self, index: usize, purpose: Purpose, reason: StopReason, why: &str) -> Event {
+        let (event, what) = match purpose {
+            Purpose::Replan if self.has_rejected_plan(index) => return self.without_approved_plan(index),
+            Purpose::Replan => (self.conclusion(index, Some(reason)), "there is no other plan"),
+            Purpose::RollUp => (self.rolled_up_alone(index, reason), "nobody put these together"),
+            // The limit is why there is no more; that it was not put into words is no reason to lose what there is (E9.10).
+            Purpose::HandBack => {
+                let reason = self.agent(index).and_then(|agent| agent.spent);
+                (self.rolled_up(index, reason), "nobody put it into words")
+            }
+            Purpose::Aggregate | Purpose::Decide | Purpose::Work | Purpose::Judge => {
+                (self.rolled_up(index, Some(reason)), "nobody put the results together")
+            }
+        };
+        with_first(event, &format!("{what}: {}", cut(why, WHY_CHARS)))
+    }
+
+    /// The result that follows from the steps, or from what a model did, without a model (E9.13).
+    pub(in crate::run) fn rolled_up(&self, index: usize, reason: Option<StopReason>) -> Event {
+        let mut result = self.roll_up(index);
+        if reason.is_some() {
+            result.status = result.status.max(Outcome::Partial);
+        }
+        let agent = self.agent(index);
+        // Nothing that it did was put into words.
+        if agent.is_some_and(|agent| !agent.has_plan()) {
+            result.status = Outcome::Partial;
+            result.notes = format!("stopped before it was done; {}", result.notes);
+        } else if agent.is_some() {
+            // Nobody put them together, so each is told in a line (E9.13).
+            result.notes = self.with_table(index, &result.notes);
+        }
+        let reason = reason.or(agent.and_then(|agent| agent.spent)).or(result.stop_reason);
+        Event::Proposed {
+            node: self.nodes[index].id,
+            proposal: Box::new(Proposal {
+                wrote: 0,
+                status: result.status,
+                stop_reason: reason,
+                severity: None,
+                notes: result.notes,
+                output: Output::null(),
+                evidence: result.evidence,
+                claims: Vec::new(),
+            }),
+        }
+    }
+}
+
+/// `event` with `words` before the notes of what it says that came out.
+fn with_first(mut event: Event, words: &str) -> Event {
+    let notes = match &mut event {
+        Event::Proposed { proposal, .. } => &mut proposal.notes,
+        Event::Finished { result, .. } => &mut result.notes,
+        _ => return event,
+    };
+    let semicolon = if notes.is_empty() { "" } else { "; " };
+    notes.insert_str(0, &format!("{words}{semicolon}"));
+    event
+}

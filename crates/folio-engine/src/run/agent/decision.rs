@@ -1,0 +1,245 @@
+//! From what a model decides of a task, or plans for it, to the event that it comes to (E9.3, E9.5, E9.8).
+
+use serde_json::{Map, Value};
+
+use super::fields::text_of;
+use super::object::remarked;
+use super::plan::Draft;
+use super::read::UNREAD;
+use crate::event::{Event, LeafTests};
+use crate::plan::HUMAN;
+use crate::result::StopReason;
+use crate::run::state::Run;
+use crate::talk::{Purpose, Reply, Wanted};
+
+impl Run {
+    pub(super) fn read_decision(&self, index: usize, reply: &Reply) -> Event {
+        let node = self.nodes[index].id;
+        let direct = |by: &str, reason: String, tests, first| Event::Decided {
+            node,
+            by: by.to_owned(),
+            reason,
+            tests,
+            first,
+            executor: None,
+        };
+        // A model that calls a tool instead of answering wants to do it.
+        if let Some(first) = reply.calls.first() {
+            let event = || direct("model", String::new(), None, Some(first.clone()));
+            return self.plan_instead(index).unwrap_or_else(event);
+        }
+        let read = match self.object_of(index, Purpose::Decide, reply) {
+            Ok(read) => read,
+            Err(problems) => {
+                return self.rejected_for(index, problems).unwrap_or_else(|| {
+                    direct(
+                        "unparseable",
+                        "the model's decision could not be read".to_owned(),
+                        None,
+                        None,
+                    )
+                });
+            }
+        };
+        let answer = &read.value;
+        let reason = remarked(text_of(answer, "reason"), read.remark());
+        let test = |name: &str| answer.get(name).and_then(Value::as_bool);
+        let tests = match (
+            test("low_complexity"),
+            test("resources_available"),
+            test("criteria_testable"),
+        ) {
+            (Some(low_complexity), Some(resources_available), Some(criteria_testable)) => Some(LeafTests {
+                low_complexity,
+                resources_available,
+                criteria_testable,
+            }),
+            _ => None,
+        };
+        let first = answer.get("action").and_then(|action| first_action(action, reply));
+        match answer.get("decision").and_then(Value::as_str) {
+            Some("execute") if let Some(event) = self.plan_instead(index) => event,
+            Some("execute") => match self.chosen(index, answer) {
+                Ok(None) => direct("model", reason, tests, first),
+                Ok(Some((executor, works_alone))) => Event::Decided {
+                    node,
+                    by: "model".to_owned(),
+                    reason,
+                    tests,
+                    // A program has tools of its own.
+                    first: first.filter(|_| !works_alone),
+                    executor: Some(executor),
+                },
+                // What cannot be mended is done by the usual one.
+                Err(problem) => self
+                    .rejected_for(index, vec![problem])
+                    .unwrap_or_else(|| direct("model", reason, tests, first)),
+            },
+            Some("plan") => match self.draft_plan(index, &answer["steps"], &[]) {
+                Draft::Good(steps) => Event::Planned {
+                    node,
+                    version: 1,
+                    awaits: self.is_gated(index, &steps),
+                    steps,
+                    reason,
+                    tests,
+                    kept: Vec::new(),
+                },
+                Draft::Pointless(rule, why) => direct(rule, why, tests, None),
+                Draft::Again => direct("plan_again", "the plan was tried before".to_owned(), tests, None),
+                Draft::Wrong(problems) => self.rejected_for(index, problems).unwrap_or_else(|| {
+                    direct(
+                        "unparseable",
+                        "the model's plan was wrong each time".to_owned(),
+                        tests,
+                        None,
+                    )
+                }),
+            },
+            _ => {
+                let problems = vec!["decision is neither execute nor plan".to_owned()];
+                self.rejected_for(index, problems).unwrap_or_else(|| {
+                    direct(
+                        "unparseable",
+                        "the model's decision could not be read".to_owned(),
+                        tests,
+                        first,
+                    )
+                })
+            }
+        }
+    }
+
+    /// What the model is told that would do directly what is to be planned, as long as it is told so (E9.3).
+    fn plan_instead(&self, index: usize) -> Option<Event> {
+        if !self.wants_plan(index) {
+            return None;
+        }
+        let problem = "a plan is wanted for this: answer with decision plan, and its steps";
+        self.rejected_for(index, vec![problem.to_owned()])
+    }
+
+    /// Whom a decision says to do it, and whether that is a program; or what is wrong with that. Of a task that names somebody nothing is chosen.
+    fn chosen(&self, index: usize, answer: &Value) -> Result<Option<(String, bool)>, String> {
+        let name = text_of(answer, "executor");
+        let names: Vec<&str> = self.executors_to_choose(index).collect();
+        if name.is_empty() || names.is_empty() {
+            return Ok(None);
+        }
+        let executors = self.equipment.as_deref().map(|equipment| &equipment.executors);
+        if name == HUMAN && names.contains(&HUMAN) {
+            return Ok(Some((name, true)));
+        }
+        match executors.and_then(|executors| executors.get(&name)) {
+            Some(named) => Ok(Some((name, named.model.program.is_some()))),
+            None => Err(format!(
+                "unknown executor {name:?}: there is {}; without one the usual executor does it",
+                names.join(", ")
+            )),
+        }
+    }
+
+    /// What is wrong with an answer that wants another plan, besides its steps (E9.8).
+    fn mistakes_of_replan(&self, index: usize, answer: &Value) -> Result<(), Vec<String>> {
+        let mut problems = Vec::new();
+        if text_of(answer, "root_cause").is_empty() {
+            problems.push("`root_cause` says nothing: say why the plan did not reach what was wanted".to_owned());
+        }
+        let names: Vec<Vec<String>> = self
+            .kept_steps(index, &[])
+            .iter()
+            .map(|kept| self.names_of(*kept).to_vec())
+            .collect();
+        for name in dropped_in(answer) {
+            if !names.iter().any(|known| known.contains(&name)) {
+                let known: Vec<&str> = names.iter().map(|known| known[0].as_str()).collect();
+                problems.push(format!(
+                    "drop names {name}, which is no step that ended ok; those are {}",
+                    if known.is_empty() {
+                        "none".to_owned()
+                    } else {
+                        known.join(", ")
+                    }
+                ));
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    pub(super) fn read_replan(&self, index: usize, reply: &Reply) -> Event {
+        let node = self.nodes[index].id;
+        let without = |reason| {
+            if self.has_rejected_plan(index) {
+                self.without_approved_plan(index)
+            } else {
+                self.conclusion(index, reason)
+            }
+        };
+        let unread = || self.without_model_for(index, Purpose::Replan, StopReason::Unparseable, UNREAD);
+        let read = self.object_of(index, Purpose::Replan, reply);
+        let read = match read.and_then(|read| self.mistakes_of_replan(index, &read.value).map(|()| read)) {
+            Ok(read) => read,
+            Err(problems) => {
+                return self.rejected_for(index, problems).unwrap_or_else(unread);
+            }
+        };
+        let answer = &read.value;
+        if answer.get("give_up").and_then(Value::as_bool) == Some(true) {
+            return without(None);
+        }
+        let kept = self.kept_steps(index, &dropped_in(answer));
+        let version = self.nodes[index]
+            .plan
+            .as_ref()
+            .map_or(1, |plan| plan.version.saturating_add(1));
+        match self.draft_plan(index, &answer["steps"], &kept) {
+            Draft::Good(steps) => {
+                let (cause, changes) = (text_of(answer, "root_cause"), text_of(answer, "changes"));
+                Event::Planned {
+                    node,
+                    version,
+                    awaits: self.is_gated(index, &steps),
+                    steps,
+                    reason: remarked(format!("{cause} {changes}"), read.remark()),
+                    tests: None,
+                    kept: self.ids_of(&kept),
+                }
+            }
+            // The same once more leads nowhere (E9.8).
+            Draft::Again => without(Some(StopReason::Loop)),
+            Draft::Pointless(_, why) => self
+                .rejected_for(index, vec![why])
+                .unwrap_or_else(|| without(Some(StopReason::Loop))),
+            Draft::Wrong(problems) => self.rejected_for(index, problems).unwrap_or_else(unread),
+        }
+    }
+}
+
+/// The steps that an answer wants no more.
+fn dropped_in(answer: &Value) -> Vec<String> {
+    let dropped = answer.get("drop").and_then(Value::as_array);
+    let names = dropped.into_iter().flatten().filter_map(Value::as_str);
+    names.map(str::to_owned).collect()
+}
+
+/// The first action of a decision: a tool and its arguments, which may be written as JSON in a text.
+fn first_action(action: &Value, reply: &Reply) -> Option<Wanted> {
+    let tool = action.get("tool").and_then(Value::as_str)?.trim();
+    if tool.is_empty() {
+        return None;
+    }
+    let args = match action.get("args") {
+        Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())),
+        Some(args) => args.clone(),
+        None => Value::Object(Map::new()),
+    };
+    let id = reply
+        .calls
+        .first()
+        .map_or_else(|| "first".to_owned(), |call| call.id.clone());
+    Some(Wanted {
+        id,
+        tool: tool.to_owned(),
+        args,
+    })
+}

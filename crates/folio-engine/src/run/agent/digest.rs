@@ -1,0 +1,224 @@
+//! What a model reads of results: those of earlier steps, of calls, of what was done so far.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use folio_memory::canonical::canonical;
+use serde_json::Value;
+
+use super::lines::one_line;
+use super::sizes::{Need, Sizes, shares};
+use crate::result::{NodeResult, Outcome};
+use crate::run::scope::BodyNeeded;
+use crate::run::state::Run;
+use crate::run::tree::NodeKind;
+use crate::talk::Purpose;
+
+/// References of a result that a digest names.
+const EVIDENCE_SHOWN: usize = 3;
+
+impl Run {
+    /// A line for each result that node `index` may build on: those that it waits for, in plan order, nearest plan last.
+    pub(super) fn results_before(&self, index: usize, sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
+        let mut before = Vec::new();
+        let mut at = index;
+        while let Some(frame) = self.nodes[at].frame {
+            let frame = &self.frames[frame];
+            let in_frame = self.step_of(frame, at);
+            let mut seen: Vec<usize> = frame.kept.clone();
+            if let Some(reader) = in_frame {
+                let earlier = frame.graph.read_by(reader).into_iter();
+                seen.extend(earlier.map(|target| frame.nodes[target]));
+            }
+            seen.retain(|node| self.nodes[*node].is_terminal() && self.nodes[*node].kind != NodeKind::Sequence);
+            before.splice(0..0, seen);
+            at = frame.owner;
+        }
+        self.digests(&self.without_groups(&before, false), sizes)
+    }
+
+    /// The step of `frame` that `index` is, or is inside of.
+    fn step_of(&self, frame: &crate::run::tree::Frame, index: usize) -> Option<usize> {
+        self.and_around(index)
+            .find_map(|at| frame.nodes.iter().position(|node| *node == at))
+    }
+
+    /// `nodes` with the members of groups in place of the groups, each once; of lists, too, if `items` says so. A group has no
+    /// notes of its own to tell.
+    pub(super) fn without_groups(&self, nodes: &[usize], items: bool) -> Vec<usize> {
+        let mut tasks = Vec::with_capacity(nodes.len());
+        let mut seen = HashSet::with_capacity(nodes.len());
+        let mut rest: Vec<usize> = nodes.iter().rev().copied().collect();
+        while let Some(node) = rest.pop() {
+            let is_group = match self.nodes[node].kind {
+                NodeKind::Parallel | NodeKind::Sequence => true,
+                NodeKind::ForEach => items,
+                _ => false,
+            };
+            if is_group && !self.nodes[node].children.is_empty() {
+                rest.extend(self.nodes[node].children.iter().rev());
+            } else if seen.insert(node) {
+                tasks.push(node);
+            }
+        }
+        tasks
+    }
+
+    /// A digest of each result: status, notes, the beginning of its output, some of its evidence, its id. Together they have about as much room as
+    /// `sizes` gives them: each has a part that it always gets, and what is left goes to those that have more to say, twice as much to
+    /// what did not end well (E9.16). Of more than even that has room for, the rest is counted.
+    pub(super) fn digests(&self, nodes: &[usize], sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
+        let mut ended: Vec<(usize, &NodeResult)> = nodes
+            .iter()
+            .filter_map(|index| Some((*index, self.nodes[*index].result.as_ref()?)))
+            .collect();
+        let left_out = ended.len().saturating_sub(sizes.results_max());
+        ended.truncate(sizes.results_max());
+        let whole = ended
+            .iter()
+            .map(|(index, result)| self.digest(*index, result, sizes.digest));
+        let mut lines = whole.collect::<Result<Vec<_>, _>>()?;
+        let lengths: Vec<usize> = lines.iter().map(|line| line.chars().count()).collect();
+        if lengths.iter().sum::<usize>() > sizes.digests {
+            let needs: Vec<Need> = lengths
+                .iter()
+                .zip(&ended)
+                .map(|(chars, (_, result))| Need {
+                    chars: *chars,
+                    weight: if result.status == Outcome::Ok { 1 } else { 2 },
+                })
+                .collect();
+            for (at, share) in shares(&needs, sizes.digests).into_iter().enumerate() {
+                if share < lengths[at] {
+                    let (index, result) = ended[at];
+                    lines[at] = self.digest(index, result, share)?;
+                }
+            }
+        }
+        if left_out > 0 {
+            lines.push(format!("and {left_out} more results, which result_read gives"));
+        }
+        Ok(lines)
+    }
+
+    pub(super) fn digest(&self, index: usize, result: &NodeResult, max: usize) -> Result<String, BodyNeeded> {
+        let node = &self.nodes[index];
+        let why = result
+            .stop_reason
+            .map(|reason| format!(", {reason}"))
+            .unwrap_or_default();
+        let name = self.title(node.id);
+        let mut line = one_line(&format!("{} ({}{why}) {name}", node.path, result.status), max);
+        if !result.notes.is_empty() {
+            let _ = write!(line, ": {}", one_line(&result.notes, max / 2));
+        }
+        let output = self.output_of(index)?;
+        if !output.is_null() {
+            let rest = max.saturating_sub(line.chars().count()).max(80);
+            let _ = write!(line, "\n  output: {}", shown(&output, rest, node.id));
+        }
+        if !result.evidence.is_empty() {
+            let _ = write!(line, "\n  evidence: {}", evidence_of(result));
+        }
+        let _ = write!(line, "\n  id: {}", node.id);
+        Ok(line)
+    }
+
+    /// What a tool answered, as the model reads it.
+    pub(super) fn answer_of(&self, index: usize) -> Result<String, BodyNeeded> {
+        let node = &self.nodes[index];
+        let Some(result) = &node.result else {
+            return Ok("it has not ended".to_owned());
+        };
+        let mut text = String::new();
+        if result.status != Outcome::Ok {
+            let why = result
+                .stop_reason
+                .map(|reason| format!(" ({reason})"))
+                .unwrap_or_default();
+            let _ = write!(text, "{}{why}. ", result.status);
+        }
+        text.push_str(&result.notes);
+        let output = self.output_of(index)?;
+        if !output.is_null() {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&shown(&output, self.sizes(Purpose::Work).answer, node.id));
+        }
+        let _ = write!(text, "\n[tool_call {}]", node.id);
+        Ok(text)
+    }
+
+    /// What a task did and came to, for whoever judges it or takes it over.
+    pub(super) fn done_so_far(&self, index: usize, sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
+        let actions: Vec<usize> = self.nodes[index]
+            .children
+            .iter()
+            .copied()
+            .filter(|child| self.nodes[*child].kind == NodeKind::Action)
+            .collect();
+        let mut lines = Vec::new();
+        let mut left = sizes.digests;
+        // The last matter most; what does not fit is counted.
+        for (more, action) in actions.iter().rev().enumerate() {
+            let node = &self.nodes[*action];
+            let Some(result) = &node.result else { continue };
+            if left < 200 {
+                lines.push(format!("and {} earlier calls", actions.len() - more));
+                break;
+            }
+            let output = self.output_of(*action)?;
+            let line = format!(
+                "{} -> {} {} {} [tool_call {}]",
+                node.call,
+                result.status,
+                one_line(&result.notes, 300),
+                shown(&output, sizes.digest, node.id),
+                node.id
+            );
+            left = left.saturating_sub(line.chars().count());
+            lines.push(line);
+        }
+        lines.reverse();
+        let node = &self.nodes[index];
+        if node.kind == NodeKind::Call {
+            lines.push(node.call.to_string());
+        }
+        if node.kind == NodeKind::Plan || self.agent(index).is_some_and(super::Agent::has_plan) {
+            lines.extend(self.digests(&self.inputs_of(index), sizes)?);
+        }
+        Ok(lines)
+    }
+}
+
+/// A value as a model reads it: text as text, everything else as JSON; what is too long has a beginning and an end, and says
+/// where the rest is.
+pub(super) fn shown(value: &Value, max: usize, id: impl std::fmt::Display) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => canonical(other.clone()).to_string(),
+    };
+    let all = text.chars().count();
+    if all <= max {
+        return text;
+    }
+    let (head, tail) = (max * 2 / 3, max / 3);
+    let begin: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(all - tail).collect();
+    format!(
+        "{begin}\n[{} of {all} characters left out; result_read node={id} gives them]\n{end}",
+        all - head - tail
+    )
+}
+
+/// The first few references of a result, and how many more there are.
+fn evidence_of(result: &NodeResult) -> String {
+    let first = result.evidence.iter().take(EVIDENCE_SHOWN);
+    let mut words: Vec<String> = first
+        .map(|evidence| one_line(&format!("{} {}", evidence.kind, evidence.id), 60))
+        .collect();
+    let more = result.evidence.len().saturating_sub(EVIDENCE_SHOWN);
+    words.extend((more > 0).then(|| format!("{more} more")));
+    words.join(", ")
+}

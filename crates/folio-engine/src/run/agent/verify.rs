@@ -1,0 +1,217 @@
+//! What is checked of a proposal, and what a task comes to when all of it is (E9.6, E9.8).
+
+use folio_memory::Timestamp;
+
+use super::{Agent, SENT_BACK_MAX};
+use crate::event::{Event, Proposal};
+use crate::node::NodeId;
+use crate::plan::{Check, Criterion};
+use crate::result::{Finding, NodeResult, Outcome, Severity, StopReason, Verdict};
+use crate::run::due::Action;
+use crate::run::scope::BodyNeeded;
+use crate::run::state::Run;
+use crate::run::tree::NodeKind;
+use crate::talk::Purpose;
+
+impl Run {
+    /// What is still to be checked of a proposal, or what follows when all of it is.
+    pub(super) fn verifying(&self, index: usize, now: Timestamp, has_room: bool) -> Option<Action> {
+        let agent = self.agent(index)?;
+        let proposal = agent.proposal.as_deref()?;
+        let open = agent.open_criteria().cloned();
+        let (machine, others): (Vec<_>, Vec<_>) = open.partition(|criterion| criterion.check.is_machine());
+        // Of what was not finished nobody has to say that it is not what was wanted.
+        let is_judged = matches!(proposal.status, Outcome::Ok | Outcome::Partial) && agent.spent.is_none();
+        if !machine.is_empty() && is_judged {
+            return Some(self.checking(index, &machine, proposal));
+        }
+        if !others.is_empty() && is_judged {
+            let is_missing = agent
+                .verdicts
+                .iter()
+                .any(|v| v.required && matches!(v.finding, Finding::Unmet(_)));
+            if is_missing {
+                let why = "not judged, because something else is missing";
+                return Some(Action::Record(self.unverified(index, why, |_| true)));
+            }
+            // A judge comes first: whoever is asked need not look at what is wanting.
+            if others.iter().any(|criterion| criterion.check != Check::Human) {
+                if self.equipment.is_none() {
+                    return Some(Action::Record(self.unjudged(index, "there is no model to judge it")));
+                }
+                return self.ask(index, Purpose::Judge, now, has_room);
+            }
+            return Some(Action::Record(
+                match others.iter().find(|criterion| self.asks_person(criterion)) {
+                    Some(criterion) => self.asking_about(index, criterion, proposal),
+                    None => self.unjudged(index, "nobody was asked"),
+                },
+            ));
+        }
+        let gaps = self.gaps(index);
+        let is_wanting = !gaps.is_empty() && agent.spent.is_none();
+        if is_wanting && !agent.has_plan() && agent.sent_back < SENT_BACK_MAX && !agent.talk.is_empty() {
+            let node = self.nodes[index].id;
+            return Some(Action::Record(Event::SentBack { node, gaps }));
+        }
+        if agent.has_plan() && agent.spent.is_none() && (is_wanting || self.has_failed_step(index)) {
+            return match self.may_replan(index) {
+                Ok(()) => self.ask(index, Purpose::Replan, now, has_room),
+                Err(reason) => Some(Action::Record(self.conclusion(index, reason))),
+            };
+        }
+        Some(Action::Record(self.conclusion(index, None)))
+    }
+
+    fn checking(&self, index: usize, machine: &[Criterion], proposal: &Proposal) -> Action {
+        let node = self.nodes[index].id;
+        let output = match self.output_needed(&proposal.output) {
+            Ok(output) => output,
+            Err(BodyNeeded(hash)) => return Action::Load(hash),
+        };
+        let result = NodeResult::new(proposal.status, proposal.notes.clone());
+        let scope = match self.criteria_scope(index, machine, &result, &output) {
+            Ok(scope) => scope,
+            Err(BodyNeeded(hash)) => return Action::Load(hash),
+        };
+        let mut calls = self.check_calls(machine, &scope);
+        if let Some(asking) = calls.iter_mut().find_map(|check| self.asking_to_run(index, check)) {
+            return Action::Record(asking);
+        }
+        if calls.is_empty() {
+            let verdicts = self.verdicts(machine, &scope, &result, &output, &[]);
+            return Action::Record(checked(node, verdicts));
+        }
+        Action::Verify { node, calls }
+    }
+
+    /// The verdicts of a task's machine checks, after the runner made those that it was asked for.
+    pub(in crate::run) fn checked(&self, index: usize, found: &[crate::run::CheckFinding]) -> Option<Event> {
+        let agent = self.agent(index)?;
+        let proposal = agent.proposal.as_deref()?;
+        let machine = agent.open_criteria().filter(|criterion| criterion.check.is_machine());
+        let criteria: Vec<Criterion> = machine.cloned().collect();
+        let output = self.output_value(&proposal.output)?;
+        let result = NodeResult::new(proposal.status, proposal.notes.clone());
+        let scope = self.criteria_scope(index, &criteria, &result, &output).ok()?;
+        let verdicts = self.verdicts(&criteria, &scope, &result, &output, found);
+        Some(checked(self.nodes[index].id, verdicts))
+    }
+
+    /// Nobody could say whether what is still open holds, but for what a person is asked about: that never counts as met (E9.6).
+    pub(super) fn unjudged(&self, index: usize, why: &str) -> Event {
+        self.unverified(index, why, |criterion| !self.asks_person(criterion))
+    }
+
+    /// The same for `reason`, which the result has, too.
+    pub(super) fn unjudged_for(&self, index: usize, reason: StopReason, why: &str) -> Event {
+        Event::Checked {
+            node: self.nodes[index].id,
+            verdicts: self.open_verdicts(index, why, |criterion| !self.asks_person(criterion)),
+            limit: Some(reason),
+        }
+    }
+
+    /// Of the open criteria that are among `which`, nobody can say whether they hold.
+    fn unverified(&self, index: usize, why: &str, which: impl Fn(&Criterion) -> bool) -> Event {
+        checked(self.nodes[index].id, self.open_verdicts(index, why, which))
+    }
+
+    fn open_verdicts(&self, index: usize, why: &str, which: impl Fn(&Criterion) -> bool) -> Vec<Verdict> {
+        self.agent(index).map_or_else(Vec::new, |agent| {
+            let open = agent.open_criteria().filter(|criterion| which(criterion));
+            open.map(|criterion| Verdict {
+                criterion: criterion.id.clone(),
+                required: criterion.required,
+                finding: Finding::Unverifiable(why.to_owned()),
+            })
+            .collect()
+        })
+    }
+
+    /// What is missing, a line for each required criterion that is not met.
+    pub(super) fn gaps(&self, index: usize) -> Vec<String> {
+        let Some(agent) = self.agent(index) else {
+            return Vec::new();
+        };
+        let text = |id: &str| {
+            agent
+                .task
+                .criteria
+                .iter()
+                .find(|c| c.id == id)
+                .map_or("", |c| c.text.as_str())
+        };
+        let unmet = agent.verdicts.iter().filter(|verdict| verdict.required);
+        unmet
+            .filter_map(|verdict| match &verdict.finding {
+                Finding::Unmet(gap) => Some(format!(
+                    "{} ({}) is not met: {gap}",
+                    verdict.criterion,
+                    text(&verdict.criterion)
+                )),
+                Finding::Met | Finding::Unverifiable(_) => None,
+            })
+            .collect()
+    }
+
+    /// The result of a task whose proposal is checked.
+    pub(super) fn conclusion(&self, index: usize, reason: Option<StopReason>) -> Event {
+        let node = &self.nodes[index];
+        let Some(proposal) = node.agent.as_deref().and_then(|agent| agent.proposal.as_deref()) else {
+            return self.rolled_up(index, reason);
+        };
+        let agent = node.agent.as_deref();
+        let mut result = NodeResult::new(proposal.status, proposal.notes.clone());
+        result.output = proposal.output.clone();
+        result.evidence.clone_from(&proposal.evidence);
+        result.verdicts = agent.map(|agent| agent.verdicts.clone()).unwrap_or_default();
+        result.stop_reason = reason.or(agent.and_then(|agent| agent.spent)).or(proposal.stop_reason);
+        if result.status == Outcome::Failed {
+            result.severity = Some(self.severity_said(index, proposal.severity, reason));
+            result.stop_reason = Some(result.stop_reason.unwrap_or(StopReason::CriteriaUnmet));
+        }
+        let unjudged = agent.and_then(|agent| agent.unjudged);
+        let (said, stopped) = (result.stop_reason, result.stop_reason.or(unjudged));
+        self.judge(index, &self.criteria_of(index), &mut result);
+        if result.status != Outcome::Ok {
+            result.stop_reason = result.stop_reason.or(stopped);
+        }
+        if !self.gaps(index).is_empty() {
+            // A plan of which something was done is not nothing: its parent sees what there is (E9.8).
+            let has_some =
+                agent.is_some_and(Agent::has_plan) && self.members(index).any(|member| self.nodes[member].is_ok());
+            result.status = if has_some { Outcome::Partial } else { Outcome::Failed };
+            result.severity = (!has_some).then(|| self.severity_said(index, proposal.severity, None));
+            // That nobody judged the rest is not why this is missing, unless there was no more of something.
+            let limit = unjudged.filter(|reason| reason.is_limit());
+            result.stop_reason = Some(said.or(limit).unwrap_or(StopReason::CriteriaUnmet));
+        }
+        result.attempts = match node.kind {
+            NodeKind::Call => node.attempt,
+            _ => agent.map_or(0, |agent| agent.calls),
+        };
+        Event::Finished {
+            node: node.id,
+            result: Box::new(result),
+        }
+    }
+
+    /// How bad a failure is that whoever did the task tells, with the severity that it `said` of it, if any: soft, unless it says
+    /// otherwise, the rest needs the result, or a `reason` of the engine's own makes it hard. What its steps failed of makes nothing
+    /// hard here: whoever puts them together decides (E9.4).
+    fn severity_said(&self, index: usize, said: Option<Severity>, reason: Option<StopReason>) -> Severity {
+        let ruled = self.severity_of(index, reason.unwrap_or(StopReason::CriteriaUnmet));
+        // A later step that reads it cannot do without it, whatever is said.
+        ruled.max(said.unwrap_or(Severity::Soft))
+    }
+}
+
+/// What was found of criteria.
+pub(super) fn checked(node: NodeId, verdicts: Vec<Verdict>) -> Event {
+    Event::Checked {
+        node,
+        verdicts,
+        limit: None,
+    }
+}

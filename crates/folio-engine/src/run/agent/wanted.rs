@@ -1,0 +1,198 @@
+//! What whoever works on a task wants to have called, or asks a person (E9.3, E9.11).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use folio_memory::Timestamp;
+use serde_json::Value;
+
+use super::Said;
+use super::fields::text_of;
+use super::lines::cut;
+use super::people::normalised;
+use super::schema::{ASK_PERSON, FINISH};
+use crate::event::{Event, Question};
+use crate::node::NodeId;
+use crate::result::{Outcome, StopReason};
+use crate::run::state::Run;
+use crate::talk::{ModelRole, Purpose, Reply, Stop, Wanted};
+
+/// Calls of tools that one reply may want.
+pub(super) const CALLS_MAX: usize = 16;
+/// The longest time that an answer of a person is waited for if a time is said: what is longer is no time.
+const WAIT_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+impl Run {
+    pub(super) fn read_work(&self, index: usize, reply: &Reply, now: Timestamp) -> Event {
+        let node = self.nodes[index].id;
+        if reply.calls.is_empty() && self.works_alone(index, ModelRole::Executor) {
+            return self.read_alone(index, reply);
+        }
+        if let Some(finish) = reply.calls.iter().find(|call| call.tool == FINISH) {
+            return self.read_finish(index, finish, reply);
+        }
+        if reply.calls.is_empty() {
+            let problem = match reply.stop {
+                Stop::Length => {
+                    "the answer reached its limit before a call was complete: write less, a large text in several calls"
+                }
+                Stop::Done | Stop::Refusal => "nothing is called: call a tool, or finish with the result",
+            };
+            if let Some(event) = self.rejected_for(index, vec![problem.to_owned()])
+                && (reply.text.trim().is_empty() || self.agent(index).is_some_and(|agent| agent.rejections == 0))
+            {
+                return event;
+            }
+            // What it wrote is what there is (E9.13).
+            let reason = Some(StopReason::Unparseable);
+            return self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null, "");
+        }
+        if let Some(ask) = reply.calls.iter().find(|call| call.tool == ASK_PERSON)
+            && let Some(event) = self.read_question(index, ask, reply, now)
+        {
+            return event;
+        }
+        let mut refused = BTreeMap::new();
+        let mut calls: Vec<Wanted> = Vec::new();
+        for call in &reply.calls {
+            match self.refusal_of(index, call, &calls) {
+                Some(why) => drop(refused.insert(call.id.clone(), why)),
+                None => calls.push(call.clone()),
+            }
+        }
+        // A limit on calls of tools is a limit of the task.
+        if let Some(reason) = calls
+            .first()
+            .and_then(|_| self.refused_by_budget(index, &crate::spend::Spend::TOOL_CALL, false))
+        {
+            return Event::Spent { node, reason };
+        }
+        Event::Wants { node, calls, refused }
+    }
+
+    /// What a program that worked by itself says of its task, which is checked as every answer is (E9.13, E9.17).
+    fn read_alone(&self, index: usize, reply: &Reply) -> Event {
+        let read = self.object_of(index, Purpose::Work, reply);
+        match read.and_then(|read| Ok((read.status()?, read))) {
+            Ok((status, read)) => {
+                let how = (status, read.stop_reason());
+                self.proposed(index, how, &text_of(&read.value, "notes"), &read.value, read.remark())
+            }
+            Err(problems) => self.rejected_for(index, problems).unwrap_or_else(|| {
+                let reason = Some(StopReason::Unparseable);
+                self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null, "")
+            }),
+        }
+    }
+
+    /// Why a call is not made, in words for the model.
+    fn refusal_of(&self, index: usize, call: &Wanted, beside: &[Wanted]) -> Option<String> {
+        if beside.len() >= CALLS_MAX {
+            return Some(format!("not called: at most {CALLS_MAX} calls at a time"));
+        }
+        let Some(tool) = self.equipment.as_ref().and_then(|equipment| equipment.tool(&call.tool)) else {
+            if call.tool == ASK_PERSON {
+                return self
+                    .answer_known(call)
+                    .or_else(|| Some("not asked: ask one question at a time".to_owned()));
+            }
+            let known = self
+                .equipment
+                .as_ref()
+                .map(|e| e.tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>());
+            return Some(format!(
+                "there is no tool {}; there are {}, {FINISH}",
+                call.tool,
+                known.unwrap_or_default().join(", ")
+            ));
+        };
+        if !call.args.is_object() && !call.args.is_null() {
+            return Some(format!("the arguments of {} are not an object", call.tool));
+        }
+        if beside
+            .iter()
+            .any(|other| other.tool == call.tool && other.args == call.args)
+        {
+            return Some("not called: the same call stands twice in one answer".to_owned());
+        }
+        if !tool.writes
+            && let Some(id) = self.done_before(index, call)
+        {
+            return Some(format!(
+                "not called again: the same call was made before and nothing was changed since; its result is that of call {id}"
+            ));
+        }
+        None
+    }
+
+    /// The same call, if it was answered well and nothing was changed since (seed 000: no identical action twice).
+    fn done_before(&self, index: usize, call: &Wanted) -> Option<NodeId> {
+        let agent = self.agent(index)?;
+        for said in agent.talk.iter().rev() {
+            let Said::Result { node, .. } = said else { continue };
+            let node = &self.nodes[*node];
+            let Some(crate::plan::Step::Task(task)) = &node.step else {
+                continue;
+            };
+            let crate::plan::Work::Do(made) = &task.work else {
+                continue;
+            };
+            let tool = self.equipment.as_ref().and_then(|equipment| equipment.tool(&made.tool));
+            if tool.is_none_or(|tool| tool.writes) {
+                return None;
+            }
+            if node.is_ok() && made.tool == call.tool && made.args == call.args {
+                return Some(node.id);
+            }
+        }
+        None
+    }
+
+    fn answer_known(&self, call: &Wanted) -> Option<String> {
+        let question = call.args.get("question").and_then(Value::as_str)?;
+        let fact = self.answers.get(&normalised(question))?;
+        Some(fact.said.clone())
+    }
+
+    /// The question that a model has for a person; `None` if it was answered before, or is none.
+    fn read_question(&self, index: usize, call: &Wanted, reply: &Reply, now: Timestamp) -> Option<Event> {
+        let node = self.nodes[index].id;
+        let text = call.args.get("question").and_then(Value::as_str).map(str::trim)?;
+        // Other calls of the same reply come first; the model asks again.
+        if text.is_empty() || reply.calls.len() > 1 || self.answer_known(call).is_some() {
+            return None;
+        }
+        if !self.equipment.as_ref().is_some_and(|equipment| equipment.has_person) {
+            return None;
+        }
+        let options = call.args.get("options").and_then(Value::as_array);
+        let options = options
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .take(16)
+            .map(str::to_owned);
+        Some(Event::Questioned {
+            node,
+            question: Box::new(Question {
+                call: call.id.clone(),
+                text: cut(text, 2_000),
+                options: options.collect(),
+                default: call.args.get("default").and_then(Value::as_str).map(str::to_owned),
+                deadline: time_of(call).map(|time| now.plus(time)),
+            }),
+        })
+    }
+}
+
+/// How long an answer to the question of `call` is waited for; as long as it takes if that is not said.
+fn time_of(call: &Wanted) -> Option<Duration> {
+    let minutes = call
+        .args
+        .get("minutes")
+        .and_then(Value::as_f64)
+        .filter(|minutes| *minutes >= 0.0)?;
+    Duration::try_from_secs_f64(minutes * 60.0)
+        .ok()
+        .filter(|time| *time <= WAIT_MAX)
+}
