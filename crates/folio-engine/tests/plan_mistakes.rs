@@ -234,6 +234,24 @@ fn a_step_whose_name_cannot_be_read_is_told_by_its_number_e9_1() {
 }
 
 #[test]
+fn of_thousands_of_wrong_names_all_are_told_and_a_hundred_are_compared_with_what_there_is_e9_1() {
+    let step = |n: usize| json!({"id": format!("step{n}"), "title": "mix", "needs": [format!("tsep{n}")]});
+    let steps: Vec<_> = (0..1_000).map(step).collect();
+    let found = from_value(&json!(steps), &Known::default()).unwrap_err().0;
+    assert_eq!(found.len(), 1_000);
+    let seventh = found.iter().find(|mistake| mistake.path == "[7].needs[0]");
+    let hint = seventh.and_then(|mistake| mistake.hint.as_deref());
+    assert_eq!(hint, Some("did you mean `step7`?"));
+    assert_eq!(found.iter().filter(|mistake| mistake.hint.is_some()).count(), 100);
+    // Where that many ids cannot be read, whoever names a step may mean one of them.
+    let step = |n: usize| json!({"id": format!("Step {n}"), "title": "mix", "needs": [format!("other{n}")]});
+    let steps: Vec<_> = (0..1_000).map(step).collect();
+    let found = from_value(&json!(steps), &Known::default()).unwrap_err().0;
+    assert!(found.iter().all(|mistake| mistake.code == "P008"), "{found:?}");
+    assert_eq!(found.len(), 1_000);
+}
+
+#[test]
 fn plans_groups_and_sequences_are_not_empty() {
     assert_eq!(codes("steps: []"), ["P013 1:8 steps"]);
     assert_eq!(codes("[]"), ["P013 1:1 "]);

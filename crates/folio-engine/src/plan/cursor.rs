@@ -34,25 +34,23 @@ impl<'a> At<'a> {
         Self { node, path }
     }
 
-    /// Whether it is the text or the number that `text` is.
-    pub(super) fn reads_as(&self, text: &str) -> bool {
-        match &self.node.tree {
-            Tree::String(own) => own == text,
-            Tree::Number(number) => number.to_string() == text,
-            Tree::Null | Tree::Bool(_) | Tree::List(_) | Tree::Object(_) => false,
-        }
+    /// The first item that is the text or the number that `text` is, if it is a list.
+    pub(super) fn item_that_reads(&self, text: &str) -> Option<Self> {
+        let items = self.node.items()?;
+        let index = items.iter().position(|item| item.reads_as(text))?;
+        self.item(index)
+    }
+
+    /// The item at `index`, if it is a list.
+    pub(super) fn item(&self, index: usize) -> Option<Self> {
+        let node = self.node.items()?.get(index)?;
+        let path = format!("{}[{index}]", self.path);
+        Some(Self { node, path })
     }
 
     /// The items, if it is a list.
     pub(super) fn items(&self) -> Option<Vec<Self>> {
-        let Tree::List(items) = &self.node.tree else {
-            return None;
-        };
-        let at = |(at, node)| Self {
-            node,
-            path: format!("{}[{at}]", self.path),
-        };
-        Some(items.iter().enumerate().map(at).collect())
+        (0..self.node.items()?.len()).map(|index| self.item(index)).collect()
     }
 
     /// Follows `path`, as far as the author wrote it out. Where a shorter form was used (a list instead of an
@@ -65,7 +63,7 @@ impl<'a> At<'a> {
                     let mut names = std::iter::once(*key).chain(super::keys::aliases(key));
                     names.find_map(|name| at.key(name))?
                 }
-                (Tree::List(_), Segment::Index(index)) => at.items()?.into_iter().nth(*index)?,
+                (Tree::List(_), Segment::Index(index)) => at.item(*index)?,
                 (Tree::List(_) | Tree::String(_), Segment::Key(_))
                 | (Tree::Object(_) | Tree::String(_), Segment::Index(_)) => at,
                 (Tree::Null | Tree::Bool(_) | Tree::Number(_), _) => return None,

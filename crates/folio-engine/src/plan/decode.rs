@@ -18,6 +18,9 @@ use super::nearest::nearest;
 use super::spanned::{Node, Tree};
 use super::{Budget, InputKind, InputSpec, PLAN_VERSION, Plan, Report, Slug, Step, keys};
 
+/// Ids that cannot be read, beyond which any name may mean one of them: each name is compared with all of them.
+const LOST_MAX: usize = 100;
+
 /// Where each step was written.
 #[derive(Debug, Default)]
 pub(super) struct Origins<'a> {
@@ -35,7 +38,7 @@ impl<'a> Origins<'a> {
 
     /// Whether `name` probably means a step whose id could not be read.
     pub(super) fn may_be_lost(&self, name: &str) -> bool {
-        nearest(name, self.lost_names.iter().map(String::as_str)).is_some()
+        self.lost_names.len() > LOST_MAX || nearest(name, self.lost_names.iter().map(String::as_str)).is_some()
     }
 
     /// What a message calls the step that is named `id` here.

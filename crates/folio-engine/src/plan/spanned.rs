@@ -46,6 +46,23 @@ impl Node {
         }
     }
 
+    /// The items, if it is a list.
+    pub(super) fn items(&self) -> Option<&[Self]> {
+        match &self.tree {
+            Tree::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Whether it is the text or the number that `text` is.
+    pub(super) fn reads_as(&self, text: &str) -> bool {
+        match &self.tree {
+            Tree::String(own) => own == text,
+            Tree::Number(number) => number.to_string() == text,
+            Tree::Null | Tree::Bool(_) | Tree::List(_) | Tree::Object(_) => false,
+        }
+    }
+
     pub(super) fn to_json(&self) -> Value {
         match &self.tree {
             Tree::Null => Value::Null,

@@ -6,6 +6,7 @@ mod names;
 mod satisfies;
 mod steps;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use super::cursor::{At, Faults};
@@ -18,6 +19,10 @@ use super::spanned::{Node, Tree};
 use super::{Graph, Known, Plan, Step, count_nodes};
 
 use names::{Frame, Reader};
+
+/// Of how many names that nothing has it is said which one was meant. Each is compared with every name that there is, and a
+/// model may write thousands.
+const GUESSES_MAX: u32 = 100;
 
 /// Adds everything that is wrong with the draft to its mistakes.
 pub(super) fn validate(draft: &mut Draft<'_>, root: &Node, known: &Known) {
@@ -35,6 +40,7 @@ pub(super) fn validate(draft: &mut Draft<'_>, root: &Node, known: &Known) {
         is_whole: matches!(root.tree, Tree::Object(_)),
         in_sight: known.criteria.iter().cloned().collect(),
         children: least(known.limits.children, draft.plan.budget.children),
+        guesses: Cell::new(GUESSES_MAX),
     };
     validator.plan(&At::root(root));
     draft.faults = validator.faults;
@@ -55,6 +61,8 @@ struct Validator<'a> {
     in_sight: Vec<String>,
     /// How many branches a group may have, by the budgets of the plan and of the tasks around.
     children: u32,
+    /// Of how many more names it is said which one was meant.
+    guesses: Cell<u32>,
 }
 
 impl<'a> Validator<'a> {
@@ -163,6 +171,13 @@ impl<'a> Validator<'a> {
         }
     }
 
+    /// Which of `names` was most likely meant by `written`, as a hint.
+    fn meant<'n>(&self, written: &str, names: impl IntoIterator<Item = &'n str>) -> Option<String> {
+        let left = self.guesses.get().checked_sub(1)?;
+        self.guesses.set(left);
+        did_you_mean(written, names)
+    }
+
     fn needs(&mut self, graph: &Graph) {
         let here: BTreeSet<&str> = graph
             .nodes
@@ -176,22 +191,20 @@ impl<'a> Validator<'a> {
             };
             let needs_at = origin.follow_near(&[Segment::Key("needs")]);
             for need in needs {
-                let item = needs_at
-                    .items()
-                    .and_then(|items| items.into_iter().find(|item| item.reads_as(need.as_str())));
-                let at = item.unwrap_or_else(|| needs_at.clone());
                 if here.contains(need.as_str()) || self.known.before.contains(need.as_str()) {
                     continue;
                 }
+                let at = needs_at
+                    .item_that_reads(need.as_str())
+                    .unwrap_or_else(|| needs_at.clone());
                 if self.ids.contains(need.as_str()) {
                     let message = format!("`{need}` is a step of another plan; `needs` stays within its own");
                     let error = self.faults.add(&at, code::FOREIGN_NEED, message);
                     error.with_hint("need the step that contains it, or that this step is part of");
                 } else if !self.origins.may_be_lost(need.as_str()) {
-                    let error = self
-                        .faults
-                        .add(&at, code::UNKNOWN_NEED, format!("there is no step `{need}`"));
-                    error.hint = did_you_mean(need.as_str(), here.iter().copied());
+                    let hint = self.meant(need.as_str(), here.iter().copied());
+                    let message = format!("there is no step `{need}`");
+                    self.faults.add(&at, code::UNKNOWN_NEED, message).hint = hint;
                 }
             }
         }

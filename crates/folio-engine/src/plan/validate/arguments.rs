@@ -9,7 +9,6 @@ use super::Validator;
 use crate::argument::{Fit, as_meant};
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
-use crate::plan::nearest::did_you_mean;
 use crate::plan::{Call, KnownTool};
 use crate::template::is_template;
 
@@ -45,7 +44,7 @@ impl<'a> Validator<'a> {
                 continue;
             }
             let message = format!("the tool `{}` has no argument `{name}`", call.tool);
-            let hint = did_you_mean(name, known()).unwrap_or_else(|| match known().count() {
+            let hint = self.meant(name, known()).unwrap_or_else(|| match known().count() {
                 0 => "it takes none".to_owned(),
                 _ => format!("there is {}", known().collect::<Vec<_>>().join(", ")),
             });
@@ -92,7 +91,7 @@ impl<'a> Validator<'a> {
                 for name in unexpected {
                     let at = args_at.key(name).unwrap_or_else(|| args_at.clone());
                     let message = format!("the tool `{}` has no argument `{name}`", call.tool);
-                    let hint = did_you_mean(name, names()).unwrap_or_else(|| match names().count() {
+                    let hint = self.meant(name, names()).unwrap_or_else(|| match names().count() {
                         0 => "it takes none".to_owned(),
                         _ => format!("there is {}", names().collect::<Vec<_>>().join(", ")),
                     });
@@ -106,7 +105,7 @@ impl<'a> Validator<'a> {
                 for segment in path {
                     let inner = match &segment {
                         LocationSegment::Property(name) => at.key(name),
-                        LocationSegment::Index(index) => at.items().and_then(|items| items.into_iter().nth(*index)),
+                        LocationSegment::Index(index) => at.item(*index),
                     };
                     let Some(inner) = inner else { break };
                     at = inner;

@@ -2,7 +2,6 @@
 
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
-use crate::plan::nearest::did_you_mean;
 use crate::plan::reads::{Sees, Site, Source};
 use crate::plan::spanned::Tree;
 use crate::plan::{Graph, Step};
@@ -88,10 +87,9 @@ impl<'a> Validator<'a> {
     fn names(&mut self, read: &References, at: &At<'a>, site: &Site<'_>, frame: Option<&Frame<'_>>) {
         let plan = self.plan;
         for input in read.inputs.iter().filter(|input| !plan.inputs.contains_key(*input)) {
-            let error = self
-                .faults
-                .add(at, code::UNKNOWN_NAME, format!("the plan has no input `{input}`"));
-            error.hint = did_you_mean(input, plan.inputs.keys().map(String::as_str));
+            let hint = self.meant(input, plan.inputs.keys().map(String::as_str));
+            let message = format!("the plan has no input `{input}`");
+            self.faults.add(at, code::UNKNOWN_NAME, message).hint = hint;
         }
         let Some(frame) = frame else {
             for name in &read.results {
@@ -136,7 +134,8 @@ impl<'a> Validator<'a> {
             "a step's own `result` is known only in its `criteria` and `observe`".to_owned()
         } else {
             known.extend(["inputs", "results"]);
-            did_you_mean(name, known.iter().copied()).unwrap_or_else(|| format!("there is {}", known.join(", ")))
+            let meant = self.meant(name, known.iter().copied());
+            meant.unwrap_or_else(|| format!("there is {}", known.join(", ")))
         };
         self.faults
             .add(at, code::UNKNOWN_NAME, format!("there is no `{name}` here"))
@@ -160,7 +159,7 @@ impl<'a> Validator<'a> {
                     "`{name}` is a step inside another step; read the result of that one"
                 ))
             } else {
-                did_you_mean(name, known.map(AsRef::as_ref))
+                self.meant(name, known.map(AsRef::as_ref))
             };
             let message = format!("there is no step `{name}` to read a result of");
             self.faults.add(at, code::UNKNOWN_NAME, message).hint = hint;

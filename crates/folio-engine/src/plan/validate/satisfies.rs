@@ -2,7 +2,6 @@
 
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
-use crate::plan::nearest::did_you_mean;
 use crate::plan::reads::Segment;
 use crate::plan::{Criterion, Step, Task, Work};
 
@@ -16,11 +15,9 @@ impl<'a> Validator<'a> {
             if self.in_sight.contains(id) {
                 continue;
             }
-            let item = satisfies_at
-                .items()
-                .and_then(|items| items.into_iter().find(|item| item.reads_as(id)));
+            let item = satisfies_at.item_that_reads(id);
             let known = || self.in_sight.iter().map(String::as_str);
-            let hint = did_you_mean(id, known()).unwrap_or_else(|| match known().count() {
+            let hint = self.meant(id, known()).unwrap_or_else(|| match known().count() {
                 0 => "there are no criteria here; leave it out".to_owned(),
                 _ => format!("the criteria are {}", known().collect::<Vec<_>>().join(", ")),
             });

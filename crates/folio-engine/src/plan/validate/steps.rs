@@ -1,10 +1,11 @@
 //! Single steps: groups, `for_each`, calls of tools, criteria.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
-use crate::plan::nearest::did_you_mean;
 use crate::plan::reads::{self, Segment};
 use crate::plan::spanned::Tree;
 use crate::plan::{Call, Check, Criterion, ForEach, Group, HUMAN, Join, Step, Work};
@@ -212,7 +213,7 @@ impl<'a> Validator<'a> {
         }
         let at = origin.follow_near(&[Segment::Key("executor")]);
         let names: Vec<&str> = known.into_iter().flatten().map(String::as_str).collect();
-        let hint = did_you_mean(name, names.iter().copied()).unwrap_or_else(|| {
+        let hint = self.meant(name, names.iter().copied()).unwrap_or_else(|| {
             let there_is = match names.as_slice() {
                 [] => "leave it out: there is only the usual one".to_owned(),
                 names => format!("there is {}", names.join(", ")),
@@ -234,10 +235,9 @@ impl<'a> Validator<'a> {
             return;
         }
         let Some(tool) = tools.get(&call.tool) else {
-            let error = self
-                .faults
-                .add(&tool_at, code::UNKNOWN_TOOL, format!("unknown tool {:?}", call.tool));
-            error.hint = did_you_mean(&call.tool, tools.keys().map(String::as_str));
+            let hint = self.meant(&call.tool, tools.keys().map(String::as_str));
+            let message = format!("unknown tool {:?}", call.tool);
+            self.faults.add(&tool_at, code::UNKNOWN_TOOL, message).hint = hint;
             return;
         };
         let args_at = call_at.follow_near(&[Segment::Key("args")]);
@@ -254,13 +254,14 @@ impl<'a> Validator<'a> {
 
     /// Ids, regular expressions and schemas. Templates in criteria are checked with the others.
     pub(super) fn criteria(&mut self, criteria: &[Criterion], origin: &At<'a>) {
+        let mut ids = BTreeSet::new();
         for (position, criterion) in criteria.iter().enumerate() {
             let at = |keys: &[Segment]| {
                 let mut path = vec![Segment::Key("criteria"), Segment::Index(position)];
                 path.extend_from_slice(keys);
                 origin.follow_near(&path)
             };
-            if criteria[..position].iter().any(|other| other.id == criterion.id) {
+            if !ids.insert(&criterion.id) {
                 let message = format!("the id `{}` is already that of another criterion", criterion.id);
                 self.faults
                     .add(&at(&[Segment::Key("id")]), code::DUPLICATE_CRITERION, message);
