@@ -5,6 +5,7 @@
 //! - [`error`]: why it did not, sorted by what the caller does next
 //! - [`open`](mod@open), [`secret`]: from an address and keys to a model of a provider
 //! - [`provider`]: how providers are asked; [`agent`]: programs and other machines that do a task by themselves
+//! - [`reach`]: why an address cannot be reached
 //! - [`models`]: which model is asked for what
 //! - [`price`]: what it costs
 //! - [`cassette`]: replies of a real model, kept and given again
@@ -19,6 +20,7 @@ pub mod models;
 pub mod open;
 pub mod price;
 pub mod provider;
+pub mod reach;
 pub mod scripted;
 pub mod secret;
 
@@ -37,5 +39,6 @@ pub use models::{ModelSettings, ModelsSection};
 pub use open::{ModelOptions, OpenError, open};
 pub use price::{Price, Prices, PricesError};
 pub use provider::{Patience, SchemaForm, http_client};
+pub use reach::{innermost, unreached};
 pub use scripted::{Cue, ScriptError, ScriptedModel, UnusedCues, When};
 pub use secret::{ModelKeys, Secret};

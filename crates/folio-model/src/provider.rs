@@ -29,6 +29,7 @@ pub use schema::SchemaForm;
 use crate::address::ModelAddress;
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Model, Reply, Request};
+use crate::reach::innermost;
 use crate::secret::ModelKeys;
 use answer::Seen;
 use failure::Failures;
@@ -169,14 +170,6 @@ impl ProviderModel {
 
 fn seconds(count: u32) -> Duration {
     Duration::from_secs(u64::from(count))
-}
-
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut inner = error;
-    while let Some(source) = inner.source() {
-        inner = source;
-    }
-    inner.to_string()
 }
 
 #[async_trait]

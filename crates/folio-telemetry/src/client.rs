@@ -66,12 +66,7 @@ impl Client {
         if error.is_timeout() {
             return late(self.within);
         }
-        let error = error.without_url();
-        let mut innermost: &dyn std::error::Error = &error;
-        while let Some(cause) = innermost.source() {
-            innermost = cause;
-        }
-        innermost.to_string()
+        folio::model::innermost(&error.without_url()).to_string()
     }
 }
 

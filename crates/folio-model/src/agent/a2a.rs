@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::error::ModelErrorKind;
 use crate::provider::retry_after;
+use crate::reach::unreached;
 
 /// Where an agent says what it is, below its address.
 const CARD: &str = ".well-known/agent-card.json";
@@ -105,7 +106,7 @@ impl Remote {
         let asked = remote.authorised(remote.client.get(card_at)).timeout(ANSWERS);
         let body = remote.body(asked, IfLost::NothingBegan).await?;
         let card: AgentCard = serde_json::from_slice(&body)
-            .map_err(|error| invalid(format!("its card, {CARD}, is none of Agent2Agent 1.0: {error}")))?;
+            .map_err(|_| invalid(format!("its card, {CARD}, is none of Agent2Agent 1.0; is `url` right?")))?;
         let spoken = |version: &str| version == "1" || version.starts_with("1.");
         let interface = card.supported_interfaces.into_iter().find(|interface| {
             interface.protocol_binding.eq_ignore_ascii_case(BINDING) && spoken(&interface.protocol_version)
@@ -224,7 +225,7 @@ impl Remote {
             return Err(Failed::new(kind, message));
         }
         let result = answer.result.unwrap_or(Value::Null);
-        serde_json::from_value(result).map_err(|error| unreadable(&format!("is not as the protocol says: {error}")))
+        serde_json::from_value(result).map_err(|_| unreadable("is not as the protocol says"))
     }
 
     fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
@@ -239,9 +240,7 @@ impl Remote {
     async fn body(&self, request: RequestBuilder, lost: IfLost) -> Result<Vec<u8>, Failed> {
         let answer = request.send().await.map_err(|error| {
             if error.is_connect() {
-                let host = self.url.host_str().unwrap_or_default();
-                let message = format!("there is no connection to {host}; is the address right, and is it running?");
-                Failed::new(ModelErrorKind::Unavailable, message)
+                Failed::new(ModelErrorKind::Unavailable, unreached(&error, self.url.as_str()))
             } else if error.is_timeout() {
                 Failed::new(lost.unheard(), "it did not answer in time")
             } else {

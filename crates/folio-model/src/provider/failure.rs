@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::wire::Target;
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::Request;
+use crate::reach::unreached;
 
 /// Characters of a provider's words that are handed on.
 const WORDS_MAX: usize = 300;
@@ -102,8 +103,7 @@ impl Failures<'_> {
         let what = if error.is_timeout() {
             "it could not be reached in time".to_owned()
         } else if error.is_connect() {
-            let at = host_of(&self.target.url);
-            format!("there is no connection to {at}; is the address right, and is it running?")
+            unreached(error, &self.target.url)
         } else {
             return self.cut_off();
         };
@@ -402,9 +402,4 @@ fn retry_delay(body: &Value) -> Option<Duration> {
 fn bounded(seconds: f64) -> Option<Duration> {
     let wait = Duration::try_from_secs_f64(seconds).ok();
     wait.map(|wait| wait.min(RETRY_AFTER_MAX))
-}
-
-fn host_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split('/').next().unwrap_or(rest)
 }

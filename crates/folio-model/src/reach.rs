@@ -1,0 +1,103 @@
+//! Why an address cannot be reached, in words that people know.
+
+use std::error::Error;
+use std::io;
+
+/// What is behind all else that an error says.
+#[must_use]
+pub fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
+    causes(error).last().unwrap_or(error)
+}
+
+/// An error and what is behind it, from the outside to the inside.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| {
+        // Of what an error of the system was made it tells what is behind that, and not that itself.
+        let made_of = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        made_of
+            .map(|inner| inner as &(dyn Error + 'static))
+            .or_else(|| (**error).source())
+    })
+}
+
+/// Why there is no connection to `url`, and what to look at. Of the address the machine and its port are told, and nothing that could
+/// be a password.
+#[must_use]
+pub fn unreached(error: &(dyn Error + 'static), url: &str) -> String {
+    let at = host_of(url);
+    match why(error) {
+        Some(Why::Name) => format!("there is no machine that is called {at}; is the address right?"),
+        Some(Why::Certificate) => {
+            format!("the certificate of {at} is not trusted, or is another machine's; is the address right?")
+        }
+        Some(Why::Tls) => format!("{at} does not speak TLS; should the address begin with http:// and not https://?"),
+        Some(Why::Refused) => format!("nothing listens at {at}; is the address right, and is it running?"),
+        None => format!("there is no connection to {at}; is the address right, and is it running?"),
+    }
+}
+
+enum Why {
+    Name,
+    Certificate,
+    Tls,
+    Refused,
+}
+
+fn why(error: &(dyn Error + 'static)) -> Option<Why> {
+    causes(error).find_map(|cause| {
+        match cause.downcast_ref::<rustls::Error>() {
+            Some(rustls::Error::InvalidCertificate(_)) => return Some(Why::Certificate),
+            Some(_) => return Some(Why::Tls),
+            None => {}
+        }
+        // It has no type that could be seen from here.
+        if cause.to_string() == "dns error" {
+            return Some(Why::Name);
+        }
+        let io = cause.downcast_ref::<io::Error>();
+        io.filter(|io| io.kind() == io::ErrorKind::ConnectionRefused)
+            .map(|_| Why::Refused)
+    })
+}
+
+/// The machine and the port that an address names, without a name and password before them.
+pub(crate) fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    host.rsplit_once('@').map_or(host, |(_, host)| host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_error_of_the_system_was_made_of_is_behind_it() {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let error = io::Error::other(io::Error::other(refused));
+        let found = innermost(&error).downcast_ref::<io::Error>().map(io::Error::kind);
+        assert_eq!(found, Some(io::ErrorKind::ConnectionRefused));
+    }
+
+    #[test]
+    fn why_an_address_is_not_reached_is_said_without_what_could_be_a_password() {
+        let url = "https://me:secret@host:1/v1?key=x";
+        let not_tls = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
+        let stranger = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        for (error, said) in [
+            (
+                io::Error::from(io::ErrorKind::ConnectionRefused),
+                "nothing listens at host:1; ",
+            ),
+            (io::Error::other(not_tls), "host:1 does not speak TLS; "),
+            (io::Error::other(stranger), "the certificate of host:1 is not trusted"),
+            (
+                io::Error::other("dns error"),
+                "there is no machine that is called host:1; ",
+            ),
+            (io::Error::other("something"), "there is no connection to host:1; "),
+        ] {
+            assert!(unreached(&error, url).starts_with(said), "{}", unreached(&error, url));
+        }
+    }
+}
