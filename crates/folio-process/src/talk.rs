@@ -77,6 +77,11 @@ impl Talking {
         matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
+    /// The exit code that it ended with, once it has; `None` also if a signal ended it.
+    pub fn exit_code(&mut self) -> Option<i32> {
+        self.child.try_wait().ok().flatten()?.code()
+    }
+
     /// Ends it once whoever talked with it has closed its input: it has the grace to end by itself, then is asked to end, and is
     /// killed after the same time again, with all that it started. What it printed to standard error is known then.
     pub async fn end(&mut self, grace: Duration) {

@@ -3,6 +3,8 @@
 //!
 //! Nothing is offered to it but the conversation: no files, no terminals of ours. It works with its own, in its folder.
 
+mod failed;
+
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::io;
@@ -36,11 +38,14 @@ use super::events::micro_usd_of;
 use super::settings::AgentSettings;
 use crate::error::ModelErrorKind;
 use crate::model::{NewSession, Place, StopCause, Usage};
+use failed::Gone;
 
 /// Until a program that speaks the protocol has a session.
 const BEGIN: Duration = Duration::from_secs(60);
 /// Characters of its own words on why it failed.
 const PROBLEM_CHARS: usize = 400;
+/// Characters of a line that it printed.
+const LINE_CHARS: usize = 200;
 
 /// What an agent may do when it asks. What it does without asking is a matter of its own settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +112,10 @@ struct Heard {
     /// What its tool calls are, by their ids, as far as it said so.
     kinds: BTreeMap<String, Vec<AgentGrant>>,
     micro_usd: Option<u64>,
+    /// The last line of its output that was no message.
+    stray: Option<String>,
+    /// Whether it could not be told something, as one that has ended cannot.
+    is_deaf: bool,
     /// What it asked for and was not granted.
     refused: Vec<String>,
 }
@@ -163,7 +172,11 @@ async fn talk(
         .take_while(move |line| ready(is_within(&mut held(&listening), line, longest)))
         .map(|line| line.map_err(io::Error::other));
     let outgoing = FramedWrite::new(stdin, LinesCodec::new());
-    let outgoing = SinkExt::<String>::sink_map_err(outgoing, io::Error::other);
+    let telling = Arc::clone(&heard);
+    let outgoing = SinkExt::<String>::sink_map_err(outgoing, move |error| {
+        held(&telling).is_deaf = true;
+        io::Error::other(error)
+    });
     let servers = settings.mcp.iter().filter_map(|(name, command)| {
         let (program, args) = command.split_first()?;
         Some(McpServer::Stdio(McpServerStdio::new(name, program).args(args.to_vec())))
@@ -209,18 +222,22 @@ async fn talk(
         });
     let ended = conversation.await;
     talking.end(limits.grace / 4).await;
-    let heard = std::mem::take(&mut *held(&heard));
+    let mut heard = std::mem::take(&mut *held(&heard));
     let stage = *held(stage);
-    let last = talking.last_error().map_or_else(String::new, |line| {
-        let line: String = line.chars().take(200).collect();
-        format!("; its last line: {line}")
-    });
+    let gone = Gone {
+        exit_code: talking.exit_code(),
+        stray: heard.stray.take(),
+        last_error: talking.last_error(),
+    };
     if heard.is_too_loud {
         let kind = match stage {
             Stage::Beginning => ModelErrorKind::Invalid,
             Stage::Working => ModelErrorKind::Unknown,
         };
-        return Err((kind, format!("it said more than {longest} bytes and was ended")));
+        return Err((
+            kind,
+            format!("it said more than {longest} bytes (`output_bytes`) and was ended"),
+        ));
     }
     match ended {
         Ok(Asked::Answered(response)) => answered(response, heard),
@@ -231,29 +248,14 @@ async fn talk(
                 Stage::Beginning => BEGIN.min(limits.time).as_secs(),
                 Stage::Working => limits.time.as_secs(),
             };
-            let kind = match stage {
-                Stage::Beginning => ModelErrorKind::Invalid,
-                Stage::Working => ModelErrorKind::Unknown,
-            };
-            Err((kind, format!("it took longer than {seconds} s and was ended{last}")))
+            Err(failed::too_slow(stage, seconds, &gone))
         }
-        Ok(Asked::Failed(error)) if error.code == ErrorCode::AUTH_REQUIRED => Err(nobody_is_logged_in(&error)),
-        Ok(Asked::Failed(error)) => Err((ModelErrorKind::Failed, format!("it failed: {}", in_words(&error)))),
-        Err(error) if error.code == ErrorCode::AUTH_REQUIRED => Err(nobody_is_logged_in(&error)),
-        Err(error) => Err(match stage {
-            Stage::Beginning => {
-                let said = in_words(&error);
-                let message = format!("it does not speak the Agent Client Protocol: {said}{last}");
-                (ModelErrorKind::Invalid, message)
-            }
-            Stage::Working => (ModelErrorKind::Unknown, format!("it ended before it was done{last}")),
-        }),
+        Ok(Asked::Failed(error)) | Err(error) if error.code == ErrorCode::AUTH_REQUIRED => {
+            Err(failed::nobody_is_logged_in(&error))
+        }
+        Ok(Asked::Failed(error)) => Err(failed::failed(&error)),
+        Err(error) => Err(failed::broken_off(stage, &error, is_lost(&error, &heard), &gone)),
     }
-}
-
-fn nobody_is_logged_in(error: &agent_client_protocol::Error) -> Failed {
-    let message = format!("nobody is logged in: {}", in_words(error));
-    (ModelErrorKind::Unauthorised, message)
 }
 
 /// How the conversation came to its end.
@@ -370,7 +372,7 @@ async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, a
     let ended = tokio::select! {
         response = &mut working => return match response {
             Ok(response) => Ok(read_answer(response)),
-            Err(error) if is_lost(&error) => Err(error),
+            Err(error) if is_lost(&error, &held(&asking.heard)) => Err(error),
             Err(error) => Ok(Asked::Failed(error)),
         },
         ended = over => ended,
@@ -394,12 +396,10 @@ fn read_answer(response: Value) -> Asked {
 }
 
 /// Whether there is nobody any more to answer.
-fn is_lost(error: &agent_client_protocol::Error) -> bool {
-    agent_client_protocol::is_incoming_transport_closed(error) || agent_client_protocol::is_connection_terminated(error)
-}
-
-fn in_words(error: &agent_client_protocol::Error) -> String {
-    error.to_string().chars().take(PROBLEM_CHARS).collect()
+fn is_lost(error: &agent_client_protocol::Error, heard: &Heard) -> bool {
+    heard.is_deaf
+        || agent_client_protocol::is_incoming_transport_closed(error)
+        || agent_client_protocol::is_connection_terminated(error)
 }
 
 /// Ready when the time is up, or when nobody wants it any more.
@@ -420,7 +420,14 @@ fn held<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Whether it may go on after `line`.
 fn is_within(heard: &mut Heard, line: &Result<String, LinesCodecError>, bytes_max: usize) -> bool {
     match line {
-        Ok(line) => heard.bytes += line.len() + 1,
+        Ok(line) => {
+            heard.bytes += line.len() + 1;
+            let text = line.trim();
+            let is_message = text.starts_with('{') && text.contains("\"jsonrpc\"");
+            if !text.is_empty() && !is_message {
+                heard.stray = Some(text.chars().take(LINE_CHARS).collect());
+            }
+        }
         Err(LinesCodecError::MaxLineLengthExceeded) => heard.bytes = usize::MAX,
         Err(LinesCodecError::Io(_)) => {}
     }

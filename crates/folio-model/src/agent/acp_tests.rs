@@ -238,6 +238,53 @@ async fn why_it_did_not_answer_says_what_can_be_done_next() {
 }
 
 #[tokio::test]
+async fn what_an_agent_does_wrong_is_said_in_no_words_of_a_library() {
+    const SAYS: &str = r#"says() { id=${line#*'"id":'}; id=${id%%[,\}]*}; printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+        hello='"result":{"protocolVersion":1,"agentCapabilities":{}}'; session='"result":{"sessionId":"s1"}'
+        read -r line; "#;
+    let look = "; `command` must start a program that speaks the Agent Client Protocol";
+    let no_answer = "what it answers is not what the Agent Client Protocol says";
+    let cases = [
+        (
+            "exit 3",
+            format!("it ended before it was told the task (exit code 3){look}"),
+        ),
+        (
+            "echo 'Usage: x'; exit 2",
+            format!(
+                "it ended before it was told the task (exit code 2); it printed to its output, where only messages belong: Usage: x{look}"
+            ),
+        ),
+        (r#"says '"result":{}'; read -r line"#, format!("{no_answer}{look}")),
+        (
+            r#"says "$hello"; read -r line; says '"result":{}'; read -r line"#,
+            format!("{no_answer}{look}"),
+        ),
+        (
+            r#"says '"result":{"protocolVersion":9}'; read -r line"#,
+            "it speaks version 9 of the Agent Client Protocol, and Folio speaks version 1".to_owned(),
+        ),
+        (
+            r#"says '"error":{"code":-32603,"message":"Internal error","data":{"details":"no licence"}}'; read -r line"#,
+            "it refuses to begin: Internal error: no licence".to_owned(),
+        ),
+        (
+            r#"says "$hello"; read -r line; says "$session"; read -r line; says '"result":{}'; read -r line"#,
+            "what it answers to the task is not what the Agent Client Protocol says".to_owned(),
+        ),
+        (
+            r#"says "$hello"; read -r line; says "$session"; read -r line; exit 4"#,
+            "it ended before it was done (exit code 4)".to_owned(),
+        ),
+    ];
+    for (script, said) in cases {
+        let mut bench = Bench::new("works");
+        bench.settings.command = ["sh", "-c", &format!("{SAYS}{script}")].map(str::to_owned).to_vec();
+        assert_eq!(bench.error().await.message, said, "{script}");
+    }
+}
+
+#[tokio::test]
 async fn one_that_is_stopped_is_told_and_then_ended_with_what_it_started_e9_11() {
     let bench = Bench::new("hangs");
     let stop = CancellationToken::new();

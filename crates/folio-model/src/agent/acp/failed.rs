@@ -1,0 +1,147 @@
+//! Why a conversation came to nothing, in words that whoever wrote the settings knows: never those of the library, nor JSON.
+
+use agent_client_protocol::{Error, ErrorCode};
+use serde_json::Value;
+
+use super::{Failed, LINE_CHARS, PROBLEM_CHARS, Stage};
+use crate::error::ModelErrorKind;
+
+/// What helps where it never came so far as to be told the task.
+const LOOK: &str = "`command` must start a program that speaks the Agent Client Protocol";
+
+/// What is known of a program that is gone.
+#[derive(Debug, Default)]
+pub(super) struct Gone {
+    pub(super) exit_code: Option<i32>,
+    /// The last line of its output that was no message.
+    pub(super) stray: Option<String>,
+    /// The last line that it printed to standard error.
+    pub(super) last_error: Option<String>,
+}
+
+impl Gone {
+    /// What it printed, to be said after what went wrong.
+    pub(super) fn said(&self) -> String {
+        let stray = self.stray.as_ref().map_or_else(String::new, |stray| {
+            format!("; it printed to its output, where only messages belong: {stray}")
+        });
+        let last = self.last_error.as_ref().map_or_else(String::new, |last| {
+            format!("; its last line: {}", last.chars().take(LINE_CHARS).collect::<String>())
+        });
+        format!("{stray}{last}")
+    }
+
+    fn exit_code(&self) -> String {
+        self.exit_code
+            .map_or_else(String::new, |code| format!(" (exit code {code})"))
+    }
+}
+
+/// What becomes of the time that it has, at `stage`.
+pub(super) fn too_slow(stage: Stage, seconds: u64, gone: &Gone) -> Failed {
+    let said = gone.said();
+    match stage {
+        Stage::Beginning => {
+            let message = format!("it was not ready for the task after {seconds} s and was ended{said}; {LOOK}");
+            (ModelErrorKind::Invalid, message)
+        }
+        Stage::Working => {
+            let message = format!("it took longer than {seconds} s and was ended{said}");
+            (ModelErrorKind::Unknown, message)
+        }
+    }
+}
+
+/// The conversation broke off at `stage`, by `error`.
+pub(super) fn broken_off(stage: Stage, error: &Error, is_lost: bool, gone: &Gone) -> Failed {
+    let (code, said) = (gone.exit_code(), gone.said());
+    let message = match stage {
+        Stage::Working => {
+            return (
+                ModelErrorKind::Unknown,
+                format!("it ended before it was done{code}{said}"),
+            );
+        }
+        Stage::Beginning if is_lost => format!("it ended before it was told the task{code}{said}; {LOOK}"),
+        Stage::Beginning => match version_of(error) {
+            Some(version) => {
+                format!("it speaks version {version} of the Agent Client Protocol, and Folio speaks version 1")
+            }
+            None if is_unreadable(error) => {
+                format!("what it answers is not what the Agent Client Protocol says{said}; {LOOK}")
+            }
+            None => format!("it refuses to begin: {}{said}", in_words(error)),
+        },
+    };
+    (ModelErrorKind::Invalid, message)
+}
+
+/// It answered to the task that it failed, or something that is no answer.
+pub(super) fn failed(error: &Error) -> Failed {
+    let message = if is_unreadable(error) {
+        "what it answers to the task is not what the Agent Client Protocol says".to_owned()
+    } else {
+        format!("it failed: {}", in_words(error))
+    };
+    (ModelErrorKind::Failed, message)
+}
+
+pub(super) fn nobody_is_logged_in(error: &Error) -> Failed {
+    let message = format!(
+        "nobody is logged in: {}; log in with the program itself",
+        in_words(error)
+    );
+    (ModelErrorKind::Unauthorised, message)
+}
+
+/// Whether the error is of the library, which could not read what came.
+fn is_unreadable(error: &Error) -> bool {
+    let is_of_version = text_of(error).is_some_and(|text| text.contains("ACP protocol version"));
+    error.code == ErrorCode::PARSE_ERROR || is_of_version
+}
+
+/// The version that it speaks, if it is another one. The library says so in a text and nowhere else.
+fn version_of(error: &Error) -> Option<u64> {
+    let rest = text_of(error)?.strip_prefix("unsupported ACP protocol version ")?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+fn text_of(error: &Error) -> Option<&str> {
+    let data = error.data.as_ref()?;
+    let named = ["details", "message", "error", "reason"].iter();
+    data.as_str()
+        .or_else(|| named.filter_map(|name| data.get(*name)).find_map(Value::as_str))
+}
+
+/// Its own words, in one line of bounded length: what it says, and what it says in detail, as far as that is a text.
+fn in_words(error: &Error) -> String {
+    let detail = text_of(error).unwrap_or_default();
+    let both = match error.message.trim() {
+        "" if detail.is_empty() => return format!("error {}, without a word", i32::from(error.code)),
+        "" => detail.to_owned(),
+        said if detail.is_empty() || said.contains(detail) => said.to_owned(),
+        said => format!("{said}: {detail}"),
+    };
+    let line = both.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(PROBLEM_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn its_own_words_are_one_line_and_no_json() {
+        let of = |message: &str, data: Value| in_words(&Error::new(-32603, message).data(data));
+        assert_eq!(
+            of("Internal error", json!({"details": "boom\nagain", "n": [1]})),
+            "Internal error: boom again"
+        );
+        assert_eq!(of("Internal error", json!({"stack": {"a": 1}})), "Internal error");
+        assert_eq!(of("", json!("boom")), "boom");
+        assert_eq!(of("", json!(null)), "error -32603, without a word");
+        assert_eq!(of(&"x".repeat(1_000), json!(null)).len(), PROBLEM_CHARS);
+    }
+}
