@@ -33,7 +33,7 @@ while IFS= read -r line; do
             for name in send die hang mumble mend deaf abandon; do
                 tools=$tools,$(listed "$name" "Changes something: $name." "$none" "$acts")
             done
-            for name in die_once always_dies fail refuse large change wait; do
+            for name in die_once always_dies fail refuse large change wait deep babble; do
                 tools=$tools,$(listed "$name" "Looks at something: $name." "$none" "$reads")
             done
             # What is none, and a second one of a name.
@@ -71,6 +71,11 @@ while IFS= read -r line; do
                     exit 0
                     ;;
                 *'"name":"hang"'* | *'"name":"wait"'*) ;;
+                *'"name":"deep"'*)
+                    nested=$(head -c 300 /dev/zero | tr '\0' '[')$(head -c 300 /dev/zero | tr '\0' ']')
+                    answer "{\"content\":[],\"structuredContent\":{\"a\":$nested}}"
+                    ;;
+                *'"name":"babble"'*) answer '{"content":"of no form"}' ;;
                 *'"name":"mumble"'*) answer '{"nothing":"of the protocol"}' ;;
                 *'"name":"fail"'*) says "no such city" ',"isError":true' ;;
                 *'"name":"refuse"'*)

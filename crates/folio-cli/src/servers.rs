@@ -23,7 +23,7 @@ pub(crate) async fn open(settings: &Settings, output: &Output) -> Result<Servers
     }
     let servers = Servers::open(all).await;
     for problem in servers.problems() {
-        output.note(format_args!("{problem} [{}]", problem.code()));
+        output.note(format_args!("{problem} ({}) [{}]", problem.hint(), problem.code()));
     }
     Ok(servers)
 }

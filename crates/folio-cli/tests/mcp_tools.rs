@@ -205,7 +205,7 @@ fn a_server_that_is_not_there_is_said_and_the_rest_goes_on() {
     folio.file("plan.yaml", plan("text", "{op: echo, value: 1}"));
     let ran = folio.call(&["run", "--plan", "plan.yaml"]);
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stderr.contains("the MCP server gone is not there"), "{ran}");
+    assert!(ran.stderr.contains("the MCP server gone cannot be used: "), "{ran}");
     folio.file("folio.toml", "[mcp.gone]\nurl = \"nowhere\"\n");
     assert_snapshot!(folio.seen(&["tool", "list"]), @r"
     ! error: the MCP server gone cannot be used: `url` begins with https:// or http://

@@ -1,5 +1,7 @@
 //! From a server's answer to a tool's.
 
+use std::collections::BTreeSet;
+
 use folio_tools::{EvidenceRef, FailureKind, ToolError, ToolRequest, ToolResponse};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value, json};
@@ -40,6 +42,10 @@ pub(crate) fn response(request: &ToolRequest, result: CallToolResult) -> ToolRes
         }
     }
     let text = texts.join("\n");
+    let others: BTreeSet<String> = parts
+        .iter()
+        .filter_map(|part| part["type"].as_str().map(str::to_owned))
+        .collect();
     let mut outputs = json!({});
     let parts = (!parts.is_empty()).then_some(Value::Array(parts));
     let all = [
@@ -65,7 +71,7 @@ pub(crate) fn response(request: &ToolRequest, result: CallToolResult) -> ToolRes
             outputs,
         )
     } else {
-        let notes = format!("{}: {} bytes of text", request.tool, text.len());
+        let notes = format!("{}: {} bytes of text{}", request.tool, text.len(), of_others(&others));
         ToolResponse::ok(request, outputs, notes)
     };
     response.evidence = evidence
@@ -78,6 +84,15 @@ pub(crate) fn response(request: &ToolRequest, result: CallToolResult) -> ToolRes
         })
         .collect();
     response
+}
+
+/// That there is something besides text, and of what kinds.
+fn of_others(kinds: &BTreeSet<String>) -> String {
+    if kinds.is_empty() {
+        return String::new();
+    }
+    let kinds = kinds.iter().map(String::as_str).collect::<Vec<_>>();
+    format!("; what is no text is only named ({})", kinds.join(", "))
 }
 
 /// What stands for something that this version of the protocol does not have.
@@ -129,6 +144,10 @@ mod tests {
         assert_eq!(answer.outputs, expected);
         let ids: Vec<&str> = answer.evidence.iter().map(|evidence| &*evidence.id).collect();
         assert_eq!(ids, ["file:///a", "file:///b"]);
+        assert_eq!(
+            answer.notes,
+            "x.y: 7 bytes of text; what is no text is only named (image, link)"
+        );
     }
 
     #[test]

@@ -1,19 +1,18 @@
 //! One connection to a server: by the pipes of a program, or by HTTP.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use folio_model::innermost;
 use folio_process::{Program, Talking};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientConfig, ClientRequest, CustomResult, Implementation,
     ListToolsRequest, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerResult,
 };
-use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, NotificationContext, RunningService, serve_client_with_lifecycle,
-};
+use rmcp::service::{ClientLifecycleMode, NotificationContext, RunningService, serve_client_with_lifecycle};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::auth::AuthClient;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
@@ -21,10 +20,11 @@ use rmcp::{ClientHandler, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use crate::incoming::Incoming;
+use crate::incoming::{Incoming, Stray};
 use crate::listed::{Definition, List};
 use crate::login;
 use crate::servers::ToStart;
+use crate::words::{self, NotOpened};
 
 /// Pages of a list of tools that are asked for.
 const PAGES_MAX: usize = 64;
@@ -32,6 +32,10 @@ const PAGES_MAX: usize = 64;
 const LISTED_MAX: usize = 4_096;
 /// How long a program has to end after its input was closed, and again after it was asked to end.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long a program has to end that closed its output: how it ended says why.
+const CLOSED: Duration = Duration::from_millis(200);
+/// Characters of a line that a program printed.
+const LINE_CHARS: usize = 200;
 /// Until there is a connection to a server that is reached by HTTP.
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -59,6 +63,8 @@ pub(crate) struct Connection {
     service: RunningService<RoleClient, Client>,
     /// The program, if it is one. Dropping it kills it.
     program: std::sync::Mutex<Option<Talking>>,
+    /// What it printed that is no message.
+    stray: Stray,
     /// The tools as they were listed last, by the names that the server has for them.
     definitions: Mutex<BTreeMap<String, Definition>>,
     /// Whether nothing new is asked over it.
@@ -76,45 +82,53 @@ impl Connection {
             return Err(reason.clone());
         }
         let time = server.settings.start_time();
-        let mut program = None;
-        let opened = tokio::time::timeout(time, Self::open_in(server, &mut program)).await;
+        let (mut program, stray) = (None, Stray::default());
+        let opened = tokio::time::timeout(time, Self::open_in(server, &mut program, &stray)).await;
         let problem = match opened {
             Ok(Ok((service, listed))) => {
                 let connection = Self {
                     service,
                     program: std::sync::Mutex::new(program),
+                    stray,
                     definitions: Mutex::new(listed.definitions()),
                     is_given_up: AtomicBool::new(false),
                 };
                 return Ok((connection, listed));
             }
             Ok(Err(problem)) => problem,
-            Err(_) => format!("it was not ready after {} s", time.as_secs()),
+            Err(_) => NotOpened::because(format!("it was not ready after {} s (`start_s`)", time.as_secs())),
         };
         let Some(mut program) = program else {
-            return Err(problem);
+            return Err(problem.why);
         };
-        program.end(Duration::ZERO).await;
+        program
+            .end(if problem.has_ended { CLOSED } else { Duration::ZERO })
+            .await;
+        let why = match program.exit_code().filter(|_| problem.has_ended) {
+            Some(code) => format!("{} (exit code {code})", problem.why),
+            None => problem.why,
+        };
         let said = program.last_error().map_or_else(String::new, |line| {
-            let line: String = line.chars().take(200).collect();
+            let line: String = line.chars().take(LINE_CHARS).collect();
             format!("; its last line: {line}")
         });
-        Err(format!("{problem}{said}"))
+        Err(format!("{why}{}{said}", stray.in_words()))
     }
 
     async fn open_in(
         server: &ToStart,
         program: &mut Option<Talking>,
-    ) -> Result<(RunningService<RoleClient, Client>, List), String> {
+        stray: &Stray,
+    ) -> Result<(RunningService<RoleClient, Client>, List), NotOpened> {
         let client = Client::default();
         let lifecycle = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         };
         let service = if let Some(url) = &server.settings.url {
-            let (http, config) = http_transport(server, url)?;
+            let (http, config) = http_transport(server, url).map_err(NotOpened::because)?;
             if server.login.is_some() {
-                let http = AuthClient::new(http, login::logged_in(server).await?);
+                let http = AuthClient::new(http, login::logged_in(server).await.map_err(NotOpened::because)?);
                 let transport = StreamableHttpClientTransport::with_client(http, config);
                 serve_client_with_lifecycle(client, transport, lifecycle).await
             } else {
@@ -123,17 +137,17 @@ impl Connection {
             }
         } else {
             let (talking, stdin, stdout) =
-                folio_process::spawn(&program_of(server)).map_err(|error| error.to_string())?;
+                folio_process::spawn(&program_of(server)).map_err(|error| NotOpened::because(error.to_string()))?;
             *program = Some(talking);
             let longest = server.settings.answer_bytes();
-            let incoming = Incoming::new(stdout, longest);
+            let incoming = Incoming::new(stdout, longest, stray.clone());
             let transport = AsyncRwTransport::new_client(incoming, stdin).with_max_line_length(longest);
             serve_client_with_lifecycle(client, transport, lifecycle).await
         };
-        let service = service.map_err(|error| not_begun(&error, server))?;
+        let service = service.map_err(|error| words::not_begun(&error, server))?;
         let listed = list(&service)
             .await
-            .map_err(|error| format!("it does not list its tools: {}", in_words(&error)))?;
+            .map_err(|error| words::not_listed(&error, server))?;
         Ok((service, listed))
     }
 
@@ -170,6 +184,11 @@ impl Connection {
         Ok(known.get(tool).cloned())
     }
 
+    /// What it printed in the place of messages, to be said after what went wrong.
+    pub(crate) fn stray(&self) -> String {
+        self.stray.in_words()
+    }
+
     /// Makes one call. Dropping the future tells the server that nobody waits for it any more.
     pub(crate) async fn call(&self, params: CallToolRequestParams) -> Result<CallToolResponse, ServiceError> {
         self.service.call_tool_once(params).await
@@ -188,16 +207,26 @@ impl Connection {
 
 /// All the tools of a server, page by page, as far as there is an end to them.
 async fn list(service: &RunningService<RoleClient, Client>) -> Result<List, ServiceError> {
-    let (mut list, mut cursor) = (List::default(), None);
-    for _ in 0..PAGES_MAX {
+    let (mut list, mut cursor, mut asked) = (List::default(), None, BTreeSet::new());
+    loop {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
-        cursor = add_page(&mut list, page(service, params).await?)?;
-        if cursor.is_none() || list.tools.len() > LISTED_MAX {
-            break;
-        }
+        let Some(next) = add_page(&mut list, page(service, params).await?)? else {
+            return Ok(list);
+        };
+        let why = if !asked.insert(next.clone()) {
+            "its list of tools leads back to a page that was read (`nextCursor`), and is read no further".to_owned()
+        } else if asked.len() == PAGES_MAX {
+            format!("its list of tools has more than {PAGES_MAX} pages, and is read no further")
+        } else if list.tools.len() >= LISTED_MAX {
+            format!("its list has more than {LISTED_MAX} tools, and is read no further")
+        } else {
+            cursor = Some(next);
+            continue;
+        };
+        list.leave_out(why);
+        list.tools.truncate(LISTED_MAX);
+        return Ok(list);
     }
-    list.tools.truncate(LISTED_MAX);
-    Ok(list)
 }
 
 /// One page of tools, as the server answers. The library's own way to ask for it knows only pages of which every tool can be read.
@@ -277,7 +306,7 @@ fn http_transport(
     }
     let client = builder
         .build()
-        .map_err(|error| format!("there can be no connection: {}", in_words(&error)))?;
+        .map_err(|error| format!("there can be no connection: {}", innermost(&error)))?;
     let mut headers = HashMap::new();
     for (name, secret) in &server.headers {
         let name = HeaderName::try_from(name).map_err(|_| format!("{name:?} is no name of a header"))?;
@@ -293,30 +322,4 @@ fn http_transport(
         config = config.auth_header(token.reveal());
     }
     Ok((client, config))
-}
-
-/// Why there is no conversation, without the names that the library has for its own parts.
-fn not_begun(error: &ClientInitializeError, server: &ToStart) -> String {
-    match error {
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_begun(fallback, server),
-        ClientInitializeError::TransportError { error, .. } => login::not_let_in(&*error.error, server)
-            .unwrap_or_else(|| format!("there is no connection to it: {}", in_words(&*error.error))),
-        error => format!("it does not begin as an MCP server does: {}", in_words(error)),
-    }
-}
-
-/// An error with what is behind it, in one line of bounded length.
-pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let more = inner.to_string();
-        // Some say of themselves what is behind them.
-        if !words.contains(&more) {
-            words = format!("{words}: {more}");
-        }
-        cause = inner.source();
-    }
-    let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(400).collect()
 }

@@ -7,7 +7,7 @@ use folio_tools::{FailureKind, ToolError};
 #[non_exhaustive]
 pub enum McpError {
     /// It cannot be reached, or does not answer as a server does.
-    #[error("the MCP server {server} is not there: {reason}")]
+    #[error("the MCP server {server} cannot be used: {reason}")]
     Unavailable {
         /// Its name in the settings.
         server: String,
@@ -52,19 +52,27 @@ impl McpError {
         }
     }
 
+    /// What helps, in words.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unavailable { server, .. } | Self::Login { server, .. } => {
+                format!("look at [mcp.{server}] in the settings; `folio tool list` tries it")
+            }
+            Self::LeftOut { server, .. } => {
+                format!("`tools` in [mcp.{server}] names those that you want; the rest is the server's to mend")
+            }
+            Self::Changed { .. } => "start Folio anew to read its tools again".to_owned(),
+        }
+    }
+
     /// The same as the failure of a call that was not made.
     #[must_use]
     pub fn of_call(&self) -> ToolError {
-        let (kind, hint) = match self {
-            Self::Unavailable { server, .. } | Self::Login { server, .. } => (
-                FailureKind::Unavailable,
-                format!("look at [mcp.{server}] in the settings; `folio tool list` tries it"),
-            ),
-            Self::LeftOut { .. } | Self::Changed { .. } => (
-                FailureKind::NotFound,
-                "start Folio anew to read its tools again".to_owned(),
-            ),
+        let kind = match self {
+            Self::Unavailable { .. } | Self::Login { .. } => FailureKind::Unavailable,
+            Self::LeftOut { .. } | Self::Changed { .. } => FailureKind::NotFound,
         };
-        ToolError::new(kind, self.code(), self.to_string()).hint(hint)
+        ToolError::new(kind, self.code(), self.to_string()).hint(self.hint())
     }
 }

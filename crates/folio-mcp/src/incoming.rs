@@ -1,19 +1,30 @@
-//! What a program says, line by line. After an answer that is too long to be taken comes one that says so: the library drops
-//! such a line without a word, and whoever waits for it would wait until the time is up.
+//! What a program says, line by line. After an answer that is too long or nested too deeply to be taken comes one that says so: the
+//! library drops such a line without a word, and whoever waits for it would wait until the time is up. What is no message at all is
+//! kept, as a word on why nothing else comes.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use rmcp::model::ErrorCode;
 use serde_json::json;
 use tokio::io::{AsyncBufRead as _, AsyncRead, BufReader, ReadBuf};
 
+use crate::words::one_line;
+
 /// What stands for an answer that is too long. No server has this code: the protocol leaves it to nobody.
 pub(crate) const TOO_LONG: ErrorCode = ErrorCode(-40_001);
 
+/// What stands for an answer that is nested too deeply.
+pub(crate) const TOO_DEEP: ErrorCode = ErrorCode(-40_002);
+
+/// Levels of an answer that are read: those of the library that reads JSON.
+const DEPTH_MAX: usize = 127;
 /// Bytes at the beginning and at the end of a line that are looked at: what it answers stands in either of them.
 const EDGE_BYTES: usize = 256;
+/// Characters of a line that is no message.
+const STRAY_CHARS: usize = 120;
 
 /// The output of a program with lines of at most so many bytes.
 #[derive(Debug)]
@@ -21,24 +32,45 @@ pub(crate) struct Incoming<R> {
     output: BufReader<R>,
     bytes_max: usize,
     line: Line,
+    stray: Stray,
     /// What is read next, before anything else of the program.
     instead: Vec<u8>,
+}
+
+/// The last line that was no message, if there was one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stray(Arc<Mutex<Option<String>>>);
+
+impl Stray {
+    fn keep(&self, line: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
+    }
+
+    /// It, to be said after what went wrong; nothing, if there was none.
+    pub(crate) fn in_words(&self) -> String {
+        let line = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        line.as_ref().map_or_else(String::new, |line| {
+            format!("; it printed to its output, where only messages belong: {line}")
+        })
+    }
 }
 
 /// What was read of a line.
 #[derive(Debug, Default)]
 struct Line {
     bytes: usize,
+    nesting: Nesting,
     begin: Vec<u8>,
     end: Vec<u8>,
 }
 
 impl<R: AsyncRead> Incoming<R> {
-    pub(crate) fn new(output: R, bytes_max: usize) -> Self {
+    pub(crate) fn new(output: R, bytes_max: usize, stray: Stray) -> Self {
         Self {
             output: BufReader::new(output),
             bytes_max,
             line: Line::default(),
+            stray,
             instead: Vec::new(),
         }
     }
@@ -65,10 +97,18 @@ impl<R: AsyncRead + Unpin> AsyncRead for Incoming<R> {
         Pin::new(&mut this.output).consume(length);
         if is_whole {
             let line = std::mem::take(&mut this.line);
-            if line.bytes > this.bytes_max
+            if let Some(said) = line.stray() {
+                this.stray.keep(said);
+            }
+            let untaken = match line.nesting.deepest {
+                _ if line.bytes > this.bytes_max => Some((TOO_LONG, longer_than(this.bytes_max))),
+                deepest if deepest > DEPTH_MAX => Some((TOO_DEEP, deeper_than_read())),
+                _ => None,
+            };
+            if let Some((code, why)) = untaken
                 && let Some(id) = line.answers()
             {
-                this.instead = too_long(id, this.bytes_max);
+                this.instead = failed(id, code, &why);
             }
         }
         Poll::Ready(Ok(()))
@@ -80,15 +120,56 @@ pub(crate) fn longer_than(bytes_max: usize) -> String {
     format!("its answer is longer than {bytes_max} bytes (`answer_bytes`)")
 }
 
-fn too_long(id: u64, bytes_max: usize) -> Vec<u8> {
-    let error = json!({"code": TOO_LONG.0, "message": longer_than(bytes_max)});
+/// What is said of an answer that is nested too deeply.
+pub(crate) fn deeper_than_read() -> String {
+    format!("its answer is nested more than {DEPTH_MAX} levels deep")
+}
+
+fn failed(id: u64, code: ErrorCode, why: &str) -> Vec<u8> {
+    let error = json!({"code": code.0, "message": why});
     let error = json!({"jsonrpc": "2.0", "id": id, "error": error});
     format!("{error}\n").into_bytes()
 }
 
+/// How deeply the JSON of a line is nested.
+#[derive(Debug, Default)]
+struct Nesting {
+    now: usize,
+    deepest: usize,
+    is_in_text: bool,
+    is_escaped: bool,
+}
+
+impl Nesting {
+    fn add(&mut self, byte: u8) {
+        match byte {
+            _ if std::mem::take(&mut self.is_escaped) => {}
+            b'\\' if self.is_in_text => self.is_escaped = true,
+            b'"' => self.is_in_text = !self.is_in_text,
+            _ if self.is_in_text => {}
+            b'{' | b'[' => {
+                self.now += 1;
+                self.deepest = self.deepest.max(self.now);
+            }
+            b'}' | b']' => self.now = self.now.saturating_sub(1),
+            _ => {}
+        }
+    }
+}
+
 impl Line {
+    /// What it says if it is no message.
+    fn stray(&self) -> Option<String> {
+        let has = |edge: &[u8]| String::from_utf8_lossy(edge).contains("\"jsonrpc\"");
+        let text = String::from_utf8_lossy(&self.begin);
+        let text = text.trim();
+        let is_message = text.starts_with('{') && (has(&self.begin) || has(&self.end));
+        (!text.is_empty() && !is_message).then(|| one_line(text).chars().take(STRAY_CHARS).collect())
+    }
+
     fn add(&mut self, piece: &[u8]) {
         self.bytes += piece.len();
+        piece.iter().for_each(|byte| self.nesting.add(*byte));
         let missing = EDGE_BYTES.saturating_sub(self.begin.len()).min(piece.len());
         self.begin.extend_from_slice(&piece[..missing]);
         self.end
@@ -130,7 +211,7 @@ mod tests {
 
     async fn read(said: &str, bytes_max: usize) -> String {
         let mut read = String::new();
-        let mut incoming = Incoming::new(said.as_bytes(), bytes_max);
+        let mut incoming = Incoming::new(said.as_bytes(), bytes_max, Stray::default());
         incoming.read_to_string(&mut read).await.unwrap();
         read
     }
@@ -146,10 +227,41 @@ mod tests {
             format!(r#"{{"error":{nested},"id":7,"jsonrpc":"2.0"}}"#),
         ] {
             let said = format!("{line}\nnext\n");
-            let instead = String::from_utf8(too_long(7, 10_000)).unwrap();
+            let instead = String::from_utf8(failed(7, TOO_LONG, &longer_than(10_000))).unwrap();
             assert_eq!(read(&said, 10_000).await, format!("{line}\n{instead}next\n"));
             assert_eq!(read(&said, line.len() + 1).await, said, "as long as it may be");
         }
+    }
+
+    #[tokio::test]
+    async fn after_an_answer_that_is_nested_too_deeply_comes_one_that_says_so() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let line = |depth: usize| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":7,"result":{{"a":"[[[\"[","b":{}}}}}"#,
+                nested(depth)
+            )
+        };
+        let readable = line(DEPTH_MAX - 2);
+        assert!(serde_json::from_str::<serde_json::Value>(&readable).is_ok());
+        assert_eq!(read(&format!("{readable}\n"), 10_000).await, format!("{readable}\n"));
+        let deep = line(DEPTH_MAX - 1);
+        assert!(serde_json::from_str::<serde_json::Value>(&deep).is_err());
+        let instead = String::from_utf8(failed(7, TOO_DEEP, &deeper_than_read())).unwrap();
+        assert_eq!(
+            read(&format!("{deep}\nnext\n"), 10_000).await,
+            format!("{deep}\n{instead}next\n")
+        );
+    }
+
+    #[tokio::test]
+    async fn the_last_line_that_is_no_message_is_kept() {
+        let stray = Stray::default();
+        let message = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
+        let said = format!("Welcome!\n\n{{}}\n{message}\n");
+        let mut incoming = Incoming::new(said.as_bytes(), 1_000, stray.clone());
+        incoming.read_to_end(&mut Vec::new()).await.unwrap();
+        assert!(stray.in_words().ends_with(": {}"), "{stray:?}");
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@
 //! - `listed`: from what a server lists to what a tool tells of itself
 //! - `tool`: one tool
 //! - `answer`: from a server's answer to a tool's
+//! - `words`: what went wrong, in words that whoever wrote the settings knows
 
 mod answer;
 mod connection;
@@ -24,6 +25,7 @@ mod server;
 pub mod servers;
 pub mod settings;
 mod tool;
+mod words;
 
 pub use error::McpError;
 pub use login::Login;

@@ -7,6 +7,7 @@ use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::{Value, json};
 
 use crate::settings::McpSettings;
+use crate::words::one_line;
 
 /// Tools of one server that are offered. Each stands in every prompt of a model that works with tools.
 pub(crate) const TOOLS_MAX: usize = 128;
@@ -38,19 +39,23 @@ impl List {
 
     /// Adds what a server lists as a tool, if it can be read as one.
     pub(crate) fn read(&mut self, tool: Value) {
-        let name = tool
-            .get("name")
-            .and_then(Value::as_str)
-            .unwrap_or("a tool without a name");
-        let name = shown(name);
+        let Some(name) = tool.get("name").and_then(Value::as_str).map(shown) else {
+            return self.leave_out("a tool has no name".to_owned());
+        };
+        let what = match tool.get("inputSchema") {
+            None => "has no `inputSchema`",
+            Some(Value::Object(_)) => "is not defined as a tool is",
+            Some(_) => "has an `inputSchema` that is no object",
+        };
         match serde_json::from_value(tool) {
             Ok(tool) => self.add(tool),
-            Err(error) => self.leave_out(format!("{name} is not defined as a tool is: {error}")),
+            Err(_) => self.leave_out(format!("{name} {what}")),
         }
     }
 
-    fn leave_out(&mut self, why: String) {
-        if self.unreadable.len() < TOOLS_MAX {
+    /// Notes once why something is not offered.
+    pub(crate) fn leave_out(&mut self, why: String) {
+        if self.unreadable.len() < TOOLS_MAX && !self.unreadable.contains(&why) {
             self.unreadable.push(why);
         }
     }
@@ -129,15 +134,22 @@ fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSp
     }
     let mut schema = Value::Object((*tool.input_schema).clone());
     schema.sort_all_objects();
-    if schema.get("type").is_none() {
+    match schema.get("type") {
         // Providers refuse what does not say that it is an object.
-        schema["type"] = json!("object");
+        None => schema["type"] = json!("object"),
+        Some(Value::String(kind)) if kind != "object" => {
+            return Err(format!(
+                "{name} has an `inputSchema` of the type {kind:?} and not \"object\""
+            ));
+        }
+        Some(_) => {}
     }
     if schema.to_string().len() > SCHEMA_BYTES {
         return Err(format!("{name} has a schema of more than {SCHEMA_BYTES} bytes"));
     }
     if let Err(error) = jsonschema::validator_for(&schema) {
-        return Err(format!("{name} has a schema that cannot be used: {error}"));
+        let why = one_line(&error.to_string());
+        return Err(format!("{name} has a schema that cannot be used: {why}"));
     }
     let effect = settings
         .effects
@@ -288,13 +300,15 @@ mod tests {
             tool("a", &Value::Null), tool("a", &Value::Null), tool("a b", &Value::Null), tool("not wanted", &Value::Null),
             {"name": "bare"}, {"inputSchema": {}}, {"name": "bad", "inputSchema": {"type": 5}},
             {"name": "huge", "inputSchema": {"type": "object", "description": huge}},
+            {"name": "list", "inputSchema": ["a"]}, {"name": "list", "inputSchema": ["a"]},
         ]));
         let (tools, left_out) = offered("x", &settings, &tools);
         assert_eq!(tools.iter().map(|tool| &*tool.spec.name).collect::<Vec<_>>(), ["x.a"]);
         let parts = [
             "a is listed twice; the first one counts",
-            "bare is not defined as a tool is: missing field `inputSchema`",
-            "a tool without a name is not defined",
+            "bare has no `inputSchema`",
+            "a tool has no name",
+            "list has an `inputSchema` that is no object",
             "\"a b\" is no name",
             "bad has a schema",
             "huge has a schema",

@@ -14,9 +14,10 @@ use rmcp::transport::auth::{
 };
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
-use crate::connection::{in_words, ready_for_tls};
+use crate::connection::ready_for_tls;
 use crate::error::McpError;
 use crate::servers::ToStart;
+use crate::words::in_words;
 use tokens::TokenFile;
 
 /// Until it is known where to log in, or tokens are there.

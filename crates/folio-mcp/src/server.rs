@@ -13,18 +13,21 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::connection::{Connection, in_words};
+use crate::connection::Connection;
 use crate::error::McpError;
-use crate::incoming::{TOO_LONG, longer_than};
+use crate::incoming::{TOO_DEEP, TOO_LONG, deeper_than_read, longer_than};
 use crate::listed::{Definition, Offered, offered};
 use crate::login;
 use crate::servers::ToStart;
+use crate::words::{not_answered, of_transport};
 
 /// Connections that may be begun within [`WINDOW`]: a server that ends again and again is left alone for a while.
 const STARTS_MAX: usize = 5;
 const WINDOW: Duration = Duration::from_secs(5 * 60);
 /// How often a call is made that may be made twice, if the server is gone before it answers.
 const TRIES_MAX: usize = 3;
+/// What is said of an answer that no client can use.
+const SERVERS_MISTAKE: &str = "a mistake of the server, if it is not one of the arguments";
 
 /// One server of the settings.
 #[derive(Debug)]
@@ -49,8 +52,17 @@ enum Lost {
     Unsent(String),
     /// It may have, and its answer is lost.
     Maybe(String),
-    /// It did, and its answer is not taken; another one would be as long.
-    TooLong(String),
+    /// It did, and its answer is not taken; another one would be no better.
+    Untaken(Untaken, String),
+}
+
+/// Why an answer is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Untaken {
+    TooLong,
+    TooDeep,
+    /// It is not what the protocol says.
+    Malformed,
 }
 
 /// How far a call is.
@@ -111,8 +123,13 @@ impl Server {
                         continue;
                     }
                     Err(Lost::Maybe(reason)) => reason,
-                    Err(Lost::TooLong(reason)) => {
-                        return Err(if may_repeat { self.too_long(&reason) } else { self.unknown(&reason) });
+                    Err(Lost::Untaken(why, reason)) => {
+                        return Err(match why {
+                            _ if !may_repeat => self.unknown(&reason),
+                            Untaken::TooLong => self.too_long(&reason),
+                            Untaken::TooDeep => self.too_deep(&reason),
+                            Untaken::Malformed => self.failed(FailureKind::Failed, &reason).hint(SERVERS_MISTAKE),
+                        });
                     }
                 },
                 () = context.cancel.cancelled() => {
@@ -123,8 +140,9 @@ impl Server {
                 () = tokio::time::sleep_until(ends) => {
                     let seconds = self.start.settings.time().as_secs();
                     let is_asked = attempt.is_asked;
+                    let stray = attempt.connection.as_ref().map_or_else(String::new, |connection| connection.stray());
                     self.give_up(&mut attempt);
-                    let reason = format!("it did not answer within {seconds} s");
+                    let reason = format!("it did not answer within {seconds} s{stray}");
                     return Err(match (may_repeat, is_asked) {
                         (true, _) => self.timed_out(&reason),
                         (false, true) => self.unknown(&reason),
@@ -155,8 +173,10 @@ impl Server {
         let connection = self.connection().await.map_err(|error| Lost::Never(error.of_call()))?;
         attempt.connection = Some(Arc::clone(&connection));
         let now = connection.definition(tool).await.map_err(|error| match error {
-            ServiceError::TransportSend(_) | ServiceError::TransportClosed => Lost::Unsent(in_words(&error)),
-            error => Lost::Never(self.unavailable(in_words(&error)).of_call()),
+            ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
+                Lost::Unsent(not_answered(&error, &self.start))
+            }
+            error => Lost::Never(self.unavailable(not_answered(&error, &self.start)).of_call()),
         })?;
         if now.as_ref() != Some(definition) {
             let reason = match now {
@@ -192,7 +212,7 @@ impl Server {
         let mut counted = Counted(0);
         let is_measured = self.start.settings.url.is_some() && serde_json::to_writer(&mut counted, &result).is_ok();
         if is_measured && counted.0 > bytes_max {
-            return Err(Lost::TooLong(longer_than(bytes_max)));
+            return Err(Lost::Untaken(Untaken::TooLong, longer_than(bytes_max)));
         }
         Ok(result)
     }
@@ -200,28 +220,32 @@ impl Server {
     fn lost(&self, error: ServiceError) -> Lost {
         match error {
             ServiceError::McpError(error) if error.code == TOO_LONG => {
-                Lost::TooLong(longer_than(self.start.settings.answer_bytes()))
+                Lost::Untaken(Untaken::TooLong, longer_than(self.start.settings.answer_bytes()))
             }
+            ServiceError::McpError(error) if error.code == TOO_DEEP => {
+                Lost::Untaken(Untaken::TooDeep, deeper_than_read())
+            }
+            ServiceError::UnexpectedResponse => Lost::Untaken(Untaken::Malformed, not_answered(&error, &self.start)),
             ServiceError::McpError(error) => {
                 let kind = match error.code {
                     ErrorCode::INVALID_PARAMS => FailureKind::InvalidArgs,
                     ErrorCode::METHOD_NOT_FOUND => FailureKind::NotFound,
                     _ => FailureKind::Failed,
                 };
-                let said: String = error.message.chars().take(400).collect();
-                Lost::Never(self.failed(kind, &format!("it answers: {said}")))
+                let said = not_answered(&ServiceError::McpError(error), &self.start);
+                Lost::Never(self.failed(kind, &said))
             }
             ServiceError::TransportSend(error) => {
                 if let Some(words) = login::not_let_in(&*error.error, &self.start) {
                     return Lost::Never(self.unavailable(words).of_call());
                 }
-                let words = format!("there is no connection to it: {}", in_words(&*error.error));
+                let words = of_transport(&*error.error, &self.start);
                 let sent = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
                 match sent {
                     // A line that was not written to its end is none.
                     None => Lost::Unsent(words),
                     Some(StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
-                        Lost::TooLong(longer_than(*max_size))
+                        Lost::Untaken(Untaken::TooLong, longer_than(*max_size))
                     }
                     Some(StreamableHttpError::Client(error)) if error.is_connect() => {
                         Lost::Never(self.unavailable(words).of_call())
@@ -230,7 +254,7 @@ impl Server {
                 }
             }
             ServiceError::TransportClosed => Lost::Maybe("it ended before it answered".to_owned()),
-            error => Lost::Maybe(in_words(&error)),
+            error => Lost::Maybe(not_answered(&error, &self.start)),
         }
     }
 
@@ -316,6 +340,11 @@ impl Server {
         let message = format!("MCP server {}: {reason}", self.start.name);
         let hint = format!("let it answer more: `answer_bytes` in [mcp.{}]", self.start.name);
         ToolError::new(FailureKind::TooLarge, "output_too_large", message).hint(hint)
+    }
+
+    fn too_deep(&self, reason: &str) -> ToolError {
+        let message = format!("MCP server {}: {reason}", self.start.name);
+        ToolError::new(FailureKind::TooLarge, "malformed_output", message).hint(SERVERS_MISTAKE)
     }
 
     fn timed_out(&self, reason: &str) -> ToolError {

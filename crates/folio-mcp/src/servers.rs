@@ -12,6 +12,9 @@ use crate::server::Server;
 use crate::settings::McpSettings;
 use crate::tool::McpTool;
 
+/// What is told of what a server lists and is not offered.
+const REASONS_MAX: usize = 8;
+
 /// A server with all that it needs to be started. Nothing here reads the environment: whoever does passes it in.
 #[derive(Debug, Clone)]
 pub struct ToStart {
@@ -64,7 +67,7 @@ impl Servers {
             let (offered, problem) = match server.begin().await {
                 Ok((offered, left_out)) if left_out.is_empty() => (offered, None),
                 Ok((offered, left_out)) => {
-                    let reason = left_out.join("; ");
+                    let reason = few_of(&left_out);
                     (offered, Some(McpError::LeftOut { server: name, reason }))
                 }
                 Err(error) => (Vec::new(), Some(error)),
@@ -101,5 +104,14 @@ impl Servers {
     /// Ends them: each has a few seconds to do so by itself.
     pub async fn close(&self) {
         join_all(self.servers.iter().map(|opened| opened.server.close())).await;
+    }
+}
+
+/// As many of them as are read at once, and how many more there are.
+fn few_of(reasons: &[String]) -> String {
+    let (shown, rest) = reasons.split_at(reasons.len().min(REASONS_MAX));
+    match rest.len() {
+        0 => shown.join("; "),
+        more => format!("{}; and {more} more", shown.join("; ")),
     }
 }

@@ -385,7 +385,7 @@ async fn what_is_listed_and_is_no_tool_takes_nothing_away_from_the_others() {
     let problems: Vec<String> = house.servers.problems().map(ToString::to_string).collect();
     assert_eq!(problems.len(), 1, "{problems:?}");
     for part in [
-        "bare is not defined as a tool is",
+        "bare has no `inputSchema`",
         "echo is listed twice; the first one counts",
     ] {
         assert!(problems[0].contains(part), "{problems:?}");
@@ -440,6 +440,88 @@ async fn a_server_that_is_not_there_takes_nothing_away_from_the_others() {
         (FailureKind::Unavailable, "mcp_server_unavailable")
     );
     assert_eq!(house.error("nobody.anything").await.code, "unknown_tool");
+}
+
+/// A server that answers with what stands here, whatever it is asked.
+const ANSWERS: &str = r#"
+while IFS= read -r line; do
+    id=${line#*\"id\":}
+    id=${id%%[,\}]*}
+    case $line in
+        *'"server/discover"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+        *'"initialize"'*) BEGIN ;;
+        *'"tools/list"'*) LIST ;;
+    esac
+done"#;
+const HELLO: &str = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}\n' "$id""#;
+const NO_LIST: &str = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{}}\n' "$id""#;
+const ROUND: &str = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}},{"name":"u"}],"nextCursor":"a"}}\n' "$id""#;
+
+/// What is told of a server that begins and lists its tools so.
+async fn told_of(begin: &str, list: &str) -> (Vec<String>, usize) {
+    let script = ANSWERS.replace("BEGIN", begin).replace("LIST", list);
+    let settings = McpSettings::of_command(["sh", "-c", &script].map(str::to_owned).to_vec());
+    let folder = tempfile::tempdir().unwrap();
+    let servers = Servers::open(vec![start("x", settings, folder.path().to_owned())]).await;
+    let problems = servers.problems().map(ToString::to_string).collect();
+    let mut registry = Registry::empty();
+    servers.register_in(&mut registry);
+    (problems, registry.specs().count())
+}
+
+#[tokio::test]
+async fn what_a_server_does_wrong_is_said_in_no_words_of_a_library() {
+    let says = "the MCP server x cannot be used: ";
+    for (begin, list, said) in [
+        ("exit 3", "", "it ended before it was ready (exit code 3)"),
+        (
+            "echo 'Usage: x'; exit 2",
+            "",
+            "it ended before it was ready (exit code 2); it printed to its output, where only messages belong: Usage: x",
+        ),
+        (
+            NO_LIST,
+            "",
+            "what it answers to `initialize` is not what the Model Context Protocol says",
+        ),
+        (
+            HELLO,
+            NO_LIST,
+            "it does not list its tools: what it answers is not what the Model Context Protocol says",
+        ),
+        (HELLO, "exit 1", "it ended before it had listed its tools (exit code 1)"),
+    ] {
+        assert_eq!(told_of(begin, list).await, (vec![format!("{says}{said}")], 0));
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_leads_back_to_itself_is_read_no_further() {
+    let (problems, tools) = told_of(HELLO, ROUND).await;
+    let said = "tools of the MCP server x are left out: u has no `inputSchema`; t is listed twice; the first one counts; its list of tools \
+                leads back to a page that was read (`nextCursor`), and is read no further";
+    assert_eq!((problems, tools), (vec![said.to_owned()], 1));
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_is_a_failure_at_once() {
+    let house = House::new().await;
+    for (tool, code, said) in [
+        (
+            "x.deep",
+            "malformed_output",
+            "MCP server x: its answer is nested more than 127 levels deep",
+        ),
+        (
+            "x.babble",
+            "mcp_call_failed",
+            "MCP server x: what it answers is not what the Model Context Protocol says",
+        ),
+    ] {
+        let error = house.error(tool).await;
+        assert_eq!((error.code.as_str(), error.message.as_str()), (code, said));
+    }
+    assert_eq!(house.asked().len(), 2, "neither is asked for again");
 }
 
 #[tokio::test]

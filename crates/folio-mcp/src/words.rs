@@ -1,0 +1,175 @@
+//! What went wrong with a server, in words that whoever wrote its settings knows: never those of the library, which names its own parts.
+
+use std::error::Error;
+use std::io;
+
+use folio_model::unreached;
+use rmcp::ServiceError;
+use rmcp::model::ErrorData;
+use rmcp::service::ClientInitializeError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+
+use crate::login;
+use crate::servers::ToStart;
+
+/// Characters of a server's own words.
+const WORDS_CHARS: usize = 400;
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) struct NotOpened {
+    pub(crate) why: String,
+    /// Whether its program closed its output, as one does that ends.
+    pub(crate) has_ended: bool,
+}
+
+impl NotOpened {
+    pub(crate) fn because(why: String) -> Self {
+        Self { why, has_ended: false }
+    }
+
+    fn ended(when: &str) -> Self {
+        Self {
+            why: format!("it ended {when}"),
+            has_ended: true,
+        }
+    }
+}
+
+/// Why there is no conversation.
+pub(crate) fn not_begun(error: &ClientInitializeError, server: &ToStart) -> NotOpened {
+    let why = match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return not_begun(fallback, server),
+        ClientInitializeError::ConnectionClosed(_) => return NotOpened::ended("before it was ready"),
+        ClientInitializeError::TransportError { error, .. } => {
+            if error.error.is::<io::Error>() {
+                return NotOpened::ended("before it was ready");
+            }
+            of_transport(&*error.error, server)
+        }
+        ClientInitializeError::JsonRpcError(error) => format!("it refuses to begin: {}", refusal(error)),
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+            let versions: Vec<&str> = server_supported
+                .iter()
+                .take(8)
+                .map(|version| version.as_str())
+                .collect();
+            let versions = one_line(&versions.join(", "));
+            format!("it speaks no version of the Model Context Protocol that Folio does, but {versions}")
+        }
+        _ => "what it answers to `initialize` is not what the Model Context Protocol says".to_owned(),
+    };
+    NotOpened::because(why)
+}
+
+/// Why it is not known which tools there are.
+pub(crate) fn not_listed(error: &ServiceError, server: &ToStart) -> NotOpened {
+    match error {
+        ServiceError::TransportClosed => NotOpened::ended("before it had listed its tools"),
+        ServiceError::TransportSend(error) if error.error.is::<io::Error>() => {
+            NotOpened::ended("before it had listed its tools")
+        }
+        error => NotOpened::because(format!("it does not list its tools: {}", not_answered(error, server))),
+    }
+}
+
+/// Why something that was asked is not answered.
+pub(crate) fn not_answered(error: &ServiceError, server: &ToStart) -> String {
+    match error {
+        ServiceError::McpError(error) => format!("it answers: {}", refusal(error)),
+        ServiceError::TransportSend(error) => of_transport(&*error.error, server),
+        ServiceError::TransportClosed => "it ended before it answered".to_owned(),
+        ServiceError::UnexpectedResponse => "what it answers is not what the Model Context Protocol says".to_owned(),
+        ServiceError::Timeout { .. } => "it did not answer in time".to_owned(),
+        _ => "it did not answer".to_owned(),
+    }
+}
+
+/// What became of a request on its way to a server or back.
+pub(crate) fn of_transport(error: &(dyn Error + 'static), server: &ToStart) -> String {
+    if let Some(words) = login::not_let_in(error, server) {
+        return words;
+    }
+    let mut causes = std::iter::successors(Some(error), |error: &&(dyn Error + 'static)| (**error).source());
+    let Some(error) = causes.find_map(|cause| cause.downcast_ref::<StreamableHttpError<reqwest::Error>>()) else {
+        return "it does not listen any more".to_owned();
+    };
+    let url = server.settings.url.as_deref().unwrap_or_default();
+    let is_right = "is `url` right?";
+    match error {
+        StreamableHttpError::Client(error) if error.is_connect() => unreached(error, url),
+        StreamableHttpError::Client(error) if error.is_timeout() => "it did not answer in time".to_owned(),
+        StreamableHttpError::HttpStatus(error) => format!("it answers with HTTP {}", error.status),
+        StreamableHttpError::UnexpectedServerResponse(said) => match status_in(said) {
+            Some(status @ 300..=399) => format!(
+                "it sends us elsewhere (HTTP {status}), where nobody follows: put the address that it means into `url`"
+            ),
+            Some(status @ (401 | 403)) => {
+                format!("it does not let us in (HTTP {status}): `token` or `headers` is missing or wrong")
+            }
+            Some(status) => format!("it answers with HTTP {status}; {is_right}"),
+            None => format!("what it answers is no message of the Model Context Protocol; {is_right}"),
+        },
+        StreamableHttpError::UnexpectedContentType(kind) => {
+            let kind = kind.as_deref().map_or_else(
+                || "without a type".to_owned(),
+                |kind| format!("with {}", one_line(kind)),
+            );
+            format!("it answers {kind} and not with JSON or events; {is_right}")
+        }
+        StreamableHttpError::ServerDoesNotSupportSse | StreamableHttpError::Deserialize(_) => {
+            format!("what it answers is no message of the Model Context Protocol; {is_right}")
+        }
+        StreamableHttpError::ResponseBodyTooLarge { max_size } => {
+            format!("its answer is longer than {max_size} bytes")
+        }
+        StreamableHttpError::SessionExpired
+        | StreamableHttpError::ReinitializationFailed(_)
+        | StreamableHttpError::SessionRecoveryTimeout
+        | StreamableHttpError::MissingSessionIdInResponse => "it does not know our session any more".to_owned(),
+        StreamableHttpError::Auth(_) => {
+            format!(
+                "the login to it is of no use any more: `folio tool login {}`",
+                server.name
+            )
+        }
+        StreamableHttpError::ReservedHeaderConflict(name) => {
+            format!("`headers` must not have {}, which the protocol uses", one_line(name))
+        }
+        _ => "the connection to it broke off".to_owned(),
+    }
+}
+
+/// The status of what the library shows of an answer that is no message: it has no better place for it.
+fn status_in(said: &str) -> Option<u16> {
+    said.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
+}
+
+/// What a server says of something that it does not do.
+fn refusal(error: &ErrorData) -> String {
+    match one_line(&error.message) {
+        said if said.is_empty() => format!("error {}, without a word", error.code.0),
+        said => format!("{said} ({})", error.code.0),
+    }
+}
+
+/// Words of others in one line of bounded length.
+pub(crate) fn one_line(words: &str) -> String {
+    let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(WORDS_CHARS).collect()
+}
+
+/// An error with what is behind it, in one line of bounded length.
+pub(crate) fn in_words(error: &dyn Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let more = inner.to_string();
+        // Some say of themselves what is behind them.
+        if !words.contains(&more) {
+            words = format!("{words}: {more}");
+        }
+        cause = inner.source();
+    }
+    one_line(&words)
+}
