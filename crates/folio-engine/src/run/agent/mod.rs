@@ -5,12 +5,15 @@
 //! - `offer`: which tools a model is told of, and how much
 //! - `due`: what such a task is owed, by its stage; `ask`: the next call of a model; `verify`: what is checked of what came out
 //! - `compact`: which part of what was said goes when it outgrows the model's window
-//! - `told`: what it is told of memory; `prompt`: what a model reads; `rules`: what it is told to do; `digest`: what it reads of results, and `sizes`: how much of them; `schema`: the form of its answer; `fixed`: what many have in common
-//! - `read`: from a reply to the event that it comes to; `decision`: one that decides or plans; `wanted`: one that wants calls; `fields`: what its fields say
+//! - `told`: what it is told of memory; `prompt`: what a model reads; `rules`: what it is told to do; `digest`: what it reads of results,
+//!   and `sizes`: how much of them; `schema`: the form of its answer; `fixed`: what many have in common; `lines`: texts as lines
+//! - `read`: from a reply to the event that it comes to; `decision`: one that decides or plans; `wanted`: one that wants calls;
+//!   `fields`: what its fields say
 //! - `repair`: from a text to the JSON that was meant; `object`: what of it is taken
 //! - `roll_up`: results that are too many to be read at once are put together in parts first
 //! - `people`: criteria that a person checks; `facts`: what people answered
 //! - `plan`: which plans of a model are carried out, `similar` and `evidence` are two of its tests
+//! - `rejected`: what whoever wrote what cannot be used reads; `human`: what a person is asked to do
 //! - `answer`: from what came of a call to the event that records it; `calls`: one that ended, or whose end nobody saw
 
 mod answer;
@@ -68,6 +71,7 @@ use crate::plan::{Criterion, Slug, Step, Task};
 const REJECTIONS_MAX: u32 = 2;
 /// Times that a leaf is done again with what is missing (E9.8).
 const SENT_BACK_MAX: u32 = 1;
+
 impl Run {
     /// What node `index` is to do, if a model does it: its task, or the goal of the run.
     pub(super) fn task_of_model(&self, index: usize) -> Arc<Task> {

@@ -1,0 +1,211 @@
+//! What a run gathered is written, and what somebody else wrote meanwhile is taken in.
+
+use folio_engine::Event;
+use folio_memory::{Actor, Role};
+use folio_store::{Commit, Committed, Expected, Record, RunAppend, StoreError};
+
+use super::{Done, Drive, Outcome, told};
+use crate::ahead::Writing;
+use crate::error::RunnerError;
+use crate::steps::status_of;
+
+/// How often in a row a commit is put together anew because somebody else wrote to the journal in between.
+const CONFLICTS_MAX: u32 = 100;
+
+impl Drive {
+    /// Writes what was gathered, and waits for it.
+    pub(super) async fn write_here(&mut self) -> Result<(), RunnerError> {
+        self.tell_pages().await;
+        let (commit, writing) = self.next_commit();
+        let written = self.shared.workspace.commit(commit).await;
+        self.take_in(writing, written.map_err(RunnerError::from)).await
+    }
+
+    /// Has what was gathered written while the run goes on.
+    pub(super) async fn write_beside(&mut self) {
+        self.tell_pages().await;
+        let (commit, writing) = self.next_commit();
+        let workspace = self.shared.workspace.clone();
+        let written = tokio::spawn(async move { Ok(workspace.commit(commit).await?) });
+        self.ahead.write(writing, written);
+    }
+
+    /// What the gathered batch is written as.
+    fn next_commit(&mut self) -> (Commit, Writing<Outcome>) {
+        let (mut batch, mut writing) = self.ahead.take();
+        writing.patched = self.leave_out(&mut batch.changes);
+        let workspace = &self.shared.workspace;
+        let (id, head) = (self.run.id(), self.followed.head());
+        let append = RunAppend {
+            run: id,
+            events: batch.events,
+            status: status_of(&self.run),
+            title: None,
+        };
+        let mut expected = vec![
+            Expected::RunHead {
+                run: id,
+                head,
+                fence: Some(self.fence),
+            },
+            Expected::Policy(self.memory.policy.version()),
+        ];
+        writing.writes = self.locks.to_store(&self.run);
+        if let Some(names) = writing.writes.clone() {
+            expected.push(Expected::Writes { run: id, names });
+        }
+        let commit = Commit {
+            space: workspace.space().clone(),
+            at: workspace.clock().now(),
+            actor: self.actor(),
+            idempotency_key: None,
+            expected,
+            record: Record {
+                run: Some(append),
+                ..Record::of(batch.changes)
+            },
+            blobs: batch.blobs,
+        };
+        (commit, writing)
+    }
+
+    /// Takes in that a batch was written, and begins its calls.
+    ///
+    /// If somebody else wrote to the journal in between (a request to stop) or changed the policy, nothing of it was written:
+    /// the run is folded anew with that in it, and what has happened of what was durably begun is applied again.
+    pub(super) async fn take_in(
+        &mut self,
+        writing: Writing<Outcome>,
+        written: Result<Committed, RunnerError>,
+    ) -> Result<(), RunnerError> {
+        match written {
+            Ok(committed) => {
+                self.conflicts = 0;
+                self.followed.knows(committed.seq);
+                if let Some(names) = writing.writes {
+                    self.locks.has_stored(names, &self.run);
+                }
+                if let Some(pages) = &mut self.pages {
+                    pages.name(&committed.pages);
+                }
+                self.ahead.has_now_written(writing.batch);
+                let workspace = &self.shared.workspace;
+                writing.notes.into_iter().for_each(|note| workspace.note(note));
+                for call in writing.calls {
+                    self.begin(call, writing.batch);
+                }
+                for ask in writing.asks {
+                    self.begin_asking(ask, writing.batch);
+                }
+                for compaction in writing.compactions {
+                    self.begin_compacting(compaction, writing.batch);
+                }
+                for (executor, question) in writing.called_off {
+                    self.call_off(executor.as_deref(), question);
+                }
+                for outcome in writing.outcomes {
+                    if let Outcome::Session(begun, batch) = outcome {
+                        let asking = begun.go_on();
+                        self.pending
+                            .push(Box::pin(async move { Done::Asked(Box::new(asking.await), batch) }));
+                    }
+                }
+                Ok(())
+            }
+            Err(RunnerError::Store(error)) if self.may_be_written_anew(&error, &writing.patched).await? => {
+                // Whoever waits for what others write waits as long as they do.
+                if let StoreError::WrittenElsewhere { name, run, head } = &error {
+                    self.locks.is_refused(&self.shared.workspace, name, *run, *head);
+                } else {
+                    self.conflicts += 1;
+                }
+                if self.conflicts > CONFLICTS_MAX {
+                    return Err(self.too_many_conflicts());
+                }
+                if matches!(error, StoreError::OtherPolicy { .. }) {
+                    self.memory.policy = self.shared.workspace.policy().await?;
+                }
+                let (run, head) = self.shared.fold(self.run.id()).await?;
+                self.run = run;
+                self.pages = None;
+                told(
+                    &self.shared,
+                    &mut self.run,
+                    &self.context,
+                    &self.memory.policy,
+                    &self.locks,
+                );
+                self.locks.follow(&self.run);
+                self.followed.knows(head);
+                let mut outcomes = self.ahead.start_anew(writing);
+                outcomes.retain(|outcome| match outcome {
+                    Outcome::Call(_, batch, _)
+                    | Outcome::Asked(_, batch)
+                    | Outcome::Session(_, batch)
+                    | Outcome::PutAway(_, batch) => self.ahead.has_written(*batch),
+                    Outcome::Node(..) => true,
+                });
+                // What was begun ahead was begun for nothing.
+                self.held.clear();
+                self.under_way.calls.retain(|_, call| {
+                    let counts = self.ahead.has_written(call.batch);
+                    if !counts {
+                        call.cancel.cancel();
+                    }
+                    counts
+                });
+                self.conclude_all(outcomes)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn too_many_conflicts(&self) -> RunnerError {
+        RunnerError::Store(StoreError::Unavailable {
+            doing: "write to",
+            location: self.shared.workspace.store().location(),
+            reason: format!("others wrote to the run's journal {CONFLICTS_MAX} times in a row"),
+            source: None,
+        })
+    }
+
+    /// In whose name the run's journal is written.
+    pub(super) fn actor(&self) -> Actor {
+        Actor {
+            turn: self.memory.turn,
+            ..Actor::new(Role::Planner, "runner").in_run(self.run.id())
+        }
+    }
+
+    /// Takes in what others wrote to the journal.
+    pub(super) async fn catch_up(&mut self) -> Result<(), RunnerError> {
+        let since = self.followed.head();
+        let journal = self
+            .shared
+            .workspace
+            .store()
+            .journal(self.shared.workspace.space(), self.run.id(), since)
+            .await?;
+        // Others ask for something; what a driver writes says that this one was away for longer than its lease.
+        let is_of_a_driver = |event: &Event| {
+            matches!(
+                event,
+                Event::Resumed { .. } | Event::Started { .. } | Event::Finished { .. }
+            )
+        };
+        if journal.events.iter().any(|(_, event)| is_of_a_driver(event)) {
+            let detail = Some("it was taken over".to_owned());
+            let run = self.run.id().to_string();
+            return Err(StoreError::RunTaken { run, detail }.into());
+        }
+        for (at, event) in &journal.events {
+            self.run
+                .apply(*at, event)
+                .map_err(|source| self.journal_error(source))?;
+        }
+        // Whoever asked for something wrote that onto the run's pages.
+        self.pages = None;
+        self.followed.knows(since.max(journal.head));
+        Ok(())
+    }
+}

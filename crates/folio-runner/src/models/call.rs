@@ -1,0 +1,302 @@
+//! One call of a model, from what the engine wants to what came of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio_engine::run::{AskAction, ModelAnswer, ModelFailure, ModelFailureKind};
+use folio_engine::talk::{self, ModelRole, Stop};
+use folio_model::{
+    Message, ModelError, ModelErrorKind, NewSession, Place, Reply, Request, Role, Speaker, StopCause, ToolCall,
+    ToolDescription, Worker,
+};
+use folio_tools::ToolContext;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::RunnerModel;
+use crate::by_tool::{self, Hands};
+use crate::perform::GRACE;
+use crate::places::{self, Places};
+
+/// Why a program is not started.
+const NO_COMMAND: &str =
+    "was not started: it is a program, and this run allows no such command; start the run with --allow-shell";
+/// How long a call waits for a provider that wants to be left alone. Where that takes longer, the run knows whom else to ask, or when to
+/// ask again.
+const QUIET_WAITED: Duration = Duration::from_secs(60);
+
+/// What came of a call of a model.
+#[derive(Debug)]
+pub(crate) struct AskEnded {
+    /// For which node, and which of its calls.
+    pub(crate) ask: (folio_engine::NodeId, u32),
+    pub(crate) answer: ModelAnswer,
+    pub(crate) duration: Duration,
+}
+
+/// Asks `model`, and waits for its answer, its time limit, or that it is cancelled. Calls of all models have `all` places.
+pub(crate) async fn ask(
+    model: RunnerModel,
+    all: Option<Arc<Places>>,
+    action: AskAction,
+    hands: Hands,
+    sessions: mpsc::Sender<NewSession>,
+) -> AskEnded {
+    let id = (action.node, action.call);
+    let began = Instant::now();
+    if let Some(worker) = model.model.worker() {
+        let answer = match (place_of(&model, worker, &action, &hands.context), worker) {
+            (Ok(_), Worker::Tool { name, argument }) => {
+                by_tool::work(&model, all.as_ref(), (name, argument), action, hands).await
+            }
+            (Ok(place), _) => {
+                let place = Place {
+                    session: action.session.clone(),
+                    sessions: Some(sessions),
+                    has_person: hands.has_person,
+                    ..place
+                };
+                work(&model, all.as_ref(), action, place).await
+            }
+            (Err(failure), _) => ModelAnswer::Failed(failure),
+        };
+        return AskEnded {
+            ask: id,
+            answer,
+            duration: began.elapsed(),
+        };
+    }
+    let timeout = action.timeout;
+    let cancel = hands.context.cancel;
+    let request = request_of(action);
+    let failed_late = |kind, message: String| ModelAnswer::Failed(ModelFailure::new(kind, message));
+    let asking = async {
+        // A place is waited for no longer than the call itself may take; who got none has asked for nothing.
+        let placed = tokio::time::timeout(timeout, model.place_within(QUIET_WAITED, all.as_ref())).await;
+        let Ok(placed) = placed else {
+            let message = format!("{} could not be asked within {timeout:?}: others ask it", model.name);
+            return failed_late(ModelFailureKind::RateLimited, message);
+        };
+        let (place, _others) = match placed {
+            Ok(placed) => placed,
+            Err(quiet) => {
+                let message = format!("{} was not asked: its provider wants to be left alone", model.name);
+                return ModelAnswer::Failed(ModelFailure {
+                    retry_after: Some(quiet),
+                    ..ModelFailure::new(ModelFailureKind::RateLimited, message)
+                });
+            }
+        };
+        let answered = tokio::time::timeout(timeout, model.model.reply(&request, &mut |_| {})).await;
+        match answered {
+            Ok(answered) => {
+                settle_place(place, &answered);
+                answered.map_or_else(|error| failed(&error), |reply| answer_of(reply, &model))
+            }
+            Err(_) => {
+                let message = format!("{} did not answer within {timeout:?}", model.name);
+                failed_late(ModelFailureKind::Unavailable, message)
+            }
+        }
+    };
+    let answer = tokio::select! {
+        biased;
+        () = cancel.cancelled() => ModelAnswer::Stopped,
+        answer = asking => answer,
+    };
+    AskEnded {
+        ask: id,
+        answer,
+        duration: began.elapsed(),
+    }
+}
+
+/// Gives the place of a call back, as its provider would have it.
+pub(crate) fn settle_place(place: places::Place, answered: &Result<Reply, ModelError>) {
+    match answered {
+        Ok(_) => place.answered(),
+        Err(error) if error.kind == ModelErrorKind::RateLimited => place.turned_away(error.retry_after),
+        // Whether it is asked too much, other failures do not say.
+        Err(_) => drop(place),
+    }
+}
+
+/// Where whoever works by itself does so, if the run allows it: a program as any command is, one on another machine as a tool of a
+/// server is; or by a person's yes (E9.14, E9.17).
+fn place_of(
+    model: &RunnerModel,
+    worker: Worker<'_>,
+    action: &AskAction,
+    context: &ToolContext,
+) -> Result<Place, ModelFailure> {
+    let not_asked = |what: &str| {
+        let name = model.worker_name();
+        format!("was not asked: it {what}, and this run does not allow it; start the run with --allow-tool {name}")
+    };
+    let refusal = match worker {
+        _ if action.allowed || context.allowed => None,
+        Worker::Program(argv) if context.shell.allows_command(argv) => None,
+        Worker::Program(_) => Some(NO_COMMAND.to_owned()),
+        Worker::Remote(_) => Some(not_asked("is on another machine")),
+        Worker::Tool { name, .. } => Some(not_asked(&format!("is the tool {name}"))),
+    };
+    if let Some(why) = refusal {
+        let message = format!("{} {why}, or where somebody can say yes", model.name);
+        return Err(ModelFailure::new(ModelFailureKind::Denied, message));
+    }
+    let folder = match worker {
+        Worker::Program(_) => {
+            let folder = context.folder_of_programs(model.model.folder()).map_err(|error| {
+                let message = format!("{} was not started: {}", model.name, error.message);
+                ModelFailure::new(ModelFailureKind::Invalid, message)
+            })?;
+            Some(folder)
+        }
+        Worker::Remote(_) | Worker::Tool { .. } => None,
+    };
+    Ok(Place {
+        folder,
+        stop: context.cancel.clone(),
+        ..Place::default()
+    })
+}
+
+/// Has a program do what `action` asks for. It keeps its own limit of time, and has the grace to end when it is told to (E9.11).
+async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction, place: Place) -> ModelAnswer {
+    let attempt = action.attempt;
+    let request = request_of(action);
+    let stop = place.stop.clone();
+    // It is told to stop when its run is, and when its time is over.
+    let place = Place {
+        stop: stop.child_token(),
+        ..place
+    };
+    let place_of_provider = tokio::select! {
+        biased;
+        () = stop.cancelled() => return ModelAnswer::Stopped,
+        place = model.place(all) => place,
+    };
+    let mut unheard = |_| {};
+    let mut working = model.model.reply_in(&request, &place, &mut unheard);
+    let mut is_late = false;
+    let answered = tokio::select! {
+        biased;
+        answered = &mut working => Some(answered),
+        () = stop.cancelled() => None,
+        () = tokio::time::sleep(attempt.unwrap_or(Duration::MAX)), if attempt.is_some() => {
+            is_late = true;
+            place.stop.cancel();
+            None
+        }
+    };
+    let answer = match answered {
+        Some(Ok(reply)) => answer_of(reply, model),
+        // It was told to stop, and has.
+        Some(Err(_)) if stop.is_cancelled() => ModelAnswer::Stopped,
+        Some(Err(error)) => failed(&error),
+        // What is still there when the grace is over is dropped, which kills it.
+        None => match tokio::time::timeout(GRACE * 2, working).await {
+            // It was quicker than the request to stop it: what it did counts.
+            Ok(Ok(reply)) => answer_of(reply, model),
+            Ok(Err(_)) | Err(_) if is_late => {
+                let limit = attempt.unwrap_or_default();
+                let message = format!(
+                    "{} took longer than the {limit:?} that its task has, and was ended",
+                    model.name
+                );
+                ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Unknown, message))
+            }
+            Ok(Err(_)) | Err(_) => ModelAnswer::Stopped,
+        },
+    };
+    drop(place_of_provider);
+    answer
+}
+
+fn failed(error: &ModelError) -> ModelAnswer {
+    ModelAnswer::Failed(ModelFailure {
+        kind: kind_of(error.kind),
+        message: error.to_string(),
+        retry_after: error.retry_after,
+    })
+}
+
+pub(crate) fn request_of(action: AskAction) -> Request {
+    let role = match action.purpose.role() {
+        ModelRole::Planner => Role::Planner,
+        ModelRole::Executor => Role::Executor,
+        ModelRole::Judge => Role::Judge,
+    };
+    let messages = action.messages.into_iter().map(message_of).collect();
+    let tools = action.tools.iter().map(|tool| ToolDescription {
+        name: tool.name.clone(),
+        description: Arc::clone(&tool.description),
+        args_schema: Arc::clone(&tool.args_schema),
+    });
+    Request {
+        role,
+        messages,
+        tools: tools.collect(),
+        answer_schema: action.answer_schema,
+        tokens_max: action.answer_tokens,
+        temperature: action.temperature,
+        idempotency_key: action.idempotency_key,
+    }
+}
+
+fn message_of(message: talk::Message) -> Message {
+    let calls = message.calls.into_iter().map(|call| ToolCall {
+        id: call.id,
+        tool: call.tool,
+        args: call.args,
+    });
+    Message {
+        speaker: match message.speaker {
+            talk::Speaker::System => Speaker::System,
+            talk::Speaker::User => Speaker::User,
+            talk::Speaker::Assistant => Speaker::Assistant,
+            talk::Speaker::Tool => Speaker::Tool,
+        },
+        text: message.text,
+        tool_calls: calls.collect(),
+        answers: message.answers,
+    }
+}
+
+pub(crate) fn answer_of(reply: Reply, model: &RunnerModel) -> ModelAnswer {
+    let calls = reply.tool_calls.into_iter().map(|call| talk::Wanted {
+        id: call.id,
+        tool: call.tool,
+        args: call.args,
+    });
+    let mut said = talk::Reply {
+        text: reply.text,
+        calls: calls.collect(),
+        stop: match reply.stop {
+            StopCause::Done | StopCause::ToolCalls => Stop::Done,
+            StopCause::Length => Stop::Length,
+            StopCause::Refusal => Stop::Refusal,
+        },
+    };
+    // Before anything is recorded: every call is made, and has its own answer, whoever named it.
+    said.name_calls_apart();
+    ModelAnswer::Replied {
+        reply: said,
+        used: reply.usage.as_ref().map(|usage| model.spend_of(usage)),
+        model: model.name.clone(),
+    }
+}
+
+fn kind_of(kind: ModelErrorKind) -> ModelFailureKind {
+    match kind {
+        ModelErrorKind::Unauthorised => ModelFailureKind::Unauthorised,
+        ModelErrorKind::Refused => ModelFailureKind::Refused,
+        ModelErrorKind::RateLimited => ModelFailureKind::RateLimited,
+        ModelErrorKind::TooLong => ModelFailureKind::TooLong,
+        ModelErrorKind::Malformed => ModelFailureKind::Malformed,
+        ModelErrorKind::Invalid => ModelFailureKind::Invalid,
+        ModelErrorKind::Failed => ModelFailureKind::Failed,
+        ModelErrorKind::Unknown => ModelFailureKind::Unknown,
+        _ => ModelFailureKind::Unavailable,
+    }
+}
