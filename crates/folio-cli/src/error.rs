@@ -128,7 +128,10 @@ impl Failure {
     pub(crate) fn file(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         let exit = match error.kind() {
             std::io::ErrorKind::NotFound => Exit::NotFound,
-            std::io::ErrorKind::PermissionDenied => Exit::Refused,
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => Exit::Refused,
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded | std::io::ErrorKind::FileTooLarge => {
+                Exit::Unavailable
+            }
             _ => Exit::Usage,
         };
         Self::new(
@@ -316,7 +319,9 @@ impl From<StoreError> for Failure {
             StoreError::Unavailable { location, .. } if location.starts_with("postgres") => {
                 failure.hint("--store postgres://USER:PASSWORD@HOST:PORT/DATABASE names another server")
             }
-            StoreError::Unavailable { .. } => failure.hint("--store sqlite:PATH names another file"),
+            StoreError::Unavailable { doing, .. } if matches!(*doing, "open" | "create") => {
+                failure.hint("--store sqlite:PATH names another file")
+            }
             _ => failure,
         }
     }
@@ -356,6 +361,11 @@ impl From<OpenError> for Failure {
             OpenError::Store(error) => error.into(),
             error @ OpenError::NotThere { .. } => Self::new(Exit::NotFound, "not_found", error.to_string())
                 .hint("--store URL names another one; a command that writes makes it"),
+            OpenError::NoScheme { ref given } if !given.is_empty() => {
+                Self::usage("store_url_invalid", error.to_string()).hint(format!(
+                    "if it is a file, write sqlite:{given}; other stores are postgres://… and memory:"
+                ))
+            }
             error => Self::usage("store_url_invalid", error.to_string())
                 .hint("a store is sqlite:PATH, postgres://… or memory:, for example --store sqlite:./folio.db"),
         }
@@ -383,6 +393,9 @@ pub(crate) fn without_passwords(text: &str) -> Cow<'_, str> {
 /// What went wrong, without the number that the system gives it.
 fn in_words(error: &std::io::Error) -> String {
     let text = error.to_string();
+    if error.kind() == std::io::ErrorKind::InvalidData && text.ends_with("valid UTF-8") {
+        return "it is not valid UTF-8".to_owned();
+    }
     match text.find(" (os error") {
         Some(end) => text[..end].to_lowercase(),
         None => text,

@@ -67,5 +67,14 @@ impl<T> Later<T> {
 fn described(command: Command, describe: fn(Command) -> Command) -> Command {
     let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
     let said = |text: Option<StyledStr>| text.map_or(Resettable::Reset, Resettable::Value);
-    describe(command).about(said(about)).long_about(said(long))
+    with_negative_numbers(describe(command).about(said(about)).long_about(said(long)))
+}
+
+/// A number below zero is a value, which is refused by its option and by name, and no option that nobody knows.
+fn with_negative_numbers(command: Command) -> Command {
+    let command = command.mut_args(|argument| match argument.get_action().takes_values() {
+        true => argument.allow_negative_numbers(true),
+        false => argument,
+    });
+    command.mut_subcommands(with_negative_numbers)
 }

@@ -170,9 +170,12 @@ impl Settings {
             Some(turn) => Some(turn),
             None => around
                 .text("FOLIO_TURN")?
-                .map(|turn| turn_ref(&turn))
-                .transpose()
-                .map_err(|error| Failure::usage("turn_invalid", format!("FOLIO_TURN is {error}")))?,
+                .map(|turn| {
+                    turn_ref(&turn).map_err(|error| {
+                        Failure::usage("turn_invalid", format!("FOLIO_TURN, which is {turn:?}, is {error}"))
+                    })
+                })
+                .transpose()?,
         };
         let no_color = around.text("NO_COLOR")?.is_some_and(|value| !value.is_empty());
         let color = flags

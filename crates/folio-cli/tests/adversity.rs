@@ -29,6 +29,79 @@ fn problem(called: &Called) -> Value {
     serde_json::from_str(called.stderr.lines().last().unwrap()).unwrap_or_else(|e| panic!("{e}: {}", called.stderr))
 }
 
+/// Calls the program as somebody whom folders that may not be written to keep out: nothing does with root.
+fn as_anybody(folio: &Folio, arguments: &[&str]) -> Called {
+    use std::os::unix::process::CommandExt as _;
+    let mut command = folio.process(arguments);
+    if rustix::process::geteuid().is_root() {
+        command.uid(65_534).gid(65_534);
+    }
+    Called::of(command.output().unwrap())
+}
+
+#[test]
+fn a_store_in_a_folder_that_may_not_be_written_to_is_read() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folio = Folio::new();
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let (store, home) = ("sqlite:closed ä%/folio.db", folio.path().join("home"));
+    let at = |arguments: &[&str]| as_anybody(&folio, &[&["--store", store], arguments].concat());
+    std::fs::create_dir(&home).unwrap();
+    mode(&home, 0o777);
+    folio.file(
+        "plan.yaml",
+        "title: One\nsteps: [{id: a, do: {tool: observe, args: {content: here}}}]\n",
+    );
+    folio.ok(&["--store", store, "run", "--plan", "plan.yaml"]);
+    // An index of words that is behind could not catch up there.
+    folio.ok(&["--store", store, "search", "here"]);
+    let (folder, file) = (folio.path().join("closed ä%"), folio.path().join("closed ä%/folio.db"));
+    mode(folio.path(), 0o755);
+    mode(&file, 0o644);
+    mode(&folder, 0o555);
+    let before = std::fs::read_dir(&folder).unwrap().count();
+    for (arguments, has) in [
+        (["observe", "list"].as_slice(), "here"),
+        (&["runs"], "r1 ok One"),
+        (&["show", "r1"], "r1 ok: 1 ok"),
+        (&["search", "here"], "here"),
+        (&["doctor"], "looked at"),
+        (&["export"], "here"),
+        (&["backup", "home/copy.db"], "copied"),
+    ] {
+        let called = at(arguments);
+        assert!(
+            called.code == 0 && called.stdout.contains(has),
+            "{arguments:?}: {called}"
+        );
+        assert_eq!(called.stderr, "", "{arguments:?}");
+    }
+    for arguments in [["observe", "add", "there"].as_slice(), &["run", "--plan", "plan.yaml"]] {
+        let called = at(arguments);
+        assert_eq!(called.code, 5, "{called}");
+        assert!(called.stderr.contains("may not be written to"), "{called}");
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), before);
+
+    // What a process that was killed left in the log beside it cannot be read from there, and is not left out.
+    mode(&folder, 0o755);
+    leave_a_log(&file);
+    mode(&folder, 0o555);
+    let called = at(&["runs"]);
+    mode(&folder, 0o755);
+    assert_eq!(called.code, 5, "{called}");
+    assert!(called.stderr.contains("it was not closed"), "{called}");
+}
+
+/// Leaves a write-ahead log beside `file`, as a process does that is killed.
+fn leave_a_log(file: &std::path::Path) {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::write(&log, [0_u8; 64]).unwrap();
+}
+
 #[test]
 fn on_a_full_disk_a_run_stops_with_5_loses_nothing_and_goes_on_when_there_is_room() {
     let folio = Folio::new();
@@ -265,5 +338,21 @@ fn a_key_that_a_tool_finds_and_a_model_repeats_is_written_nowhere_whatever_it_lo
         let bytes = std::fs::read(&file).unwrap();
         let is_there = bytes.windows(key.len()).any(|part| part == key.as_bytes());
         assert!(!is_there, "{}", file.display());
+    }
+}
+
+#[test]
+fn what_is_to_be_written_to_a_full_disk_is_named() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", &"a long note ".repeat(5_000)]);
+    for arguments in [["backup", "copy.db"].as_slice(), &["export", "--out", "copy.db"]] {
+        let called = on_a_full_disk(&folio, 48, arguments);
+        assert_eq!(called.code, 5, "{called}");
+        assert!(called.stderr.contains("copy.db: "), "{called}");
+        assert!(!called.stderr.contains("--store"), "{called}");
+        let left = walk(folio.path())
+            .iter()
+            .any(|file| file.to_string_lossy().contains("copy.db"));
+        assert!(!left, "{arguments:?}");
     }
 }

@@ -103,8 +103,8 @@ fn a_mistake_in_the_call_is_explained_and_ends_with_2() {
     ! error: "No Space" is not a space name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit
     = 2
     ----
-    ! error: the store URL does not begin with a kind of store and a colon
-    !   hint: a store is sqlite:PATH, postgres://… or memory:, for example --store sqlite:./folio.db
+    ! error: "folio.db" does not begin with a kind of store and a colon
+    !   hint: if it is a file, write sqlite:folio.db; other stores are postgres://… and memory:
     = 2
     "#);
 }

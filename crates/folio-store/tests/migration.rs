@@ -13,7 +13,7 @@ use folio_memory::{
     Actor, Change, EntryHandle, EntryKind, EntryQuery, FieldChange, Lifetime, NoteQuery, NotesKept, Role, Seq, Status,
     ThreadKey, Timestamp, TraceNote, TurnId,
 };
-use folio_store::sqlite::{OpenOptions, SqliteStore};
+use folio_store::sqlite::{OpenOptions, SqliteStore, restore};
 use folio_store::{Blob, Commit, Compaction, ErrorKind, Record, RunQuery, Store, StoreError};
 use folio_testkit::contract::scene::{Scene, patch, tag};
 use rusqlite::Connection;
@@ -119,6 +119,29 @@ fn an_empty_file_becomes_a_store() {
     let path = folder.path().join("folio.db");
     std::fs::write(&path, "").unwrap();
     open(&path).unwrap();
+}
+
+#[test]
+fn what_is_too_short_to_be_a_database_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folio.db");
+    drop(open(&path).unwrap());
+    let whole = std::fs::read(&path).unwrap();
+    for bytes in [1, 15, 100, 511] {
+        std::fs::write(&path, &whole[..bytes]).unwrap();
+        let error = refusal(&path);
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{bytes}: {error}");
+        assert!(
+            error.to_string().ends_with("it is not an SQLite file"),
+            "{bytes}: {error}"
+        );
+        assert_eq!(std::fs::read(&path).unwrap(), &whole[..bytes]);
+        let error = restore(&path, &folder.path().join("copy.db"), false).unwrap_err();
+        assert!(
+            error.to_string().ends_with("it is not an SQLite file"),
+            "{bytes}: {error}"
+        );
+    }
 }
 
 #[test]

@@ -11,10 +11,16 @@ use folio_store::{PostgresStore, Store, StoreError, postgres};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The URL has no scheme or none that is known.
-    #[error("{}", unknown(scheme))]
+    /// The URL has no scheme, like a path.
+    #[error("{given:?} does not begin with a kind of store and a colon")]
+    NoScheme {
+        /// All of it: without a colon there is no password in it.
+        given: String,
+    },
+    /// The URL has a scheme that is not known.
+    #[error("{scheme:?} is not a kind of store")]
     UnknownScheme {
-        /// What stands before the first colon; empty if there is none.
+        /// What stands before the first colon.
         scheme: String,
     },
     /// The URL of a file without a path.
@@ -36,13 +42,6 @@ pub enum OpenError {
     Store(#[from] StoreError),
 }
 
-fn unknown(scheme: &str) -> String {
-    match scheme {
-        "" => "the store URL does not begin with a kind of store and a colon".to_owned(),
-        scheme => format!("{scheme:?} is not a kind of store"),
-    }
-}
-
 /// Where answers of tools wait when the store that `url` names cannot write: beside it, if it is a file.
 pub(crate) fn outbox_of(url: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("sqlite:")?;
@@ -52,7 +51,9 @@ pub(crate) fn outbox_of(url: &str) -> Option<PathBuf> {
 
 /// The store that `url` names; made if it is not there and `make` says so.
 pub(crate) fn open(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
-    let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
+    let Some((scheme, rest)) = url.split_once(':') else {
+        return Err(OpenError::NoScheme { given: url.to_owned() });
+    };
     match scheme {
         // `sqlite:///absolute` is what other programs write.
         "sqlite" => match rest.strip_prefix("//").unwrap_or(rest) {
@@ -125,6 +126,12 @@ mod tests {
         let url = format!("sqlite:{}", path.display());
         assert!(matches!(open(&url, true), Err(OpenError::NoSettings)));
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_has_no_kind_is_repeated() {
+        let error = open("./folio.db", true).unwrap_err();
+        assert!(error.to_string().contains("\"./folio.db\""), "{error}");
     }
 
     #[test]

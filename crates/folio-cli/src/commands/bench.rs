@@ -43,6 +43,8 @@ enum Of {
 /// Carries out `folio bench`. What it writes is removed again.
 pub(crate) async fn run(context: &Context<'_>, bench: Bench) -> Result<Exit, Failure> {
     let parent = bench.folder.unwrap_or_else(std::env::temp_dir);
+    // What is not there is not made: it would be left behind.
+    std::fs::read_dir(&parent).map_err(|error| Failure::file("measure in", &parent, &error))?;
     let folder = parent.join(format!("folio-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| Failure::cannot("make", &folder.display().to_string(), error))?;
     let extent = if bench.quick { Extent::QUICK } else { Extent::FULL };

@@ -14,7 +14,7 @@ use crate::output::{Report, Style};
 #[derive(Debug, Args)]
 pub(crate) struct Blob {
     /// What is read: e42, an id, a hash, or /large_tool_results/e42
-    #[arg(value_name = "REF")]
+    #[arg(value_name = "REF", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     name: String,
     #[command(flatten)]
     part: PartArguments,
@@ -56,6 +56,12 @@ impl PartArguments {
             })?,
             (None, Some(words)) if words.is_empty() => return Err(Failure::usage("usage", "--search is empty")),
             (None, Some(words)) => Part::Search { words, from },
+            (None, None) if self.to.is_some_and(|to| to < from) => {
+                return Err(Failure::usage(
+                    "usage",
+                    format!("--to is before --from, which is {from}"),
+                ));
+            }
             (None, None) => Part::Bytes {
                 from,
                 to: self.to.unwrap_or(u64::MAX),

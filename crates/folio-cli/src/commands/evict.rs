@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use folio::memory::evict::ResultOf;
+use folio::store::WorkspaceError;
 use folio::store::workspace::Eviction;
 use folio_server::wire::EvictedShape;
 
@@ -81,7 +82,13 @@ pub(crate) async fn run(context: &Context<'_>, evict: Evict) -> Result<Exit, Fai
         limit_tokens: evict.limit,
         tokens: Arc::new(evict.model.counter(context)),
     };
-    let evicted = workspace.evict(&context.actor(), source, how).await?;
+    let evicted = workspace
+        .evict(&context.actor(), source, how)
+        .await
+        .map_err(|error| match error {
+            WorkspaceError::Input(error) => Failure::file("read", &evict.file, &error),
+            error => error.into(),
+        })?;
     context.output.warnings(&evicted.warnings);
     if let Some(kept) = &evicted.kept {
         context

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use folio::memory::scratchbook::colony::{MAX_THREAD_BYTES, file_name};
+use folio::store::WorkspaceError;
 use folio::store::workspace::Outgoing;
 use serde::Serialize;
 
@@ -133,7 +134,7 @@ async fn space_to(context: &Context<'_>, file: &Path) -> Result<Exit, Failure> {
             drop(out);
             // What is half of it is of no use to anybody; that it cannot be removed is not what went wrong.
             let _left = std::fs::remove_file(&partial);
-            return Err(error.into());
+            return Err(unwritten(error, file));
         }
     };
     let done = out
@@ -145,6 +146,14 @@ async fn space_to(context: &Context<'_>, file: &Path) -> Result<Exit, Failure> {
     let files = vec![file.display().to_string()];
     context.output.report(&answer("folio", files, written))?;
     Ok(Exit::Done)
+}
+
+/// Why `file` was not written.
+fn unwritten(error: WorkspaceError, file: &Path) -> Failure {
+    match error {
+        WorkspaceError::Output(error) => Failure::file("write", file, &error),
+        error => error.into(),
+    }
 }
 
 async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure> {
@@ -160,7 +169,7 @@ async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure>
             .finish(folder)
             .map(|files| (written, files))
             .map_err(|error| Failure::file("write", folder, &error)),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(unwritten(error, folder)),
     };
     let (written, files) = done.inspect_err(|_| {
         // What is half of it is of no use to anybody; that it cannot be removed is not what went wrong.

@@ -44,6 +44,7 @@ pub(crate) struct Cat {
 #[derive(Debug, Args)]
 pub(crate) struct Grep {
     /// The text, whatever its capital letters
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     words: String,
     /// The file or the folder
     #[arg(default_value = "/")]

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use clap::{Args, ValueEnum};
 use folio::memory::scratchbook::colony::thread_of;
 use folio::memory::transfer::without_mark;
+use folio::store::WorkspaceError;
 use folio::store::workspace::{Fate, ImportOptions, Imported};
 use folio::{ThreadKey, Workspace};
 use folio_server::wire::Received;
@@ -168,9 +169,13 @@ async fn space(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
         merge: import.merge,
     };
     let source = BufReader::with_capacity(1 << 16, counted);
-    Ok(workspace
+    workspace
         .import_space(&context.actor(), source, options, &mut progress)
-        .await?)
+        .await
+        .map_err(|error| match error {
+            WorkspaceError::Invalid(_) => Failure::from(error).about_file(&import.path.display().to_string()),
+            error => error.into(),
+        })
 }
 
 async fn pages(context: &Context<'_>, workspace: &Workspace, import: &Import) -> Result<Imported, Failure> {

@@ -11,6 +11,9 @@ use crate::error::{Exit, Failure};
 use crate::report::list::{List, remark};
 use crate::report::run::RunLine;
 
+/// What a run can be.
+const STATUSES: [&str; 5] = ["running", "ok", "partial", "failed", "cancelled"];
+
 /// `folio runs`.
 #[derive(Debug, Args)]
 pub(crate) struct Runs {
@@ -36,6 +39,10 @@ async fn line_of(workspace: &Workspace, mut row: RunRow) -> Result<RunLine, Fail
 /// Carries out `folio runs`.
 pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failure> {
     let workspace = context.workspace().await?;
+    for name in runs.status.iter().filter(|name| !STATUSES.contains(&name.as_str())) {
+        let note = format_args!("no run can be {name:?}");
+        context.output.note(note);
+    }
     let query = RunQuery {
         status: runs.status,
         limit: runs.limit,

@@ -14,6 +14,9 @@ use crate::output::{Report, Style};
 use crate::report::list::{List, remark};
 use crate::report::{instant, printable};
 
+/// Seconds for which a token can be good, if not for ever: a hundred years.
+const LIFETIME_MAX: u64 = 36_500 * 86_400;
+
 /// `folio token`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
@@ -77,6 +80,9 @@ fn lifetime(text: &str) -> Result<Duration, String> {
         .checked_mul(seconds)
         .filter(|seconds| *seconds > 0)
         .ok_or_else(wrong)?;
+    if seconds > LIFETIME_MAX {
+        return Err("longer than 36500d; without it, it ends when it is revoked".to_owned());
+    }
     Ok(Duration::from_secs(seconds))
 }
 

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use super::busy;
 use super::error::{Failure, explained};
 use super::migrate::{self, MIGRATIONS};
-use super::open::{set_up, sync_folder_of};
+use super::open::{in_words, long_enough, obstacle, set_up, sync_folder_of};
 use crate::error::StoreError;
 use crate::store::OwnerId;
 
@@ -36,6 +36,15 @@ fn nothing_at(to: &Path) -> Result<(), Failure> {
     if to.exists() {
         return Err(is_there(to));
     }
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        let reason = format!(
+            "there is no folder {}, so {} cannot be made",
+            folder.display(),
+            to.display()
+        );
+        return Err(StoreError::Invalid(reason).into());
+    }
     let left = BESIDE.iter().map(|suffix| with(to, suffix)).find(|path| path.exists());
     left.map_or(Ok(()), |left| {
         let (left, to) = (left.display(), to.display());
@@ -56,7 +65,8 @@ impl Unfinished {
     /// A copy of all that `conn` sees, beside `to`.
     fn of(conn: &Connection, to: &Path) -> Result<Self, Failure> {
         let unfinished = Self(with(to, &format!("-{}", OwnerId::random().0)));
-        conn.execute("VACUUM INTO ?1", [unfinished.0.to_string_lossy()])?;
+        conn.execute("VACUUM INTO ?1", [unfinished.0.to_string_lossy()])
+            .map_err(|error| not_copied(error, to))?;
         std::fs::File::open(&unfinished.0)
             .and_then(|file| file.sync_all())
             .map_err(|error| unavailable("back up to", to, error))?;
@@ -211,6 +221,7 @@ fn checked(from: &Path, location: &str) -> Result<Connection, Failure> {
     let path = std::path::absolute(from).unwrap_or_else(|_| from.to_owned());
     let mut conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     set_up(&mut conn)?;
+    long_enough(from, location)?;
     if migrate::identify(&conn, location, MIGRATIONS)? == 0 {
         return Err(StoreError::Invalid(format!("{location} is empty")).into());
     }
@@ -255,6 +266,32 @@ fn is_no_store(error: &rusqlite::Error) -> bool {
         error.sqlite_error_code(),
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
     )
+}
+
+/// Why the copy was not made: what is wrong with the place where it goes is said of that place.
+fn not_copied(error: rusqlite::Error, to: &Path) -> Failure {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::CannotOpen) if let Some((place, why)) = obstacle(to) => StoreError::Unavailable {
+            doing: "write to",
+            location: place,
+            reason: in_words(&why),
+            source: Some(Box::new(why)),
+        }
+        .into(),
+        // Only the copy is written.
+        Some(ErrorCode::SystemIoFailure) if is_of_writing(&error) => {
+            explained(error, "write to", &to.display().to_string()).into()
+        }
+        Some(ErrorCode::DiskFull | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            explained(error, "write to", &to.display().to_string()).into()
+        }
+        _ => error.into(),
+    }
+}
+
+fn is_of_writing(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    !matches!(code, Some(ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ))
 }
 
 fn unavailable(doing: &'static str, path: &Path, error: io::Error) -> StoreError {

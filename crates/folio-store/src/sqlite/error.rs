@@ -5,6 +5,9 @@ use rusqlite::ErrorCode;
 use crate::error::StoreError;
 pub(super) use crate::error::not_found;
 
+/// Why a file is no store.
+pub(super) const NO_DATABASE: &str = "it is not an SQLite file";
+
 /// Why a step of the embedded store failed, before it is known what it was a step of.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -75,7 +78,7 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
     };
     let reason = match code {
         ErrorCode::DatabaseCorrupt => "its pages contradict each other; restore it from a backup",
-        ErrorCode::NotADatabase => "it is not an SQLite file",
+        ErrorCode::NotADatabase => NO_DATABASE,
         ErrorCode::ConstraintViolation => "its rows contradict each other; run the doctor",
         ErrorCode::DiskFull => "the disk is full; free some space and try again",
         ErrorCode::ReadOnly => "the file or its folder may not be written to",

@@ -131,6 +131,11 @@ pub(super) fn identify(conn: &Connection, location: &str, migrations: &[Migratio
     Ok(found)
 }
 
+/// Whether a file at format `found` lacks none of `migrations`.
+pub(super) fn is_newest(found: u32, migrations: &[Migration]) -> bool {
+    usize::try_from(found).is_ok_and(|found| found >= migrations.len())
+}
+
 /// Takes the steps that are missing, all or none.
 pub(super) fn bring_up_to_date(
     conn: &Connection,

@@ -1,6 +1,7 @@
 //! Opening the file: where it is, whose it is, and how connections to it are set up.
 
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::busy;
 use super::closing::Open;
-use super::error::{Failure, explained};
+use super::error::{Failure, NO_DATABASE, explained};
 use super::migrate::{self, MIGRATIONS, Migration};
 use crate::error::StoreError;
 use crate::live::LiveOptions;
@@ -22,6 +23,9 @@ pub const IN_MEMORY: &str = "memory:";
 /// Bytes that the write-ahead log keeps on disk after it was moved: more than it usually has, so that it is written over, and not cut off
 /// and grown again each time.
 const WAL_BYTES_KEPT: u32 = 32 * 1024 * 1024;
+
+/// Bytes of the smallest file that SQLite makes.
+const BYTES_MIN: u64 = 512;
 
 /// How long a statement waits for another process before it gives up.
 pub(super) const BUSY_WAIT: Duration = Duration::from_secs(10);
@@ -66,6 +70,8 @@ pub(super) struct Target {
     /// The file; none if everything is in memory.
     pub(super) file: Option<PathBuf>,
     name: PathBuf,
+    /// Whether nothing can be written to the file or beside it, so that it is read only.
+    is_read_only: bool,
     pages_max: Option<u64>,
     /// Says that it is open; none if everything is in memory.
     _open: Option<Arc<Open>>,
@@ -85,16 +91,20 @@ impl Target {
                 location,
                 file: None,
                 name,
+                is_read_only: false,
                 pages_max,
                 _open: None,
             }
         } else {
             // Absolute, so that SQLite does not take a path that begins with `file:` for something else.
-            let name = std::path::absolute(&options.path).unwrap_or_else(|_| options.path.clone());
+            let file = std::path::absolute(&options.path).unwrap_or_else(|_| options.path.clone());
+            let is_read_only = may_only_be_read(&file);
+            let name = if is_read_only { as_it_is(&file) } else { file.clone() };
             Self {
                 location,
-                file: Some(name.clone()),
+                file: Some(file),
                 name,
+                is_read_only,
                 pages_max,
                 _open: Some(Open::new()),
             }
@@ -113,7 +123,11 @@ impl Target {
         if let Some(folder) = self.file.as_deref().and_then(Path::parent) {
             make_folders(folder).map_err(|error| self.unavailable("create", folder.display().to_string(), error))?;
         }
-        let wanted = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let wanted = if self.is_read_only {
+            OpenFlags::SQLITE_OPEN_READ_ONLY
+        } else {
+            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
+        };
         Connection::open_with_flags(&self.name, flags(wanted))
             .map_err(Failure::from)
             .and_then(|conn| self.prepare_connection(conn, migrations))
@@ -122,8 +136,13 @@ impl Target {
 
     /// A connection that can only read.
     pub(super) fn connect_reader(&self) -> Result<Connection, Failure> {
-        // A read-only connection could not recover the write-ahead log after a crash, so it is opened for both.
-        let mut conn = Connection::open_with_flags(&self.name, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))?;
+        // A read-only connection could not recover the write-ahead log after a crash, so it is opened for both where that is possible.
+        let wanted = if self.is_read_only {
+            OpenFlags::SQLITE_OPEN_READ_ONLY
+        } else {
+            OpenFlags::SQLITE_OPEN_READ_WRITE
+        };
+        let mut conn = Connection::open_with_flags(&self.name, flags(wanted))?;
         set_up(&mut conn)?;
         conn.execute_batch("PRAGMA query_only = on; PRAGMA cache_size = -4000")?;
         Ok(conn)
@@ -132,7 +151,18 @@ impl Target {
     fn prepare_connection(&self, mut conn: Connection, migrations: &[Migration]) -> Result<Connection, Failure> {
         set_up(&mut conn)?;
         // Before anything that writes: this may be the file of another program.
+        if let Some(file) = &self.file {
+            long_enough(file, &self.location)?;
+        }
         let found = migrate::identify(&conn, &self.location, migrations)?;
+        if self.is_read_only {
+            return match migrate::is_newest(found, migrations) {
+                true => Ok(conn),
+                false => Err(self
+                    .unwritable("it has to be brought to the newest format, and cannot be written to")
+                    .into()),
+            };
+        }
         conn.execute_batch(&format!(
             "PRAGMA page_size = 4096;
              PRAGMA synchronous = full;
@@ -153,6 +183,15 @@ impl Target {
         Ok(conn)
     }
 
+    fn unwritable(&self, reason: &str) -> StoreError {
+        StoreError::Unavailable {
+            doing: "open",
+            location: self.location.clone(),
+            reason: reason.to_owned(),
+            source: None,
+        }
+    }
+
     /// `failure` to open, with what the file system says about the file if SQLite does not say.
     fn explained(&self, failure: Failure) -> StoreError {
         let cannot_open = matches!(&failure, Failure::Sql(error) if matches!(
@@ -160,6 +199,9 @@ impl Target {
             Some(rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::SystemIoFailure)
         ));
         match (failure, self.file.as_deref()) {
+            (Failure::Sql(_), Some(_)) if cannot_open && self.is_read_only => {
+                self.unwritable("it was not closed: what stands in the log beside it can only be read where the folder can be written to")
+            }
             (Failure::Sql(error), Some(file)) if cannot_open => match obstacle(file) {
                 Some((path, why)) => self.unavailable("open", path, why),
                 None => explained(error, "open", &self.location),
@@ -176,6 +218,48 @@ impl Target {
             source: Some(Box::new(why)),
         }
     }
+}
+
+/// Refuses a file that is too short to be one of SQLite, which takes it for an empty one and would make it new.
+pub(super) fn long_enough(file: &Path, location: &str) -> Result<(), Failure> {
+    // What cannot be asked for is told when it is read.
+    let bytes = file.metadata().map_or(0, |about| about.len());
+    if (1..BYTES_MIN).contains(&bytes) {
+        return Err(StoreError::Corrupt {
+            location: location.to_owned(),
+            reason: NO_DATABASE.to_owned(),
+            source: None,
+        }
+        .into());
+    }
+    Ok(())
+}
+
+/// Whether the file is there and can be read, and nothing can be written beside it: its folder is not ours, or the whole file system is
+/// not to be written to.
+fn may_only_be_read(file: &Path) -> bool {
+    let may = |path: &Path, what| rustix::fs::access(path, what).is_ok();
+    let folder = file.parent().unwrap_or(file);
+    may(file, rustix::fs::Access::READ_OK) && !may(folder, rustix::fs::Access::WRITE_OK)
+}
+
+/// The address under which SQLite reads `file` without writing anything beside it.
+///
+/// Where somebody else has it open, or left it, there is a write-ahead log, which is read with it. Otherwise the file is taken for one that
+/// nobody changes.
+fn as_it_is(file: &Path) -> PathBuf {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    let is_used = Path::new(&log).metadata().is_ok_and(|log| log.len() > 0);
+    let mut name = "file:".to_owned();
+    for byte in file.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => name.push(char::from(*byte)),
+            byte => name.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    name.push_str(if is_used { "?mode=ro" } else { "?immutable=1" });
+    name.into()
 }
 
 fn flags(wanted: OpenFlags) -> OpenFlags {
@@ -219,7 +303,7 @@ pub(super) fn sync_folder_of(path: &Path) -> std::io::Result<()> {
 /// What keeps `file` from being opened, as far as the file system tells: which path, and why.
 ///
 /// Asks for permissions only. Opening and closing the file here would drop the locks that SQLite holds on it.
-fn obstacle(file: &Path) -> Option<(String, std::io::Error)> {
+pub(super) fn obstacle(file: &Path) -> Option<(String, std::io::Error)> {
     let both = rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK;
     if file.is_dir() {
         return Some((file.display().to_string(), std::io::ErrorKind::IsADirectory.into()));
@@ -237,7 +321,7 @@ fn obstacle(file: &Path) -> Option<(String, std::io::Error)> {
     })
 }
 
-fn in_words(error: &std::io::Error) -> String {
+pub(super) fn in_words(error: &std::io::Error) -> String {
     use std::io::ErrorKind as Kind;
     match error.kind() {
         Kind::PermissionDenied => "permission denied".to_owned(),

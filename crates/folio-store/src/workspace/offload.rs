@@ -16,8 +16,8 @@ use folio_memory::roles::Operation;
 use folio_memory::tokens::{Estimate, Tokens};
 use folio_memory::trace::FAILED;
 use folio_memory::{
-    Actor, Change, Entry, EntryFields, EntryHandle, EntryId, EntryKind, FieldChange, NewEntry, NewPage, PageId, Role,
-    ThreadKey, Warning, scratchbook,
+    Actor, Change, Entry, EntryFields, EntryHandle, EntryId, EntryKind, FieldChange, Invalid, NewEntry, NewPage,
+    PageId, Role, ThreadKey, Warning, scratchbook,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -152,7 +152,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Invalid` if `list` is no list of messages, or there are more than 16 MiB to put away; `Refused`; `Unavailable`.
+    /// `Invalid` if `list` is no list of messages, the share is not from 0 to 1, or there are more than 16 MiB to put away; `Refused`; `Unavailable`.
     pub async fn offload(
         &self,
         actor: &Actor,
@@ -161,10 +161,14 @@ impl Workspace {
         how: &Offload,
     ) -> Result<Offloaded, WorkspaceError> {
         self.authorise(actor, Operation::Add, "the history of a thread", ("history", "offload"))?;
+        if !(0.0..=1.0).contains(&how.share) {
+            let message = format!("{} is not from 0 to 1", how.share);
+            return Err(Invalid::new("share_invalid", "share", message).into());
+        }
         let messages = Message::read_all(list)?;
         let given = || messages.iter().map(|message| message.given.clone());
         let before = cost(given(), &*how.tokens);
-        let limit = f64::from(how.window_tokens) * how.share.clamp(0.0, 1.0);
+        let limit = f64::from(how.window_tokens) * how.share;
         let (from, to) = cut(&messages, how.keep_last);
         // Where nothing goes but what stands for earlier messages, another one would stand there, and nothing is gained.
         let gains = !messages[from..to].iter().all(is_stand_in);
