@@ -120,7 +120,10 @@ pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
                 main_page(run.id()),
                 &id,
                 "Cancellation",
-                format!("{by} asked to stop {what}."),
+                match by.as_str() {
+                    Run::DEADLINE => format!("The time for {what} is over."),
+                    by => format!("{by} asked to stop {what}."),
+                },
                 None,
                 Owner::planner(),
             );

@@ -96,7 +96,7 @@ pub struct EntryQuery {
     pub as_of: Option<Seq>,
     /// Expired ones, too.
     pub include_expired: bool,
-    /// Replaced ones, too.
+    /// Replaced ones, too. What is archived is given to whoever asks for that status, replaced or not.
     pub include_superseded: bool,
     /// In which order.
     pub order: Order,
@@ -149,7 +149,7 @@ impl EntryQuery {
             && self.since.is_none_or(|seq| entry.updated_seq > seq)
             && self.as_of.is_none_or(|seq| entry.created_seq <= seq)
             && (self.include_expired || state != State::Expired)
-            && (self.include_superseded || fields.superseded_by.is_none())
+            && (self.include_superseded || fields.superseded_by.is_none() || state == State::Archived)
             && self
                 .text_query()
                 .is_none_or(|text| text::is_searchable(entry.kind) && text.matches(fields))

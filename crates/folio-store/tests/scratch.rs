@@ -12,7 +12,7 @@ use folio_memory::observation::{ObservationInput, TypeRegistry};
 use folio_memory::tokens::{Estimate, Tokens as _, Vocabulary};
 use folio_memory::view::{Audience, Render, render, sections_of};
 use folio_memory::{Actor, Entry, EntryQuery, Owner, Role, ThreadKey, scratchbook};
-use folio_store::workspace::{Guard, ScratchAnswer, ScratchCaller, TurnInput, ViewRequest, WorkReport};
+use folio_store::workspace::{Guard, PageInput, ScratchAnswer, ScratchCaller, TurnInput, ViewRequest, WorkReport};
 use folio_store::{Store as _, Workspace, WorkspaceError};
 use house::House;
 use serde_json::{Value, json};
@@ -81,6 +81,16 @@ async fn nul_is_taken_out_of_everything_that_a_model_writes_and_that_is_said_m7_
             said.text
         );
     }
+    let input = PageInput {
+        title: "a\0b".to_owned(),
+        ..PageInput::default()
+    };
+    let added = space
+        .new_page_under(&Actor::new(Role::Human, "ada"), input, None)
+        .await
+        .unwrap();
+    assert_eq!(added.page.fields.title, "ab");
+    assert!(added.warnings[0].message.contains("NUL"), "{:?}", added.warnings);
     for entry in ["e1", "e2", "e3"] {
         let fields = space.entry(entry.parse().unwrap()).await.unwrap().fields;
         let texts = [Some(fields.title), Some(fields.body), fields.phase];

@@ -32,6 +32,9 @@ async fn a_run_is_told_while_it_is_driven_and_the_stream_ends_with_it_e9_18() {
     let mut events = listen(&house, None).await;
     let first = events.next().await.unwrap();
     assert_eq!((first.id.as_str(), first.event.as_str()), ("1", "run_started"));
+    for act in ["pause", "continue"] {
+        assert_eq!(house.post(&format!("/runs/r1/{act}"), "").await.status, 202);
+    }
     let runner = house.runner.clone();
     let driven = tokio::spawn(async move { runner.drive(run).await.unwrap() });
     let mut messages = vec![first];
@@ -44,6 +47,17 @@ async fn a_run_is_told_while_it_is_driven_and_the_stream_ends_with_it_e9_18() {
     );
     let ids: Vec<usize> = messages.iter().map(|message| message.id.parse().unwrap()).collect();
     assert_eq!(ids, (1..=messages.len()).collect::<Vec<_>>());
+    // A message is called after its event; what people do has one shape, which says what it was.
+    for message in &messages {
+        let data = message.json();
+        let name = if data["event"] == "told" {
+            &data["what"]
+        } else {
+            &data["event"]
+        };
+        assert_eq!(name, &message.event, "{data}");
+    }
+    assert!(messages.iter().any(|message| message.event == "paused"));
     // What the stream told is what the tree says.
     let tree = house.get("/runs/r1/tree").await.json();
     let mut expected: Vec<(String, Value)> = tree["nodes"]

@@ -299,7 +299,7 @@ pub(super) fn push_wanted(
         statement.push(alive, [Value::Int(now.as_nanos())]);
     }
     if !query.include_superseded {
-        statement.push(" AND NOT entry.superseded", []);
+        statement.push(" AND (NOT entry.superseded OR entry.status = 'archived')", []);
     }
 }
 

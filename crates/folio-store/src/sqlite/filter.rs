@@ -128,7 +128,7 @@ impl Filter {
             filter.and(alive, [now.as_nanos().into()]);
         }
         if !query.include_superseded {
-            filter.and("NOT superseded", []);
+            filter.and("(NOT superseded OR status = 'archived')", []);
         }
         filter
     }

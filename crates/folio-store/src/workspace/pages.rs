@@ -8,7 +8,7 @@ use folio_memory::markdown::render_page;
 use folio_memory::query::{MAX_LIMIT, Order};
 use folio_memory::{
     Actor, Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, Invalid, NewEntry, NewPage, Owner, Page,
-    PageFields, PageId, PageQuery, PageRole, Seq, Tag,
+    PageFields, PageId, PageQuery, PageRole, Seq, Tag, Warning,
 };
 use serde_json::json;
 
@@ -40,6 +40,8 @@ pub struct AddedPage {
     pub page: Page,
     /// Whether an earlier call with the same idempotency key added it, and this one did nothing.
     pub replayed: bool,
+    /// What was put right.
+    pub warnings: Vec<Warning>,
 }
 
 /// A page with its place in a tree.
@@ -72,7 +74,8 @@ impl Workspace {
         input: PageInput,
         idempotency_key: Option<String>,
     ) -> Result<AddedPage, WorkspaceError> {
-        let title = checked_page_title(&input.title)?;
+        let mut warnings = Vec::new();
+        let title = checked_page_title(&without_nul(input.title, &mut warnings))?;
         let parent = match input.parent {
             Some(parent) => Some(self.page(parent).await?),
             None => None,
@@ -113,7 +116,11 @@ impl Workspace {
             }
         }?;
         let replayed = committed.replayed;
-        Ok(AddedPage { page, replayed })
+        Ok(AddedPage {
+            page,
+            replayed,
+            warnings,
+        })
     }
 
     /// The page that `seq` added under a key that is used again: for its writer, and for others who may read it.

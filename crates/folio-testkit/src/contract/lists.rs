@@ -49,6 +49,8 @@ async fn varied(scene: &Scene) -> (PageId, PageId) {
     done.fields.status = Status::Done;
     let mut gone = scene.note(second, "gone");
     gone.fields.status = Status::Archived;
+    // Whoever asks for what is put away gets also what something else took the place of.
+    gone.fields.superseded_by = Some(done.id);
     for new in [alert, hunch, task, done, gone] {
         scene.add(new).await;
     }

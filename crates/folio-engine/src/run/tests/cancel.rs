@@ -131,6 +131,20 @@ fn a_task_whose_own_time_is_over_has_failed_for_whoever_reads_it_e9_10() {
     assert_eq!(sim.status("after"), Outcome::Skipped);
 }
 
+#[test]
+fn the_log_says_that_the_time_is_over_and_not_that_a_deadline_asked() {
+    let sim = Sim::new(r#"{"version": 1, "title": "t", "steps": [{"id": "a", "do": {"tool": "echo", "args": {}}}]}"#);
+    for (by, said) in [
+        (Run::DEADLINE, "The time for the run is over."),
+        ("ada", "ada asked to stop the run."),
+    ] {
+        let (node, by) = (None, by.to_owned());
+        let changes = crate::projection::changes(&sim.run, &Event::CancelRequested { node, by });
+        let written = serde_json::to_string(&changes).unwrap();
+        assert!(written.contains(said), "{written}");
+    }
+}
+
 impl Sim {
     fn cancel(&mut self, path: &str) {
         let node = self.run.node_at(path).unwrap_or_else(|| panic!("no node {path}")).id;

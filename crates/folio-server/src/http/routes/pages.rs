@@ -182,7 +182,7 @@ async fn add(caller: Caller, _: Asked<Nothing>, Body(new): Body<NewPage>) -> Res
         .await?;
     let page = &added.page;
     let place = format!("/v1/spaces/{}/pages/{}", caller.workspace.space(), page.id);
-    let shape = Written::of(PageShape::of(page), &[], added.replayed);
+    let shape = Written::of(PageShape::of(page), &added.warnings, added.replayed);
     Ok(Made::of(shape).version(page.version).at(place))
 }
 

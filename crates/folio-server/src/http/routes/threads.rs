@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
+use axum::routing::post;
 use folio::memory::evict::{LIMIT_TOKENS, ResultOf};
 use folio::memory::id::{EntryRef, Ref};
 use folio::memory::passage::Part;
@@ -78,6 +79,10 @@ pub(super) fn routes() -> ApiRouter<App> {
             &format!("{items}/{{item}}/unpin"),
             post_with(unpin, about("unpin_item", BOOK, "Takes the pin of an item away")),
         )
+        // The same under the shorter paths that others were promised.
+        .route("/threads/{thread}/scratchbook/{item}/complete", post(complete))
+        .route("/threads/{thread}/scratchbook/{item}/pin", post(pin))
+        .route("/threads/{thread}/scratchbook/{item}/unpin", post(unpin))
 }
 
 /// What takes and gives long texts.
