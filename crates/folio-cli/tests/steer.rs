@@ -513,6 +513,21 @@ fn what_is_wanted_of_a_part_that_has_ended_is_told_and_not_recorded_e9_11() {
 }
 
 #[test]
+fn a_part_that_is_paused_is_named_where_its_run_is_shown_e9_14() {
+    let folio = Folio::new();
+    interrupted(&folio);
+    folio.ok(&["pause", "r1", "--node", "second"]);
+    let shown = folio.ok(&["show", "r1"]);
+    assert!(
+        shown.contains("r1 interrupted: paused: second; was under way: wait; nobody drives it"),
+        "{shown}"
+    );
+    folio.ok(&["pause", "r1"]);
+    let shown = folio.ok(&["show", "r1"]);
+    assert!(shown.contains("r1 interrupted: paused; was under way: wait"), "{shown}");
+}
+
+#[test]
 fn a_run_that_waits_for_another_one_is_shown_with_it_e9_15() {
     let folio = Folio::new();
     folio.file(

@@ -376,7 +376,7 @@ impl Drive {
             }
             let checks = match &performed.outcome {
                 CallOutcome::Answered(answer) => self.run.checks_of_call(performed.node, answer),
-                CallOutcome::Failed(_) | CallOutcome::Stopped | CallOutcome::Lost(_) => Vec::new(),
+                CallOutcome::Failed(_) | CallOutcome::Stopped { .. } | CallOutcome::Lost(_) => Vec::new(),
             };
             if checks.is_empty() {
                 outcomes.push(Outcome::Call(performed, batch, Vec::new()));

@@ -81,7 +81,7 @@ pub(crate) async fn call(
             let reconciled = tokio::time::timeout(timeout, registry.reconcile(&request, &context)).await;
             match reconciled.unwrap_or(Reconciled::Unknown) {
                 Reconciled::NotExecuted => None,
-                Reconciled::Completed(response) => Some(outcome_of(*response, &request.tool)),
+                Reconciled::Completed(response) => Some(outcome_of(*response, &request.tool, &registry)),
                 Reconciled::Unknown => Some((CallOutcome::Lost(begun), Writes::default())),
             }
         }
@@ -107,9 +107,9 @@ async fn made(
 ) -> (CallOutcome, Writes) {
     let failed = |failure| (CallOutcome::Failed(failure), Writes::default());
     match within(timeout, &context.cancel, registry.call(request, context)).await {
-        Ended::Answered(response) => outcome_of(*response, &request.tool),
+        Ended::Answered(response) => outcome_of(*response, &request.tool, registry),
         Ended::TimedOut => failed(timed_out(&request.tool, timeout)),
-        Ended::Stopped => (CallOutcome::Stopped, Writes::default()),
+        Ended::Stopped => (stopped(&request.tool, registry), Writes::default()),
         // It was at work to the last, and whether a second call is harmless its class says (E9.12).
         Ended::Dropped => match registry.get(&request.tool).map(|tool| tool.spec().effect) {
             None | Some(Effect::Pure | Effect::Read | Effect::Idempotent) => failed(timed_out(&request.tool, timeout)),
@@ -121,7 +121,7 @@ async fn made(
                 };
                 let reconciled = tokio::time::timeout(GRACE, registry.reconcile(request, &asking)).await;
                 match reconciled.unwrap_or(Reconciled::Unknown) {
-                    Reconciled::Completed(response) => outcome_of(*response, &request.tool),
+                    Reconciled::Completed(response) => outcome_of(*response, &request.tool, registry),
                     Reconciled::NotExecuted => failed(timed_out(&request.tool, timeout)),
                     Reconciled::Unknown => failed(unknown(&request.tool, timeout)),
                 }
@@ -210,7 +210,14 @@ fn unknown(tool: &str, timeout: Duration) -> Failure {
     }
 }
 
-fn outcome_of(response: ToolResponse, tool: &str) -> (CallOutcome, Writes) {
+/// That a call of `tool` was stopped. What only looks has changed nothing (E9.11).
+fn stopped(tool: &str, registry: &Registry) -> CallOutcome {
+    CallOutcome::Stopped {
+        may_have_changed: registry.get(tool).is_none_or(|tool| tool.spec().writes),
+    }
+}
+
+fn outcome_of(response: ToolResponse, tool: &str, registry: &Registry) -> (CallOutcome, Writes) {
     let is_ok = response.is_ok();
     let ToolResponse {
         outputs,
@@ -235,7 +242,7 @@ fn outcome_of(response: ToolResponse, tool: &str) -> (CallOutcome, Writes) {
     };
     if let Some(error) = error.filter(|_| !is_ok) {
         if error.kind == FailureKind::Cancelled {
-            return (CallOutcome::Stopped, writes);
+            return (stopped(tool, registry), writes);
         }
         let hints = if error.hints.is_empty() {
             String::new()

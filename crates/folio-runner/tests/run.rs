@@ -563,16 +563,22 @@ async fn a_call_that_takes_too_long_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_running_run_can_be_stopped_by_somebody_else() {
-    let house = House::new();
-    let run = house.submit("steps: [{id: slow, do: {tool: wait, args: {ms: 60000}}}, {id: after, do: {tool: text, args: {op: echo, value: 1}}}]").await.unwrap();
+async fn a_running_run_can_be_stopped_by_somebody_else_e9_11() {
+    let mut house = House::new();
+    house.shell = ShellPolicy::AllowAll;
+    let plan = "steps:
+  - parallel:
+      - {id: slow, do: {tool: wait, args: {ms: 60000}}}
+      - {id: command, do: {tool: shell, args: {argv: [sleep, '60']}}}
+  - {id: after, do: {tool: text, args: {op: echo, value: 1}}}";
+    let run = house.submit(plan).await.unwrap();
     let other = runner_on(&house.folder.path().join("folio.db"), RunnerOptions::default());
     let driving = tokio::spawn({
         let runner = house.runner.clone();
         async move { runner.drive(run).await }
     });
     let mut watch = Watch::new(Arc::clone(other.workspace().store()), SpaceName::main(), run);
-    while watch.run().in_flight().is_empty() {
+    while watch.run().in_flight().len() < 2 {
         watch.next().await.unwrap();
     }
     assert!(
@@ -586,6 +592,16 @@ async fn a_running_run_can_be_stopped_by_somebody_else() {
     assert_eq!(result.status, Outcome::Cancelled);
     let run = other.load(run).await.unwrap();
     assert_eq!(run.node_at("after").unwrap().result.unwrap().status, Outcome::Cancelled);
+    // What a call may have done before it was stopped, its class says.
+    let notes = |path: &str| run.node_at(path).unwrap().result.unwrap().notes.clone();
+    assert_eq!(
+        notes("group-1/slow"),
+        "stopped while it was at work; it changes nothing"
+    );
+    assert_eq!(
+        notes("group-1/command"),
+        "stopped while it was at work; it may have taken effect"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -77,15 +77,21 @@ pub(crate) fn is_paused(run: &Run) -> bool {
 
 /// The paths of what is under way in `run`, of its part `within` if one is named; `run` for the run itself.
 pub(crate) fn under_way(run: &Run, within: Option<NodeId>) -> Vec<String> {
+    paths_of(run, within, |view| {
+        matches!(mark_of(view), Mark::Running | Mark::Stopping)
+    })
+}
+
+/// The paths of those parts of `run`, of its part `within` if one is named, of which `is_meant` holds.
+fn paths_of(run: &Run, within: Option<NodeId>, is_meant: impl Fn(&NodeView<'_>) -> bool) -> Vec<String> {
     let views = run.tree();
     let parents: HashMap<_, _> = views.iter().map(|view| (view.id, view.parent)).collect();
     let is_within = |view: &&NodeView<'_>| {
         let mut around = std::iter::successors(Some(view.id), |id| parents.get(id).copied().flatten());
         within.is_none_or(|within| around.any(|id| id == within))
     };
-    let is_under_way = |view: &&NodeView<'_>| matches!(mark_of(view), Mark::Running | Mark::Stopping);
-    let under_way = views.iter().filter(is_under_way).filter(is_within);
-    under_way.map(|view| path_of(view).to_owned()).collect()
+    let meant = views.iter().filter(|view| is_meant(view)).filter(is_within);
+    meant.map(|view| path_of(view).to_owned()).collect()
 }
 
 /// The path of a node; `run` for the root, which has none.
@@ -111,7 +117,12 @@ fn doing(run: &Run, driven: bool) -> String {
     let asks = run.tree().iter().any(|view| mark_of(view) == Mark::Asking);
     let mut parts = Vec::new();
     if is_paused(run) {
-        parts.push("paused".to_owned());
+        parts.push(PAUSED.to_owned());
+    } else {
+        let paused = paths_of(run, None, |view| mark_of(view) == Mark::Paused);
+        if !paused.is_empty() {
+            parts.push(format!("{PAUSED}: {}", few(&paused)));
+        }
     }
     if under_way.is_empty() {
         parts.push("nothing is under way".to_owned());

@@ -17,6 +17,9 @@ use crate::plan::{Criterion, Observe, Step, Task};
 use crate::result::{Evidence, Failure, Finding, NodeResult, Outcome, Output, Severity, StopReason};
 use crate::template::{self, Scope};
 
+/// What is said of a call that was stopped, if nobody knows better.
+pub(super) const MAY_HAVE_CHANGED: &str = "stopped while it was at work; it may have taken effect";
+
 /// How a call ended, as whoever made it saw it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallOutcome {
@@ -24,8 +27,11 @@ pub enum CallOutcome {
     Answered(CallAnswer),
     /// It failed.
     Failed(Failure),
-    /// It was stopped; it may have taken effect.
-    Stopped,
+    /// It was stopped.
+    Stopped {
+        /// Whether it may have taken effect, by the class of its tool (E9.12).
+        may_have_changed: bool,
+    },
     /// It had begun when its driver died, and its tool, which was asked, does not know what became of it either.
     Lost(Box<CallAction>),
 }
@@ -81,9 +87,13 @@ impl Run {
         let attempt = self.nodes[index].attempt;
         let cancel = self.nodes[index].cancel;
         let result = match outcome {
-            CallOutcome::Stopped => {
+            CallOutcome::Stopped { may_have_changed } => {
                 let why = cancel.unwrap_or(Cancel::ByUser);
-                self.stopped(index, why, "stopped while it was at work; it may have taken effect")
+                let notes = match may_have_changed {
+                    true => MAY_HAVE_CHANGED,
+                    false => "stopped while it was at work; it changes nothing",
+                };
+                self.stopped(index, why, notes)
             }
             CallOutcome::Failed(failure)
                 if cancel.is_none() && failure.may_retry && attempt < task.retry.max_attempts =>

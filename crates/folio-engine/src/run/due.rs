@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::agent::repair::too_deep_to_keep;
 use super::agent::{AskAction, CompactAction};
 use super::aggregate::Aggregation;
+use super::conclude::MAY_HAVE_CHANGED;
 use super::criteria::CheckCall;
 use super::narrow::Lanes;
 use super::purses::Fits;
@@ -340,9 +341,7 @@ impl Run {
     pub(super) fn skipping(&self, index: usize) -> Event {
         let node = &self.nodes[index];
         let result = match node.cancel {
-            Some(cancel) if node.attempt > 0 => {
-                self.stopped(index, cancel, "stopped while it was at work; it may have taken effect")
-            }
+            Some(cancel) if node.attempt > 0 => self.stopped(index, cancel, MAY_HAVE_CHANGED),
             Some(cancel) => self.stopped(index, cancel, "stopped before it began"),
             None if self.is_superseded(index) => NodeResult::stopped(
                 Outcome::Skipped,

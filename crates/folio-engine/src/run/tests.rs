@@ -271,7 +271,11 @@ impl Sim {
         }
         let call = self.under_way.remove(index);
         let cancelled = self.run.node(call.node).unwrap().state == NodeState::Cancelling;
-        let outcome = if cancelled { CallOutcome::Stopped } else { answer(&call) };
+        let outcome = if cancelled {
+            CallOutcome::Stopped { may_have_changed: true }
+        } else {
+            answer(&call)
+        };
         let event = self
             .run
             .conclude(call.node, outcome, &[], Duration::from_millis(1), self.now);
