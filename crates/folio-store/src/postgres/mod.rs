@@ -1,6 +1,7 @@
 //! The shared store: one PostgreSQL database, any number of processes on any number of machines.
 //!
 //! - `open`, `connect`, `migrate`: where the database is, how connections are made, its format
+//! - `store`: what every store answers
 //! - `patience`: waiting for a server that is away
 //! - `session`: a transaction, which sees one space
 //! - `column`: values as columns keep them
@@ -47,6 +48,7 @@ mod rewrite;
 mod rows;
 mod run;
 mod session;
+mod store;
 mod text;
 mod text_list;
 mod token;
@@ -60,20 +62,13 @@ mod written;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use async_trait::async_trait;
 use deadpool_postgres::Pool;
-use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
-use folio_memory::{
-    Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
-    SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
-};
+use folio_memory::SpaceName;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 pub use self::open::OpenOptions;
 
@@ -85,21 +80,13 @@ use self::living::Living;
 use self::open::Target;
 use self::patience::patiently;
 use self::session::{Purpose, Session};
-use self::wake::{LOOK_EVERY, Wake};
+use self::wake::Wake;
 use self::writer::Writer;
-use crate::access::KeptToken;
-use crate::commit::{BlobHash, Commit, Committed};
-use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::place::SpaceId;
-use crate::prepare::Prepared;
-use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
-use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
 /// Threads that speak with the server.
 const THREADS: usize = 2;
-/// Bytes from which a commit is prepared on a thread where that may take its time.
-const LARGE: usize = 128 * 1024;
 /// Spaces of which it is remembered which row is theirs.
 const SPACES_KNOWN: usize = 100_000;
 
@@ -365,370 +352,4 @@ impl Drop for PostgresStore {
             thread.join().unwrap_or_default();
         }
     }
-}
-
-/// What a question about a space that is not there is answered with.
-macro_rules! or_none {
-    ($session:expr, $none:expr) => {
-        match $session.as_deref() {
-            Some(session) => session,
-            None => return Ok($none),
-        }
-    };
-}
-
-#[async_trait]
-impl Store for PostgresStore {
-    fn location(&self) -> String {
-        self.inner.target.location.clone()
-    }
-
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.inner.clock) as Arc<dyn Clock>
-    }
-
-    async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
-        let prepared = if commit.blobs.iter().map(|blob| blob.bytes().len()).sum::<usize>() < LARGE {
-            Prepared::of(commit)?
-        } else {
-            let prepare = self.runtime.spawn_blocking(move || Prepared::of(commit));
-            self.on_threads("write to", async move {
-                prepare.await.unwrap_or_else(|error| Err(stopped(&error)))
-            })
-            .await?
-        };
-        let inner = Arc::clone(&self.inner);
-        self.on_threads("write to", async move { inner.write(prepared).await })
-            .await
-    }
-
-    async fn head(&self, space: &SpaceName) -> Result<Seq, StoreError> {
-        self.read(space, |session, _| async move {
-            let session = or_none!(session, Seq(0));
-            Ok(commit::ends(session).await?.head)
-        })
-        .await
-    }
-
-    async fn latest(&self, space: &SpaceName) -> Result<Timestamp, StoreError> {
-        self.read(space, |session, _| async move {
-            let session = or_none!(session, Timestamp::MIN);
-            Ok(commit::ends(session).await?.at)
-        })
-        .await
-    }
-
-    async fn changes(&self, space: &SpaceName, since: Seq, limit: u32) -> Result<Vec<LogRow>, StoreError> {
-        self.read(space, move |session, _| async move {
-            let session = or_none!(session, Vec::new());
-            journal::changes(session, since, limit).await
-        })
-        .await
-    }
-
-    async fn wait(&self, space: &SpaceName, since: Seq) -> Result<Seq, StoreError> {
-        let wake = &self.inner.wake;
-        let mut signal = wake.listen();
-        loop {
-            signal.mark_unchanged();
-            let gaps = wake.gaps();
-            let head = self.head(space).await?;
-            if head > since {
-                return Ok(head);
-            }
-            let tired = Instant::now() + LOOK_EVERY;
-            while wake.gaps() == gaps && tokio::time::timeout_at(tired, signal.changed()).await.is_ok() {
-                signal.mark_unchanged();
-                let Some(known) = self.inner.known(space) else { break };
-                if let Some(head) = wake.heard(known).filter(|head| *head > since) {
-                    return Ok(head);
-                }
-            }
-        }
-    }
-
-    async fn entries(
-        &self,
-        space: &SpaceName,
-        query: &EntryQuery,
-        now: Timestamp,
-    ) -> Result<ListAnswer<Entry>, StoreError> {
-        if query.text.is_some() {
-            return self.search(space, query, now).await;
-        }
-        let (name, query) = (space.clone(), query.clone());
-        self.read(space, move |session, inner| {
-            let (name, query) = (name.clone(), query.clone());
-            async move { list::entries(&inner, session.as_deref(), &name, &query, now).await }
-        })
-        .await
-    }
-
-    async fn entry(&self, space: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {
-        self.read(space, move |session, _| async move {
-            entry::read(session.as_deref(), entry).await
-        })
-        .await
-    }
-
-    async fn history(&self, space: &SpaceName, entry: EntryId) -> Result<Vec<Revision>, StoreError> {
-        self.read(space, move |session, _| async move {
-            journal::history(session.as_deref(), entry).await
-        })
-        .await
-    }
-
-    async fn pages(&self, space: &SpaceName, query: &PageQuery) -> Result<Vec<Page>, StoreError> {
-        let query = query.clone();
-        self.read(space, move |session, _| {
-            let query = query.clone();
-            async move { page::list(or_none!(session, Vec::new()), &query).await }
-        })
-        .await
-    }
-
-    async fn page_count(&self, space: &SpaceName, query: &PageQuery) -> Result<u64, StoreError> {
-        let query = query.clone();
-        self.read(space, move |session, _| {
-            let query = query.clone();
-            async move { page::count_of(or_none!(session, 0), &query).await }
-        })
-        .await
-    }
-
-    async fn page(&self, space: &SpaceName, page: PageRef) -> Result<Page, StoreError> {
-        self.read(space, move |session, _| async move {
-            page::read(session.as_deref(), page).await
-        })
-        .await
-    }
-
-    async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError> {
-        let end = end.to_owned();
-        self.read(space, move |session, _| {
-            let end = end.clone();
-            async move { link::list(or_none!(session, Vec::new()), &end).await }
-        })
-        .await
-    }
-
-    async fn ended(
-        &self,
-        space: &SpaceName,
-        by: Timestamp,
-        limit: u32,
-    ) -> Result<Vec<(EntryId, Timestamp)>, StoreError> {
-        self.read(space, move |session, _| async move {
-            watch::ended(or_none!(session, Vec::new()), by, limit).await
-        })
-        .await
-    }
-
-    async fn policy(&self, space: &SpaceName) -> Result<KeptPolicy, StoreError> {
-        self.read(space, |session, _| async move {
-            policy::read(or_none!(session, KeptPolicy::default())).await
-        })
-        .await
-    }
-
-    async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
-        let hash = hash.clone();
-        self.read(space, move |session, _| {
-            let hash = hash.clone();
-            async move { blob::read(session.as_deref(), &hash).await }
-        })
-        .await
-    }
-
-    async fn turns(&self, space: &SpaceName, query: &TurnQuery) -> Result<Vec<Turn>, StoreError> {
-        let query = query.clone();
-        self.read(space, move |session, _| {
-            let query = query.clone();
-            async move { turn::list(or_none!(session, Vec::new()), &query).await }
-        })
-        .await
-    }
-
-    async fn turn(&self, space: &SpaceName, turn: TurnRef) -> Result<Turn, StoreError> {
-        self.read(space, move |session, _| async move {
-            turn::read(session.as_deref(), turn).await
-        })
-        .await
-    }
-
-    async fn runs(&self, space: &SpaceName, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
-        let query = query.clone();
-        self.read(space, move |session, inner| {
-            let query = query.clone();
-            async move { run::list(or_none!(session, Vec::new()), &query, &inner.owners).await }
-        })
-        .await
-    }
-
-    async fn run(&self, space: &SpaceName, run: RunRef) -> Result<RunRow, StoreError> {
-        self.read(space, move |session, inner| async move {
-            run::read(session.as_deref(), run, &inner.owners).await
-        })
-        .await
-    }
-
-    async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError> {
-        let runs = Arc::new(runs);
-        self.read(space, move |session, _| {
-            let runs = Arc::clone(&runs);
-            async move {
-                match session.as_deref() {
-                    Some(session) => run::heads(session, &runs).await,
-                    None => Ok(Vec::new()),
-                }
-            }
-        })
-        .await
-    }
-
-    async fn journal_part(
-        &self,
-        space: &SpaceName,
-        run: RunId,
-        since: Seq,
-        bytes: usize,
-    ) -> Result<Journal, StoreError> {
-        self.read(space, move |session, _| async move {
-            journal::of_run(session.as_deref(), run, since, bytes).await
-        })
-        .await
-    }
-
-    async fn claim_run(&self, space: &SpaceName, run: RunId, owner: &OwnerId) -> Result<u64, StoreError> {
-        let owner = owner.clone();
-        self.write(space, false, move |session, inner| {
-            let owner = owner.clone();
-            async move { run::claim(session.as_deref(), run, &owner, &inner.owners).await }
-        })
-        .await
-    }
-
-    async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError> {
-        self.write(space, false, move |session, _| async move {
-            run::release(or_none!(session, ()), run, fence).await
-        })
-        .await
-    }
-
-    async fn append_trace(&self, space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<(), StoreError> {
-        if notes.is_empty() {
-            return Ok(());
-        }
-        let rows = trace::rows_of(notes)?;
-        let (inner, space) = (Arc::clone(&self.inner), space.clone());
-        self.on_threads("write to", async move {
-            let kept = inner.keep_notes(&space, &rows, kept).await;
-            kept.map_err(|failure| failure.into_error("write to", &inner.target.location))
-        })
-        .await
-    }
-
-    async fn notes(&self, space: &SpaceName, query: &NoteQuery) -> Result<Vec<TraceNote>, StoreError> {
-        let query = query.clone();
-        self.read(space, move |session, _| {
-            let query = query.clone();
-            async move { trace::list(or_none!(session, Vec::new()), &query).await }
-        })
-        .await
-    }
-
-    async fn watched(&self, space: &SpaceName, query: &WatchQuery) -> Result<WatchAnswer, StoreError> {
-        let query = query.clone();
-        self.read(space, move |session, _| {
-            let query = query.clone();
-            async move { watch::entries(or_none!(session, WatchAnswer::default()), &query).await }
-        })
-        .await
-    }
-
-    async fn live_observations(&self, space: &SpaceName, now: Timestamp, most: u64) -> Result<u64, StoreError> {
-        self.read(space, move |session, _| async move {
-            watch::live(or_none!(session, 0), now, most).await
-        })
-        .await
-    }
-
-    async fn compact(&self, space: &SpaceName, compaction: Compaction) -> Result<Compacted, StoreError> {
-        self.write(space, false, move |session, _| async move {
-            compact::compact(or_none!(session, Compacted::default()), &compaction).await
-        })
-        .await
-    }
-
-    async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError> {
-        if texts.is_empty() {
-            return Ok(Residue::default());
-        }
-        let texts = Arc::new(texts);
-        let said = Arc::clone(&texts);
-        self.write(space, false, move |session, _| {
-            let said = Arc::clone(&said);
-            async move { trace::forget_texts(or_none!(session, ()), &said).await }
-        })
-        .await?;
-        self.read(space, move |session, _| {
-            let texts = Arc::clone(&texts);
-            async move { residue::search(or_none!(session, Residue::default()), &texts).await }
-        })
-        .await
-    }
-
-    async fn spaces(&self) -> Result<Vec<SpaceName>, StoreError> {
-        let inner = Arc::clone(&self.inner);
-        self.on_threads("read from", async move {
-            let spaces = patiently!({ inner.all_spaces().await });
-            spaces.map_err(|failure| failure.into_error("read from", &inner.target.location))
-        })
-        .await
-    }
-
-    async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError> {
-        let (inner, space) = (Arc::clone(&self.inner), space.clone());
-        self.on_threads("write to", async move { inner.take_over(&space, commits).await })
-            .await
-    }
-
-    async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError> {
-        let inner = Arc::clone(&self.inner);
-        self.on_threads("write to", async move {
-            let kept = patiently!({ token::keep(&inner.writers.get().await?, &token).await });
-            kept.map_err(|failure| failure.into_error("write to", &inner.target.location))
-        })
-        .await
-    }
-
-    async fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {
-        let inner = Arc::clone(&self.inner);
-        self.on_threads("read from", async move {
-            let tokens = patiently!({ token::list(&inner.readers.get().await?).await });
-            tokens.map_err(|failure| failure.into_error("read from", &inner.target.location))
-        })
-        .await
-    }
-
-    async fn check(&self) -> Result<Checkup, StoreError> {
-        let inner = Arc::clone(&self.inner);
-        self.on_threads("read from", async move {
-            let found = check::check(&inner).await;
-            found.map_err(|failure| failure.into_error("read from", &inner.target.location))
-        })
-        .await
-    }
-
-    async fn back_up(&self, _: &Path) -> Result<(), StoreError> {
-        let reason = format!(
-            "{} is copied by PostgreSQL's own tools: pg_dump for a copy of now, or the log of the server for any moment",
-            self.inner.target.location
-        );
-        Err(StoreError::Invalid(reason))
-    }
-}
-
-fn stopped(error: &tokio::task::JoinError) -> StoreError {
-    StoreError::Invalid(format!("the commit was not prepared: {error}"))
 }

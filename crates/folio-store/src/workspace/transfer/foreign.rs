@@ -8,7 +8,8 @@ use folio_memory::transfer::{EntryLine, PageLine};
 use folio_memory::{Actor, NewEntry, NewPage};
 
 use super::super::{Workspace, WorkspaceError};
-use super::incoming::{ImportOptions, Incoming, Lines};
+use super::incoming::{ImportOptions, Incoming};
+use super::lines::Lines;
 use super::report::Imported;
 
 impl Workspace {

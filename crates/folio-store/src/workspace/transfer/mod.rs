@@ -4,6 +4,7 @@ mod books;
 mod difference;
 mod foreign;
 mod incoming;
+mod lines;
 mod merge;
 mod outgoing;
 mod pieces;

@@ -1,0 +1,170 @@
+//! What people are asked, and what they change.
+
+use folio_memory::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::words;
+
+/// A call that waits for a person's yes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, in canonical form.
+    pub args: Value,
+    /// Names the tool with these arguments: the same call has the same hash.
+    pub hash: String,
+    /// Whether it had begun before and nobody knows whether it took effect: then it is asked whether it is made again (E9.12).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
+}
+
+impl Approval {
+    /// What somebody is asked, in words: the tool, its arguments, and whether it is once more. What would make them look like others, since it
+    /// turns the direction of the text or is not seen, is written as its number.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let again = if self.again {
+            "make it again? It had begun when its driver died, and nobody knows whether it took effect: "
+        } else {
+            ""
+        };
+        format!("{again}{} {}", self.tool, words::seen(&self.args.to_string()))
+    }
+}
+
+/// What needs no other yes in a run after this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Always {
+    /// Every call of the tool.
+    Tool,
+    /// Every call of the tool with the same arguments.
+    Arguments,
+}
+
+/// Limits as they are from now on. What is not named stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NewLimits {
+    /// Tokens in both directions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Tokens that models read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_in: Option<u64>,
+    /// Of these, tokens that the provider had in its cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_cached: Option<u64>,
+    /// Tokens that models write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_out: Option<u64>,
+    /// Millionths of a US dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro_usd: Option<u64>,
+    /// Calls of models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_calls: Option<u64>,
+    /// Calls of tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u64>,
+    /// Bytes of the journal and of the pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Nodes of the whole tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// When the run must be over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+}
+
+impl NewLimits {
+    /// In words: `tokens 4000, nodes 300`.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let numbers = [
+            ("tokens", self.tokens),
+            ("tokens_in", self.tokens_in),
+            ("tokens_cached", self.tokens_cached),
+            ("tokens_out", self.tokens_out),
+            ("micro_usd", self.micro_usd),
+            ("model_calls", self.model_calls),
+            ("tool_calls", self.tool_calls),
+            ("bytes", self.bytes),
+            ("nodes", self.nodes.map(u64::from)),
+        ];
+        let mut words: Vec<String> = numbers
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name} {}", value?)))
+            .collect();
+        words.extend(self.deadline.map(|deadline| format!("deadline {deadline}")));
+        words.join(", ")
+    }
+}
+
+/// How two versions of a plan differ: names of steps, each in the order of its plan.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PlanDifference {
+    /// Steps that are the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
+    /// Steps that only the new version has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<String>,
+    /// Steps that both have, and that are something else now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Steps that only the old version had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<String>,
+    /// Whether the order of what stays is another one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reordered: bool,
+}
+
+impl PlanDifference {
+    /// Whether the versions are the same.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty() && self.dropped.is_empty() && !self.reordered
+    }
+
+    /// In words: `kept a, b; added c`.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let parts = [
+            ("added", &self.added),
+            ("changed", &self.changed),
+            ("dropped", &self.dropped),
+            ("kept", &self.kept),
+        ];
+        let mut words: Vec<String> = parts
+            .iter()
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(what, names)| format!("{what} {}", names.join(", ")))
+            .collect();
+        if self.reordered {
+            words.push("in another order".to_owned());
+        }
+        words.join("; ")
+    }
+}
+
+/// Something that a task asks a person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// The call by which the model asked.
+    pub call: String,
+    /// The question, in words.
+    pub text: String,
+    /// Answers to choose from; anything may be answered if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// What holds if nobody answers in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// When the time is up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+}

@@ -1,0 +1,136 @@
+//! A file of lines, read ahead.
+
+use std::io::{self, BufRead, Read as _};
+
+use folio_memory::transfer::{Line, PieceLine, without_mark};
+use folio_memory::{EntryId, Invalid};
+use tokio::sync::mpsc;
+
+use super::super::WorkspaceError;
+use super::pieces::bytes_of;
+
+/// Bytes of the longest line: the longest text, with every character written as a code.
+const LINE_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// Lines, or pieces, that are read ahead of what is written.
+pub(super) const AHEAD: usize = 2;
+
+/// Lines with their numbers, from 1, as they are read.
+pub(super) struct Lines {
+    read: mpsc::Receiver<io::Result<(u64, String)>>,
+    /// The number of the last one.
+    pub(super) number: u64,
+    /// Keys of the last one that nothing reads.
+    pub(super) unknown: Vec<String>,
+    /// One that was read too early, with its number.
+    back: Option<(u64, String)>,
+}
+
+impl Lines {
+    /// Reads `source` on a thread where that may take its time.
+    pub(super) fn of(source: impl BufRead + Send + 'static) -> Self {
+        let (lines, read) = mpsc::channel(AHEAD);
+        tokio::task::spawn_blocking(move || read_lines(source, &lines));
+        Self::from(read)
+    }
+
+    /// No lines.
+    pub(super) fn none() -> Self {
+        Self::from(mpsc::channel(1).1)
+    }
+
+    fn from(read: mpsc::Receiver<io::Result<(u64, String)>>) -> Self {
+        Self {
+            read,
+            number: 0,
+            unknown: Vec::new(),
+            back: None,
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<Result<Line, Invalid>>, WorkspaceError> {
+        Ok(self.next_text().await?.map(|text| {
+            let line = Line::parse(&text);
+            self.unknown = line.as_ref().map(|line| line.unknown_keys(&text)).unwrap_or_default();
+            line
+        }))
+    }
+
+    /// The next line that is not empty.
+    pub(super) async fn next_text(&mut self) -> Result<Option<String>, WorkspaceError> {
+        if let Some((number, text)) = self.back.take() {
+            self.number = number;
+            return Ok(Some(text));
+        }
+        loop {
+            let Some(line) = self.read.recv().await else {
+                return Ok(None);
+            };
+            let (number, text) = line.map_err(WorkspaceError::Input)?;
+            self.number = number;
+            if !text.trim().is_empty() {
+                return Ok(Some(text));
+            }
+        }
+    }
+
+    /// The piece `number` of the text of `of`, if it comes next. What comes instead is the next line.
+    pub(super) async fn next_piece(
+        &mut self,
+        of: EntryId,
+        number: u64,
+    ) -> Result<Result<PieceLine, Invalid>, WorkspaceError> {
+        if let Some(text) = self.next_text().await? {
+            match Line::parse(&text) {
+                Ok(Line::Piece(piece)) if piece.of == of && piece.number == number => return Ok(Ok(piece)),
+                _ => self.back = Some((self.number, text)),
+            }
+        }
+        let message = format!("piece {number} of its text does not follow");
+        Ok(Err(Invalid::new("line_malformed", "record", message)))
+    }
+
+    /// Passes over the pieces of the text of `of`, an entry that is not taken in, as far as they are there.
+    pub(super) async fn skip_pieces(&mut self, of: EntryId, pieces: u64) -> Result<(), WorkspaceError> {
+        self.check_pieces(of, pieces).await.map(drop)
+    }
+
+    /// Passes over them, and tells whether all are there.
+    pub(super) async fn check_pieces(
+        &mut self,
+        of: EntryId,
+        pieces: u64,
+    ) -> Result<Result<(), Invalid>, WorkspaceError> {
+        for number in 1..=pieces {
+            match self.next_piece(of, number).await?.and_then(bytes_of) {
+                Ok(_) => {}
+                Err(invalid) => return Ok(Err(invalid)),
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+fn read_lines(mut source: impl BufRead, lines: &mpsc::Sender<io::Result<(u64, String)>>) {
+    for number in 1.. {
+        let mut bytes = Vec::new();
+        let read = (&mut source).take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes);
+        let line = match read {
+            Ok(0) => return,
+            Ok(_) if bytes.len() as u64 == LINE_BYTES_MAX => Err(io::Error::other(format!(
+                "line {number} has more than {LINE_BYTES_MAX} bytes"
+            ))),
+            // What is no text is no JSON either, and is told with its place.
+            Ok(_) => {
+                let text = String::from_utf8_lossy(&bytes);
+                // Some editors put a mark before everything.
+                let text = if number == 1 { without_mark(&text) } else { &text };
+                Ok((number, text.to_owned()))
+            }
+            Err(error) => Err(error),
+        };
+        let is_last = line.is_err();
+        if lines.blocking_send(line).is_err() || is_last {
+            return;
+        }
+    }
+}
