@@ -232,3 +232,34 @@ impl Reply {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn calls_of_one_reply_have_ids_that_differ() {
+        let wanted = |id: &str| Wanted {
+            id: id.to_owned(),
+            tool: "grep".to_owned(),
+            args: json!({}),
+        };
+        // Gemini gives none, some servers the same one to each, and what is made up may be another call's.
+        for (ids, named) in [
+            (["", "", ""], ["call_1", "call_2", "call_3"]),
+            (["a", "a", "a-2"], ["a", "call_2", "a-2"]),
+            (["a", "a", "call_2"], ["a", "call_3", "call_2"]),
+        ] {
+            let mut reply = Reply {
+                text: String::new(),
+                calls: ids.map(wanted).to_vec(),
+                stop: Stop::Done,
+            };
+            reply.name_calls_apart();
+            let ids: Vec<&str> = reply.calls.iter().map(|call| call.id.as_str()).collect();
+            assert_eq!(ids, named);
+        }
+    }
+}

@@ -1,9 +1,8 @@
 //! Models of real providers.
 //!
-//! Chat Completions and Messages, which many servers speak, are put, sent and read here, with limits on all that comes; the others
-//! through one library of adapters that nobody outside of this module sees. Every request says which adapter it is for, where it goes
-//! and what stands in its head: nothing is found out by the name of a model, and nothing is read from the environment. Answers are always streamed, so that limits of time can tell a
-//! model that works from one that is gone. A request is made once; retries are the caller's.
+//! Every language is put, sent and read here, with limits on all that comes. Nothing is found out by the name of a model that its address
+//! says, and nothing is read from the environment. Answers are always streamed, so that limits of time can tell a model that works from
+//! one that is gone. A request is made once; retries are the caller's.
 
 mod answer;
 mod body;
@@ -15,13 +14,9 @@ mod request;
 mod schema;
 mod wire;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use genai::adapter::AdapterKind;
-use genai::resolver::{AuthData, Endpoint};
-use genai::{Client, ModelIden, ServiceTarget};
 use serde::{Deserialize, Serialize};
 
 pub use schema::SchemaForm;
@@ -31,11 +26,10 @@ use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Model, Reply, Request};
 use crate::reach::innermost;
 use crate::secret::ModelKeys;
-use answer::Seen;
 use failure::Failures;
 pub(crate) use failure::retry_after;
 use fetch::Fetched;
-use wire::{Target, Wire};
+use wire::Target;
 
 /// How long an answer may take, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +65,6 @@ pub(crate) struct ProviderModel {
     schema: SchemaForm,
     patience: Patience,
     http: reqwest::Client,
-    library: Client,
 }
 
 impl ProviderModel {
@@ -91,72 +84,22 @@ impl ProviderModel {
             return Ok(None);
         };
         let http = client_for(&target.url, seconds(patience.connect_s), proxy)?;
-        let library = Client::builder()
-            .with_reqwest(http.clone())
-            .build()
-            .map_err(|_| "the library of adapters cannot be set up".to_owned())?;
         Ok(Some(Self {
             address: address.to_string(),
             target,
             schema,
             patience,
             http,
-            library,
         }))
-    }
-
-    fn service(&self, request: &Request) -> ServiceTarget {
-        let kind = match self.target.wire {
-            Wire::Gemini => AdapterKind::Gemini,
-            _ => AdapterKind::OpenAIResp,
-        };
-        // With a sign at its end, the library finds no setting there; the name that is sent stands in the body or the URL.
-        let name = match self.target.name.rsplit_once('-') {
-            Some(_) => format!("{}-", self.target.name),
-            None => self.target.name.clone(),
-        };
-        ServiceTarget {
-            endpoint: Endpoint::from_owned(self.target.url.as_str()),
-            auth: AuthData::RequestOverride {
-                url: self.target.url.clone(),
-                headers: self.target.headers(&request.idempotency_key).into(),
-            },
-            model: ModelIden::new(kind, name),
-        }
     }
 
     async fn ask(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
         let request = &*names::addressed(request, &self.target);
         let failures = self.failures(request);
-        let reply = match body::body(request, &self.target, self.schema) {
-            Some(body) => {
-                let fetched = Fetched::begin(&self.http, &body, self.patience, failures).await?;
-                answer::read_frames(fetched, failures, pieces).await?
-            }
-            None => self.ask_by_library(request, pieces).await?,
-        };
+        let body = body::body(request, &self.target, self.schema);
+        let fetched = Fetched::begin(&self.http, &body, self.patience, failures).await?;
+        let reply = answer::read_frames(fetched, failures, pieces).await?;
         Ok(names::understood(reply, request))
-    }
-
-    async fn ask_by_library(
-        &self,
-        request: &Request,
-        pieces: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<Reply, ModelError> {
-        let failures = self.failures(request);
-        let seen = Arc::new(Seen::default());
-        let looking = Arc::clone(&seen);
-        let options = request::options(request, &self.target, self.schema)
-            .with_stream_header_timeout(seconds(self.patience.first_byte_s))
-            .with_stream_read_timeout(seconds(self.patience.between_s))
-            .with_raw_frame_fn(move |_, frame| looking.look_at(frame));
-        let chat = request::chat_request(request, &self.target, self.schema);
-        let answer = self
-            .library
-            .exec_chat_stream(self.service(request), chat, Some(&options))
-            .await
-            .map_err(|error| failures.of(&error))?;
-        answer::read_events(answer.stream, &seen, failures, pieces).await
     }
 
     fn failures<'a>(&'a self, request: &'a Request) -> Failures<'a> {
@@ -214,7 +157,7 @@ fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, String> {
 ///
 /// Why there can be none.
 pub(crate) fn client_for(url: &str, connect: Duration, proxy: Option<&str>) -> Result<reqwest::Client, String> {
-    // A few bytes of what is compressed may be gigabytes, and the library of adapters takes them all.
+    // A few bytes of what is compressed may be gigabytes.
     let mut builder = connections(url.starts_with("http://"))
         .connect_timeout(connect)
         .no_gzip();

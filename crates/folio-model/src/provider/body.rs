@@ -1,7 +1,9 @@
-//! From a request to the body that is sent, in the languages whose answers are read here as well.
+//! From a request to the body that is sent.
 
 mod chat;
+mod gemini;
 mod messages;
+mod responses;
 
 use serde_json::{Value, json};
 
@@ -9,12 +11,12 @@ use super::schema::SchemaForm;
 use super::wire::{Target, Wire};
 use crate::model::Request;
 
-/// The body; `None` where the library of adapters puts it.
-pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Option<Value> {
+pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Value {
     match target.wire {
-        Wire::Chat => Some(chat::body(request, target, form)),
-        Wire::Messages => Some(messages::body(request, target, form)),
-        Wire::Responses | Wire::Gemini => None,
+        Wire::Chat => chat::body(request, target, form),
+        Wire::Responses => responses::body(request, target, form),
+        Wire::Messages => messages::body(request, target, form),
+        Wire::Gemini => gemini::body(request, target, form),
     }
 }
 

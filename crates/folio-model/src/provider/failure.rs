@@ -1,16 +1,14 @@
-//! From an error of the library to one of ours. The library's own words are never handed on: some hold the whole request.
+//! Why a model did not answer, in words that say what can be done. The provider's own are handed on where they help.
 
-use std::error::Error as StdError;
 use std::time::Duration;
 
-use genai::Error;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, LOCATION};
 use serde_json::Value;
 
 use super::wire::Target;
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::Request;
-use crate::reach::unreached;
+use crate::reach::{host_of, unreached};
 
 /// Characters of a provider's words that are handed on.
 const WORDS_MAX: usize = 300;
@@ -40,59 +38,9 @@ impl Failures<'_> {
         }
     }
 
-    /// What became of the whole request.
-    pub(super) fn of(self, error: &Error) -> ModelError {
-        // A status inside of a stream is wrapped once more.
-        if let Error::WebStream { error: inner, .. } = error {
-            if let Some(inner) = inner.downcast_ref::<Error>() {
-                return self.of(inner);
-            }
-            return self.of_transport(inner.as_ref());
-        }
-        if let Some(status) = error.status() {
-            return self.of_status(status.as_u16(), error.headers(), body_of(error));
-        }
-        match error {
-            Error::WebModelCall { webc_error, .. } | Error::WebAdapterCall { webc_error, .. } => match webc_error {
-                genai::webc::Error::Reqwest(error) => self.of_transport(error),
-                _ => self.error(ModelErrorKind::Malformed, "its answer is not JSON"),
-            },
-            Error::ChatResponse { body, .. } => self.of_event(body),
-            Error::StreamParse { serde_error, .. } if serde_error.is_eof() => self.cut_off(),
-            Error::StreamParse { serde_error, .. } if serde_error.line() == 0 => {
-                // What the Responses say of a failure comes as the text of such an error.
-                let words = self.words(&serde_error.to_string());
-                self.error(ModelErrorKind::Unavailable, format!("it failed{words}"))
-            }
-            Error::StreamParse { .. }
-            | Error::ChatResponseGeneration { .. }
-            | Error::InvalidJsonResponseElement { .. }
-            | Error::NoChatResponse { .. }
-            | Error::JsonValueExt(_)
-            | Error::SerdeJson(_) => self.error(ModelErrorKind::Malformed, "its answer could not be read"),
-            _ => self.error(ModelErrorKind::Invalid, "the request cannot be put in its form"),
-        }
-    }
-
     /// The answer stopped before its end.
     pub(super) fn cut_off(self) -> ModelError {
         self.error(ModelErrorKind::Unavailable, "its answer broke off before the end")
-    }
-
-    fn of_transport(self, error: &(dyn StdError + 'static)) -> ModelError {
-        if let Some(timeout) = error.downcast_ref::<genai::webc::StreamTimeout>() {
-            return match timeout {
-                genai::webc::StreamTimeout::Headers => self.too_slow_to_begin(),
-                genai::webc::StreamTimeout::Read => self.too_slow_to_go_on(),
-            };
-        }
-        if error.is::<std::string::FromUtf8Error>() || error.is::<std::str::Utf8Error>() {
-            return self.error(ModelErrorKind::Malformed, "its answer is not text");
-        }
-        match error.downcast_ref::<reqwest::Error>() {
-            Some(error) => self.of_connection(error),
-            None => self.cut_off(),
-        }
     }
 
     /// What became of a connection.
@@ -118,55 +66,133 @@ impl Failures<'_> {
         self.error(ModelErrorKind::Unavailable, "it stopped in the middle of its answer")
     }
 
-    /// An error inside of an answer that began well.
-    pub(super) fn of_event(self, body: &Value) -> ModelError {
-        let code = self.code(body);
-        let kind = kind_of(body, &code).unwrap_or(ModelErrorKind::Unavailable);
-        let words = self.words_for(kind, &words_in(body));
-        self.error(kind, format!("it broke off its answer{}{words}", in_parentheses(&code)))
+    /// An error inside of an answer, or in its place if nothing of it came.
+    pub(super) fn of_event(self, body: &Value, has_begun: bool) -> ModelError {
+        let what = if has_begun {
+            "it broke off its answer"
+        } else {
+            "it answered with an error"
+        };
+        self.told(what, None, ModelErrorKind::Unavailable, body)
     }
 
-    /// What came is no answer in any form that is known.
-    pub(super) fn no_answer(self) -> ModelError {
-        let message = "its answer could not be read: nothing in it is a piece of an answer";
-        self.error(ModelErrorKind::Malformed, message)
-    }
-
-    /// The same, with what came instead: some gateways say with status 200 what was wrong.
+    /// What came is no answer in any form that is known, but this. Some gateways say with status 200 what was wrong.
     pub(super) fn of_no_answer(self, came: &[u8]) -> ModelError {
-        match serde_json::from_slice::<Value>(came) {
-            Ok(body) if is_error(&body) => {
-                let code = self.code(&body);
-                let kind = kind_of(&body, &code).unwrap_or(ModelErrorKind::Malformed);
-                let words = self.words_for(kind, &words_in(&body));
-                self.error(
-                    kind,
-                    format!("it answered with an error{}{words}", in_parentheses(&code)),
-                )
-            }
-            _ => self.no_answer(),
+        let body = serde_json::from_slice::<Value>(came);
+        if let Ok(body) = &body
+            && is_error(body)
+        {
+            return self.told("it answered with an error", None, ModelErrorKind::Malformed, body);
         }
+        let url = self.asked();
+        let (kind, what) = match came.trim_ascii() {
+            [] => (
+                ModelErrorKind::Malformed,
+                format!("its answer is empty; is {url} the right address?"),
+            ),
+            [b'<', ..] => (ModelErrorKind::Invalid, self.web_page("it answered with a web page")),
+            _ if body.is_ok() => (
+                ModelErrorKind::Malformed,
+                format!(
+                    "it answered with JSON in one piece and not with a stream of events; is {url} the right address, and does it stream?"
+                ),
+            ),
+            _ => (
+                ModelErrorKind::Malformed,
+                format!(
+                    "its answer could not be read: nothing in it is a piece of an answer; is {url} the right address?"
+                ),
+            ),
+        };
+        self.error(kind, what)
+    }
+
+    fn web_page(self, what: &str) -> String {
+        let url = self.asked();
+        format!("{what}; is {url} the right address, or does a proxy stand before it that wants a login?")
+    }
+
+    /// Where it was asked, as it may be shown. A name and password are refused in an address.
+    fn asked(self) -> String {
+        let url = &self.target.url;
+        let url = url.split_once('?').map_or(url.as_str(), |(url, _)| url);
+        self.shown(url)
     }
 
     /// An answer that is an error.
     pub(super) fn of_status(self, status: u16, headers: Option<&HeaderMap>, body: &str) -> ModelError {
+        if (300..=399).contains(&status) {
+            let to = headers.and_then(|headers| headers.get(LOCATION)?.to_str().ok());
+            let to = to.filter(|to| to.contains("://")).map(host_of);
+            let to = to.map_or_else(String::new, |host| format!(" to {}", self.shown(host)));
+            let message = format!(
+                "it said {status} and sends us elsewhere{to}, where a key must not follow; put the address that it means into the settings"
+            );
+            return self.error(ModelErrorKind::Invalid, message);
+        }
+        let is_page = body.trim_start().starts_with('<');
         let body: Value = serde_json::from_str(body).unwrap_or(Value::Null);
-        let (code, said) = (self.code(&body), words_in(&body));
-        let kind = kind_of_status(status, &code, &said);
-        let words = self.words_for(kind, &said);
-        let mut error = self.error(kind, format!("it said {status}{}{words}", in_parentheses(&code)));
-        match kind {
-            ModelErrorKind::Unauthorised if self.target.key.is_none() && status != 402 => {
-                error.message.push_str("; no key was sent (docs/models.md, \"Keys\")");
-            }
-            ModelErrorKind::Unauthorised if status == 402 || code.contains("insufficient_quota") => {
-                error.message.push_str("; there is no credit left");
-            }
-            ModelErrorKind::Unauthorised => error.message.push_str("; the key is wrong or may not do this"),
-            _ => {}
+        let mut error = self.told(
+            &format!("it said {status}"),
+            Some(status),
+            ModelErrorKind::Invalid,
+            &body,
+        );
+        if is_page {
+            error.message = self.web_page(&format!("it said {status} with a web page"));
         }
         error.retry_after = headers.and_then(retry_after).or_else(|| retry_delay(&body));
         error
+    }
+
+    /// What the provider says in `body` of a failure, sorted, with what can be done; `otherwise` is what it is if nothing says.
+    fn told(self, what: &str, status: Option<u16>, otherwise: ModelErrorKind, body: &Value) -> ModelError {
+        let (code, said) = (self.code(body), words_in(body));
+        let said_status = status_of(body);
+        let problem = Problem {
+            status: status.or(said_status),
+            code: &code,
+            said: &said,
+            body,
+        };
+        let kind = problem.kind().unwrap_or(otherwise);
+        let number = said_status
+            .filter(|_| status.is_none())
+            .map(|status| status.to_string());
+        let codes: Vec<String> = number
+            .into_iter()
+            .chain(Some(code.clone()).filter(|code| !code.is_empty()))
+            .collect();
+        let words = self.words_for(kind, &said);
+        let advice = self.advice(kind, &problem);
+        let codes = in_parentheses(&codes.join(", "));
+        self.error(kind, format!("{what}{codes}{words}{advice}"))
+    }
+
+    /// What can be done about it, if that is not said already.
+    fn advice(self, kind: ModelErrorKind, problem: &Problem<'_>) -> String {
+        match kind {
+            ModelErrorKind::Unauthorised if problem.is_out_of_credit() => {
+                "; there is no credit left: add some with the provider, or ask another model".to_owned()
+            }
+            ModelErrorKind::Unauthorised if self.target.key.is_none() => {
+                "; no key was sent (docs/models.md, \"Keys\")".to_owned()
+            }
+            ModelErrorKind::Unauthorised => {
+                "; the key is wrong or may not do this: put another one in its place (docs/models.md, \"Keys\")"
+                    .to_owned()
+            }
+            ModelErrorKind::Invalid if problem.is_no_such_model() => {
+                format!(
+                    "; is {:?} the name that the provider has for the model?",
+                    self.target.name
+                )
+            }
+            ModelErrorKind::Invalid if problem.status == Some(404) => {
+                format!("; nothing is at {}: is that the right address?", self.asked())
+            }
+            _ => String::new(),
+        }
     }
 
     /// The words by which programs know what was wrong, if they are no more than that.
@@ -196,15 +222,20 @@ impl Failures<'_> {
     /// A provider's words as they may be shown: short, on one line, without the key and without what was asked.
     fn words(self, said: &str) -> String {
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let said: String = said.chars().take(WORDS_MAX).collect();
-        let said = match &self.target.key {
-            Some(key) => key.taken_out_of(&said),
-            None => said,
-        };
+        // Before it is cut, so that nothing is left of a key at the end.
+        let said: String = self.shown(&said).chars().take(WORDS_MAX).collect();
         if said.is_empty() || self.quotes_the_request(&said) {
             String::new()
         } else {
-            format!(": {said}")
+            format!(": {}", said.trim_end_matches('.'))
+        }
+    }
+
+    /// A text of somebody else's without the key.
+    fn shown(self, text: &str) -> String {
+        match &self.target.key {
+            Some(key) => key.taken_out_of(text),
+            None => text.to_owned(),
         }
     }
 
@@ -230,17 +261,6 @@ impl Failures<'_> {
             || asked
                 .iter()
                 .any(|text| text.chars().count() < COMMON_MAX && text.len() > 3 && said.contains(text.as_str()))
-    }
-}
-
-fn body_of(error: &Error) -> &str {
-    match error {
-        Error::HttpError { body, .. } => body,
-        Error::WebModelCall { webc_error, .. } | Error::WebAdapterCall { webc_error, .. } => match webc_error {
-            genai::webc::Error::ResponseFailedStatus { body, .. } => body,
-            _ => "",
-        },
-        _ => "",
     }
 }
 
@@ -275,7 +295,7 @@ fn code_of(body: &Value) -> String {
 
 fn words_in(body: &Value) -> String {
     let error = error_in(body);
-    let words = error.get("message").unwrap_or(error);
+    let words = error.get("message").or_else(|| error.get("detail")).unwrap_or(error);
     words.as_str().unwrap_or_default().to_owned()
 }
 
@@ -299,47 +319,107 @@ pub(super) fn is_error(body: &Value) -> bool {
     is_said || body["object"] == "error" || body["type"] == "error"
 }
 
-/// What to do next after a failure inside of an answer, or of one that came with a good status; `None` if it does not say.
-fn kind_of(body: &Value, code: &str) -> Option<ModelErrorKind> {
-    let said = words_in(body);
-    let has = |words: &[&str]| words.iter().any(|word| code.contains(word));
-    // Gateways that came so far and no further put the status that they had from behind them there.
-    let status = error_in(body).get("code").and_then(Value::as_u64);
-    let status = status.and_then(|status| u16::try_from(status).ok().filter(|status| (400..=599).contains(status)));
-    Some(match status {
-        _ if has(&["insufficient_quota", "billing", "authentication", "permission"]) => ModelErrorKind::Unauthorised,
-        _ if has(&["rate_limit", "RESOURCE_EXHAUSTED"]) => ModelErrorKind::RateLimited,
-        _ if is_too_long(code, &said) => ModelErrorKind::TooLong,
-        _ if has(&NONSENSE) => ModelErrorKind::Malformed,
-        Some(status) => kind_of_status(status, code, &said),
-        None if is_refusal(code) => ModelErrorKind::Refused,
-        None if has(&["invalid_request", "not_found"]) => ModelErrorKind::Invalid,
-        None if has(&[
+/// The status that a failure has in its body: gateways put there what they had from behind them, Google says it twice.
+fn status_of(body: &Value) -> Option<u16> {
+    let code = error_in(body).get("code").or_else(|| error_in(body).get("status"))?;
+    let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
+    u16::try_from(number).ok().filter(|status| (400..=599).contains(status))
+}
+
+/// What a provider says of a failure.
+struct Problem<'a> {
+    /// That of the answer, or that inside of it.
+    status: Option<u16>,
+    code: &'a str,
+    said: &'a str,
+    body: &'a Value,
+}
+
+impl Problem<'_> {
+    fn has(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.code.contains(word))
+    }
+
+    fn says(&self, words: &[&str]) -> bool {
+        let said = self.said.to_ascii_lowercase();
+        words.iter().any(|word| said.contains(word))
+    }
+
+    fn is_out_of_credit(&self) -> bool {
+        // Anthropic says so with 400, in words only.
+        self.status == Some(402) || self.has(&["insufficient_quota", "billing"]) || self.says(&["credit balance"])
+    }
+
+    fn is_unauthorised(&self) -> bool {
+        // Google says so with 400, and in its details.
+        let reasons = error_in(self.body).get("details").and_then(Value::as_array);
+        let mut reasons = reasons
+            .into_iter()
+            .flatten()
+            .filter_map(|detail| detail.get("reason")?.as_str());
+        self.has(&[
+            "authentication",
+            "UNAUTHENTICATED",
+            "permission",
+            "PERMISSION_DENIED",
+            "invalid_api_key",
+        ]) || reasons.any(|reason| reason == "API_KEY_INVALID")
+    }
+
+    fn is_no_such_model(&self) -> bool {
+        let is_absent = self.status == Some(404) || self.has(&["not_found", "NOT_FOUND"]);
+        is_absent && (self.has(&["model_not_found", "not_found_error"]) || self.says(&["model"]))
+    }
+
+    /// What to do next; `None` if nothing here says.
+    fn kind(&self) -> Option<ModelErrorKind> {
+        if self.is_out_of_credit() || self.is_unauthorised() {
+            return Some(ModelErrorKind::Unauthorised);
+        }
+        let by_status = match self.status {
+            Some(401 | 403) => Some(ModelErrorKind::Unauthorised),
+            Some(429 | 529) => Some(ModelErrorKind::RateLimited),
+            Some(408 | 409 | 425 | 500..=599) => Some(ModelErrorKind::Unavailable),
+            Some(413) => Some(ModelErrorKind::TooLong),
+            _ => None,
+        };
+        let by_code = if self.has(&["rate_limit", "RESOURCE_EXHAUSTED"]) {
+            Some(ModelErrorKind::RateLimited)
+        } else if is_too_long(self.code, self.said) {
+            Some(ModelErrorKind::TooLong)
+        } else if is_refusal(self.code) {
+            Some(ModelErrorKind::Refused)
+        } else if self.has(&NONSENSE) {
+            Some(ModelErrorKind::Malformed)
+        } else {
+            None
+        };
+        // A code says more than a status does.
+        let by_code = by_code.or_else(|| by_status.or_else(|| self.status.map(|_| ModelErrorKind::Invalid)));
+        by_code.or_else(|| self.kind_without_status())
+    }
+
+    fn kind_without_status(&self) -> Option<ModelErrorKind> {
+        if self.has(&[
+            "invalid_request",
+            "not_found",
+            "NOT_FOUND",
+            "INVALID_ARGUMENT",
+            "FAILED_PRECONDITION",
+        ]) {
+            Some(ModelErrorKind::Invalid)
+        } else if self.has(&[
             "overloaded",
             "server_error",
             "api_error",
             "timeout",
             "UNAVAILABLE",
             "INTERNAL",
-        ]) =>
-        {
-            ModelErrorKind::Unavailable
+        ]) {
+            Some(ModelErrorKind::Unavailable)
+        } else {
+            None
         }
-        None => return None,
-    })
-}
-
-fn kind_of_status(status: u16, code: &str, said: &str) -> ModelErrorKind {
-    match status {
-        401..=403 => ModelErrorKind::Unauthorised,
-        429 if code.contains("insufficient_quota") => ModelErrorKind::Unauthorised,
-        429 | 529 => ModelErrorKind::RateLimited,
-        408 | 409 | 425 | 500..=599 => ModelErrorKind::Unavailable,
-        413 => ModelErrorKind::TooLong,
-        _ if is_too_long(code, said) => ModelErrorKind::TooLong,
-        _ if is_refusal(code) => ModelErrorKind::Refused,
-        _ if NONSENSE.iter().any(|word| code.contains(word)) => ModelErrorKind::Malformed,
-        _ => ModelErrorKind::Invalid,
     }
 }
 

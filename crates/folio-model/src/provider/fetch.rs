@@ -12,7 +12,7 @@ use super::{Patience, seconds};
 use crate::error::{ModelError, ModelErrorKind};
 
 /// Bytes that an answer may have as it is sent.
-pub(super) const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Bytes of one frame. Most hold a word or two; a server that puts a whole answer into one needs half a megabyte for a hundred thousand
 /// tokens.
 const FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;

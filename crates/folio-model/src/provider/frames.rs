@@ -1,10 +1,9 @@
-//! What the frames of an answer say, in the languages that are read here and not by the library of adapters.
-//!
-//! That takes the place of a call in a list for true, however far away it is, and loses calls that servers which speak nearly as OpenAI
-//! does put in another way; and it loses a frame of Anthropic's whose name came apart from it.
+//! What the frames of an answer say, in each language.
 
 mod chat;
+mod gemini;
 mod messages;
+mod responses;
 
 use serde_json::{Value, json};
 
@@ -84,7 +83,8 @@ impl Answer {
         match wire {
             Wire::Chat => self.take_chat(&frame),
             Wire::Messages => self.take_message(&frame),
-            Wire::Responses | Wire::Gemini => {}
+            Wire::Responses => self.take_response(&frame),
+            Wire::Gemini => self.take_content(&frame),
         }
     }
 

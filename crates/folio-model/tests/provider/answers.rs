@@ -78,14 +78,45 @@ async fn a_call_that_was_cut_off_is_none_and_one_that_cannot_be_read_is_told_as_
 }
 
 #[tokio::test]
-async fn calls_of_one_reply_have_ids_that_differ() {
-    // Gemini gives no ids, and each piece of its answer is counted from 0.
+async fn calls_that_come_without_an_id_are_left_without_one() {
+    // Gemini gives none. Whoever records the reply tells them apart.
     let call = json!({"functionCall": {"name": "grep", "args": {"pattern": "x"}}});
     let piece = |finish: Value| json!({"candidates": [{"content": {"parts": [call]}, "finishReason": finish}]});
     let asked = ask("gemini", &request(), sse([piece(Value::Null), piece(json!("STOP"))])).await;
     let reply = asked.reply();
     assert_eq!((reply.stop, reply.tool_calls.len()), (StopCause::ToolCalls, 2));
-    assert_ne!(reply.tool_calls[0].id, reply.tool_calls[1].id);
+    assert!(
+        reply
+            .tool_calls
+            .iter()
+            .all(|call| call.id.is_empty() && call.args["pattern"] == "x")
+    );
+}
+
+#[tokio::test]
+async fn a_call_of_the_responses_comes_in_pieces_and_whole_at_its_end() {
+    let item = |args: &str| json!({"type": "function_call", "call_id": "c1", "name": "grep", "arguments": args});
+    let added = json!({"type": "response.output_item.added", "output_index": 1, "item": item("")});
+    let piece =
+        |text: &str| json!({"type": "response.function_call_arguments.delta", "output_index": 1, "delta": text});
+    let whole = json!({"type": "response.output_item.done", "output_index": 1, "item": item(r#"{"a":1}"#)});
+    let end =
+        |output: Value| json!({"type": "response.completed", "response": {"status": "completed", "output": output}});
+    for frames in [
+        vec![added.clone(), piece(r#"{"a""#), piece(":1}"), end(json!([]))],
+        vec![added, piece(r#"{"a""#), whole.clone(), end(json!([item(r#"{"a":1}"#)]))],
+        vec![whole, end(json!([]))],
+        vec![end(json!([item(r#"{"a":1}"#)]))],
+    ] {
+        let asked = ask("openai-responses", &request(), sse(frames)).await;
+        let calls = &asked.reply().tool_calls;
+        assert_eq!(
+            (calls.len(), &*calls[0].id, &*calls[0].tool),
+            (1, "c1", "grep"),
+            "{calls:?}"
+        );
+        assert_eq!(calls[0].args, json!({"a": 1}));
+    }
 }
 
 #[tokio::test]

@@ -75,6 +75,101 @@ async fn failures_are_sorted_by_what_to_do_next() {
 }
 
 #[tokio::test]
+async fn an_error_with_a_good_status_is_sorted_as_any_other() {
+    use ModelErrorKind::{Invalid, RateLimited, Unauthorised, Unavailable};
+    let error =
+        |code: u16, status: &str| json!({"error": {"code": code, "status": status, "message": "a model, or not"}});
+    let cases = [
+        (error(401, "UNAUTHENTICATED"), Unauthorised),
+        (error(403, "PERMISSION_DENIED"), Unauthorised),
+        (json!([error(403, "PERMISSION_DENIED")]), Unauthorised),
+        (json!({"error": {"code": "401", "message": "no"}}), Unauthorised),
+        (error(402, "no"), Unauthorised),
+        (error(404, "NOT_FOUND"), Invalid),
+        (error(429, "RESOURCE_EXHAUSTED"), RateLimited),
+        (error(503, "UNAVAILABLE"), Unavailable),
+    ];
+    for wire in WIRES {
+        for (body, kind) in &cases {
+            for answer in [says(200, body.clone()), sse([body.clone()])] {
+                let asked = ask(wire, &request(), answer).await;
+                let error = asked.error();
+                assert_eq!(error.kind, *kind, "{wire} {body}: {error}");
+                assert!(
+                    error.message.starts_with("it answered with an error ("),
+                    "{wire}: {error}"
+                );
+            }
+        }
+    }
+    let failed =
+        json!({"type": "response.failed", "response": {"error": {"code": "invalid_api_key", "message": "no"}}});
+    let asked = ask("openai-responses", &request(), sse([failed])).await;
+    assert_eq!(asked.error().kind, Unauthorised, "{}", asked.error());
+}
+
+#[tokio::test]
+async fn what_can_be_done_is_said() {
+    let error = |code: &str, message: &str| json!({"error": {"code": code, "message": message}});
+    let invalid_key = json!([{"reason": "API_KEY_INVALID"}]);
+    let cases = [
+        (
+            404,
+            error("model_not_found", "There is no model m."),
+            r#"There is no model m; is "m" the name that the provider has"#,
+        ),
+        (
+            404,
+            json!({"detail": "Not Found"}),
+            ": Not Found; nothing is at http://",
+        ),
+        (
+            401,
+            error("invalid_api_key", "no"),
+            "; the key is wrong or may not do this: put another one",
+        ),
+        (402, json!({}), "; there is no credit left: add some"),
+        (
+            429,
+            error("insufficient_quota", "pay"),
+            "; there is no credit left: add some",
+        ),
+        (
+            400,
+            error("invalid_request_error", "Your credit balance is too low"),
+            "; there is no credit left: add some",
+        ),
+        (
+            400,
+            json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "no", "details": invalid_key}}),
+            "; the key is wrong or may not do this: put another one",
+        ),
+    ];
+    for wire in WIRES {
+        for (status, body, said) in &cases {
+            let asked = ask(wire, &request(), says(*status, body.clone())).await;
+            assert!(asked.error().message.contains(said), "{wire}: {}", asked.error());
+        }
+        let away = says(302, json!({})).insert_header("location", "https://login.example/x?of=me");
+        let asked = ask(wire, &request(), away).await;
+        let said = "it said 302 and sends us elsewhere to login.example, where a key must not follow; put the address that it means \
+                    into the settings";
+        assert_eq!(asked.error().message, said, "{wire}");
+        let page = ResponseTemplate::new(502).set_body_raw("<html>away</html>", "text/html");
+        let asked = ask(wire, &request(), page).await;
+        assert!(
+            asked
+                .error()
+                .message
+                .starts_with("it said 502 with a web page; is http://"),
+            "{wire}: {}",
+            asked.error()
+        );
+        assert_eq!(asked.error().kind, ModelErrorKind::Unavailable, "{wire}");
+    }
+}
+
+#[tokio::test]
 async fn how_long_to_wait_is_handed_on() {
     for wire in WIRES {
         for (name, value, wait) in [

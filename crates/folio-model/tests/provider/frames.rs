@@ -103,11 +103,6 @@ async fn calls_of_chat_are_put_together_however_they_are_counted() {
         for (how, pieces) in &cases {
             let asked = ask(wire, &request(), chat(pieces)).await;
             assert_eq!(calls(asked.reply()), two, "{wire} {how}");
-            assert_ne!(
-                asked.reply().tool_calls[0].id,
-                asked.reply().tool_calls[1].id,
-                "{wire} {how}"
-            );
         }
         // The first of two at the same place has no arguments.
         let pieces = [
@@ -180,11 +175,27 @@ async fn the_words_of_a_refusal_are_those_of_the_reply() {
 }
 
 #[tokio::test]
-async fn what_is_no_stream_is_malformed() {
+async fn what_is_no_stream_is_malformed_and_a_web_page_no_model() {
     for wire in WIRES {
-        for body in [r#"{"error": {"message": "no"}}"#, "<html>away</html>", ""] {
+        for (body, kind, said) in [
+            (
+                r#"{"error": {"message": "no"}}"#,
+                ModelErrorKind::Malformed,
+                "it answered with an error: no",
+            ),
+            ("{}", ModelErrorKind::Malformed, "it answered with JSON in one piece"),
+            ("OK", ModelErrorKind::Malformed, "nothing in it is a piece of an answer"),
+            ("", ModelErrorKind::Malformed, "its answer is empty"),
+            (
+                "<html>away</html>",
+                ModelErrorKind::Invalid,
+                "it answered with a web page",
+            ),
+        ] {
             let asked = ask(wire, &request(), raw(body.to_owned())).await;
-            assert_eq!(asked.error().kind, ModelErrorKind::Malformed, "{wire} {body}");
+            let error = asked.error();
+            assert_eq!(error.kind, kind, "{wire} {body}");
+            assert!(error.message.contains(said), "{wire} {body}: {error}");
         }
     }
 }

@@ -7,7 +7,7 @@ use folio_model::{ModelError, ModelErrorKind, open};
 use serde_json::json;
 
 use crate::frames::read_request;
-use crate::house::{TEST, ask, named, options, raw, request};
+use crate::house::{TEST, WIRES, ask, named, options, raw, request};
 
 /// More than anybody would read of what is wrong.
 const SENT_MAX: usize = 128 * 1024 * 1024;
@@ -37,7 +37,7 @@ async fn of_endless(wire: &str, head: &'static str, block: &'static str) -> (Mod
 
 #[tokio::test]
 async fn an_error_without_an_end_is_read_as_far_as_it_helps() {
-    for wire in ["openai", "anthropic", "ollama"] {
+    for wire in WIRES {
         let head = "HTTP/1.1 503 Busy\r\nretry-after: 7\r\nconnection: close\r\n\r\n{\"error\": {\"message\": \"";
         let (error, sent) = of_endless(wire, head, "busy ").await;
         assert_eq!(error.kind, ModelErrorKind::Unavailable, "{wire}: {error}");
@@ -49,7 +49,7 @@ async fn an_error_without_an_end_is_read_as_far_as_it_helps() {
 #[tokio::test]
 async fn a_piece_of_an_answer_without_an_end_is_not_waited_for() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    for wire in ["openai", "anthropic", "ollama"] {
+    for wire in WIRES {
         // In one line, in many lines of one event, and in no event.
         for block in ["data: x", "data: x\n", "<p>x</p>"] {
             let (error, sent) = of_endless(wire, head, block).await;

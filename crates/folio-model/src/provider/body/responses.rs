@@ -1,0 +1,80 @@
+//! Bodies for OpenAI's Responses. Nothing is kept there: each says the whole conversation.
+
+use genai::chat::{JsonSchemaDialect, sanitize_json_schema};
+use serde_json::{Value, json};
+
+use super::sendable;
+use crate::model::{Message, Request, Speaker, ToolDescription};
+use crate::provider::names;
+use crate::provider::request::{SCHEMA_NAME, Way, cache_key, temperature, way};
+use crate::provider::schema::{self, SchemaForm};
+use crate::provider::wire::Target;
+
+pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Value {
+    let mut input: Vec<Value> = request.messages.iter().flat_map(items).collect();
+    let mut body = json!({
+        "model": target.name,
+        "stream": true,
+        "store": false,
+        "max_output_tokens": request.tokens_max,
+    });
+    if let Some(schema) = &request.answer_schema {
+        let way = way(schema, target, form);
+        if way != Way::Strict {
+            input.push(json!({"role": "user", "content": schema::instruction(schema)}));
+        }
+        match way {
+            Way::Strict => {
+                let schema = sanitize_json_schema(schema, JsonSchemaDialect::OpenAiStrict);
+                let format = json!({"type": "json_schema", "name": SCHEMA_NAME, "strict": true, "schema": schema});
+                body["text"] = json!({"format": format});
+            }
+            Way::JsonAndPrompt => body["text"] = json!({"format": {"type": "json_object"}}),
+            Way::Prompt => {}
+        }
+    }
+    body["input"] = input.into();
+    if !request.tools.is_empty() {
+        body["tools"] = request.tools.iter().map(tool).collect();
+    }
+    if let Some(temperature) = temperature(request, target) {
+        body["temperature"] = temperature.into();
+    }
+    if target.is_official {
+        body["prompt_cache_key"] = cache_key(request).into();
+    }
+    body
+}
+
+/// What a message is: its text, and each call beside it.
+fn items(message: &Message) -> Vec<Value> {
+    let text = &message.text;
+    match message.speaker {
+        Speaker::System => vec![json!({"role": "system", "content": text})],
+        Speaker::User => vec![json!({"role": "user", "content": text})],
+        Speaker::Tool => {
+            let id = message.answers.as_deref().unwrap_or_default();
+            vec![json!({"type": "function_call_output", "call_id": id, "output": text})]
+        }
+        Speaker::Assistant => {
+            let said = (!text.is_empty()).then(|| {
+                let parts = json!([{"type": "output_text", "text": text}]);
+                json!({"type": "message", "role": "assistant", "content": parts})
+            });
+            let calls = message.tool_calls.iter().map(|call| {
+                let args = sendable(&call.args).to_string();
+                json!({"type": "function_call", "call_id": call.id, "name": names::sent(&call.tool), "arguments": args})
+            });
+            said.into_iter().chain(calls).collect()
+        }
+    }
+}
+
+fn tool(tool: &ToolDescription) -> Value {
+    json!({
+        "type": "function",
+        "name": names::sent(&tool.name),
+        "description": tool.description,
+        "parameters": tool.args_schema,
+    })
+}

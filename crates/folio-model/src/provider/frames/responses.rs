@@ -1,0 +1,102 @@
+//! Frames of OpenAI's Responses. What each is stands in it.
+
+use serde_json::Value;
+
+use super::{Answer, PartialCall, count_at, text_at};
+use crate::model::Usage;
+use crate::provider::failure::is_error;
+
+impl Answer {
+    pub(super) fn take_response(&mut self, frame: &Value) {
+        let kind = text_at(frame, "/type");
+        self.has_begun |= kind.starts_with("response.") && kind != "response.failed";
+        match kind {
+            "response.output_text.delta" => self.say(text_at(frame, "/delta")),
+            "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
+                self.think(text_at(frame, "/delta"));
+            }
+            "response.output_item.added" => self.begin_item(frame),
+            "response.function_call_arguments.delta" => {
+                let index = count_at(frame, "/output_index");
+                if let Some(call) = self.calls.iter_mut().rev().find(|call| call.index == index) {
+                    call.args.push_str(text_at(frame, "/delta"));
+                }
+            }
+            "response.output_item.done" => self.end_item(frame),
+            "response.completed" | "response.incomplete" => self.end_response(frame),
+            "response.failed" => self.fail(frame.get("response").unwrap_or(frame)),
+            _ if kind.starts_with("response.refusal") => {
+                self.is_refused = true;
+                self.say(text_at(frame, "/delta"));
+            }
+            _ if is_error(frame) => self.fail(frame),
+            _ => {}
+        }
+    }
+
+    fn begin_item(&mut self, frame: &Value) {
+        let Some(item) = frame.get("item").filter(|item| is_call(item)) else {
+            return;
+        };
+        self.begin(PartialCall {
+            args: String::new(),
+            ..call_of(item, count_at(frame, "/output_index"))
+        });
+    }
+
+    /// All of a call stands in its end, whatever came of it before.
+    fn end_item(&mut self, frame: &Value) {
+        let Some(item) = frame.get("item").filter(|item| is_call(item)) else {
+            return;
+        };
+        let whole = call_of(item, count_at(frame, "/output_index"));
+        let known = self.calls.iter_mut().rev().find(|call| call.index == whole.index);
+        match known {
+            Some(call) if !whole.args.is_empty() => call.args = whole.args,
+            Some(_) => {}
+            None => self.begin(whole),
+        }
+    }
+
+    fn end_response(&mut self, frame: &Value) {
+        let Some(response) = frame.get("response") else { return };
+        self.stop = Some(text_at(response, "/status").to_owned());
+        self.is_refused |= text_at(response, "/incomplete_details/reason") == "content_filter";
+        self.usage = response.get("usage").and_then(usage_of);
+        if self.calls.is_empty() {
+            // Some servers give all at once, at the end.
+            let items = response.get("output").and_then(Value::as_array);
+            let calls = items.into_iter().flatten().filter(|item| is_call(item));
+            calls.for_each(|item| self.begin(call_of(item, None)));
+        }
+        self.is_done = true;
+    }
+}
+
+fn is_call(item: &Value) -> bool {
+    text_at(item, "/type") == "function_call"
+}
+
+fn call_of(item: &Value, index: Option<u64>) -> PartialCall {
+    PartialCall {
+        index,
+        id: text_at(item, "/call_id").to_owned(),
+        name: text_at(item, "/name").to_owned(),
+        args: text_at(item, "/arguments").to_owned(),
+        is_given: false,
+    }
+}
+
+/// `None` if nothing was counted.
+fn usage_of(usage: &Value) -> Option<Usage> {
+    let count = |pointer: &str| count_at(usage, pointer).unwrap_or(0);
+    let usage = Usage {
+        tokens_in: count("/input_tokens"),
+        tokens_cached: count("/input_tokens_details/cached_tokens"),
+        tokens_cache_written: 0,
+        tokens_out: count("/output_tokens"),
+        tokens_reasoning: count("/output_tokens_details/reasoning_tokens"),
+        micro_usd: None,
+    };
+    (usage.tokens_in.saturating_add(usage.tokens_out) > 0).then_some(usage)
+}
