@@ -35,14 +35,24 @@ pub struct GraphNode {
 }
 
 impl Graph {
-    /// Lays out `steps`. Names in `needs` that do not exist are left out: a checked plan has none.
+    /// Lays out `steps`. Names in `needs` that do not exist are left out: a checked plan has none. Of steps that wait for one another,
+    /// which a checked plan has none of either, some do not wait: a run of an older version, which took such plans, goes on as it began.
     pub fn of(steps: &[Step]) -> Self {
+        Self::laid_out(steps, false)
+    }
+
+    /// The same, in which steps that wait for one another do so, so that they can be told.
+    pub(super) fn with_circles(steps: &[Step]) -> Self {
+        Self::laid_out(steps, true)
+    }
+
+    fn laid_out(steps: &[Step], keeps_circles: bool) -> Self {
         let mut graph = Self { nodes: Vec::new() };
         graph.add(steps, None);
         graph.name_the_unnamed();
         let by_slug = graph.by_slug();
         let needs = graph.resolve_needs(&by_slug);
-        graph.set_waits(&needs);
+        graph.set_waits(&needs, keeps_circles);
         graph.set_needed(&needs, &by_slug);
         graph
     }
@@ -153,7 +163,7 @@ impl Graph {
         self.nodes.iter().map(|node| node.step.needs().map(resolve)).collect()
     }
 
-    fn set_waits(&mut self, needs: &[Option<Vec<usize>>]) {
+    fn set_waits(&mut self, needs: &[Option<Vec<usize>>], keeps_circles: bool) {
         // Which later siblings wait for a step by name: waiting for them is waiting for it.
         let mut named_by: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
         let mut is_simple = true;
@@ -174,7 +184,7 @@ impl Graph {
             self.nodes[at].children = children;
         }
         if !is_simple {
-            self.drop_implied_waits(needs);
+            self.drop_implied_waits(needs, keeps_circles);
         }
     }
 
@@ -204,15 +214,15 @@ impl Graph {
 
     /// Where `needs` reach forward or into another group, the front can hold a step that another of its steps
     /// waits for. Plans like that are rare and small, so each such step is looked at by itself.
-    fn drop_implied_waits(&mut self, needs: &[Option<Vec<usize>>]) {
+    fn drop_implied_waits(&mut self, needs: &[Option<Vec<usize>>], keeps_circles: bool) {
         for (at, own_needs) in needs.iter().enumerate() {
             if own_needs.is_some() || self.nodes[at].waits.len() < 2 {
                 continue;
             }
             let waits = self.nodes[at].waits.clone();
             let mut implied = vec![false; self.nodes.len()];
-            // What waits for this step itself implies nothing: of steps that wait for one another all waits are kept, so that they are told.
-            implied[at] = true;
+            // Where circles are kept, what waits for this step itself implies nothing: all of its waits stay.
+            implied[at] = keeps_circles;
             let mut open: Vec<usize> = waits.iter().flat_map(|&wait| self.nodes[wait].waits.clone()).collect();
             while let Some(next) = open.pop() {
                 if !std::mem::replace(&mut implied[next], true) {

@@ -111,7 +111,7 @@ impl<'a> Validator<'a> {
 
     /// Checks the steps of one plan and the plans inside them.
     fn scope(&mut self, steps: &[Step], outer: Option<&Frame<'_>>, variables: &[String], depth: u32) -> Graph {
-        let graph = Graph::of(steps);
+        let graph = Graph::with_circles(steps);
         self.unique_ids(&graph);
         self.needs(&graph);
         self.no_cycles(&graph);

@@ -69,3 +69,43 @@ fn what_a_branch_came_to_is_put_together_before_another_begins_e9_15() {
     let begun_before = begun_before.expect("more than five results are put together in parts");
     assert!(begun_before <= 30 + 4, "{begun_before} had begun");
 }
+
+/// An older version took plans in which steps wait for one another behind others. Such a run goes on as it began: nothing in it waits for ever.
+#[test]
+fn a_circle_that_an_older_version_took_is_no_end_of_its_run_e9_9() {
+    let step = |id: &str| format!("{{id: {id}, do: {{tool: echo, args: {{}}}}}}");
+    let plans = [
+        vec!["before", "a", "b", "c"],
+        vec!["before", "beside", "a", "b", "c", "after"],
+    ];
+    for ids in plans {
+        let steps: Vec<String> = ids.iter().map(|id| step(id)).collect();
+        let text = format!("steps: [{}]", steps.join(", "));
+        let plan = plan::parse(&text, &Known::default()).unwrap();
+        let mut written = json!(plan);
+        let at = ids.iter().position(|id| *id == "a").unwrap();
+        written["steps"][at]["needs"] = json!(["c"]);
+        assert!(
+            plan::from_value(&written, &Known::default()).is_err(),
+            "it is refused today"
+        );
+        let mut sim = Sim::empty();
+        sim.record(Event::RunStarted {
+            format: FORMAT,
+            goal: String::new(),
+            plan: written,
+            inputs: BTreeMap::new(),
+            deadline: None,
+            run: Value::Null,
+        });
+        let sim = sim.driven_on();
+        assert_eq!(sim.status(""), Outcome::Ok);
+        let mut called: Vec<&str> = sim.calls.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(called.len(), ids.len());
+        let at = |id: &str| called.iter().position(|path| *path == id).unwrap();
+        assert!(at("c") < at("a"), "a needs c: {called:?}");
+        called.sort_unstable();
+        called.dedup();
+        assert_eq!(called.len(), ids.len(), "each once");
+    }
+}
