@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use folio_memory::observation::ObservationInput;
-use folio_memory::{Actor, EntryQuery, Role, SpaceName};
+use folio_memory::{Actor, EntryQuery, Role, Seq, SpaceName};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::TraceQuery;
+use folio_store::workspace::{TraceEntry, TraceQuery};
 use folio_store::{Store, Workspace};
 use folio_testkit::{FaultyStore, SeededIds, SimClock};
 
@@ -54,6 +54,37 @@ async fn a_trace_that_cannot_be_kept_stops_nobody_and_is_reported_once_m7_10() {
         2,
         "nothing was lost"
     );
+}
+
+#[tokio::test]
+async fn the_last_lines_of_a_long_log_are_read_from_its_end_and_the_first_from_where_is_said_m7_10() {
+    let (space, store) = house();
+    let tool = Actor::new(Role::Tool, "wine_search");
+    for n in 0..600 {
+        let said = saying(&format!("vintage {n}"));
+        space.add_observation(&tool, said, None).await.unwrap();
+    }
+    let asked = |since: Option<u64>, component: &str| TraceQuery {
+        component: Some(component.to_owned()),
+        since: since.map(Seq),
+        limit: 3,
+        ..TraceQuery::default()
+    };
+    let numbers = |lines: &[TraceEntry]| lines.iter().map(|line| line.seq.0).collect::<Vec<_>>();
+    let before = store.rows_read();
+    let lines = space.trace(asked(None, "scratch_page")).await.unwrap();
+    assert_eq!(numbers(&lines), [598, 599, 600]);
+    assert!(store.rows_read() - before <= 16, "the end is near");
+    let before = store.rows_read();
+    let lines = space.trace(asked(Some(400), "scratch_page")).await.unwrap();
+    assert_eq!(numbers(&lines), [401, 402, 403]);
+    assert!(store.rows_read() - before <= 16, "so is what follows");
+    // Where nothing is wanted, each commit is looked at once.
+    let before = store.rows_read();
+    assert!(space.trace(asked(None, "nothing")).await.unwrap().is_empty());
+    assert_eq!(store.rows_read() - before, 600);
+    assert!(space.trace(asked(Some(100), "nothing")).await.unwrap().is_empty());
+    assert_eq!(store.rows_read() - before, 1_100);
 }
 
 #[tokio::test]

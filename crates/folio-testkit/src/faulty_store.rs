@@ -39,6 +39,8 @@ pub struct FaultyStore {
 struct State {
     commits: u64,
     histories: u64,
+    /// Commits of the log that were read.
+    rows: usize,
     faults: BTreeMap<u64, Fault>,
     is_gone: bool,
     fails_notes: bool,
@@ -61,6 +63,12 @@ impl FaultyStore {
             inner,
             state: Mutex::default(),
         }
+    }
+
+    /// How many commits of the log were read.
+    #[must_use]
+    pub fn rows_read(&self) -> usize {
+        self.state().rows
     }
 
     /// Fails the commit with this number, counted from 1 over all spaces and whatever became of those before.
@@ -191,7 +199,9 @@ impl Store for FaultyStore {
     }
 
     async fn changes(&self, space: &SpaceName, since: Seq, limit: u32) -> Result<Vec<LogRow>, StoreError> {
-        self.reach(READING)?.changes(space, since, limit).await
+        let rows = self.reach(READING)?.changes(space, since, limit).await?;
+        self.state().rows += rows.len();
+        Ok(rows)
     }
 
     async fn wait(&self, space: &SpaceName, since: Seq) -> Result<Seq, StoreError> {

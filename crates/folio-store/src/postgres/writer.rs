@@ -161,7 +161,9 @@ impl Inner {
     pub(super) async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError> {
         let name = space.clone();
         let prepared = tokio::task::spawn_blocking(move || Prepared::taken_over(&name, commits));
-        let prepared = prepared.await.unwrap_or_else(|error| Err(super::store::stopped(&error)))?;
+        let prepared = prepared
+            .await
+            .unwrap_or_else(|error| Err(super::store::stopped(&error)))?;
         // Nobody waits for the single answers.
         let mut queue: VecDeque<_> = prepared
             .into_iter()

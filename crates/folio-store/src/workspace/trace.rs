@@ -19,8 +19,9 @@ use crate::commit::Record;
 use crate::error::StoreError;
 use crate::store::LogRow;
 
-/// Commits that are read at a time.
-const CHUNK: u32 = 500;
+/// Commits that are read at a time: the first time, and at most. Each may have thousands of changes.
+const CHUNK_MIN: u64 = 16;
+const CHUNK_MAX: u64 = 256;
 /// Lines given when nothing is said.
 const DEFAULT_LIMIT: usize = 50;
 
@@ -210,30 +211,56 @@ impl Workspace {
         head: Seq,
         wanted: &Wanted,
     ) -> Result<Vec<TraceEntry>, WorkspaceError> {
-        let limit = wanted.limit;
-        let wants_last = since.is_none();
-        let restricts_nothing = wanted.run.is_none() && wanted.turn.is_none() && wanted.component.is_none();
-        let mut at = begin.unwrap_or(Seq(0)).max(since.unwrap_or(Seq(0)));
-        if wants_last && restricts_nothing {
-            // A commit is one line or more, so the last lines are in the last commits.
-            at = Seq(head.0.saturating_sub(limit as u64));
-        }
-        let mut lines = Vec::new();
         let mut known = HashMap::new();
-        'log: while at < head {
-            let rows = self.changes(at, CHUNK).await?;
+        let from = begin.unwrap_or(Seq(0)).max(since.unwrap_or(Seq(0)));
+        if since.is_none() {
+            return self.last_lines(from, head, wanted, &mut known).await;
+        }
+        let (mut at, mut lines, mut count) = (from, Vec::new(), CHUNK_MIN);
+        while at < head && lines.len() < wanted.limit {
+            let to = Seq(at.0.saturating_add(count)).min(head);
+            lines.extend(self.lines_between(at, to, wanted, &mut known).await?);
+            (at, count) = (to, CHUNK_MAX.min(count * 2));
+        }
+        Ok(lines)
+    }
+
+    /// The last lines of the log that has `head`, none of them at `from` or before. It is read from its end: a long run may have thousands of
+    /// events in one commit, and nobody wants them all.
+    async fn last_lines(
+        &self,
+        from: Seq,
+        head: Seq,
+        wanted: &Wanted,
+        known: &mut HashMap<EntryId, Kind>,
+    ) -> Result<Vec<TraceEntry>, WorkspaceError> {
+        let (mut end, mut lines, mut count) = (head, Vec::new(), CHUNK_MIN);
+        while end > from && lines.len() < wanted.limit {
+            let begin = Seq(end.0.saturating_sub(count)).max(from);
+            let mut earlier = self.lines_between(begin, end, wanted, known).await?;
+            earlier.append(&mut lines);
+            lines = earlier;
+            (end, count) = (begin, CHUNK_MAX.min(count * 2));
+        }
+        Ok(lines)
+    }
+
+    /// The lines of the commits after `from`, up to `to`.
+    async fn lines_between(
+        &self,
+        from: Seq,
+        to: Seq,
+        wanted: &Wanted,
+        known: &mut HashMap<EntryId, Kind>,
+    ) -> Result<Vec<TraceEntry>, WorkspaceError> {
+        let (mut at, mut lines) = (from, Vec::new());
+        while at < to {
+            let count = u32::try_from(to.0 - at.0).unwrap_or(u32::MAX);
+            let rows = self.changes(at, count).await?;
             let Some(last) = rows.last() else { break };
             at = last.seq;
-            for row in rows {
-                if wanted.row(&row) {
-                    self.read_row(row, &mut known, wanted, &mut lines).await?;
-                }
-                if !wants_last && lines.len() >= limit {
-                    break 'log;
-                }
-            }
-            if lines.len() > 4 * limit.max(CHUNK as usize) {
-                lines.drain(..lines.len() - limit);
+            for row in rows.into_iter().filter(|row| row.seq <= to && wanted.row(row)) {
+                self.read_row(row, known, wanted, &mut lines).await?;
             }
         }
         Ok(lines)
