@@ -141,6 +141,10 @@ fn fifty_megabytes_of_output_are_cut_in_the_open_and_do_no_harm() {
         .output();
     assert_eq!(Called::of(called.unwrap()).code, 0);
     let show = folio.json(&["show", "r1"]);
+    assert_eq!(
+        (&show["spent"], &show["paused"]),
+        (&json!({"tool_calls": 1}), &json!(false))
+    );
     let notes = show["nodes"]
         .as_array()
         .unwrap()

@@ -102,7 +102,13 @@ fn who_waits_and_what_is_paused_shows_e9_14() {
     let runs = folio.ok(&["runs"]);
     assert!(runs.starts_with("r1 paused "), "{runs}");
     assert_eq!(folio.json(&["runs"])["items"][0]["paused"], true);
-    assert_eq!(folio.json(&["show", "r1"])["nodes"][0]["paused"], true);
+    let shown = folio.json(&["show", "r1"]);
+    assert_eq!(
+        (&shown["paused"], &shown["nodes"][0]["paused"]),
+        (&true.into(), &true.into())
+    );
+    // What is nothing is left out.
+    assert!(shown["spent"].is_object(), "{shown}");
     running.kill();
 }
 

@@ -18,6 +18,8 @@ pub enum ArgKind {
     Texts,
     /// A whole number that is not negative. A string of digits is accepted too: templates make those.
     Count,
+    /// The same up to this number.
+    UpTo(u64),
     /// A number, or a string that holds one.
     Number,
     /// `true` or `false`, or a string that says so.
@@ -57,6 +59,7 @@ impl ArgKind {
                 json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
             }
             Self::Count => json!({"type": "integer", "minimum": 0}),
+            Self::UpTo(most) => json!({"type": "integer", "minimum": 0, "maximum": most}),
             Self::Number => json!({"type": "number"}),
             Self::Flag => json!({"type": "boolean"}),
             Self::List => json!({"type": "array"}),
@@ -77,6 +80,7 @@ impl ArgKind {
                 _ => false,
             },
             Self::Count => value.is_u64(),
+            Self::UpTo(most) => value.as_u64().is_some_and(|number| number <= *most),
             Self::Number => value.is_number(),
             Self::Flag => value.is_boolean(),
             Self::List => value.is_array(),
@@ -91,6 +95,10 @@ impl ArgKind {
         let meant = match (self, value) {
             (Self::Count, Value::String(text)) => text.trim().parse::<u64>().ok().map(Value::from),
             (Self::Count, Value::Number(number)) => whole(number).map(Value::from),
+            (Self::UpTo(most), value) => match Self::Count.fit(value) {
+                Fit::Meant(number) if number.as_u64().is_some_and(|number| number <= *most) => Some(number),
+                _ => None,
+            },
             (Self::Number, Value::String(text)) => number(text.trim()),
             (Self::Flag, Value::String(text)) => flag(text.trim()),
             (Self::Text, Value::Number(number)) => Some(Value::String(number.to_string())),
@@ -107,6 +115,7 @@ impl ArgKind {
             Self::Text => "a string".to_owned(),
             Self::Texts => "a string or a list of strings".to_owned(),
             Self::Count => "a whole number that is not negative".to_owned(),
+            Self::UpTo(most) => format!("a whole number from 0 to {most}"),
             Self::Number => "a number".to_owned(),
             Self::Flag => "true or false".to_owned(),
             Self::List => "a list".to_owned(),

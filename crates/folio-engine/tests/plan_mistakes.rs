@@ -61,6 +61,7 @@ fn of_kinds() -> KnownTool {
         ("until", ArgKind::one_of(&["dawn", "noon"])),
         ("note", ArgKind::Text),
         ("names", ArgKind::Texts),
+        ("days", ArgKind::UpTo(7)),
     ];
     KnownTool {
         required: vec!["ms".to_owned()],
@@ -664,12 +665,21 @@ fn arguments_that_a_tool_would_not_take_are_mistakes_of_the_plan_e9_1() {
     1:78 [0].do.args.note: P029 the tool `wait` does not take this: `note` is a string, not a list
     1:90 [0].do.args.names: P029 the tool `wait` does not take this: `names` is a string or a list of strings, not a list
     "#);
+    insta::assert_snapshot!(mistakes(&plan("{ms: 1, days: 8}")), @"1:47 [0].do.args.days: P029 the tool `wait` does not take this: `days` is a whole number from 0 to 7, not 8");
+    for wrong in ["'8'", "-1", "7.5", "8.0"] {
+        assert_eq!(
+            codes(&plan(&format!("{{ms: 1, days: {wrong}}}"))),
+            ["P029 1:47 [0].do.args.days"],
+            "{wrong}"
+        );
+    }
     for wrong in ["{ms: -1}", "{ms: 2.5}", "{ms: null}", "{ms: '2e3'}", "{ms: true}"] {
         assert_eq!(codes(&plan(wrong)), ["P029 1:38 [0].do.args.ms"], "{wrong}");
     }
     // What the call takes is no mistake: texts that hold numbers, nothing where nothing is needed, and whatever a template comes to.
     for good in [
         "{ms: ' 20 ', quiet: 'true', note: 1.5}",
+        "{ms: 1, days: '7'}",
         "{ms: 20.0, until: null, names: one}",
         "{ms: '{{ 2 + 2 }}', until: '{{ \"dawn\" }}', names: ['{{ 1 }}']}",
         "{ms: '2{% if true %}0{% endif %}'}",

@@ -131,7 +131,7 @@ pub struct ToolLimits {
     pub git_timeout: Duration,
     /// How long a program gets between being asked to end and being killed. 10 seconds (E9.11).
     pub kill_grace: Duration,
-    /// How long `wait` may wait. 60 seconds.
+    /// How long `wait` may wait, if it is less than 60 seconds.
     pub wait_max: Duration,
 }
 

@@ -1625,6 +1625,8 @@ class RunInFull(TypedDict):
     nodes: int
     # Handles of the pages that it has, by what they are for.
     pages: dict[str, str]
+    # Whether no call of it is begun until somebody says so.
+    paused: bool
     result: NotRequired["ResultShape | None"]
     run_id: str
     # What it used up.
@@ -2222,6 +2224,8 @@ class WrittenRunInFull(TypedDict):
     nodes: int
     # Handles of the pages that it has, by what they are for.
     pages: dict[str, str]
+    # Whether no call of it is begun until somebody says so.
+    paused: bool
     # Whether an earlier call with the same key wrote it.
     replayed: NotRequired[bool]
     result: NotRequired["ResultShape | None"]

@@ -10,6 +10,7 @@ use folio::engine::run::NodeView;
 use folio::engine::{NodeId, NodeResult, NodeState, Outcome, Output as Value_, Run, StopReason};
 use folio::runner::HeldUp;
 use folio::store::RunRow;
+use folio_server::wire::SpendShape;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -231,6 +232,10 @@ const ONE_OUTPUT_BYTES_MAX: usize = 64 * 1024 + 2;
 pub(crate) struct InFull {
     #[serde(flatten)]
     summary: Summary,
+    /// What it used up.
+    spent: SpendShape,
+    /// Whether no call of it is begun until somebody says so.
+    paused: bool,
     nodes: Vec<NodeShape>,
     /// What keeps a call of it waiting, if something does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -254,6 +259,10 @@ impl InFull {
             nodes: views.iter().map(|view| NodeShape::of(run, view, &mut left)).collect(),
             tree: views.iter().map(|view| titles.node(run, view)).collect(),
             doing: run.result().is_none().then(|| (doing(run, driven), driven)),
+            spent: views
+                .first()
+                .map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
+            paused: run.result().is_none() && is_paused(run),
             summary,
             held_up,
             now,

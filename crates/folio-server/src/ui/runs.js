@@ -54,7 +54,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
   signal.addEventListener('abort', () => watcher.disconnect());
   const sift = () => {
     const runs = known.filter((run) => run.title.toLowerCase().includes(text.toLowerCase()) || run.handle === text)
-      .map((run) => ({ ...run, used: facts.get(run.handle)?.used, asks: run.status === 'running' ? facts.get(run.handle)?.asks : 0 }));
+      .map((run) => ({ ...run, used: facts.get(run.handle)?.used, paused: facts.get(run.handle)?.paused, asks: run.status === 'running' ? facts.get(run.handle)?.asks : 0 }));
     keep(list, runs, (run) => run.handle, card);
     for (const one of list.children) watcher.observe(one);
     const more = element('button', { type: 'button', onclick: () => { limit += MANY; draw().catch(() => {}); } }, 'Older ones');
@@ -91,7 +91,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
       await Promise.all(some.map(async (handle) => {
         const head = heads.get(handle);
         tried.add(handle);
-        const fact = await get(`/runs/${handle}`, { signal }).then((run) => ({ asks: run.asks, used: cost(run.spent) }), (error) => (error.status < 500 ? {} : null));
+        const fact = await get(`/runs/${handle}`, { signal }).then((run) => ({ asks: run.asks, paused: run.paused, used: cost(run.spent) }), (error) => (error.status < 500 ? {} : null));
         if (!fact) return;
         facts.delete(handle);
         facts.set(handle, { ...fact, head });
@@ -114,7 +114,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
 }
 
 function card(run) {
-  const state = run.status === 'running' && !run.driven ? 'interrupted' : run.status;
+  const state = run.status !== 'running' ? run.status : run.paused ? 'paused' : !run.driven ? 'interrupted' : 'running';
   const took = run.ended_at ? ` after ${span(Date.parse(run.ended_at) - Date.parse(run.created_at))}` : '';
   return element('li', {}, element('a', { href: `/runs/${run.handle}`, class: 'card' }, mark(state),
     written('span', { class: 'title' }, run.title),

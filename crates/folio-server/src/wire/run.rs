@@ -74,6 +74,8 @@ pub(crate) struct RunInFull {
     nodes: usize,
     /// Nodes whose call is under way.
     in_flight: usize,
+    /// Whether no call of it is begun until somebody says so.
+    paused: bool,
     /// Nodes that have ended, by how.
     counts: BTreeMap<&'static str, u32>,
     /// What it used up.
@@ -121,6 +123,7 @@ impl RunInFull {
             turn_id: turn.map(str::to_owned),
             nodes: run.len(),
             in_flight: run.in_flight().len(),
+            paused: run.result().is_none() && root.as_ref().is_some_and(|root| root.paused),
             counts: run
                 .counts()
                 .iter()
@@ -340,7 +343,7 @@ pub(crate) struct ParkedShape {
 /// What was used up; what is nothing is left out.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(default)]
-pub(crate) struct SpendShape {
+pub struct SpendShape {
     /// Tokens that models read.
     #[serde(skip_serializing_if = "is_zero")]
     tokens_in: u64,
@@ -376,7 +379,8 @@ fn is_zero(n: &u64) -> bool {
 
 impl SpendShape {
     /// `spent` as programs read it.
-    pub(crate) fn of(spent: &Spend) -> Self {
+    #[must_use]
+    pub fn of(spent: &Spend) -> Self {
         Self {
             tokens_in: spent.tokens_in,
             tokens_cached: spent.tokens_cached,

@@ -32,8 +32,9 @@ async fn a_run_is_told_while_it_is_driven_and_the_stream_ends_with_it_e9_18() {
     let mut events = listen(&house, None).await;
     let first = events.next().await.unwrap();
     assert_eq!((first.id.as_str(), first.event.as_str()), ("1", "run_started"));
-    for act in ["pause", "continue"] {
+    for (act, paused) in [("pause", true), ("continue", false)] {
         assert_eq!(house.post(&format!("/runs/r1/{act}"), "").await.status, 202);
+        assert_eq!(house.get("/runs/r1").await.json()["paused"], paused, "{act}");
     }
     let runner = house.runner.clone();
     let driven = tokio::spawn(async move { runner.drive(run).await.unwrap() });

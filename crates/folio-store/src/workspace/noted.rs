@@ -31,7 +31,6 @@ impl Workspace {
         detail.insert("filters".to_owned(), filters(query));
         match answer {
             Ok(answer) => {
-                self.inner.notebook.saw(answer.as_of);
                 note.as_of = answer.as_of;
                 detail.insert("returned".to_owned(), json!(answer.returned));
                 detail.insert("total".to_owned(), json!(answer.total));

@@ -11,6 +11,9 @@ use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse};
 use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
 
+/// Milliseconds of the longest wait.
+const LONGEST_MS: u64 = 60_000;
+
 /// Waits a moment.
 #[derive(Debug)]
 pub(super) struct Wait {
@@ -26,7 +29,7 @@ impl Default for Wait {
                 "Waits, for at most a minute. Returns `waited_ms`.",
             )
             .gives(&[("waited_ms", "integer")])
-            .required("ms", ArgKind::Count, "Milliseconds, up to 60000."),
+            .required("ms", ArgKind::UpTo(LONGEST_MS), "Milliseconds, up to 60000."),
         }
     }
 }
