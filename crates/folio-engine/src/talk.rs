@@ -1,8 +1,8 @@
 //! What a language model is asked and what it answers, as the engine sees it: the runner speaks to the provider.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use folio_memory::call_ids::tell_apart;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -217,49 +217,8 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Gives a call without an id, and one whose id a call before it has, an id of its own: answers are told apart by nothing else.
+    /// Gives a call without an id, and one whose id a call before it has, an id of its own ([`tell_apart`]).
     pub fn name_calls_apart(&mut self) {
-        let mut taken: BTreeSet<String> = self.calls.iter().map(|call| call.id.clone()).collect();
-        let mut named = BTreeSet::new();
-        for (call, first) in self.calls.iter_mut().zip(1_usize..) {
-            if call.id.is_empty() || !named.insert(call.id.clone()) {
-                let mut free = (first..).map(|number| format!("call_{number}"));
-                if let Some(id) = free.find(|id| taken.insert(id.clone())) {
-                    named.insert(id.clone());
-                    call.id = id;
-                }
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn calls_of_one_reply_have_ids_that_differ() {
-        let wanted = |id: &str| Wanted {
-            id: id.to_owned(),
-            tool: "grep".to_owned(),
-            args: json!({}),
-        };
-        // Gemini gives none, some servers the same one to each, and what is made up may be another call's.
-        for (ids, named) in [
-            (["", "", ""], ["call_1", "call_2", "call_3"]),
-            (["a", "a", "a-2"], ["a", "call_2", "a-2"]),
-            (["a", "a", "call_2"], ["a", "call_3", "call_2"]),
-        ] {
-            let mut reply = Reply {
-                text: String::new(),
-                calls: ids.map(wanted).to_vec(),
-                stop: Stop::Done,
-            };
-            reply.name_calls_apart();
-            let ids: Vec<&str> = reply.calls.iter().map(|call| call.id.as_str()).collect();
-            assert_eq!(ids, named);
-        }
+        tell_apart(self.calls.iter_mut().map(|call| &mut call.id));
     }
 }

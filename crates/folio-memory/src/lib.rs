@@ -24,10 +24,11 @@
 //! - [`trace`]: what happened besides the log
 //! - [`files`]: memory as files, by paths that lead nowhere else
 //! - [`transfer`]: a space as lines that another store reads
-//! - [`mod@canonical`]: JSON whose bytes do not depend on the order of keys
+//! - [`mod@canonical`]: JSON whose bytes do not depend on the order of keys; [`call_ids`]: ids of calls that differ
 
 pub mod actor;
 pub mod calibration;
+pub mod call_ids;
 pub mod canonical;
 pub mod change;
 pub mod context;

@@ -45,8 +45,7 @@ pub struct Message {
 /// A call of a tool that a model wants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Names the call, as whoever wants it does: of a provider it may be empty, or that of another call as well. Whoever records a reply
-    /// tells its calls apart.
+    /// Names the call within its reply.
     pub id: String,
     /// The tool.
     pub tool: String,

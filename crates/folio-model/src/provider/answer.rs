@@ -1,5 +1,6 @@
 //! From the pieces of an answer to the whole.
 
+use folio_memory::call_ids::tell_apart;
 use folio_memory::canonical;
 use genai::chat::StopReason;
 use serde_json::{Value, json};
@@ -92,7 +93,9 @@ impl End {
             // A call whose arguments were cut off is none.
             calls.retain(|call| !call.name.is_empty() && call.args.as_ref().is_some_and(Value::is_object));
         }
-        let tool_calls: Vec<ToolCall> = calls.into_iter().map(wanted).collect();
+        let mut tool_calls: Vec<ToolCall> = calls.into_iter().map(wanted).collect();
+        // Some providers have none, some the same one for each.
+        tell_apart(tool_calls.iter_mut().map(|call| &mut call.id));
         let cause = match &self.stop {
             _ if tool_calls.len() < all => StopCause::Length,
             _ if !tool_calls.is_empty() => StopCause::ToolCalls,

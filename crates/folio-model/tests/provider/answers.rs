@@ -78,19 +78,25 @@ async fn a_call_that_was_cut_off_is_none_and_one_that_cannot_be_read_is_told_as_
 }
 
 #[tokio::test]
-async fn calls_that_come_without_an_id_are_left_without_one() {
-    // Gemini gives none. Whoever records the reply tells them apart.
+async fn calls_of_one_reply_have_ids_that_differ() {
+    // Gemini gives none.
     let call = json!({"functionCall": {"name": "grep", "args": {"pattern": "x"}}});
     let piece = |finish: Value| json!({"candidates": [{"content": {"parts": [call]}, "finishReason": finish}]});
     let asked = ask("gemini", &request(), sse([piece(Value::Null), piece(json!("STOP"))])).await;
     let reply = asked.reply();
     assert_eq!((reply.stop, reply.tool_calls.len()), (StopCause::ToolCalls, 2));
-    assert!(
-        reply
-            .tool_calls
-            .iter()
-            .all(|call| call.id.is_empty() && call.args["pattern"] == "x")
-    );
+    assert_ne!(reply.tool_calls[0].id, reply.tool_calls[1].id);
+}
+
+#[tokio::test]
+async fn a_text_of_the_responses_may_come_at_the_end_only() {
+    let said = json!({"type": "message", "content": [{"type": "output_text", "text": "All at once."}]});
+    let delta = json!({"type": "response.output_text.delta", "delta": "All at once."});
+    let end = json!({"type": "response.completed", "response": {"status": "completed", "output": [said]}});
+    for frames in [vec![end.clone()], vec![delta, end]] {
+        let asked = ask("openai-responses", &request(), sse(frames)).await;
+        assert_eq!(asked.reply().text, "All at once.");
+    }
 }
 
 #[tokio::test]

@@ -63,11 +63,17 @@ impl Answer {
         self.stop = Some(text_at(response, "/status").to_owned());
         self.is_refused |= text_at(response, "/incomplete_details/reason") == "content_filter";
         self.usage = response.get("usage").and_then(usage_of);
+        // Some servers give all at once, at the end.
+        let items = || response.get("output").and_then(Value::as_array).into_iter().flatten();
         if self.calls.is_empty() {
-            // Some servers give all at once, at the end.
-            let items = response.get("output").and_then(Value::as_array);
-            let calls = items.into_iter().flatten().filter(|item| is_call(item));
+            let calls = items().filter(|item| is_call(item));
             calls.for_each(|item| self.begin(call_of(item, None)));
+        }
+        if self.text.is_empty() {
+            let parts = items().filter_map(|item| item.get("content")?.as_array()).flatten();
+            parts
+                .filter(|part| text_at(part, "/type") == "output_text")
+                .for_each(|part| self.say(text_at(part, "/text")));
         }
         self.is_done = true;
     }

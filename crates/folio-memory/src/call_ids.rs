@@ -1,0 +1,38 @@
+//! Ids of the calls of one reply of a model.
+
+use std::collections::HashSet;
+
+/// Gives each of `ids` that is empty, or that one before it has, an id of its own, `call_N`: answers are told apart by nothing else.
+pub fn tell_apart<'i>(ids: impl IntoIterator<Item = &'i mut String>) {
+    let ids: Vec<&mut String> = ids.into_iter().collect();
+    let mut taken: HashSet<String> = ids.iter().map(|id| (**id).clone()).collect();
+    let mut named = HashSet::with_capacity(ids.len());
+    for (id, first) in ids.into_iter().zip(1_usize..) {
+        if id.is_empty() || !named.insert(id.clone()) {
+            let mut free = (first..).map(|number| format!("call_{number}"));
+            if let Some(own) = free.find(|own| taken.insert(own.clone())) {
+                named.insert(own.clone());
+                *id = own;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_one_reply_have_ids_that_differ() {
+        // Gemini gives none, some servers the same one to each, and what is made up may be another call's.
+        for (ids, named) in [
+            (["", "", ""], ["call_1", "call_2", "call_3"]),
+            (["a", "a", "a-2"], ["a", "call_2", "a-2"]),
+            (["a", "a", "call_2"], ["a", "call_3", "call_2"]),
+        ] {
+            let mut ids = ids.map(str::to_owned);
+            tell_apart(&mut ids);
+            assert_eq!(ids, named);
+        }
+    }
+}
