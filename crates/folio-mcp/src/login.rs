@@ -17,7 +17,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 use crate::connection::ready_for_tls;
 use crate::error::McpError;
 use crate::servers::ToStart;
-use crate::words::in_words;
+use crate::words::{in_words, of_login};
 use tokens::TokenFile;
 
 /// Until it is known where to log in, or tokens are there.
@@ -51,7 +51,8 @@ impl Login {
 
     async fn begin_in_time(server: &ToStart, redirect: &str) -> Result<AuthorizationSession, String> {
         let mut manager = manager_of(server).await?;
-        let found = manager.resolve_metadata().await.map_err(|error| in_words(&error))?;
+        let found = manager.resolve_metadata().await;
+        let found = found.map_err(|error| of_login(&error, &server.name))?;
         manager.set_metadata(found.metadata);
         let mut request = AuthorizationRequest::new(redirect)
             .with_client_name("Folio")
@@ -66,7 +67,7 @@ impl Login {
             request = request.with_client_secret(secret.reveal());
         }
         let session = AuthorizationSession::new(manager, request).await;
-        session.map_err(|(_, error)| in_words(&error))
+        session.map_err(|(_, error)| of_login(&error, &server.name))
     }
 
     /// What is to be opened in a browser.

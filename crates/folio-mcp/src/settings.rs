@@ -28,7 +28,7 @@ pub type McpSection = BTreeMap<String, McpSettings>;
 #[serde(deny_unknown_fields)]
 pub struct McpSettings {
     /// The program that is the server, and its arguments, taken as they are. Empty for a server that is reached by HTTP.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "folio_model::agent::command_line")]
     pub command: Vec<String>,
     /// Names of variables that the program gets from the environment, besides those that every program gets.
     #[serde(default)]
@@ -257,5 +257,15 @@ mod tests {
         let settings: McpSettings = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
         let allowed = ["look", "put", "send", "other"].map(|name| settings.allows(name));
         assert_eq!(allowed, [true, false, true, false]);
+    }
+
+    #[test]
+    fn a_command_that_is_no_list_is_told_what_one_is() {
+        let read = toml::from_str::<McpSettings>("command = 'npx -y maps-mcp'");
+        let error = read.map_or_else(|error| error.to_string(), |settings| format!("{settings:?}"));
+        assert!(
+            error.contains("expected a list with a program and its arguments"),
+            "{error}"
+        );
     }
 }

@@ -7,6 +7,7 @@ use folio_model::unreached;
 use rmcp::ServiceError;
 use rmcp::model::ErrorData;
 use rmcp::service::ClientInitializeError;
+use rmcp::transport::auth::AuthError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use crate::login;
@@ -157,6 +158,23 @@ fn refusal(error: &ErrorData) -> String {
 pub(crate) fn one_line(words: &str) -> String {
     let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().take(WORDS_CHARS).collect()
+}
+
+/// Why a login came to nothing.
+pub(crate) fn of_login(error: &AuthError, name: &str) -> String {
+    match error {
+        AuthError::RegistrationFailed(_) => format!(
+            "where people log in, programs cannot make themselves known: put the name that Folio has there into `client_id` of [mcp.{name}.oauth]"
+        ),
+        AuthError::NoAuthorizationSupport
+        | AuthError::MetadataError(_)
+        | AuthError::DiscoveryRequestFailed { .. }
+        | AuthError::ProtectedResourceMetadataInvalid { .. }
+        | AuthError::AuthorizationServersUnavailable { .. } => {
+            format!("it does not say where people log in; is `url` of [mcp.{name}] right, and does it want a login?")
+        }
+        error => in_words(error),
+    }
 }
 
 /// An error with what is behind it, in one line of bounded length.

@@ -27,7 +27,7 @@ pub use acp::AgentGrant;
 pub use events::AgentForm;
 pub use prompt::of as task_text;
 pub use remote::RemoteAgent;
-pub use settings::{AgentPrompt, AgentSettings, AgentToAsk, AgentsSection};
+pub use settings::{AgentPrompt, AgentSettings, AgentToAsk, AgentsSection, command_line};
 pub use tool::ToolAgent;
 
 use crate::error::{ModelError, ModelErrorKind};

@@ -15,7 +15,7 @@ mod talk;
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use tokio::process::{Child, Command};
@@ -69,6 +69,7 @@ impl Program {
     fn not_started(&self, source: io::Error) -> ProcessError {
         ProcessError::NotStarted {
             name: self.name.clone(),
+            no_folder: (!self.folder.is_dir()).then(|| self.folder.clone()),
             source,
         }
     }
@@ -79,10 +80,12 @@ impl Program {
 #[non_exhaustive]
 pub enum ProcessError {
     /// It was never there.
-    #[error("cannot run `{name}`: {}", why(source))]
+    #[error("cannot run `{name}`: {}", why(name, no_folder.as_deref(), source))]
     NotStarted {
         /// The program.
         name: String,
+        /// The folder that it was to begin in, if that is not there.
+        no_folder: Option<PathBuf>,
         /// What the system says.
         source: io::Error,
     },
@@ -107,10 +110,19 @@ impl ProcessError {
 }
 
 /// The same in the words of whoever wrote the name of the program.
-fn why(error: &io::Error) -> String {
+fn why(name: &str, no_folder: Option<&Path>, error: &io::Error) -> String {
+    if let Some(folder) = no_folder {
+        return format!("there is no folder {} to run it in", folder.display());
+    }
     match error.kind() {
-        io::ErrorKind::NotFound => "there is no such program on the PATH, or no such folder to run it in".to_owned(),
-        io::ErrorKind::PermissionDenied => "the system does not permit it".to_owned(),
+        io::ErrorKind::NotFound if name.contains('/') => {
+            "there is no such program, or none that the first line of the script names".to_owned()
+        }
+        io::ErrorKind::NotFound => "there is no such program on the PATH".to_owned(),
+        io::ErrorKind::PermissionDenied => "it is not executable, or the system does not permit it".to_owned(),
+        _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
+            "it is no program of this machine; a script begins with #! and what runs it".to_owned()
+        }
         _ => error.to_string(),
     }
 }
@@ -129,6 +141,36 @@ mod tests {
             folder: PathBuf::from("/"),
             environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         }
+    }
+
+    #[tokio::test]
+    async fn why_a_program_was_not_started_is_said_as_it_is() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = std::env::temp_dir().join(format!("folio-process-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let script = |name: &str, mode: u32| {
+            let path = folder.join(name);
+            std::fs::write(&path, "echo\n").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let (closed, unmarked) = (script("closed", 0o600), script("unmarked", 0o700));
+        for (name, folder, said) in [
+            ("no-such-program", "/", "there is no such program on the PATH"),
+            ("/nowhere/program", "/", "there is no such program, or none that"),
+            ("sh", "/nowhere", "there is no folder /nowhere to run it in"),
+            (&closed, "/", "it is not executable"),
+            (&unmarked, "/", "it is no program of this machine"),
+        ] {
+            let program = Program {
+                name: name.to_owned(),
+                folder: PathBuf::from(folder),
+                ..shell("")
+            };
+            let error = spawn(&program).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("cannot run `{name}`: {said}")), "{error}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     /// Waits until there is no process `pid` any more; one that nobody waited for yet counts as gone.

@@ -1,11 +1,14 @@
 //! How agent programs, and agents on other machines, are named and reached.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use folio_process::Limits;
-use serde::Deserialize;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::acp::AgentGrant;
 use super::events::AgentForm;
@@ -24,6 +27,29 @@ const GRACE_S: u64 = 10;
 /// The most that anybody may say: whoever gave it up does not wait any longer.
 const GRACE_S_MAX: u64 = 15;
 
+/// Reads a program and its arguments from settings, and says of anything else that they are a list.
+///
+/// # Errors
+///
+/// If it is no list of texts.
+pub fn command_line<'de, D: Deserializer<'de>>(settings: D) -> Result<Vec<String>, D::Error> {
+    struct List;
+
+    impl<'de> Visitor<'de> for List {
+        type Value = Vec<String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list with a program and its arguments, such as [\"npx\", \"-y\", \"server\"]")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Vec<String>, A::Error> {
+            Vec::deserialize(SeqAccessDeserializer::new(list))
+        }
+    }
+
+    settings.deserialize_seq(List)
+}
+
 /// The section `[agents]` of `folio.toml`: programs, and agents elsewhere, by name, for addresses `agent:NAME`.
 pub type AgentsSection = BTreeMap<String, AgentSettings>;
 
@@ -32,7 +58,7 @@ pub type AgentsSection = BTreeMap<String, AgentSettings>;
 #[serde(deny_unknown_fields)]
 pub struct AgentSettings {
     /// The program and its arguments, taken as they are. Empty for an agent on another machine.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "command_line")]
     pub command: Vec<String>,
     /// Where an agent on another machine says what it is: `https://…` or `http://…`, before `/.well-known/agent-card.json`.
     pub url: Option<String>,
