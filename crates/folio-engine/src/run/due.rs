@@ -342,6 +342,7 @@ impl Run {
         let node = &self.nodes[index];
         let result = match node.cancel {
             Some(cancel) if node.attempt > 0 => self.stopped(index, cancel, MAY_HAVE_CHANGED),
+            Some(cancel) if node.started_at.is_some() => self.stopped(index, cancel, "stopped before it was done"),
             Some(cancel) => self.stopped(index, cancel, "stopped before it began"),
             None if self.is_superseded(index) => NodeResult::stopped(
                 Outcome::Skipped,

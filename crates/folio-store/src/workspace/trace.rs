@@ -20,7 +20,7 @@ use crate::error::StoreError;
 use crate::store::LogRow;
 
 /// Commits that are read at a time: the first time, and at most. Each may have thousands of changes.
-const CHUNK_MIN: u64 = 16;
+const CHUNK_MIN: u64 = 4;
 const CHUNK_MAX: u64 = 256;
 /// Lines given when nothing is said.
 const DEFAULT_LIMIT: usize = 50;

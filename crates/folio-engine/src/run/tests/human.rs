@@ -170,6 +170,7 @@ fn a_task_that_waits_for_a_person_can_be_cancelled_e9_11() {
     });
     assert_eq!(goes_on(&mut sim), None);
     assert_eq!(sim.status("both/visit"), Outcome::Cancelled);
+    assert_eq!(notes(&sim, "both/visit"), "stopped before it was done");
 }
 
 #[test]
