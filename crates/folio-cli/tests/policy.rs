@@ -88,6 +88,19 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
 }
 
 #[test]
+fn what_no_policy_has_is_not_taken_out_as_if_it_had_been_there() {
+    let folio = Folio::new();
+    for key in ["strict_type", "scratchbook.budgett", "types.weather.colour"] {
+        let failed = folio.seen(&["policy", "unset", key]);
+        assert!(failed.contains(&format!("{key}: unknown field")), "{failed}");
+        assert!(failed.ends_with("= 2\n"), "{failed}");
+    }
+    for key in ["strict_types", "types.weather", "types.weather.class"] {
+        folio.ok(&["policy", "unset", key]);
+    }
+}
+
+#[test]
 fn programs_read_the_version_and_the_commit() {
     let folio = Folio::new();
     folio.ok(&["policy", "set", "strict_types=nobody", "--reason", "an experiment"]);

@@ -102,6 +102,7 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
             }
         },
         Policy::Unset(Unset { keys, reason }) => {
+            keys.iter().try_for_each(|key| known(key))?;
             change(context, &workspace, reason, &[], |document| {
                 keys.iter().try_for_each(|key| put(document, key, None))
             })
@@ -193,6 +194,16 @@ fn put(document: &mut Map<String, Value>, key: &str, value: Option<Value>) -> Re
         None => drop(place.remove(last)),
     }
     Ok(())
+}
+
+/// Refuses a key that no policy has: that there is nothing at it is no wish that came true.
+fn known(key: &str) -> Result<(), Failure> {
+    let mut probe = Map::new();
+    put(&mut probe, key, Some(Value::Null))?;
+    match read(&probe) {
+        Err(error) if error.to_string().starts_with("unknown field") => Err(mistake(&format!("{key}: {error}"))),
+        _ => Ok(()),
+    }
 }
 
 fn read(document: &Map<String, Value>) -> serde_json::Result<SpacePolicy> {
