@@ -136,7 +136,7 @@ fn a_no_and_servers_that_nobody_logs_in_to_are_said() {
     );
     let nobody = folio.call(&["tool", "login", "desk"]);
     assert!(
-        nobody.code == 5 && nobody.stderr.contains("Connection refused"),
+        nobody.code == 5 && nobody.stderr.contains("nothing listens at 127.0.0.1:9"),
         "{nobody}"
     );
 }

@@ -52,7 +52,7 @@ impl Login {
     async fn begin_in_time(server: &ToStart, redirect: &str) -> Result<AuthorizationSession, String> {
         let mut manager = manager_of(server).await?;
         let found = manager.resolve_metadata().await;
-        let found = found.map_err(|error| of_login(&error, &server.name))?;
+        let found = found.map_err(|error| of_login(&error, server))?;
         manager.set_metadata(found.metadata);
         let mut request = AuthorizationRequest::new(redirect)
             .with_client_name("Folio")
@@ -67,7 +67,7 @@ impl Login {
             request = request.with_client_secret(secret.reveal());
         }
         let session = AuthorizationSession::new(manager, request).await;
-        session.map_err(|(_, error)| of_login(&error, &server.name))
+        session.map_err(|(_, error)| of_login(&error, server))
     }
 
     /// What is to be opened in a browser.

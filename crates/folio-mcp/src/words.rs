@@ -161,17 +161,20 @@ pub(crate) fn one_line(words: &str) -> String {
 }
 
 /// Why a login came to nothing.
-pub(crate) fn of_login(error: &AuthError, name: &str) -> String {
+pub(crate) fn of_login(error: &AuthError, server: &ToStart) -> String {
+    let name = &server.name;
     match error {
         AuthError::RegistrationFailed(_) => format!(
             "where people log in, programs cannot make themselves known: put the name that Folio has there into `client_id` of [mcp.{name}.oauth]"
         ),
         AuthError::NoAuthorizationSupport
         | AuthError::MetadataError(_)
-        | AuthError::DiscoveryRequestFailed { .. }
         | AuthError::ProtectedResourceMetadataInvalid { .. }
         | AuthError::AuthorizationServersUnavailable { .. } => {
             format!("it does not say where people log in; is `url` of [mcp.{name}] right, and does it want a login?")
+        }
+        AuthError::DiscoveryRequestFailed { .. } => {
+            unreached(error, server.settings.url.as_deref().unwrap_or_default())
         }
         error => in_words(error),
     }
