@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use folio_model::innermost;
-use folio_process::{Program, Talking};
+use folio_process::{Program, Talking, printed};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientConfig, ClientRequest, CustomResult, Implementation,
@@ -34,8 +34,6 @@ const LISTED_MAX: usize = 4_096;
 const GRACE: Duration = Duration::from_secs(2);
 /// How long a program has to end that closed its output: how it ended says why.
 const CLOSED: Duration = Duration::from_millis(200);
-/// Characters of a line that a program printed.
-const LINE_CHARS: usize = 200;
 /// Until there is a connection to a server that is reached by HTTP.
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -108,10 +106,7 @@ impl Connection {
             Some(code) => format!("{} (exit code {code})", problem.why),
             None => problem.why,
         };
-        let said = program.last_error().map_or_else(String::new, |line| {
-            let line: String = line.chars().take(LINE_CHARS).collect();
-            format!("; its last line: {line}")
-        });
+        let said = printed(None, program.last_error().as_deref());
         Err(format!("{why}{}{said}", stray.in_words()))
     }
 

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use folio_process::printed;
 use rmcp::model::ErrorCode;
 use serde_json::json;
 use tokio::io::{AsyncBufRead as _, AsyncRead, BufReader, ReadBuf};
@@ -49,9 +50,7 @@ impl Stray {
     /// It, to be said after what went wrong; nothing, if there was none.
     pub(crate) fn in_words(&self) -> String {
         let line = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        line.as_ref().map_or_else(String::new, |line| {
-            format!("; it printed to its output, where only messages belong: {line}")
-        })
+        printed(line.as_deref(), None)
     }
 }
 

@@ -24,7 +24,7 @@
 //! - [`trace`]: what happened besides the log
 //! - [`files`]: memory as files, by paths that lead nowhere else
 //! - [`transfer`]: a space as lines that another store reads
-//! - [`mod@canonical`]: JSON whose bytes do not depend on the order of keys; [`call_ids`]: ids of calls that differ
+//! - [`mod@canonical`]: JSON whose bytes do not depend on the order of keys; [`call_ids`]: ids of calls that differ; [`counted`]: numbers of things in words
 
 pub mod actor;
 pub mod calibration;
@@ -32,6 +32,7 @@ pub mod call_ids;
 pub mod canonical;
 pub mod change;
 pub mod context;
+pub mod counted;
 pub mod entry;
 pub mod evict;
 pub mod files;

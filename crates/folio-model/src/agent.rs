@@ -33,8 +33,6 @@ pub use tool::ToolAgent;
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Model, Place, Reply, Request, Speaker, StopCause, Usage, Worker};
 
-/// Characters of the last line that a program printed, in the words of its failure.
-const LAST_LINE_CHARS: usize = 200;
 /// Bytes that one argument of a program may have: what Linux takes, without the zero at its end.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 /// Bytes of what it prints to standard error that are kept, from the end.
@@ -168,7 +166,7 @@ impl Model for AgentProgram {
         })?;
         let (output, errors) = (output.bytes, errors.bytes());
         let last = last_line(errors).or_else(|| last_line(&output));
-        let said = last.map_or_else(String::new, |line| format!("; its last line: {line}"));
+        let said = folio_process::printed(None, last.as_deref());
         let unknown = |message: String| Err(self.error(ModelErrorKind::Unknown, message));
         match finished.ended {
             Ended::ByItself => {}
@@ -246,7 +244,7 @@ fn with_tokens(usage: Usage, request: &Request) -> Usage {
 fn last_line(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-    Some(line.trim().chars().take(LAST_LINE_CHARS).collect())
+    Some(line.trim().to_owned())
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use tokio::process::{Child, Command};
 
 pub use run::{Ended, Finished, Limits, run};
 pub use sink::{Sink, Tail, Whole};
-pub use talk::{Talking, spawn};
+pub use talk::{LINE_CHARS, Talking, printed, spawn};
 
 use crate::group::Group;
 

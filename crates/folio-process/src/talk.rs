@@ -17,6 +17,23 @@ const ERROR_BYTES: usize = 16 * 1024;
 /// How long it may take until the system says of a program that was killed that it is gone.
 const NOTED: Duration = Duration::from_secs(1);
 
+/// Characters of a line that a program printed, where somebody is told of it.
+pub const LINE_CHARS: usize = 200;
+
+/// What a program printed, to be said after what went wrong: the last line of its output that was no message, and the last line of its
+/// standard error, as far as there are any.
+#[must_use]
+pub fn printed(stray: Option<&str>, last_error: Option<&str>) -> String {
+    let line = |about: &str, line: Option<&str>| {
+        line.map_or_else(String::new, |line| {
+            let line: String = line.chars().take(LINE_CHARS).collect();
+            format!("; {about}: {line}")
+        })
+    };
+    let stray = line("it printed to its output, where only messages belong", stray);
+    stray + &line("its last line", last_error)
+}
+
 /// A program that lives. Dropping it kills it with all that it started.
 #[derive(Debug)]
 pub struct Talking {

@@ -34,7 +34,6 @@ pub mod tool;
 mod arguments;
 mod blocking;
 mod capture;
-mod counted;
 mod gitignore;
 mod globs;
 mod language;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use folio::engine::NodeId;
 use folio::engine::run::ForkAt;
+use folio::memory::counted::counted;
 use folio::memory::id::{Ref, RunRef};
 use folio::model::Cassette;
 use folio::runner::Tape;
@@ -125,14 +126,8 @@ fn told(differences: &[String], none: &str, out: &mut String, style: Style) -> R
     }
     Ok(match differences.len() {
         0 => none.to_owned(),
-        count => counted(count, "difference"),
+        count => counted(count as u64, "difference"),
     })
-}
-
-/// `1 answer`, `3 answers`.
-fn counted(count: usize, what: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{ending}")
 }
 
 /// What came of going through a run with a cassette.
@@ -148,7 +143,7 @@ struct AskedShape {
 impl Report for AskedShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let verdict = told(&self.differences, "asked for and given as on the cassette", out, style)?;
-        let answers = counted(self.answers, "answer");
+        let answers = counted(self.answers as u64, "answer");
         writeln!(out, "{}: {answers}: {verdict}", style.strong(&self.run))
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use folio::engine::plan::{self, Known, PlanErrors};
+use folio::memory::counted::counted;
 use serde::Serialize;
 use serde_json::json;
 
@@ -50,13 +51,12 @@ impl Report for Sound {
         if !self.title.is_empty() {
             write!(out, ": {}", self.title)?;
         }
-        let plural = if self.steps == 1 { "" } else { "s" };
         let model = if self.needs_model {
             ", not all without a model"
         } else {
             ""
         };
-        writeln!(out, " ({} step{plural}{model})", self.steps)
+        writeln!(out, " ({}{model})", counted(self.steps as u64, "step"))
     }
 }
 

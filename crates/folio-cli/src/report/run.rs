@@ -42,7 +42,7 @@ impl RunLine {
             title: row.title.clone(),
             status: row.status.clone(),
             driven: row.driven,
-            paused: row.status == "running" && run.is_some_and(is_paused),
+            paused: row.status == "running" && run.is_some_and(Run::is_paused_whole),
             created_at: row.created_at,
             updated_at: row.updated_at,
         }
@@ -70,11 +70,6 @@ impl Report for RunLine {
 
 /// What a run is called of which no call is begun until somebody says so.
 const PAUSED: &str = "paused";
-
-/// Whether somebody paused all of `run`.
-pub(crate) fn is_paused(run: &Run) -> bool {
-    run.tree().first().is_some_and(|root| root.paused)
-}
 
 /// The paths of what is under way in `run`, of its part `within` if one is named; `run` for the run itself.
 pub(crate) fn under_way(run: &Run, within: Option<NodeId>) -> Vec<String> {
@@ -117,7 +112,7 @@ fn doing(run: &Run, driven: bool) -> String {
     let under_way = under_way(run, None);
     let asks = run.tree().iter().any(|view| mark_of(view) == Mark::Asking);
     let mut parts = Vec::new();
-    if is_paused(run) {
+    if run.is_paused_whole() {
         parts.push(PAUSED.to_owned());
     } else {
         let paused = paths_of(run, None, |view| mark_of(view) == Mark::Paused);
@@ -262,7 +257,7 @@ impl InFull {
             spent: views
                 .first()
                 .map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
-            paused: run.result().is_none() && is_paused(run),
+            paused: run.is_paused_whole(),
             summary,
             held_up,
             now,

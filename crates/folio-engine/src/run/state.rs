@@ -384,6 +384,12 @@ impl Run {
         self.paused > 0 && self.and_around(index).any(|at| self.nodes[at].paused)
     }
 
+    /// Whether somebody paused all of it, and it has not ended.
+    #[must_use]
+    pub fn is_paused_whole(&self) -> bool {
+        self.result().is_none() && self.nodes.first().is_some_and(|root| root.paused)
+    }
+
     /// Who asks for a cancellation when the time is up.
     pub const DEADLINE: &str = "deadline";
 

@@ -24,7 +24,7 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{
     Agent, Client, ErrorCode, JsonRpcMessage as _, Lines, on_receive_notification, on_receive_request,
 };
-use folio_process::{Ended, Limits, ProcessError, Program};
+use folio_process::{Ended, LINE_CHARS, Limits, ProcessError, Program};
 use futures_util::{SinkExt, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,8 +44,6 @@ use failed::Gone;
 const BEGIN: Duration = Duration::from_secs(60);
 /// Characters of its own words on why it failed.
 const PROBLEM_CHARS: usize = 400;
-/// Characters of a line that it printed.
-const LINE_CHARS: usize = 200;
 
 /// What an agent may do when it asks. What it does without asking is a matter of its own settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use super::fetch::Fetched;
 use super::frames::{Answer, WantedCall};
 use super::wire::Wire;
 use crate::error::{ModelError, ModelErrorKind};
-use crate::model::{Delta, Reply, StopCause, ToolCall, Usage};
+use crate::model::{Delta, Reply, StopCause, ToolCall};
 
 /// Reads an answer to its end from its frames.
 pub(super) async fn read_frames(
@@ -60,63 +60,36 @@ fn is_whole(data: &str) -> bool {
 
 /// The reply that the frames make.
 fn said(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError> {
-    let calls = answer.wanted();
-    let end = End {
-        text: answer.text,
-        stop: answer.stop.map(StopReason::from),
-        usage: answer.usage,
-        is_refused: answer.is_refused,
-    };
-    if !end.is_cut() && calls.iter().any(|call| call.name.is_empty()) {
+    let mut calls = answer.wanted();
+    let (stop, all) = (answer.stop.map(StopReason::from), calls.len());
+    if matches!(stop, Some(StopReason::MaxTokens(_))) {
+        // A call whose arguments were cut off is none.
+        calls.retain(|call| !call.name.is_empty() && call.args.as_ref().is_some_and(Value::is_object));
+    } else if calls.iter().any(|call| call.name.is_empty()) {
         let message = "its answer wants a call and does not say of what";
         return Err(failures.error(ModelErrorKind::Malformed, message));
     }
-    end.reply(calls, failures)
-}
-
-/// What an answer is besides its calls.
-struct End {
-    text: String,
-    stop: Option<StopReason>,
-    usage: Option<Usage>,
-    is_refused: bool,
-}
-
-impl End {
-    fn is_cut(&self) -> bool {
-        matches!(self.stop, Some(StopReason::MaxTokens(_)))
-    }
-
-    fn reply(self, mut calls: Vec<WantedCall>, failures: Failures<'_>) -> Result<Reply, ModelError> {
-        let all = calls.len();
-        if self.is_cut() {
-            // A call whose arguments were cut off is none.
-            calls.retain(|call| !call.name.is_empty() && call.args.as_ref().is_some_and(Value::is_object));
+    let mut tool_calls: Vec<ToolCall> = calls.into_iter().map(wanted).collect();
+    // Some providers have none, some the same one for each.
+    tell_apart(tool_calls.iter_mut().map(|call| &mut call.id));
+    let cause = match &stop {
+        _ if tool_calls.len() < all => StopCause::Length,
+        _ if !tool_calls.is_empty() => StopCause::ToolCalls,
+        _ if answer.is_refused => StopCause::Refusal,
+        Some(StopReason::ContentFilter(_)) => StopCause::Refusal,
+        Some(StopReason::MaxTokens(_)) => StopCause::Length,
+        Some(StopReason::Other(_)) if answer.text.is_empty() => {
+            let message = "it stopped for a reason of its own and said nothing";
+            return Err(failures.error(ModelErrorKind::Malformed, message));
         }
-        let mut tool_calls: Vec<ToolCall> = calls.into_iter().map(wanted).collect();
-        // Some providers have none, some the same one for each.
-        tell_apart(tool_calls.iter_mut().map(|call| &mut call.id));
-        let cause = match &self.stop {
-            _ if tool_calls.len() < all => StopCause::Length,
-            _ if !tool_calls.is_empty() => StopCause::ToolCalls,
-            _ if self.is_refused => StopCause::Refusal,
-            Some(StopReason::ContentFilter(_)) => StopCause::Refusal,
-            Some(StopReason::MaxTokens(_)) => StopCause::Length,
-            Some(StopReason::Other(_)) if self.text.is_empty() => {
-                return Err(failures.error(
-                    ModelErrorKind::Malformed,
-                    "it stopped for a reason of its own and said nothing",
-                ));
-            }
-            _ => StopCause::Done,
-        };
-        Ok(Reply {
-            text: self.text,
-            tool_calls,
-            stop: cause,
-            usage: self.usage,
-        })
-    }
+        _ => StopCause::Done,
+    };
+    Ok(Reply {
+        text: answer.text,
+        tool_calls,
+        stop: cause,
+        usage: answer.usage,
+    })
 }
 
 fn wanted(call: WantedCall) -> ToolCall {

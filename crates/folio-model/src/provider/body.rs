@@ -7,9 +7,10 @@ mod responses;
 
 use serde_json::{Value, json};
 
+use super::request::{cache_key, temperature};
 use super::schema::SchemaForm;
 use super::wire::{Target, Wire};
-use crate::model::Request;
+use crate::model::{Request, ToolDescription};
 
 pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Value {
     match target.wire {
@@ -17,6 +18,19 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
         Wire::Responses => responses::body(request, target, form),
         Wire::Messages => messages::body(request, target, form),
         Wire::Gemini => gemini::body(request, target, form),
+    }
+}
+
+/// What both of OpenAI's languages have besides the conversation; each has its own form of a `tool`.
+fn put_rest(body: &mut Value, request: &Request, target: &Target, tool: fn(&ToolDescription) -> Value) {
+    if !request.tools.is_empty() {
+        body["tools"] = request.tools.iter().map(tool).collect();
+    }
+    if let Some(temperature) = temperature(request, target) {
+        body["temperature"] = temperature.into();
+    }
+    if target.is_official {
+        body["prompt_cache_key"] = cache_key(request).into();
     }
 }
 

@@ -20,13 +20,19 @@ impl Runner {
     ///
     /// `Store` with kind `NotFound` if there is no such run.
     pub async fn cancel(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
-        let request = |run: &Run| {
-            let event = Event::CancelRequested {
-                node,
-                by: by.to_string(),
-            };
-            Ok((!has_ended(run, node)).then_some(event))
-        };
+        self.unless_ended(run, node, by, |by| Event::CancelRequested { node, by })
+            .await
+    }
+
+    /// Records what `by` wants of a run, or of one subtree of it, unless that has ended.
+    async fn unless_ended(
+        &self,
+        run: RunId,
+        node: Option<NodeId>,
+        by: &Actor,
+        wanted: impl Fn(String) -> Event,
+    ) -> Result<(), RunnerError> {
+        let request = |run: &Run| Ok((!has_ended(run, node)).then(|| wanted(by.to_string())));
         self.request(run, by, request).await.map(drop)
     }
 
@@ -220,14 +226,7 @@ impl Runner {
     ///
     /// As [`Runner::cancel`].
     pub async fn pause(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
-        let request = |run: &Run| {
-            let event = Event::Paused {
-                node,
-                by: by.to_string(),
-            };
-            Ok((!has_ended(run, node)).then_some(event))
-        };
-        self.request(run, by, request).await.map(drop)
+        self.unless_ended(run, node, by, |by| Event::Paused { node, by }).await
     }
 
     /// Has a paused run, or a paused subtree of it, go on.
@@ -236,14 +235,8 @@ impl Runner {
     ///
     /// As [`Runner::cancel`].
     pub async fn go_on(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
-        let request = |run: &Run| {
-            let event = Event::Continued {
-                node,
-                by: by.to_string(),
-            };
-            Ok((!has_ended(run, node)).then_some(event))
-        };
-        self.request(run, by, request).await.map(drop)
+        self.unless_ended(run, node, by, |by| Event::Continued { node, by })
+            .await
     }
 }
 

@@ -123,7 +123,7 @@ impl RunInFull {
             turn_id: turn.map(str::to_owned),
             nodes: run.len(),
             in_flight: run.in_flight().len(),
-            paused: run.result().is_none() && root.as_ref().is_some_and(|root| root.paused),
+            paused: run.is_paused_whole(),
             counts: run
                 .counts()
                 .iter()

@@ -123,12 +123,7 @@ impl Target {
         if let Some(folder) = self.file.as_deref().and_then(Path::parent) {
             make_folders(folder).map_err(|error| self.unavailable("create", folder.display().to_string(), error))?;
         }
-        let wanted = if self.is_read_only {
-            OpenFlags::SQLITE_OPEN_READ_ONLY
-        } else {
-            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
-        };
-        Connection::open_with_flags(&self.name, flags(wanted))
+        self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
             .map_err(Failure::from)
             .and_then(|conn| self.prepare_connection(conn, migrations))
             .map_err(|failure| self.explained(failure))
@@ -137,12 +132,7 @@ impl Target {
     /// A connection that can only read.
     pub(super) fn connect_reader(&self) -> Result<Connection, Failure> {
         // A read-only connection could not recover the write-ahead log after a crash, so it is opened for both where that is possible.
-        let wanted = if self.is_read_only {
-            OpenFlags::SQLITE_OPEN_READ_ONLY
-        } else {
-            OpenFlags::SQLITE_OPEN_READ_WRITE
-        };
-        let mut conn = Connection::open_with_flags(&self.name, flags(wanted))?;
+        let mut conn = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         set_up(&mut conn)?;
         conn.execute_batch("PRAGMA query_only = on; PRAGMA cache_size = -4000")?;
         Ok(conn)
@@ -181,6 +171,16 @@ impl Target {
         }
         migrate::bring_up_to_date(&conn, self, found, migrations)?;
         Ok(conn)
+    }
+
+    /// A connection as it is `wanted`, or one that can only read where nothing else is possible.
+    fn connect(&self, wanted: OpenFlags) -> rusqlite::Result<Connection> {
+        let possible = if self.is_read_only {
+            OpenFlags::SQLITE_OPEN_READ_ONLY
+        } else {
+            wanted
+        };
+        Connection::open_with_flags(&self.name, flags(possible))
     }
 
     fn unwritable(&self, reason: &str) -> StoreError {

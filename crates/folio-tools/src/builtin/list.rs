@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
 use async_trait::async_trait;
+use folio_memory::counted::counted;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -15,7 +16,6 @@ use super::Texts;
 use crate::arguments::parse;
 use crate::blocking::blocking;
 use crate::context::{ToolContext, ToolLimits};
-use crate::counted::counted;
 use crate::globs::Globs;
 use crate::language::language;
 use crate::paths::shown;

@@ -1,9 +1,10 @@
 //! Why a conversation came to nothing, in words that whoever wrote the settings knows: never those of the library, nor JSON.
 
 use agent_client_protocol::{Error, ErrorCode};
+use folio_process::printed;
 use serde_json::Value;
 
-use super::{Failed, LINE_CHARS, PROBLEM_CHARS, Stage};
+use super::{Failed, PROBLEM_CHARS, Stage};
 use crate::error::ModelErrorKind;
 
 /// What helps where it never came so far as to be told the task.
@@ -22,13 +23,7 @@ pub(super) struct Gone {
 impl Gone {
     /// What it printed, to be said after what went wrong.
     pub(super) fn said(&self) -> String {
-        let stray = self.stray.as_ref().map_or_else(String::new, |stray| {
-            format!("; it printed to its output, where only messages belong: {stray}")
-        });
-        let last = self.last_error.as_ref().map_or_else(String::new, |last| {
-            format!("; its last line: {}", last.chars().take(LINE_CHARS).collect::<String>())
-        });
-        format!("{stray}{last}")
+        printed(self.stray.as_deref(), self.last_error.as_deref())
     }
 
     fn exit_code(&self) -> String {

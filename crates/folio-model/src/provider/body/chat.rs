@@ -3,10 +3,10 @@
 use genai::chat::{JsonSchemaDialect, sanitize_json_schema};
 use serde_json::{Value, json};
 
-use super::sendable;
+use super::{put_rest, sendable};
 use crate::model::{Message, Request, Speaker, ToolDescription};
 use crate::provider::names;
-use crate::provider::request::{SCHEMA_NAME, Way, cache_key, temperature, thinks, way};
+use crate::provider::request::{SCHEMA_NAME, Way, thinks, way};
 use crate::provider::schema::{self, SchemaForm};
 use crate::provider::wire::Target;
 
@@ -35,15 +35,7 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
         }
     }
     body["messages"] = messages.into();
-    if !request.tools.is_empty() {
-        body["tools"] = request.tools.iter().map(tool).collect();
-    }
-    if let Some(temperature) = temperature(request, target) {
-        body["temperature"] = temperature.into();
-    }
-    if target.is_official {
-        body["prompt_cache_key"] = cache_key(request).into();
-    }
+    put_rest(&mut body, request, target, tool);
     body
 }
 

@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStringExt as _;
 
 use bstr::ByteSlice as _;
+use folio_memory::counted::counted;
 use folio_process::Sink;
 use serde_json::{Map, Value, json};
 
 use super::Answer;
 use super::repository::Repository;
-use crate::counted::counted;
 use crate::paths::{named, shown};
 use crate::response::ToolError;
 

@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use std::ops::ControlFlow;
 
 use bstr::ByteSlice as _;
+use folio_memory::counted::counted;
 use folio_process::Sink;
 use serde_json::{Value, json};
 
 use super::Answer;
 use super::history::{LogReader, Record, format_argument, path_argument};
 use super::repository::Repository;
-use crate::counted::counted;
 use crate::paths::shown;
 use crate::response::{FailureKind, ToolError};
 

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 
+use folio_memory::counted::counted;
 use serde_json::json;
 
 use super::Answer;
 use super::history::{LogReader, Record, format_argument, text_of};
 use super::repository::Repository;
-use crate::counted::counted;
 use crate::response::ToolError;
 
 pub(super) async fn summary(repository: &Repository<'_>, since: Option<&str>) -> Result<Answer, ToolError> {

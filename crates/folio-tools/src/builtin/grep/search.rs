@@ -4,6 +4,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use bstr::ByteSlice as _;
+use folio_memory::counted::counted;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -11,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use super::super::{looks_binary, newlines};
 use super::patterns::Patterns;
 use crate::context::ToolLimits;
-use crate::counted::counted;
 use crate::response::{EvidenceRef, ToolError};
 use crate::roots::{Located, read_small};
 use crate::walk::{FoundKind, WalkGaps, WalkOptions, walk};

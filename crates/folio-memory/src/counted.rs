@@ -1,7 +1,8 @@
-//! Numbers of things in notes: `1 file`, `2 files`.
+//! Numbers of things in words: `1 file`, `2 files`.
 
 /// `count` of what is called `one` when it is alone, and `one` with an s otherwise.
-pub(crate) fn counted(count: u64, one: &str) -> String {
+#[must_use]
+pub fn counted(count: u64, one: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {one}{ending}")
 }
