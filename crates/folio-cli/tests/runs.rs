@@ -185,6 +185,9 @@ fn what_cannot_be_run_is_refused_before_anything_begins() {
         folio.seen(&["run", "--plan", "plan.yaml", "--input", "nme=x"]),
         folio.seen(&["run", "--plan", "missing.yaml"]),
         folio.seen(&["run", "--plan", "plan.yaml", "--input", "nonsense"]),
+        folio.seen(&["run", "plan.yaml"]),
+        folio.seen(&["run", "--plan", "plan.yaml", "--allow-tool", "shel"]),
+        folio.seen(&["run", "--plan", "plan.yaml", "--allow-tool", "desk.*"]),
     ];
     assert_snapshot!(seen.join("----\n"), @r#"
     ! error: there is neither a plan nor a goal
@@ -222,6 +225,18 @@ fn what_cannot_be_run_is_refused_before_anything_begins() {
     ! error: invalid value 'nonsense' for '--input <NAME=VALUE>': not of the form KEY=VALUE
     ! 
     ! For more information, try '--help'.
+    = 2
+    ----
+    ! error: only a model can make a plan for a goal, and none is configured
+    !   hint: plan.yaml is a file; if it is a plan: folio run --plan plan.yaml
+    = 2
+    ----
+    ! error: --allow-tool: there is no tool `shel`
+    !   hint: did you mean `shell`?
+    = 2
+    ----
+    ! error: --allow-tool: there is no tool `desk.*`
+    !   hint: the tools are: git, grep, list, observe, page_append, read, result_read, scratch_add, scratch_complete, scratch_pin, scratch_read, scratch_unpin, scratch_update, shell, text, wait, write
     = 2
     "#);
     assert_eq!(folio.json(&["runs"])["total"], 0);

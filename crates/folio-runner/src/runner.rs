@@ -177,6 +177,12 @@ impl Runner {
         &self.shared.workspace
     }
 
+    /// The tools that its runs use.
+    #[must_use]
+    pub fn tools(&self) -> &Registry {
+        &self.shared.registry
+    }
+
     /// Who puts summaries for whoever offloads a conversation here, and how long it may take; nobody if no model was named for it.
     #[must_use]
     pub fn compactor(&self) -> Option<(Arc<dyn Compactor>, Duration)> {

@@ -146,6 +146,27 @@ impl Registry {
         }
     }
 
+    /// Whether `name` is that of a tool, or, as `FAMILY.*`, of a family that there is; also of one whose tools are missing for now.
+    ///
+    /// # Errors
+    ///
+    /// `unknown_tool`, with the name that it may have been.
+    pub fn check_name(&self, name: &str) -> Result<(), ToolError> {
+        let family = name.split_once('.').map(|(family, _)| family);
+        let is_missing = family.is_some_and(|family| self.missing.contains_key(family));
+        let is_there = match name.strip_suffix(".*") {
+            Some(family) => {
+                let prefix = format!("{family}.");
+                self.tools.keys().any(|tool| tool.starts_with(&prefix))
+            }
+            None => self.tools.contains_key(name),
+        };
+        if is_there || is_missing {
+            return Ok(());
+        }
+        Err(self.unknown_tool(name))
+    }
+
     fn unknown_tool(&self, name: &str) -> ToolError {
         let family = name.split_once('.').map(|(family, _)| family);
         if let Some(why) = family.and_then(|family| self.missing.get(family)) {

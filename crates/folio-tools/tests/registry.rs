@@ -67,6 +67,23 @@ async fn a_tool_that_is_not_known_is_named_with_the_one_that_was_meant() {
     );
 }
 
+#[test]
+fn a_name_or_a_family_is_looked_up_as_it_is_given() {
+    let mut registry = Registry::with_builtins();
+    registry.register(Arc::new(Custom {
+        spec: ToolSpec::new("desk.echo", Effect::Pure, "for a test"),
+        answer: Box::new(|_| panic!("it was called")),
+    }));
+    let gone = ToolError::new(FailureKind::Failed, "mcp_gone", "it does not answer");
+    registry.miss("shop", gone);
+    for name in ["list", "desk.echo", "desk.*", "shop.buy", "shop.*"] {
+        registry.check_name(name).unwrap();
+    }
+    for name in ["lsit", "desk.ecco", "des.*", "*", "desk", "shop"] {
+        assert_eq!(registry.check_name(name).unwrap_err().code, "unknown_tool", "{name}");
+    }
+}
+
 #[tokio::test]
 async fn wrong_arguments_never_reach_the_tool() {
     let world = world_with(Effect::Opaque, |_| panic!("it was called"));

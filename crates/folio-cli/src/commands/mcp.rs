@@ -6,7 +6,7 @@ use folio::tools::Registry;
 use folio_server::{Mcp, McpError, McpOptions, ToolSet};
 
 use super::context::ModelArgument;
-use super::run::Driving;
+use super::run::{Driving, check_allowed};
 use super::{Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::models;
@@ -59,13 +59,22 @@ impl Offer {
         options.allow_tools.clone_from(&self.allow_tools);
         options
     }
+
+    /// That the tools which need no yes are there.
+    pub(super) fn check(&self, registry: &Registry) -> Result<(), Failure> {
+        check_allowed(registry, &self.allow_tools)
+    }
 }
 
 /// Carries out `folio mcp`: until the client closes standard input, or Ctrl-C.
 pub(crate) async fn run(context: &Context<'_>, arguments: McpArguments) -> Result<Exit, Failure> {
     // Who only remembers starts nothing.
     let (models, registry) = if arguments.drives_runs() {
-        (models::open(None, &context.settings)?, context.registry().await?)
+        let registry = context.registry().await?;
+        if !arguments.driving.is_elsewhere() {
+            arguments.offer.check(&registry)?;
+        }
+        (models::open(None, &context.settings)?, registry)
     } else {
         (None, Registry::empty())
     };

@@ -244,7 +244,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     let inputs = inputs_of(&plan, run.inputs, current)?;
     let models = models::open(run.minds.model.as_deref(), &context.settings)?;
     if run.plan.is_none() && models.is_none() && !run.driving.is_elsewhere() {
-        return Err(without_model());
+        return Err(without_model(run.goal.as_deref(), current));
     }
     let (models, recorder) = match run.record {
         Some(file) => Recorder::begin(current.join(file), models, has_person)
@@ -252,7 +252,11 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         None => (models, None),
     };
     let asked = models.clone();
-    let runner = run.driving.runner(context, models, has_person).await?;
+    let registry = context.registry().await?;
+    if !run.driving.is_elsewhere() {
+        check_allowed(&registry, &run.allow_tools)?;
+    }
+    let runner = run.driving.runner_with(context, registry, models, has_person).await?;
     let goal = run.goal;
     let shell = if run.allow_shell {
         ShellPolicy::AllowAll
@@ -343,10 +347,27 @@ pub(super) fn unusable(error: &CassetteError) -> Failure {
 /// What somebody without a model can do.
 const WITHOUT_MODEL: &str = "without a model: folio run --plan examples/repo-review.yaml --input repo=.";
 
+/// That each of the tools which are called without a yes is there: who misspelled one would be asked, or refused, in the middle of the run.
+/// Which programs there are, the settings say, not the tools.
+pub(super) fn check_allowed(registry: &Registry, allowed: &[String]) -> Result<(), Failure> {
+    let tools = allowed.iter().filter(|name| !name.starts_with("agent:"));
+    for name in tools {
+        registry.check_name(name).map_err(|error| {
+            let wrong = Failure::usage(&error.code, format!("--allow-tool: {}", error.message));
+            error.hints.into_iter().fold(wrong, Failure::hint)
+        })?;
+    }
+    Ok(())
+}
+
 /// Why a goal alone is not enough, and what is.
-fn without_model() -> Failure {
+fn without_model(goal: Option<&str>, current: &Path) -> Failure {
     let why = "only a model can make a plan for a goal, and none is configured";
-    Failure::usage("no_model", why)
+    let failure = Failure::usage("no_model", why);
+    if let Some(file) = goal.filter(|goal| current.join(goal).is_file()) {
+        return failure.hint(format!("{file} is a file; if it is a plan: folio run --plan {file}"));
+    }
+    failure
         .hint("name one with --model anthropic:NAME, openai:NAME, ollama:NAME or openai+http://HOST/v1:NAME")
         .hint("or put it into FOLIO_MODEL, or into folio.toml as model = \"…\"")
         .hint(WITHOUT_MODEL)

@@ -41,6 +41,9 @@ pub(crate) struct Serve {
 pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Failure> {
     let minds = Minds::from(serve.minds);
     let runner = minds.runner(context, &serve.driving, true).await?;
+    if !serve.driving.is_elsewhere() {
+        serve.offer.check(runner.tools())?;
+    }
     let mut options = ServeOptions::at(serve.listen);
     options.local = context.person();
     options.folder = Some(context.settings.current.clone());

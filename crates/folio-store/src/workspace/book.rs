@@ -213,10 +213,12 @@ impl Workspace {
     ///
     /// # Errors
     ///
+    /// `Invalid` if it is a step, a block of a log or a summary, which only what wrote them changes;
     /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
     pub async fn complete_item(&self, actor: &Actor, item: EntryRef) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| {
             check_not_archived(current)?;
+            check_can_be_done(current)?;
             let changes = scratchbook::complete(current);
             let done = current.already_has(&changes);
             Ok((if done { Vec::new() } else { changes }, Vec::new()))
@@ -279,6 +281,17 @@ fn check_item(entry: &Entry) -> Result<(), Invalid> {
     }
     let message = format!(
         "{} is of kind {}; this is for notes, todos and tasks",
+        entry.handle, entry.kind
+    );
+    Err(Invalid::new("kind_invalid", "kind", message))
+}
+
+fn check_can_be_done(entry: &Entry) -> Result<(), Invalid> {
+    if !matches!(entry.kind, EntryKind::Step | EntryKind::Log | EntryKind::Summary) {
+        return Ok(());
+    }
+    let message = format!(
+        "{} is of kind {}; this is for observations, notes, todos, tasks, goals and pending actions",
         entry.handle, entry.kind
     );
     Err(Invalid::new("kind_invalid", "kind", message))

@@ -38,6 +38,30 @@ async fn completing_twice_is_completing_once_m7_5_41() {
 }
 
 #[tokio::test]
+async fn what_runs_and_logs_write_is_not_marked_as_done_m7_5_41() {
+    let f = fixture();
+    let page = PageInput {
+        title: "Notes".to_owned(),
+        ..PageInput::default()
+    };
+    let page = f.workspace.new_page(&person(), page).await.unwrap();
+    let block = f
+        .workspace
+        .append(&person(), Ref::Id(page.id), "", "what was found".to_owned(), &[], None)
+        .await
+        .unwrap();
+    let error = f
+        .workspace
+        .complete_item(&person(), Ref::Id(block.entry.id))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "kind: e1 is of kind log; this is for observations, notes, todos, tasks, goals and pending actions"
+    );
+}
+
+#[tokio::test]
 async fn an_observation_is_not_updated_as_an_item() {
     let f = fixture();
     let entry = Ref::Id(f.add("x").await.id);
