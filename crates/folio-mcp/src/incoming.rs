@@ -24,6 +24,9 @@ pub(crate) const TOO_DEEP: ErrorCode = ErrorCode(-40_002);
 const DEPTH_MAX: usize = 127;
 /// Bytes at the beginning and at the end of a line that are looked at: what it answers stands in either of them.
 const EDGE_BYTES: usize = 256;
+/// Lines in a row that may be no messages. The library answers those that are JSON, and a program that answers each such answer with
+/// another would do so for ever; one that prints what it logs is not taken for it.
+const STRAYS_MAX: usize = 10_000;
 /// Characters of a line that is no message.
 const STRAY_CHARS: usize = 120;
 
@@ -34,6 +37,7 @@ pub(crate) struct Incoming<R> {
     bytes_max: usize,
     line: Line,
     stray: Stray,
+    strays_in_a_row: usize,
     /// What is read next, before anything else of the program.
     instead: Vec<u8>,
 }
@@ -43,7 +47,13 @@ pub(crate) struct Incoming<R> {
 pub(crate) struct Stray(Arc<Mutex<Option<String>>>);
 
 impl Stray {
-    fn keep(&self, line: String) {
+    fn keep(&self, line: String, in_a_row: usize) {
+        let line = match in_a_row {
+            STRAYS_MAX => format!(
+                "{line} (the last of {STRAYS_MAX} such lines in a row, after which it is no longer listened to)"
+            ),
+            _ => line,
+        };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
     }
 
@@ -70,6 +80,7 @@ impl<R: AsyncRead> Incoming<R> {
             bytes_max,
             line: Line::default(),
             stray,
+            strays_in_a_row: 0,
             instead: Vec::new(),
         }
     }
@@ -82,6 +93,10 @@ impl<R: AsyncRead + Unpin> AsyncRead for Incoming<R> {
             let length = this.instead.len().min(taken.remaining());
             taken.put_slice(&this.instead[..length]);
             this.instead.drain(..length);
+            return Poll::Ready(Ok(()));
+        }
+        if this.strays_in_a_row >= STRAYS_MAX {
+            // As if the program had closed its output.
             return Poll::Ready(Ok(()));
         }
         let there = ready!(Pin::new(&mut this.output).poll_fill_buf(context))?;
@@ -97,7 +112,10 @@ impl<R: AsyncRead + Unpin> AsyncRead for Incoming<R> {
         if is_whole {
             let line = std::mem::take(&mut this.line);
             if let Some(said) = line.stray() {
-                this.stray.keep(said);
+                this.strays_in_a_row += 1;
+                this.stray.keep(said, this.strays_in_a_row);
+            } else if !line.is_empty() {
+                this.strays_in_a_row = 0;
             }
             let untaken = match line.nesting.deepest {
                 _ if line.bytes > this.bytes_max => Some((TOO_LONG, longer_than(this.bytes_max))),
@@ -157,12 +175,20 @@ impl Nesting {
 }
 
 impl Line {
+    fn is_empty(&self) -> bool {
+        self.begin.trim_ascii().is_empty()
+    }
+
     /// What it says if it is no message.
     fn stray(&self) -> Option<String> {
-        let has = |edge: &[u8]| String::from_utf8_lossy(edge).contains("\"jsonrpc\"");
+        let is_in = |edge: &[u8], key: &str| String::from_utf8_lossy(edge).contains(key);
+        let has = |key: &str| is_in(&self.begin, key) || is_in(&self.end, key);
         let text = String::from_utf8_lossy(&self.begin);
         let text = text.trim();
-        let is_message = text.starts_with('{') && (has(&self.begin) || has(&self.end));
+        let says = [r#""method""#, r#""result""#, r#""error""#];
+        // Of a longer one it is not known what stands in its middle.
+        let says_something = self.bytes > EDGE_BYTES || says.into_iter().any(has);
+        let is_message = text.starts_with('{') && has(r#""jsonrpc""#) && says_something;
         (!text.is_empty() && !is_message).then(|| one_line(text).chars().take(STRAY_CHARS).collect())
     }
 
@@ -261,6 +287,23 @@ mod tests {
         let mut incoming = Incoming::new(said.as_bytes(), 1_000, stray.clone());
         incoming.read_to_end(&mut Vec::new()).await.unwrap();
         assert!(stray.in_words().ends_with(": {}"), "{stray:?}");
+    }
+
+    #[tokio::test]
+    async fn who_says_nothing_but_what_is_no_message_is_not_listened_to_for_ever() {
+        let message = "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n";
+        for line in ["{}\n", "{\"jsonrpc\":\"2.0\"}\n"] {
+            let few = line.repeat(STRAYS_MAX - 1);
+            let said = format!("{few}\n{message}{few}");
+            assert_eq!(read(&said, 1_000).await, said, "a message is among them");
+            let stray = Stray::default();
+            let said = format!("{few}\n{line}{message}");
+            let mut incoming = Incoming::new(said.as_bytes(), 1_000, stray.clone());
+            let mut read = String::new();
+            incoming.read_to_string(&mut read).await.unwrap();
+            assert_eq!(read, format!("{few}\n{line}"));
+            assert!(stray.in_words().contains("the last of 10000 such lines"), "{stray:?}");
+        }
     }
 
     #[tokio::test]

@@ -168,6 +168,8 @@ async fn talk(
     // Whoever says too much is not listened to any more, which ends the conversation.
     let incoming = FramedRead::new(stdout, LinesCodec::new_with_max_length(longest))
         .take_while(move |line| ready(is_within(&mut held(&listening), line, longest)))
+        // The library answers what is no message, and a program that answers that with the like would do so until its time is over.
+        .filter(|line| ready(line.as_deref().map_or(true, is_message)))
         .map(|line| line.map_err(io::Error::other));
     let outgoing = FramedWrite::new(stdin, LinesCodec::new());
     let telling = Arc::clone(&heard);
@@ -415,14 +417,21 @@ fn held<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether a line is a message, as far as that is seen without reading it.
+fn is_message(line: &str) -> bool {
+    let says = [r#""method""#, r#""result""#, r#""error""#];
+    line.trim_start().starts_with('{')
+        && line.contains(r#""jsonrpc""#)
+        && says.into_iter().any(|what| line.contains(what))
+}
+
 /// Whether it may go on after `line`.
 fn is_within(heard: &mut Heard, line: &Result<String, LinesCodecError>, bytes_max: usize) -> bool {
     match line {
         Ok(line) => {
             heard.bytes += line.len() + 1;
             let text = line.trim();
-            let is_message = text.starts_with('{') && text.contains("\"jsonrpc\"");
-            if !text.is_empty() && !is_message {
+            if !text.is_empty() && !is_message(text) {
                 heard.stray = Some(text.chars().take(LINE_CHARS).collect());
             }
         }

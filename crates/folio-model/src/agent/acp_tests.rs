@@ -218,6 +218,27 @@ async fn what_it_says_of_another_session_is_no_part_of_its_answer_and_grants_not
 }
 
 #[tokio::test]
+async fn what_is_no_message_is_answered_with_nothing() {
+    for line in ["{}", r#"{"jsonrpc":"2.0"}"#, "hello"] {
+        let mut bench = Bench::new("works");
+        // It says what is no message before its first answer, and ends with what it is told next.
+        let script = format!(
+            r#"read -r line; id=${{line#*'"id":'}}; id=${{id%%[,\}}]*}}; echo '{line}'
+            printf '{{"jsonrpc":"2.0","id":%s,"result":{{"protocolVersion":1,"agentCapabilities":{{}}}}}}\n' "$id"
+            read -r line; echo "$line" >&2; exit 7"#
+        );
+        bench.settings.command = vec!["bash".to_owned(), "-c".to_owned(), script];
+        let error = bench.error().await;
+        assert!(error.message.contains("(exit code 7)"), "{error}");
+        assert!(
+            error.message.contains(&format!("only messages belong: {line}")),
+            "{error}"
+        );
+        assert!(error.message.contains("session/new"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn why_it_did_not_answer_says_what_can_be_done_next() {
     let cases = [
         ("babbles", ModelErrorKind::Invalid, "no protocol here"),
