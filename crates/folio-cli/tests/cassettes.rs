@@ -75,6 +75,16 @@ fn a_run_is_gone_through_with_a_cassette_and_nothing_is_done_again() {
     assert_eq!(found["differences"], json!([]), "{found}");
     assert_eq!(events_of(&folio), before);
     assert_eq!(folio.json(&["runs"])["items"].as_array().unwrap().len(), 1);
+    // A list says what it cost without reading its journal.
+    assert_eq!(
+        folio.json(&["runs"])["items"][0]["spent"],
+        folio.json(&["show", "r1"])["spent"]
+    );
+    let runs = folio.ok(&["runs"]);
+    assert!(
+        runs.starts_with("r1 ok Say what is here ") && runs.contains(" tokens · unknown dollars "),
+        "{runs}"
+    );
 }
 
 #[test]

@@ -101,8 +101,10 @@ fn who_waits_and_what_is_paused_shows_e9_14() {
     assert!(shown.contains("r1 running: paused; "), "{shown}");
     let runs = folio.ok(&["runs"]);
     assert!(runs.starts_with("r1 paused "), "{runs}");
-    assert_eq!(folio.json(&["runs"])["items"][0]["paused"], true);
+    let told = folio.json(&["runs"])["items"][0].clone();
+    assert_eq!((&told["paused"], &told["asks"]), (&true.into(), &1.into()));
     let shown = folio.json(&["show", "r1"]);
+    assert_eq!(told["spent"], shown["spent"]);
     assert_eq!(
         (&shown["paused"], &shown["nodes"][0]["paused"]),
         (&true.into(), &true.into())

@@ -25,7 +25,7 @@ pub enum Outcome {
 impl Outcome {
     /// The name as it is written.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Partial => "partial",

@@ -151,7 +151,7 @@ impl Runner {
         if let Some(Event::RunStarted { run, .. }) = fork.events.first_mut() {
             run["forked_from"]["files"] = json!(files);
         }
-        let begun = self.begin(id, now, (fork.events, changes), title, actor.clone());
+        let begun = self.begin(&fork.run, now, (fork.events, changes), title, actor.clone());
         let begun = begun.await;
         if !begun.as_ref().is_ok_and(|committed| !committed.replayed) {
             takeover::give_up(folders, id).await;
@@ -203,6 +203,11 @@ impl Runner {
         if row.status != status {
             let line = format!("the row says {}, the journal {status}", row.status);
             found.differences.push(line);
+        }
+        let said = workspace.store().runs_so_far(workspace.space(), vec![id]).await?;
+        if said.first().is_some_and(|(_, said)| *said != run.so_far()) {
+            let line = "what lists tell of it is not what the journal says: what it used up, whether it is paused, or how much it asks";
+            found.differences.push(line.to_owned());
         }
         for (page, title) in &pages {
             match workspace.page(Ref::Id(*page)).await {

@@ -90,6 +90,7 @@ impl Runner {
                 events: vec![event.clone()],
                 status: None,
                 title: None,
+                so_far: Some(folded.so_far()),
             };
             let commit = Commit {
                 space: workspace.space().clone(),

@@ -289,7 +289,7 @@ impl Runner {
         let told = projection::changes(&run, &event);
         let pages = RunPages::of_new(workspace, &run, &told).await;
         let begin = (vec![event], begins.into_iter().chain(told).collect());
-        let committed = self.begin(id, now, begin, title, actor).await?;
+        let committed = self.begin(&run, now, begin, title, actor).await?;
         let (recorded, handle) = committed.run.unwrap_or((id, RunHandle(0)));
         if committed.replayed {
             return Ok(Submitted {
@@ -310,10 +310,10 @@ impl Runner {
         })
     }
 
-    /// Writes what a new run begins with.
+    /// Writes what a new run begins with; `run` is what that makes of it.
     pub(crate) async fn begin(
         &self,
-        id: RunId,
+        run: &Run,
         now: Timestamp,
         (events, changes): (Vec<Event>, Vec<Change>),
         title: String,
@@ -322,15 +322,16 @@ impl Runner {
         roles::may_steer(&actor)?;
         let workspace = &*self.written_to();
         let append = RunAppend {
-            run: id,
+            run: run.id(),
             events,
             status: Some(RUNNING.to_owned()),
             title: Some(title),
+            so_far: Some(run.so_far()),
         };
         let commit = Commit {
             space: workspace.space().clone(),
             at: now,
-            actor: actor.in_run(id),
+            actor: actor.in_run(run.id()),
             idempotency_key: self.key(),
             expected: Vec::new(),
             record: Record {

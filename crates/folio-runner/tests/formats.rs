@@ -104,6 +104,7 @@ impl House {
                     events: vec![Event::FormatRaised { format }],
                     status: None,
                     title: None,
+                    so_far: None,
                 }),
                 reason: None,
                 request: None,

@@ -3,8 +3,12 @@
 mod cases;
 mod models_support;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use cases::{Equipment, House, Houses};
+use folio_engine::Run;
+use folio_memory::{RunId, Seq};
 use folio_runner::Runner;
 
 /// Houses in this process.
@@ -28,6 +32,31 @@ impl Houses for Here {
 async fn every_case_comes_to_what_it_should_in_this_process() {
     for case in cases::ALL {
         println!("{}", case.name);
-        (case.run)(&Here).await;
+        let (house, run) = (case.run)(&Here).await;
+        every_commit_says_how_far_the_run_is(&house, run).await;
     }
+}
+
+/// What a commit says for lists is what the journal up to it comes to, whoever wrote it.
+async fn every_commit_says_how_far_the_run_is(house: &House, run: RunId) {
+    let workspace = house.runner.workspace();
+    let (mut folded, mut since) = (Run::new(run, Arc::default()), Seq(0));
+    loop {
+        let rows = workspace.store().changes(workspace.space(), since, 500).await;
+        let rows = rows.expect("commits");
+        let Some(last) = rows.last() else { break };
+        since = last.seq;
+        for row in rows {
+            let Some(append) = row.record.run.filter(|append| append.run == run) else {
+                continue;
+            };
+            for event in &append.events {
+                folded.apply(row.at, event).expect("an event of its journal");
+            }
+            assert_eq!(append.so_far, Some(folded.so_far()), "commit {}", row.seq);
+        }
+    }
+    let told = workspace.store().runs_so_far(workspace.space(), vec![run]).await;
+    assert_eq!(told.expect("what lists tell"), [(run, folded.so_far())]);
+    assert!(folded.result().is_some());
 }

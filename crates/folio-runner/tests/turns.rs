@@ -220,6 +220,7 @@ async fn a_run_of_an_older_version_knows_of_no_turn_and_goes_on() {
             events: vec![event],
             status: Some("running".to_owned()),
             title: Some("Old".to_owned()),
+            so_far: None,
         }),
         ..Write::of(changes)
     };

@@ -4,6 +4,7 @@ use std::fmt;
 
 use data_encoding::HEXLOWER;
 use folio_engine::Event;
+use folio_engine::run::SoFar;
 use folio_memory::canonical::digest_of;
 use folio_memory::history::FieldConflict;
 use folio_memory::id::RunHandle;
@@ -175,6 +176,10 @@ pub struct RunAppend {
     /// The run's one-line title; only with the first event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// What lists tell of the run from now on. It follows from the journal, and stands here so that nobody has to fold that; versions that did
+    /// not write it yet leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub so_far: Option<SoFar>,
 }
 
 /// The SHA-256 of a body, as 64 hexadecimal digits.

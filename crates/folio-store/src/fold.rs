@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use folio_engine::Event;
 use folio_engine::event::FORMAT;
+use folio_engine::run::SoFar;
 use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, RunId, Seq, Timestamp, text};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -242,6 +243,20 @@ pub(crate) fn run_of(text: &str) -> Option<RunId> {
     }
     let record: OnlyRun = serde_json::from_str(text).ok()?;
     Some(record.run?.run)
+}
+
+/// What the record that is written `text` says of its run for lists; everything else of it is passed over unread, whichever version wrote it.
+pub(crate) fn so_far_of(text: &str) -> Option<SoFar> {
+    #[derive(Deserialize)]
+    struct OnlyRun {
+        run: Option<OnlySoFar>,
+    }
+    #[derive(Deserialize)]
+    struct OnlySoFar {
+        so_far: Option<SoFar>,
+    }
+    let record: OnlyRun = serde_json::from_str(text).ok()?;
+    record.run?.so_far
 }
 
 /// The events of a record that cannot be read as a whole, up to the one by which a newer version says that it wrote them.

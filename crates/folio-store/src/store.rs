@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use folio_engine::Event;
+use folio_engine::run::SoFar;
 use folio_memory::id::{EntryRef, PageRef, RunHandle, RunRef, TurnRef};
 use folio_memory::{
     Actor, Change, Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page,
@@ -338,6 +339,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `Unavailable` or `Corrupt`.
     async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError>;
+
+    /// What the last commit of each of `runs` says of it ([`RunAppend::so_far`](crate::RunAppend::so_far)): of many runs in one question. A run
+    /// whose last commit says nothing is left out, as one that is not there.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, SoFar)>, StoreError>;
 
     /// What happened in a run after `since`: at least one commit, if there is one, and no more once they have `bytes`.
     ///

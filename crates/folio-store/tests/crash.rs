@@ -139,6 +139,7 @@ async fn write_for_ever(scene: &Scene, name: &str) {
             events: vec![event],
             status: None,
             title: None,
+            so_far: None,
         });
         let key = format!("{name}/{turn}");
         let blobs = if turn % 8 == 0 {

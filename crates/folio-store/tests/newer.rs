@@ -45,6 +45,7 @@ impl House {
                 events: vec![asked_by("ada")],
                 status: None,
                 title: None,
+                so_far: None,
             }),
             ..Record::of(vec![Change::AddEntry(Box::new(new))])
         });

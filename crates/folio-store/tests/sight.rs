@@ -332,6 +332,7 @@ async fn house_with_run() -> House {
         events: vec![started],
         status: Some("running".to_owned()),
         title: Some("a run".to_owned()),
+        so_far: None,
     };
     let write = Write {
         run: Some(append),

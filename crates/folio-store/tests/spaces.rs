@@ -97,6 +97,7 @@ async fn houses() -> Houses {
             events: vec![scene::started(SECRET)],
             status: Some("running".to_owned()),
             title: Some(SECRET.to_owned()),
+            so_far: None,
         }),
         blobs: vec![blob.clone()],
         reason: Some(SECRET.to_owned()),
@@ -493,6 +494,7 @@ async fn a_write_that_names_what_is_of_another_space_changes_nothing_there_m7_6_
             events: vec![scene::asked_by("us")],
             status: None,
             title: None,
+            so_far: None,
         }),
         ..Write::default()
     };

@@ -1643,13 +1643,20 @@ class RunInFull(TypedDict):
 class RunShape(TypedDict):
     """A run, as a list shows it."""
 
+    # How much it asks people now: questions, and what waits for a yes.
+    asks: NotRequired[int | None]
     created_at: str
     # Whether a living process drives it. One that is `running` and is not driven waits to be resumed.
     driven: bool
     handle: str
     # The commit at which its journal ends.
     head: int
+    # Whether no call of it is begun until somebody says so.
+    paused: NotRequired[bool | None]
     run_id: str
+    # What it used up. Null, as `paused` and `asks` are, for a run whose last event an older version wrote: the run
+    # itself says it.
+    spent: NotRequired["SpendShape | None"]
     # `running`, or how it ended.
     status: str
     title: str
@@ -1797,7 +1804,7 @@ class SpendShape(TypedDict):
 Stage: TypeAlias = Literal['router'] | Literal['clarifier'] | Literal['executor'] | Literal['evaluator'] | Literal['reflector']
 
 
-Status: TypeAlias = Literal['running', 'ok', 'partial', 'skipped', 'cancelled', 'failed']
+Status: TypeAlias = Literal['running', 'ok', 'partial', 'failed', 'cancelled']
 
 
 class StepState(TypedDict):

@@ -35,7 +35,8 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
         context
             .output
             .note(format_args!("{} has ended already: {}", row.handle, row.status));
-        context.output.report(&RunLine::of(&row, None))?;
+        let (row, run) = runner.seen(row.id).await?;
+        context.output.report(&RunLine::of(&row, run.so_far()))?;
         return Ok(Exit::Done);
     }
     let node = match &cancel.node {
@@ -51,7 +52,7 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
         runner.drive(row.id).await?;
     }
     let (row, run) = runner.seen(row.id).await?;
-    context.output.report(&RunLine::of(&row, Some(&run)))?;
+    context.output.report(&RunLine::of(&row, run.so_far()))?;
     Ok(Exit::Done)
 }
 

@@ -44,9 +44,9 @@ pub(super) async fn bring_in(
         distrusted: true,
         merge: false,
     };
-    Ok(workspace
-        .import_foreign(&context.actor(), read, options, &mut progress)
-        .await?)
+    let actor = context.actor();
+    let brought = workspace.import_foreign(&actor, read, options, &mut progress);
+    Ok(Box::pin(brought).await?)
 }
 
 pub(super) fn mcp_memory(path: &Path, to: &Destination) -> Result<Foreign, Failure> {

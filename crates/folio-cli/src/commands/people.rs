@@ -224,7 +224,7 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
     runner.answer(row.id, node, &arguments.answer, &context.actor()).await?;
     driven_later(context, &runner, &row).await?;
     let (row, run) = runner.seen(row.id).await?;
-    context.output.report(&RunLine::of(&row, Some(&run)))?;
+    context.output.report(&RunLine::of(&row, run.so_far()))?;
     Ok(Exit::Done)
 }
 
@@ -286,7 +286,7 @@ async fn set_paused(context: &Context<'_>, arguments: Pause, paused: bool) -> Re
     if paused && !has_ended {
         context.output.note(paused_in_words(&row, &run, node));
     }
-    context.output.report(&RunLine::of(&row, Some(&run)))?;
+    context.output.report(&RunLine::of(&row, run.so_far()))?;
     Ok(Exit::Done)
 }
 

@@ -2,6 +2,8 @@
 
 use clap::Args;
 use folio::Workspace;
+use folio::engine::Run;
+use folio::memory::id::Ref;
 use folio::runner::{Watch, row_as_of};
 use folio::store::{RunQuery, RunRow};
 
@@ -10,9 +12,6 @@ use super::people::is_driven;
 use crate::error::{Exit, Failure};
 use crate::report::list::{List, remark};
 use crate::report::run::RunLine;
-
-/// What a run can be.
-const STATUSES: [&str; 5] = ["running", "ok", "partial", "failed", "cancelled"];
 
 /// `folio runs`.
 #[derive(Debug, Args)]
@@ -25,21 +24,36 @@ pub(crate) struct Runs {
     limit: u32,
 }
 
-/// A run that goes on, as it says itself whether it is paused; one that has ended by its row.
-async fn line_of(workspace: &Workspace, mut row: RunRow) -> Result<RunLine, Failure> {
-    if row.status != "running" {
-        return Ok(RunLine::of(&row, None));
+/// Each of `rows` with what lists tell of it. Of a run whose last event an older version wrote, its journal does.
+async fn lines_of(workspace: &Workspace, mut rows: Vec<RunRow>) -> Result<Vec<RunLine>, Failure> {
+    for row in rows.iter_mut().filter(|row| row.status == Run::RUNNING) {
+        let driven = is_driven(workspace, row.id).await?;
+        // It may have ended by now.
+        *row = workspace.run(Ref::Id(row.id)).await?;
+        row.driven = driven && row.status == Run::RUNNING;
     }
-    row.driven = is_driven(workspace, row.id).await?;
-    let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), row.id);
-    watch.catch_up().await?;
-    Ok(RunLine::of(&row_as_of(watch.run(), row), Some(watch.run())))
+    let told = workspace.runs_so_far(&rows).await?;
+    let mut lines = Vec::new();
+    for row in rows {
+        if let Some(so_far) = told.get(&row.id) {
+            lines.push(RunLine::of(&row, *so_far));
+            continue;
+        }
+        let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), row.id);
+        watch.catch_up().await?;
+        lines.push(RunLine::of(&row_as_of(watch.run(), row), watch.run().so_far()));
+    }
+    Ok(lines)
 }
 
 /// Carries out `folio runs`.
 pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failure> {
     let workspace = context.workspace().await?;
-    for name in runs.status.iter().filter(|name| !STATUSES.contains(&name.as_str())) {
+    for name in runs
+        .status
+        .iter()
+        .filter(|name| !Run::STATUSES.contains(&name.as_str()))
+    {
         let note = format_args!("no run can be {name:?}");
         context.output.note(note);
     }
@@ -48,10 +62,7 @@ pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failu
         limit: runs.limit,
         ..RunQuery::default()
     };
-    let mut lines = Vec::new();
-    for row in workspace.runs(&query).await? {
-        lines.push(line_of(&workspace, row).await?);
-    }
+    let lines = lines_of(&workspace, workspace.runs(&query).await?).await?;
     let list = List::whole(lines, workspace.head().await?.0);
     context.output.report(&list)?;
     if let Some(remark) = remark(&list, "no run matches") {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use folio::Timestamp;
 use folio::engine::plan::Step;
-use folio::engine::run::NodeView;
+use folio::engine::run::{NodeView, SoFar};
 use folio::engine::{NodeId, NodeResult, NodeState, Outcome, Output as Value_, Run, StopReason};
 use folio::runner::HeldUp;
 use folio::store::RunRow;
@@ -29,22 +29,36 @@ pub(crate) struct RunLine {
     driven: bool,
     /// Whether no call of it is begun until somebody says so.
     paused: bool,
+    /// How much it asks people now: questions, and what waits for a yes.
+    asks: u32,
+    /// What it used up.
+    spent: SpendShape,
     created_at: Timestamp,
     updated_at: Timestamp,
+    /// The same, of calls of models, for people.
+    #[serde(skip)]
+    cost: String,
 }
 
 impl RunLine {
-    /// `row` as programs read it, with what only the run itself says; one that has ended needs not be read.
-    pub(crate) fn of(row: &RunRow, run: Option<&Run>) -> Self {
+    /// `row` as programs read it, with what lists tell beside it.
+    pub(crate) fn of(row: &RunRow, so_far: SoFar) -> Self {
+        let SoFar { spent, paused, asks } = so_far;
         Self {
             run_id: row.id.to_string(),
             handle: row.handle.to_string(),
             title: row.title.clone(),
             status: row.status.clone(),
             driven: row.driven,
-            paused: row.status == "running" && run.is_some_and(Run::is_paused_whole),
+            paused,
+            asks,
+            spent: SpendShape::of(&spent),
             created_at: row.created_at,
             updated_at: row.updated_at,
+            cost: match spent.model_calls {
+                0 => String::new(),
+                _ => format!(" · {} tokens · {}", spent.tokens(), spent.dollars()),
+            },
         }
     }
 }
@@ -57,7 +71,8 @@ impl Report for RunLine {
             _ if self.paused => style.warning(PAUSED),
             status => colored(style, status),
         };
-        let took = style.faint(seconds(self.updated_at.since(self.created_at)));
+        let took = seconds(self.updated_at.since(self.created_at));
+        let took = style.faint(format_args!("{took}{}", self.cost));
         let at = style.faint(instant(self.created_at));
         writeln!(
             out,

@@ -62,3 +62,4 @@ pub use resources::{WritesOf, WrittenElsewhere};
 pub use state::{JournalError, Run};
 pub use tree::{Cancel, NodeKind, NodeView};
 pub use versions::{PlanVersion, plan_versions};
+pub use views::SoFar;

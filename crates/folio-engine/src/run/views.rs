@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use folio_memory::{RunId, Timestamp};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::limits::Limits;
@@ -11,9 +12,50 @@ use super::tree::{NodeKind, NodeView};
 use crate::node::{NodeId, NodeState};
 use crate::plan::Plan;
 use crate::result::{NodeResult, Outcome};
-use crate::spend::Purse;
+use crate::spend::{Purse, Spend};
+
+/// What a list tells of a run beside its status, so that nobody has to fold its journal for that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SoFar {
+    /// What it used up.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub spent: Spend,
+    /// Whether somebody paused all of it, and it has not ended.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub paused: bool,
+    /// How much it asks people: questions, and what waits for a yes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub asks: u32,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
 
 impl Run {
+    /// What the status of a run is that has not ended.
+    pub const RUNNING: &str = "running";
+
+    /// What the status of a run can be. What is not begun because something before it failed is only ever a part of one.
+    pub const STATUSES: [&str; 5] = [
+        Self::RUNNING,
+        Outcome::Ok.as_str(),
+        Outcome::Partial.as_str(),
+        Outcome::Failed.as_str(),
+        Outcome::Cancelled.as_str(),
+    ];
+
+    /// What a list tells of it.
+    #[must_use]
+    pub fn so_far(&self) -> SoFar {
+        let asks = self.questions().len() + self.waiting().len();
+        SoFar {
+            spent: self.nodes.first().map(|root| root.spent).unwrap_or_default(),
+            paused: self.is_paused_whole(),
+            asks: u32::try_from(asks).unwrap_or(u32::MAX),
+        }
+    }
+
     /// What the run used up, and may use up; `None` before it began.
     #[must_use]
     pub fn purse(&self) -> Option<&Purse> {

@@ -8,6 +8,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use folio::engine::Run;
 use folio::runner::Runner;
 use folio::store::{RunQuery, StoreError};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -25,6 +26,8 @@ use super::problem::Problem;
 const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 /// Runs that are looked at, the newest.
 const RUNS: u32 = 1_000;
+/// What a run is that goes on, and that nobody drives: it waits to be taken up.
+const WAITING: &str = "waiting";
 /// What a path is called that no route has: paths that strangers make up must not become names.
 const NO_ROUTE: &str = "none";
 /// What a method is called that is none of the nine of HTTP.
@@ -145,11 +148,10 @@ impl Metrics {
             ..RunQuery::default()
         };
         let runs = store.runs(space, &query).await?;
-        for status in ["running", "waiting", "ok", "partial", "skipped", "cancelled", "failed"] {
-            // One that runs and that nobody drives waits to be taken up.
+        for status in Run::STATUSES.into_iter().chain([WAITING]) {
             let is_so = |row: &&folio::store::RunRow| match status {
-                "running" => row.status == "running" && row.driven,
-                "waiting" => row.status == "running" && !row.driven,
+                Run::RUNNING => row.status == Run::RUNNING && row.driven,
+                WAITING => row.status == Run::RUNNING && !row.driven,
                 status => row.status == status,
             };
             let label = InState {

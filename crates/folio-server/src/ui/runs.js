@@ -5,14 +5,14 @@ import { element, empty, keep, settle, soon, written } from './dom.js';
 import { latest } from './filters.js';
 import { cost, mark, moment, number, span, words } from './format.js';
 
-const STATUSES = ['running', 'ok', 'partial', 'failed', 'cancelled', 'skipped'];
+const STATUSES = ['running', 'ok', 'partial', 'failed', 'cancelled'];
 /** Runs that are shown at first, and with every "more". */
 const MANY = 50;
 /** Runs that are shown at most, and looked through for a title. */
 const MOST = 1000;
-/** Runs that are asked at a time what they cost, and whether they wait for somebody. */
+/** Runs of which the list does not say what they cost, and whether they wait for somebody, that are asked themselves at a time. */
 const ASKED = 8;
-/** What is known of runs beyond the list, as of where their journals ended then; who was asked longest ago comes first. */
+/** What is known of what runs cost and ask, as of where their journals ended then; who was asked longest ago comes first. */
 const facts = new Map();
 
 export async function showRuns(view, { query: asked, signal, title }) {
@@ -75,6 +75,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
       going = new Set(answer.items.filter((run) => run.status === 'running').map((run) => run.handle));
       known = answer.items.map(({ updated_at, head, ...run }) => ({ ...run, ended_at: run.status === 'running' ? null : updated_at }));
       next = answer.next;
+      for (const run of answer.items) if (run.spent) facts.set(run.handle, factOf(run, run.head));
       sift();
     },
     refused(why) {
@@ -82,8 +83,8 @@ export async function showRuns(view, { query: asked, signal, title }) {
       note.replaceChildren(why);
     },
   });
-  // What a run asks and costs changes with its journal only. Those of which nothing is known are all asked, if they go on or somebody
-  // sees them; of the others some, who was asked longest ago first.
+  // What a run asks and costs changes with its journal only. The list says it, but of runs whose last event an older version wrote. Those
+  // of which nothing is known are all asked, if they go on or somebody sees them; of the others some, who was asked longest ago first.
   const askAll = async () => {
     const tried = new Set();
     const isOwed = (handle) => heads.has(handle) && facts.get(handle)?.head !== heads.get(handle) && !tried.has(handle) && (going.has(handle) || seen.has(handle));
@@ -91,10 +92,10 @@ export async function showRuns(view, { query: asked, signal, title }) {
       await Promise.all(some.map(async (handle) => {
         const head = heads.get(handle);
         tried.add(handle);
-        const fact = await get(`/runs/${handle}`, { signal }).then((run) => ({ asks: run.asks, paused: run.paused, used: cost(run.spent) }), (error) => (error.status < 500 ? {} : null));
+        const fact = await get(`/runs/${handle}`, { signal }).then((run) => factOf(run, head), (error) => (error.status < 500 ? { head } : null));
         if (!fact) return;
         facts.delete(handle);
-        facts.set(handle, { ...fact, head });
+        facts.set(handle, fact);
       }));
       sift();
     };
@@ -112,6 +113,8 @@ export async function showRuns(view, { query: asked, signal, title }) {
   // That nobody drives a run any more is no commit.
   await live(draw, signal, () => going.size > 0);
 }
+
+const factOf = ({ asks, paused, spent }, head) => ({ asks, paused, used: cost(spent), head });
 
 function card(run) {
   const state = run.status !== 'running' ? run.status : run.paused ? 'paused' : !run.driven ? 'interrupted' : 'running';

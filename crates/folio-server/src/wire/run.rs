@@ -6,7 +6,7 @@ use std::sync::Arc;
 use folio::Timestamp;
 use folio::engine::plan::{Criterion, Step};
 use folio::engine::result::Finding;
-use folio::engine::run::NodeView;
+use folio::engine::run::{NodeView, SoFar};
 use folio::engine::spend::{Dimension, Purse, Spend};
 use folio::engine::{Given, NodeResult, Output, Run, projection};
 use folio::memory::{PageHandle, PageId};
@@ -23,6 +23,36 @@ const GROUP_BYTES_MAX: usize = 64 * 1024;
 /// A run, as a list shows it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunShape {
+    #[serde(flatten)]
+    row: RowShape,
+    /// What it used up. Null, as `paused` and `asks` are, for a run whose last event an older version wrote: the run itself says it.
+    spent: Option<SpendShape>,
+    /// Whether no call of it is begun until somebody says so.
+    paused: Option<bool>,
+    /// How much it asks people now: questions, and what waits for a yes.
+    asks: Option<u32>,
+}
+
+impl RunShape {
+    /// `row` as programs read it, with what its last commit says.
+    pub(crate) fn of(row: &RunRow, so_far: Option<&SoFar>) -> Self {
+        Self {
+            row: RowShape::of(row),
+            spent: so_far.map(|so_far| SpendShape::of(&so_far.spent)),
+            paused: so_far.map(|so_far| so_far.paused),
+            asks: so_far.map(|so_far| so_far.asks),
+        }
+    }
+
+    /// Its handle.
+    pub(crate) fn handle(&self) -> &str {
+        &self.row.handle
+    }
+}
+
+/// What is kept of a run beside its journal.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RowShape {
     run_id: String,
     handle: String,
     title: String,
@@ -36,9 +66,8 @@ pub(crate) struct RunShape {
     driven: bool,
 }
 
-impl RunShape {
-    /// `row` as programs read it.
-    pub(crate) fn of(row: &RunRow) -> Self {
+impl RowShape {
+    fn of(row: &RunRow) -> Self {
         Self {
             run_id: row.id.to_string(),
             handle: row.handle.to_string(),
@@ -50,18 +79,13 @@ impl RunShape {
             driven: row.driven,
         }
     }
-
-    /// Its handle.
-    pub(crate) fn handle(&self) -> &str {
-        &self.handle
-    }
 }
 
 /// Everything about a run but its tree.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunInFull {
     #[serde(flatten)]
-    row: RunShape,
+    row: RowShape,
     goal: String,
     inputs: Value,
     started_at: Option<Timestamp>,
@@ -111,7 +135,7 @@ impl RunInFull {
         let finished_at = root.as_ref().and_then(|root| root.finished_at);
         let turn = run.variable().get("turn").and_then(Value::as_str);
         Self {
-            row: RunShape::of(row),
+            row: RowShape::of(row),
             goal: run.goal().to_owned(),
             inputs: run.inputs().clone(),
             started_at: run.started_at(),

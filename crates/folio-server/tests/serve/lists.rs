@@ -1,7 +1,10 @@
 //! Lists: filters, limits, cursors.
 
 use folio::ObservationInput;
+use folio::engine::Event;
 use folio::memory::ThreadKey;
+use folio::store::RunAppend;
+use folio::store::workspace::Write;
 use serde_json::{Value, json};
 
 use crate::house::{ECHO, House, SLOW, person};
@@ -32,6 +35,39 @@ async fn runs_come_newest_first_and_go_on_after_a_cursor() {
         handles(&house.get("/runs?status=running&status=ok").await.json()).len(),
         4
     );
+}
+
+#[tokio::test]
+async fn a_list_of_runs_says_what_they_used_up_and_what_keeps_them() {
+    let house = House::new().await;
+    let slow = house.submit(SLOW).await;
+    house.run(ECHO).await;
+    house.makes("/runs/r1/pause", 202, json!({})).await;
+    let told = async || {
+        let list = house.get("/runs").await.json();
+        let of = |run: &Value| json!([run["handle"], run["spent"], run["paused"], run["asks"]]);
+        list["items"].as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    let echo = json!(["r2", {"tool_calls": 4}, false, 0]);
+    assert_eq!(told().await, [echo.clone(), json!(["r1", {}, true, 0])]);
+    // An older version does not say it with what it writes, and what was so before is not said any more.
+    let append = RunAppend {
+        run: slow,
+        events: vec![Event::Continued {
+            node: None,
+            by: "human ada".to_owned(),
+        }],
+        status: None,
+        title: None,
+        so_far: None,
+    };
+    let write = Write {
+        run: Some(append),
+        ..Write::default()
+    };
+    house.workspace().record(&person(), write).await.unwrap();
+    assert_eq!(told().await, [echo, json!(["r1", null, null, null])]);
+    assert_eq!(house.gives("/runs/r1").await["paused"], false);
 }
 
 #[tokio::test]

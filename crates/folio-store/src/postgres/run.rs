@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use folio_engine::run::SoFar;
 use folio_memory::id::{RunHandle, RunRef};
 use folio_memory::{RunId, Seq};
 use tokio_postgres::Row;
@@ -14,6 +15,7 @@ use super::lookup::looked_up;
 use super::session::{Session, Write, values};
 use crate::checkup::rebuilt::Told;
 use crate::error::StoreError;
+use crate::fold;
 use crate::place::{SpaceId, to_column};
 use crate::store::{OwnerId, RUNNING, RunQuery, RunRow};
 
@@ -23,6 +25,15 @@ const LIMIT_DEFAULT: u32 = 100;
 pub(super) const BY_IDS: &str = looked_up!(
     "id, number, owner, fence, coalesce((SELECT max(seq) FROM touch \
          WHERE touch.space = run.space AND what = 'r' AND touch.number = run.number), 0)",
+    "run",
+    "id",
+    "bytea"
+);
+
+/// The records of the commits at which the journals of runs end.
+const LAST_RECORDS: &str = looked_up!(
+    "id, (SELECT record FROM log WHERE log.space = run.space AND log.seq = (SELECT max(seq) FROM touch \
+         WHERE touch.space = run.space AND what = 'r' AND touch.number = run.number))",
     "run",
     "id",
     "bytea"
@@ -186,6 +197,18 @@ pub(super) async fn list(session: &Session, query: &RunQuery, owners: &Owners) -
 pub(super) async fn heads(session: &Session, runs: &[RunId]) -> Result<Vec<(RunId, Seq)>, Failure> {
     let found = by_ids(session, runs).await?;
     Ok(found.into_iter().map(|(run, loaded)| (run, loaded.head)).collect())
+}
+
+/// What the last commits of `runs` say of them.
+pub(super) async fn so_far(session: &Session, runs: &[RunId]) -> Result<Vec<(RunId, SoFar)>, Failure> {
+    let ids: Vec<Vec<u8>> = runs.iter().map(|id| id.to_bytes().to_vec()).collect();
+    let mut said = Vec::with_capacity(runs.len());
+    for row in session.query(LAST_RECORDS, &[&session.space.0, &ids]).await? {
+        if let Some(so_far) = get::<Option<&str>>(&row, 1)?.and_then(fold::so_far_of) {
+            said.push((RunId::from_bytes(id(&row, 0, "a run")?), so_far));
+        }
+    }
+    Ok(said)
 }
 
 fn owner(row: &Row, column: usize) -> Result<Option<OwnerId>, Failure> {

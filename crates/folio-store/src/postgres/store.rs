@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use folio_engine::run::SoFar;
 use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 use folio_memory::{
     Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
@@ -239,6 +240,20 @@ impl Store for PostgresStore {
             async move {
                 match session.as_deref() {
                     Some(session) => run::heads(session, &runs).await,
+                    None => Ok(Vec::new()),
+                }
+            }
+        })
+        .await
+    }
+
+    async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, SoFar)>, StoreError> {
+        let runs = Arc::new(runs);
+        self.read(space, move |session, _| {
+            let runs = Arc::clone(&runs);
+            async move {
+                match session.as_deref() {
+                    Some(session) => run::so_far(session, &runs).await,
                     None => Ok(Vec::new()),
                 }
             }

@@ -70,6 +70,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
+use folio_engine::run::SoFar;
 use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 use folio_memory::{
     Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
@@ -470,6 +471,11 @@ impl Store for SqliteStore {
 
     async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError> {
         self.read(space, move |conn, space| run::heads(conn, space, &runs))
+            .await
+    }
+
+    async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, SoFar)>, StoreError> {
+        self.read(space, move |conn, space| run::so_far(conn, space, &runs))
             .await
     }
 

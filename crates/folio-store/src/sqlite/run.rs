@@ -1,5 +1,6 @@
 //! Rows of runs, and who drives them.
 
+use folio_engine::run::SoFar;
 use folio_memory::id::{RunHandle, RunRef};
 use folio_memory::{RunId, Seq, Timestamp};
 use rusqlite::types::Value;
@@ -12,6 +13,7 @@ use super::page::place_value;
 use super::place::{Place, SpaceId, Touched, from_column, to_column};
 use crate::checkup::rebuilt::Told;
 use crate::error::StoreError;
+use crate::fold;
 use crate::store::{OwnerId, RUNNING, RunQuery, RunRow};
 
 const LIMIT_DEFAULT: u32 = 100;
@@ -173,6 +175,28 @@ pub(super) fn heads(conn: &Connection, space: Option<SpaceId>, runs: &[RunId]) -
         }
     }
     Ok(heads)
+}
+
+/// What the last commits of `runs` say of them.
+pub(super) fn so_far(
+    conn: &Connection,
+    space: Option<SpaceId>,
+    runs: &[RunId],
+) -> Result<Vec<(RunId, SoFar)>, Failure> {
+    let Some(space) = space else { return Ok(Vec::new()) };
+    // What happened in a run is never packed.
+    let sql = "SELECT record FROM log WHERE place = ?1";
+    let mut said = Vec::with_capacity(runs.len());
+    for (run, head) in heads(conn, Some(space), runs)? {
+        let mut statement = conn.prepare_cached(sql)?;
+        let mut rows = statement.query(params![Place::of(space, head.0)])?;
+        if let Some(row) = rows.next()?
+            && let Some(so_far) = row.get_ref(0)?.as_str().ok().and_then(fold::so_far_of)
+        {
+            said.push((run, so_far));
+        }
+    }
+    Ok(said)
 }
 
 /// Who drives the run at `place`, and under which fence it was last claimed.

@@ -1,6 +1,9 @@
 //! Questions that go straight to the store, and answers that are cleaned on their way back: what an older version or another
 //! program wrote may hold what this one would not have stored.
 
+use std::collections::HashMap;
+
+use folio_engine::run::SoFar;
 use folio_memory::id::{EntryRef, PageRef, RunRef};
 use folio_memory::roles::Sight;
 use folio_memory::{
@@ -263,6 +266,18 @@ impl Workspace {
     pub async fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, WorkspaceError> {
         self.needs_the_space("the runs")?;
         Ok(self.inner.store.runs(&self.inner.space, query).await?)
+    }
+
+    /// What lists tell of `runs` beside their rows. One whose last event an older version wrote is left out.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn runs_so_far(&self, runs: &[RunRow]) -> Result<HashMap<RunId, SoFar>, WorkspaceError> {
+        self.needs_the_space("the runs")?;
+        let ids = runs.iter().map(|row| row.id).collect();
+        let said = self.inner.store.runs_so_far(&self.inner.space, ids).await?;
+        Ok(said.into_iter().collect())
     }
 
     /// One run.

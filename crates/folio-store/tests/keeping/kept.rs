@@ -117,6 +117,7 @@ async fn started(house: &House, run: RunId) -> Actor {
             events: vec![event.unwrap()],
             status: Some("running".to_owned()),
             title: Some("g".to_owned()),
+            so_far: None,
         }),
         ..Write::default()
     };
@@ -164,6 +165,7 @@ async fn what_a_run_writes_leaves_the_mark_of_memory_and_what_it_observes_does_n
             events: Vec::new(),
             status: None,
             title: None,
+            so_far: None,
         });
         write
     };

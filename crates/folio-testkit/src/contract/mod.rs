@@ -157,6 +157,7 @@ macro_rules! store_contract {
             a_run_cannot_start_twice_or_go_on_before_it_starts,
             a_journal_that_has_grown_is_a_conflict,
             runs_are_listed_newest_first,
+            lists_tell_what_the_last_commits_of_runs_say,
         ]);
         $crate::store_contract!(@cases $home, turns: [
             a_turn_reads_back_as_it_was_begun,

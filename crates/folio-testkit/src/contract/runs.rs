@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use folio_engine::run::SoFar;
+use folio_engine::spend::Spend;
 use folio_memory::id::{Ref, RunHandle};
 use folio_memory::{RunId, Seq};
 use folio_store::{ErrorKind, Expected, JOURNAL_PART_BYTES, RunQuery, StoreError};
@@ -240,4 +242,40 @@ pub async fn runs_are_listed_newest_first(home: &dyn Home) {
         .await
         .is_empty()
     );
+}
+
+/// Of the last commit only, so that what an older version wrote behind it does not leave what was so before.
+pub async fn lists_tell_what_the_last_commits_of_runs_say(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let (run, silent) = (scene.a_run("one").await, scene.a_run("other").await);
+    let told = async || {
+        let asked = vec![run, silent, RunId::derived(&["nowhere"])];
+        scene
+            .store
+            .runs_so_far(&scene.space, asked)
+            .await
+            .expect("what lists tell")
+    };
+    assert_eq!(told().await, []);
+    let some = SoFar {
+        spent: Spend {
+            tokens_in: 70_000,
+            micro_usd: 1_234_567,
+            ..Spend::TOOL_CALL
+        },
+        paused: true,
+        asks: 2,
+    };
+    // One that has used nothing says so, and is not one of which nothing is known.
+    for so_far in [some, SoFar::default()] {
+        let said = scene.append_saying(run, vec![asked_by("a")], so_far).await;
+        said.expect("an event");
+        assert_eq!(told().await, [(run, so_far)]);
+    }
+    let other = scene.other_space("other");
+    let asked = other.store.runs_so_far(&other.space, vec![run]).await;
+    assert_eq!(asked.expect("nothing of another space"), []);
+    let said = scene.append(run, vec![asked_by("b")], Some("ok"), Vec::new()).await;
+    said.expect("an event");
+    assert_eq!(told().await, []);
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use folio_engine::Event;
+use folio_engine::run::SoFar;
 use folio_memory::{
     Actor, Change, Clock, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry,
     NewPage, Owner, PageFields, PageId, PageRole, Role, RunId, Seq, SpaceName, Tag, Timestamp, Trust,
@@ -213,7 +214,28 @@ impl Scene {
             events,
             status: status.map(str::to_owned),
             title,
+            so_far: None,
         };
+        self.commit_append(append, expected).await
+    }
+
+    /// Commits events of a run that goes on, with what lists tell of it from then on.
+    ///
+    /// # Errors
+    ///
+    /// What the store says.
+    pub async fn append_saying(&self, run: RunId, events: Vec<Event>, so_far: SoFar) -> Result<Committed, StoreError> {
+        let append = RunAppend {
+            run,
+            events,
+            status: None,
+            title: None,
+            so_far: Some(so_far),
+        };
+        self.commit_append(append, Vec::new()).await
+    }
+
+    async fn commit_append(&self, append: RunAppend, expected: Vec<Expected>) -> Result<Committed, StoreError> {
         let commit = self.commit_of(Record {
             run: Some(append),
             ..Record::of(Vec::new())

@@ -7,7 +7,7 @@ use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
-use folio::engine::{NodeView, Run, projection};
+use folio::engine::{NodeView, Outcome, Run, projection};
 use folio::memory::id::{Ref, RunHandle};
 use folio::memory::query::MAX_LIMIT;
 use folio::memory::{PageHandle, PageId, PageQuery, RunId};
@@ -98,20 +98,18 @@ enum Status {
     Running,
     Ok,
     Partial,
-    Skipped,
-    Cancelled,
     Failed,
+    Cancelled,
 }
 
 impl Status {
     fn as_str(self) -> &'static str {
         match self {
-            Self::Running => "running",
-            Self::Ok => "ok",
-            Self::Partial => "partial",
-            Self::Skipped => "skipped",
-            Self::Cancelled => "cancelled",
-            Self::Failed => "failed",
+            Self::Running => Run::RUNNING,
+            Self::Ok => Outcome::Ok.as_str(),
+            Self::Partial => Outcome::Partial.as_str(),
+            Self::Failed => Outcome::Failed.as_str(),
+            Self::Cancelled => Outcome::Cancelled.as_str(),
         }
     }
 }
@@ -133,7 +131,8 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
         limit: limit + 1,
     };
     let rows = workspace.runs(&query).await?;
-    let items = rows.iter().map(RunShape::of).collect();
+    let told = workspace.runs_so_far(&rows).await?;
+    let items = rows.iter().map(|row| RunShape::of(row, told.get(&row.id))).collect();
     Ok(Answer::of(List::part(items, limit, as_of, |run: &RunShape| {
         run.handle().to_owned()
     })))
@@ -270,4 +269,20 @@ async fn cancel(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
         .cancel(part.row.id, part.node, &part.caller.actor)
         .await?;
     part.accepted().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_can_be_asked_for_each_status_that_a_run_can_have_and_for_no_other() {
+        let asked = schemars::schema_for!(Status);
+        let asked: Vec<_> = asked.get("enum").unwrap().as_array().unwrap().iter().collect();
+        assert_eq!(asked, Run::STATUSES);
+        for name in Run::STATUSES {
+            let status: Status = serde_json::from_value(name.into()).unwrap();
+            assert_eq!(status.as_str(), name);
+        }
+    }
 }

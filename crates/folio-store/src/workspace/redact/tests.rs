@@ -214,6 +214,7 @@ fn events_follow_a_body_to_its_new_hash() {
         events,
         status: None,
         title: Some(token.clone()),
+        so_far: None,
     };
     let record = Record {
         run: Some(append),
@@ -254,6 +255,7 @@ fn a_clean_value_is_left_where_it_is() {
         events,
         status: None,
         title: None,
+        so_far: None,
     };
     let mut commit = commit_of(
         Record {

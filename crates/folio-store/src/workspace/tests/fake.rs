@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use folio_engine::run::SoFar;
 use folio_memory::id::{EntryRef, PageRef, Ref, RunRef, TurnRef};
 use folio_memory::{
     Change, Clock, Entry, EntryHandle, EntryId, EntryQuery, IdSource, KeptPolicy, Link, ListAnswer, NoteQuery,
@@ -328,6 +329,10 @@ impl Store for FakeStore {
     }
 
     async fn run_heads(&self, _: &SpaceName, _: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn runs_so_far(&self, _: &SpaceName, _: Vec<RunId>) -> Result<Vec<(RunId, SoFar)>, StoreError> {
         panic!("no test needs it")
     }
 
