@@ -1,6 +1,8 @@
 //! What pages have come to, within a budget (M7.8 V10): first one line for each page, then what is newest on each, then
 //! more of their tails. Entry by entry: nothing ends within a line.
 
+use std::cmp::Reverse;
+
 use super::line::{Candidate, beyond_title, cut, is_untrusted, one_line};
 use super::receipt::{Omitted, Receipt, Rendered, SectionReceipt, hash_of};
 use crate::entry::{Entry, EntryKind};
@@ -14,6 +16,8 @@ const ENTRY_CHARS: usize = 240;
 const TITLE_CHARS: usize = 80;
 /// Characters of a last change.
 const CHANGE_CHARS: usize = 40;
+/// The status of a page whose work goes on.
+const OPEN: &str = "open";
 /// Entries that stand for a page without a summary.
 const LATEST: usize = 2;
 
@@ -111,6 +115,16 @@ impl PageLines {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         is_settled(&self.status)
+    }
+
+    /// When a planner is told of it, if there is not room for all pages: what did not go well before what goes on, and what ended well last,
+    /// the newest of it first.
+    pub(super) fn turn(&self) -> (u8, Reverse<u64>) {
+        match self.status.as_str() {
+            settled if is_settled(settled) => (2, Reverse(self.last_at())),
+            OPEN => (1, Reverse(0)),
+            _ => (0, Reverse(0)),
+        }
     }
 
     fn with(handle: Option<PageHandle>, fields: &PageFields, naming: Naming) -> Self {
@@ -275,7 +289,7 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
     // Newest first: the page that changed last tells its news first.
     let all_have_lines = shown.iter().all(Option::is_some);
     let mut newest: Vec<usize> = (0..pages.len()).filter(|_| all_have_lines).collect();
-    newest.sort_by_key(|at| std::cmp::Reverse((pages[*at].entries.last().map(|entry| entry.at), *at)));
+    newest.sort_by_key(|at| Reverse((pages[*at].entries.last().map(|entry| entry.at), *at)));
     // Nothing older is told of a page whose newest did not fit.
     let mut is_full = vec![false; pages.len()];
     for is_more in [false, true] {

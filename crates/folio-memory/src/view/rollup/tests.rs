@@ -167,3 +167,38 @@ fn what_a_planner_is_told_seed_000() {
         assert!(Vocabulary::O200k.count(&told) <= budget);
     }
 }
+
+#[test]
+fn a_planner_with_little_room_is_told_what_failed_before_what_runs_and_what_ended_well_last_e9_16() {
+    let executor = |handle: u64, title: &str, status: &str| {
+        let entries = [(10 + handle, EntryKind::Log, "Ended", "as it did")];
+        told(&tail(page(handle, PageRole::ScratchpadExec, title, status), &entries))
+    };
+    let main = told(&tail(page(2, PageRole::ScratchpadRoot, "Review", "open"), &[]));
+    let pages = [
+        executor(3, "First", "ok"),
+        executor(4, "Second", "ok"),
+        executor(5, "Third", "open"),
+        executor(6, "Fourth", "partial"),
+        executor(7, "Fifth", "failed"),
+    ];
+    let mut seen = std::collections::BTreeSet::new();
+    for budget in 0..400 {
+        let block = planner_block(&main, &pages, 0, budget, &Vocabulary::O200k);
+        let (_, executors) = block.split_once("Executor scratchpads:\n").unwrap_or_default();
+        let titles = executors
+            .lines()
+            .filter_map(|line| line.split("] ").nth(1)?.split(' ').next());
+        let titles: Vec<&str> = titles.collect();
+        seen.insert(titles.join(" "));
+    }
+    let whole = "First Second Third Fourth Fifth";
+    let order = "Fourth Fifth Third Second First";
+    for told in &seen {
+        assert!(order.starts_with(told.as_str()) || told == whole, "{told}");
+    }
+    assert!(
+        seen.contains("Fourth Fifth Third Second") && seen.contains(whole),
+        "{seen:?}"
+    );
+}
