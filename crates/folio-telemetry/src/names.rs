@@ -54,6 +54,9 @@ pub const STOP_REASON: &str = "folio.stop_reason";
 pub const ATTEMPTS: &str = "folio.attempts";
 /// The version of its plan.
 pub const PLAN_VERSION: &str = "folio.plan.version";
+/// Before the name of something that has a limit, as it is written in a budget: how much of it the node and everything below it may use up,
+/// where that is said.
+pub const BUDGET: &str = "folio.budget.";
 /// What a model was asked for: `decide`, `work`, `aggregate`, `judge`, `replan`, `hand_back`.
 pub const PURPOSE: &str = "folio.purpose";
 /// Millionths of a US dollar that it cost, as far as prices are known.

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use folio::Timestamp;
 use folio::engine::plan::{Step, Work};
 use folio::engine::run::{NodeKind, NodeView};
-use folio::engine::spend::Spend;
+use folio::engine::spend::{Dimension, Purse, Spend};
 use folio::engine::talk::Stop;
 use folio::engine::{Event, NodeId, Outcome, Run};
 use folio::memory::RunId;
@@ -157,6 +157,7 @@ impl Spans {
             span.attributes
                 .push(KeyValue::new(names::PLAN_VERSION, i64::from(view.plan_version)));
         }
+        span.attributes.extend(view.purse.into_iter().flat_map(budget));
         if is_run {
             span.attributes.extend(usage(view.spent));
         }
@@ -262,6 +263,15 @@ fn usage(spent: &Spend) -> impl Iterator<Item = KeyValue> + use<> {
     .into_iter()
     .filter(|(_, count)| *count > 0)
     .map(|(name, count)| KeyValue::new(name, i64::try_from(count).unwrap_or(i64::MAX)))
+}
+
+/// The limits of a node, as they are when it has ended: people may have raised them.
+fn budget(purse: &Purse) -> impl Iterator<Item = KeyValue> + use<> {
+    let limit = purse.limit;
+    Dimension::ALL.into_iter().filter_map(move |dimension| {
+        let most = i64::try_from(limit.of(dimension)?).unwrap_or(i64::MAX);
+        Some(KeyValue::new(format!("{}{}", names::BUDGET, dimension.as_str()), most))
+    })
 }
 
 fn time(at: Timestamp) -> SystemTime {

@@ -114,6 +114,34 @@ async fn a_run_is_a_trace_and_its_nodes_are_spans_below_one_another() {
 }
 
 #[tokio::test]
+async fn a_span_says_which_version_of_a_plan_it_ended_with_and_what_its_node_might_use_up_e9_18() {
+    let runner = runner(None, None).await;
+    let echo = json!({"tool": "text", "args": {"op": "echo", "value": 1}});
+    let document = json!({"title": "limits", "budget": {"tool_calls": 9}, "steps": [
+        {"id": "inner", "plan": {"steps": [{"id": "one", "do": echo}]}, "budget": {"tool_calls": 3, "usd": 0.5}}]});
+    let run = submit(&runner, plan(&runner, document)).await;
+    let _ended = runner.drive(run).await.unwrap();
+    let spans = spans(&runner, run).await;
+    let limits = |span: &SpanData| {
+        let named = span.attributes.iter().filter_map(|said| {
+            let of = said.key.as_str().strip_prefix("folio.budget.")?;
+            Some(format!("{of} {}", said.value))
+        });
+        named.collect::<Vec<_>>()
+    };
+    let [one, inner, all] = spans.as_slice() else {
+        panic!("{spans:?}")
+    };
+    assert_eq!(limits(one), [""; 0], "it has none of its own");
+    assert_eq!(limits(inner), ["micro_usd 500000", "tool_calls 3"]);
+    assert_eq!(limits(all), ["tokens 2000000", "tool_calls 9", "bytes 4294967296"]);
+    for (span, version) in [(one, None), (inner, Some(1)), (all, Some(1))] {
+        let said = said(span, "folio.plan.version").map(|said| said.as_str().into_owned());
+        assert_eq!(said, version.map(|version: u32| version.to_string()), "{}", span.name);
+    }
+}
+
+#[tokio::test]
 async fn a_question_to_a_model_is_a_span_with_its_tokens_and_without_its_words() {
     let cues = [
         When::any()
