@@ -4,8 +4,10 @@
 
 mod support;
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _};
 
+use serde_json::json;
 use support::Folio;
 use support::served::Served;
 
@@ -62,4 +64,27 @@ fn a_server_that_is_told_to_stop_ends_its_streams_and_goes() {
     let mut rest = String::new();
     stream.read_to_string(&mut rest).unwrap();
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_server_goes_on_with_a_run_whose_program_was_killed_unless_it_is_told_not_to_e9_9() {
+    let folio = Folio::new();
+    let mut plan = "title: Slow\nsteps:\n".to_owned();
+    for n in 0..10 {
+        writeln!(plan, "  - {{id: wait{n}, do: {{tool: wait, args: {{ms: 100}}}}}}").unwrap();
+    }
+    folio.file("plan.yaml", plan);
+    let call = |more: &[&'static str]| [&["--store", "sqlite:f.db"], more].concat();
+    let running = folio.spawn(&call(&["run", "--plan", "plan.yaml"]));
+    folio.until(&call(&["runs"]), |runs| runs["items"][0]["driven"] == json!(true));
+    running.kill();
+    let idle = folio.process(&call(&["serve", "--listen", "127.0.0.1:0", "--no-resume"]));
+    let idle = Served::of(idle);
+    assert_eq!(idle.status("/healthz", None), "200");
+    let left = &folio.json(&call(&["runs"]))["items"][0];
+    assert_eq!((&left["status"], &left["driven"]), (&json!("running"), &json!(false)));
+    drop(idle);
+    let _served = Served::new(&folio, "127.0.0.1:0");
+    let ended = folio.until(&call(&["runs"]), |runs| runs["items"][0]["status"] != json!("running"));
+    assert_eq!(ended["items"][0]["status"], json!("ok"), "{ended}");
 }
