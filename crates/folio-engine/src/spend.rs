@@ -376,7 +376,9 @@ impl Purse {
                 Dimension::Bytes => self.bytes,
                 _ => Amount::of(&self.spent).get(*dimension),
             };
-            Some(spent.saturating_mul(100).checked_div(limit).unwrap_or(100))
+            // Of nothing, nothing is used up until something is.
+            let of_nothing = if spent == 0 { 0 } else { 100 };
+            Some(spent.saturating_mul(100).checked_div(limit).unwrap_or(of_nothing))
         };
         Dimension::ALL.iter().filter_map(of).max().unwrap_or(0)
     }
@@ -415,6 +417,11 @@ mod tests {
         // What uses nothing of it is not refused.
         assert_eq!(purse(0).refuses(&Amount::of(&Spend::TOOL_CALL), false), None);
         assert_eq!(Purse::default().refuses(&tokens(u64::MAX), false), None);
+        // Nobody is to come to an end because of something that is not used at all.
+        assert_eq!(purse(0).per_cent(), 0);
+        let mut used = purse(0);
+        used.spent.tokens_in = 1;
+        assert_eq!(used.per_cent(), 100);
     }
 
     #[test]

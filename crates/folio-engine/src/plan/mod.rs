@@ -20,6 +20,7 @@ mod graph;
 mod inputs;
 mod json;
 mod keys;
+mod known;
 mod markdown;
 mod nearest;
 mod parse;

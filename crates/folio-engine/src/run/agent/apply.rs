@@ -93,10 +93,15 @@ impl Run {
                 ..
             } => self.planned(*node, *version, steps, kept, *awaits),
             Event::Wants { node, calls, refused } => {
+                let is_told = self.index(*node).is_ok_and(|index| self.is_told_answer(index, refused));
                 let (index, agent) = self.agent_at(*node, "wants")?;
                 let reply = agent.take_reply();
                 agent.rejections = 0;
-                agent.refusals = if calls.is_empty() { agent.refusals + 1 } else { 0 };
+                agent.refusals = match calls.as_slice() {
+                    [] if is_told => agent.refusals,
+                    [] => agent.refusals + 1,
+                    _ => 0,
+                };
                 let wanted = reply.map(|reply| reply.calls).unwrap_or_default();
                 // A question is no call of a tool.
                 let is_denied = |call: &&Wanted| call.tool != schema::ASK_PERSON && refused.contains_key(&call.id);
@@ -298,7 +303,10 @@ impl Run {
         let (_, agent) = self.agent_at(node, "planned")?;
         let _plan = agent.unread.take();
         agent.unanswered = None;
-        agent.versions.push(Version { hash, met: Vec::new() });
+        agent.versions.push(Version {
+            hashes: vec![hash],
+            met: Vec::new(),
+        });
         agent.proposal = None;
         agent.is_rejected = false;
         agent.enter(Stage::Children);

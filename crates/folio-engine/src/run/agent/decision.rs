@@ -145,6 +145,10 @@ impl Run {
         if text_of(answer, "root_cause").is_empty() {
             problems.push("`root_cause` says nothing: say why the plan did not reach what was wanted".to_owned());
         }
+        let gives_up = answer.get("give_up").and_then(Value::as_bool) == Some(true);
+        if !gives_up && text_of(answer, "changes").is_empty() {
+            problems.push("`changes` says nothing: say what is different now".to_owned());
+        }
         let names: Vec<Vec<String>> = self
             .kept_steps(index, &[])
             .iter()

@@ -1,6 +1,6 @@
 //! What a model reads of results: those of earlier steps, of calls, of what was done so far.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 
 use folio_memory::canonical::canonical;
@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::lines::one_line;
 use super::sizes::{Need, Sizes, shares};
+use crate::plan::Step;
 use crate::result::{NodeResult, Outcome};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
@@ -16,6 +17,8 @@ use crate::talk::Purpose;
 
 /// References of a result that a digest names.
 const EVIDENCE_SHOWN: usize = 3;
+/// Failures of one step after which whoever plans anew is told to split it or to give it up (E9.8).
+const FAILURES: u32 = 3;
 
 impl Run {
     /// A line for each result that node `index` may build on: those that it waits for, in plan order, nearest plan last.
@@ -148,6 +151,38 @@ impl Run {
         }
         let _ = write!(text, "\n[tool_call {}]", node.id);
         Ok(text)
+    }
+
+    /// Of the steps that failed in the plan that node `index` has now, those that did so often enough, over all its plans, that they are not to be
+    /// tried once more as they are (E9.8).
+    pub(super) fn failed_again(&self, index: usize) -> Vec<String> {
+        let members: Vec<usize> = self.members(index).collect();
+        let steps = self.without_groups(&members, true).into_iter();
+        let times = steps.map(|step| (self.times_failed(index, step), step));
+        times
+            .filter(|(times, _)| *times >= FAILURES)
+            .map(|(times, step)| format!("{} failed {times} times", self.nodes[step].path))
+            .collect()
+    }
+
+    /// How often `step` of a plan of node `owner` failed, with what had its name in earlier plans: a call by its attempts.
+    fn times_failed(&self, owner: usize, step: usize) -> u32 {
+        let node = &self.nodes[step];
+        let is_own = node.frame.is_some_and(|frame| self.frames[frame].owner == owner);
+        let id = node.step.as_ref().and_then(Step::id).filter(|_| is_own);
+        let plans = self.frames.iter().filter(|frame| frame.owner == owner);
+        let named = plans.filter_map(|frame| frame.by_slug.get(id?).copied());
+        let all: BTreeSet<usize> = named.chain([step]).collect();
+        let attempts = all.into_iter().map(|at| {
+            let node = &self.nodes[at];
+            match &node.result {
+                None => 0,
+                Some(result) if result.status != Outcome::Failed => 0,
+                Some(_) if node.kind == NodeKind::Call => node.attempt.max(1),
+                Some(_) => 1,
+            }
+        });
+        attempts.sum()
     }
 
     /// What a task did and came to, for whoever judges it or takes it over.

@@ -52,8 +52,11 @@ impl Run {
         let referred = self.index(id).ok()?;
         let node = &self.nodes[referred];
         let result = node.result.as_ref()?;
-        let is_call = matches!(node.kind, NodeKind::Action | NodeKind::Call);
-        if kind == "tool_call" && (!is_call || result.status != Outcome::Ok) {
+        let went_well = result.status == Outcome::Ok;
+        let is_call = matches!(node.kind, NodeKind::Action | NodeKind::Call) && went_well;
+        // A step that failed may be pointed at. What a model wanted called is no step, whatever it is called here.
+        let is_step = node.kind != NodeKind::Action || went_well;
+        if kind == "tool_call" && !is_call || !is_step {
             return None;
         }
         let is_given = || {

@@ -1,5 +1,6 @@
 //! What people answered to questions of models: facts that every task of a run may know (E9.14).
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use folio_memory::EntryId;
@@ -56,6 +57,16 @@ impl Run {
             said.text = fact.told(max);
         }
         said
+    }
+
+    /// Whether among `refused` is what a person answered elsewhere and node `index` was not told in its conversation so far: who asks that has not
+    /// asked in vain.
+    pub(super) fn is_told_answer(&self, index: usize, refused: &BTreeMap<String, String>) -> bool {
+        let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
+        refused.values().any(|told| {
+            let is_known = |said: &Said| matches!(said, Said::Message(said) if said.speaker == Speaker::Tool && said.text == *told);
+            self.answers.values().any(|fact| fact.said == *told) && !talk.iter().any(is_known)
+        })
     }
 
     /// What people answered anywhere in the run, besides what node `index` was just told in answer to its own question. All of it has a part

@@ -89,7 +89,7 @@ impl Run {
         let around = self.and_around(index);
         for (levels, at) in around.enumerate() {
             let versions = self.agent(at).map_or(&[][..], |agent| &agent.versions);
-            if versions.iter().any(|version| version.hash == hash) {
+            if versions.iter().any(|version| version.hashes.contains(&hash)) {
                 return match levels {
                     0 => Draft::Again,
                     _ => Draft::Pointless("plan_again", "a task around it has the same plan".to_owned()),

@@ -50,8 +50,8 @@ pub(in crate::run) enum Said {
 /// A version of a task's plan.
 #[derive(Debug, Clone)]
 pub(in crate::run) struct Version {
-    /// The hash of its steps.
-    pub(in crate::run) hash: String,
+    /// The hash of its steps, and those of what people made of it.
+    pub(in crate::run) hashes: Vec<String>,
     /// The required criteria that were met when it had been carried out.
     pub(in crate::run) met: Vec<String>,
 }
@@ -213,10 +213,10 @@ impl Agent {
         self.aside.clear();
     }
 
-    /// A person made another plan of its last one: it takes its place, and costs no re-plan.
+    /// A person made another plan of its last one: it takes its place, and costs no re-plan. What the model had planned is known as planned.
     pub(in crate::run) fn plan_was_edited(&mut self, hash: String) {
         if let Some(last) = self.versions.last_mut() {
-            last.hash = hash;
+            last.hashes.push(hash);
         }
         self.proposal = None;
         self.is_rejected = false;

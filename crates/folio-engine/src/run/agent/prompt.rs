@@ -89,7 +89,8 @@ impl Run {
             }));
         }
         messages.extend(tail.map(Message::user));
-        if let Some(warning) = self.warning(index).filter(|_| purpose == Purpose::Work) {
+        let goes_on = matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan);
+        if let Some(warning) = self.warning(index).filter(|_| goes_on) {
             messages.push(Message::user(warning));
         }
         Ok(messages)
@@ -112,8 +113,7 @@ impl Run {
     fn before_block(&self, index: usize) -> String {
         let mut text = String::from("# What was said before\n");
         let Some(agent) = self.agent(index) else { return text };
-        let tag = self.data_tag(index);
-        let _ = write!(text, "<{tag}>\n{}\n</{tag}>\n", agent.before.trim_end());
+        self.put_inside(&mut text, index, agent.before.trim_end());
         let mut left = self.sizes(Purpose::Work).digest * 3;
         let mut lines = Vec::new();
         for (more, action) in agent.done_before.iter().rev().enumerate() {
@@ -247,6 +247,11 @@ impl Run {
                         text.push_str("# What is missing\n");
                         gaps.iter().for_each(|line| line_of(&mut text, line));
                     }
+                    let hopeless = self.failed_again(index);
+                    if !hopeless.is_empty() {
+                        text.push_str("# What failed again and again: split it, or give it up\n");
+                        hopeless.iter().for_each(|line| line_of(&mut text, line));
+                    }
                     self.put_answers(&mut text, index, self.sizes(purpose));
                 }
                 self.put_memory(&mut text, index);
@@ -342,17 +347,17 @@ impl Run {
         Ok(())
     }
 
-    /// A tag that nothing inside can close, because nothing inside knows its name (E9.6).
-    pub(super) fn data_tag(&self, index: usize) -> String {
-        let name = self.nodes[index].id.child(0, "data", "").to_string();
-        format!("data-{}", &name[..8])
+    /// Adds what node `index` is told as data, between tags that nothing inside can close: their name is made of all that is inside. Whoever
+    /// works on a task reads such tags, and writes what its judge reads (E9.6).
+    pub(super) fn put_inside(&self, text: &mut String, index: usize, inside: &str) {
+        let tag = format!("data-{}", self.nodes[index].id.child(0, "data", inside));
+        let _ = writeln!(text, "<{tag}>\n{inside}\n</{tag}>");
     }
 
     fn put_data(&self, text: &mut String, index: usize, lines: &[String]) {
-        let tag = self.data_tag(index);
-        let _ = writeln!(text, "<{tag}>");
-        lines.iter().for_each(|line| line_of(text, line));
-        let _ = writeln!(text, "</{tag}>");
+        let mut inside = String::new();
+        lines.iter().for_each(|line| line_of(&mut inside, line));
+        self.put_inside(text, index, inside.trim_end());
     }
 
     /// Where an executor's scratchpad stands (seed 000).

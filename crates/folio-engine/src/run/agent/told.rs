@@ -1,6 +1,5 @@
 //! What a task that a model does is told of memory: before its first call, and again when what it was taken apart into has ended (E9.16).
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use folio_memory::Timestamp;
@@ -75,8 +74,8 @@ impl Run {
     pub(super) fn put_memory(&self, text: &mut String, index: usize) {
         let memory = self.agent(index).map_or("", |agent| agent.memory.trim_end());
         if !memory.is_empty() {
-            let tag = self.data_tag(index);
-            let _ = write!(text, "# What memory holds\n<{tag}>\n{memory}\n</{tag}>\n");
+            text.push_str("# What memory holds\n");
+            self.put_inside(text, index, memory);
         }
     }
 }

@@ -109,6 +109,14 @@ impl Run {
         if !call.args.is_object() && !call.args.is_null() {
             return Some(format!("the arguments of {} are not an object", call.tool));
         }
+        let mistakes = self.mistakes_in(call);
+        if !mistakes.is_empty() {
+            return Some(format!(
+                "not called: {} does not take this: {}",
+                call.tool,
+                mistakes.join("; ")
+            ));
+        }
         if beside
             .iter()
             .any(|other| other.tool == call.tool && other.args == call.args)
@@ -123,6 +131,16 @@ impl Run {
             ));
         }
         None
+    }
+
+    /// What the tool of `call` does not take, as far as that is known before it is called.
+    fn mistakes_in(&self, call: &Wanted) -> Vec<String> {
+        let tools = self
+            .equipment
+            .as_ref()
+            .and_then(|equipment| equipment.known.tools.as_ref());
+        let known = tools.and_then(|tools| tools.get(&call.tool));
+        known.map_or_else(Vec::new, |known| known.mistakes(&call.args))
     }
 
     /// The same call, if it was answered well and nothing was changed since (seed 000: no identical action twice).

@@ -1,7 +1,8 @@
 //! Requests to stop, and the end of the time (E9.11).
 
-use super::models::goal;
+use super::models::{execute, finish, goal};
 use super::*;
+use crate::talk::Purpose;
 
 const PLAN: &str = "steps:
   - {id: done, do: {tool: echo, args: {}}}
@@ -270,4 +271,30 @@ fn what_a_plan_came_to_is_not_checked_while_it_is_paused_e9_14() {
         by: "ada".to_owned(),
     });
     assert_eq!(sim.driven_on().status("part"), Outcome::Ok);
+}
+
+#[test]
+fn a_model_whose_call_was_stopped_is_told_that_it_may_have_taken_effect_and_goes_on_e9_11() {
+    let mut sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+        Purpose::Decide => execute("write", json!({"text": "a"})),
+        _ => finish("hello"),
+    });
+    while sim.under_way.is_empty() {
+        sim.derive();
+        if sim.under_way.is_empty() {
+            assert!(sim.end_one());
+        }
+    }
+    sim.record(Event::CancelRequested {
+        node: Some(sim.under_way[0].node),
+        by: "somebody".to_owned(),
+    });
+    let sim = sim.driven_on();
+    let told = &sim.asks[1].messages.last().unwrap().text;
+    assert!(
+        told.starts_with("cancelled (cancelled_by_user). stopped while it was at work; it may have taken effect\n"),
+        "{told}"
+    );
+    assert_eq!(sim.status("call-1"), Outcome::Cancelled);
+    assert_eq!(sim.status(""), Outcome::Partial, "none of its calls went well");
 }

@@ -423,3 +423,39 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_a_model_had_planned_before_a_person_edited_it_is_the_same_plan_again_e9_8() {
+    let screws = || {
+        json!([
+            {"id": "left", "title": "turn the left screw", "criteria": ["it holds"], "satisfies": ["c1"]},
+            {"id": "right", "title": "turn the right screw", "criteria": ["it holds"]}
+        ])
+    };
+    let mut sim = goal("mend the shelf", &json!({"criteria": ["it hangs"]}), move |ask| match (
+        ask.purpose,
+        models::task_named(ask).as_str(),
+    ) {
+        (Purpose::Decide, "mend the shelf") => models::plan_of(screws()),
+        (Purpose::Decide, _) => execute("finish", json!({"status": "failed", "notes": "rust"})),
+        (Purpose::Replan, _) => {
+            models::said(&json!({"root_cause": "rust", "changes": "none", "steps": screws()}).to_string())
+        }
+        _ => models::said("{\"notes\": \"it fell\"}"),
+    });
+    sim.concurrency = 1;
+    while !sim.journal.iter().any(|(_, event)| event.name() == "planned") {
+        sim.derive();
+        sim.end_one();
+        sim.derive();
+    }
+    let text = sim.markdown("") + "- [ ] take a hammer {#hammer}\n";
+    sim.edit("", &text);
+    let sim = sim.driven_on();
+    assert_eq!(sim.status("hammer"), Outcome::Failed);
+    let plans = sim.journal.iter().filter(|(_, event)| event.name() == "planned");
+    assert_eq!(
+        (plans.count(), models::root(&sim).stop_reason),
+        (1, Some(StopReason::Loop))
+    );
+}

@@ -1,6 +1,6 @@
 //! What is handed back when a limit was reached, and what becomes of it when the call for it fails or the limit is raised meanwhile (E9.10).
 
-use super::models::{equipment, execute, finish, goal_with, purposes, replied, root, said, wants};
+use super::models::{equipment, execute, finish, goal_with, plan_of, purposes, replied, root, said, task_named, wants};
 use super::*;
 use crate::event::NewLimits;
 use crate::run::{ModelFailure, ModelFailureKind};
@@ -92,5 +92,45 @@ fn what_is_not_needed_any_more_after_a_crash_is_not_asked_for_under_its_key_e9_9
         (next.purpose, next.call),
         (Purpose::Work, handed_back.call + 1),
         "another request has another key"
+    );
+}
+
+#[test]
+fn whoever_decides_and_plans_anew_is_warned_as_whoever_works_is_e9_10() {
+    let sim = goal_with(
+        "count",
+        &json!({"budget": {"model_calls": 8}}),
+        equipment(),
+        |ask| match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "count") => plan_of(json!([
+                {"id": "one", "title": "the first of them", "criteria": ["x"]},
+                {"id": "two", "title": "the second of them", "criteria": ["x"]},
+                {"id": "three", "title": "the third of them", "criteria": ["x"]},
+                {"id": "four", "title": "the fourth of them", "criteria": ["x"]},
+            ])),
+            (Purpose::Decide, _) => execute("finish", json!({"status": "failed", "notes": "lost"})),
+            (Purpose::Replan, _) => said("{\"root_cause\": \"x\", \"changes\": \"y\", \"give_up\": true}"),
+            _ => said("{\"status\": \"partial\", \"notes\": \"some\"}"),
+        },
+    )
+    .driven_on();
+    let warned = |ask: &AskAction| {
+        let last = &ask.messages.last().unwrap().text;
+        let per_cent = last.strip_prefix("More than ").and_then(|rest| rest.split(' ').next());
+        (ask.purpose, per_cent.map(str::to_owned))
+    };
+    let told: Vec<_> = sim.asks.iter().map(warned).collect();
+    let half = || Some("50".to_owned());
+    assert_eq!(
+        told,
+        [
+            (Purpose::Decide, None),
+            (Purpose::Decide, None),
+            (Purpose::Decide, None),
+            (Purpose::Decide, None),
+            (Purpose::Decide, half()),
+            (Purpose::Aggregate, None),
+            (Purpose::Replan, half()),
+        ]
     );
 }

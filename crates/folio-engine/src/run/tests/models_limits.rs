@@ -323,6 +323,44 @@ fn references_that_name_nothing_are_left_out_and_counted_e9_7() {
 }
 
 #[test]
+fn a_call_that_failed_is_no_evidence_by_whatever_name_and_a_step_that_failed_is_one_as_a_step_e9_7() {
+    let named = |kind: &'static str| {
+        goal("say hello", &json!({}), move |ask| match ask.call {
+            1 => execute("echo", json!({"text": "a"})),
+            2 => wants(&[("deny", json!({"text": "b"}))]),
+            _ => {
+                let answer = &ask.messages.last().unwrap().text;
+                let id = &answer[answer.find("[tool_call ").unwrap() + 11..answer.len() - 1];
+                wants(&[(
+                    "finish",
+                    json!({"notes": "done", "evidence": [{"kind": kind, "id": id}]}),
+                )])
+            }
+        })
+        .driven_on()
+    };
+    for kind in ["tool_call", "node"] {
+        let sim = named(kind);
+        assert_eq!(root(&sim).evidence, [], "{kind}");
+        assert!(root(&sim).notes.contains("1 references"), "{}", root(&sim).notes);
+    }
+    let steps = json!({"steps": [
+        {"id": "lost", "do": {"tool": "fail", "args": {}}},
+        {"id": "tell", "title": "tell of it", "atomic": true}
+    ]});
+    let sim = goal_with("say hello", &steps, equipment(), |ask| {
+        let text = &ask.messages[1].text;
+        let id = text.lines().find_map(|line| line.trim().strip_prefix("id: ")).unwrap();
+        let evidence = json!([{"kind": "node", "id": id}, {"kind": "tool_call", "id": id}]);
+        wants(&[("finish", json!({"notes": "it is lost", "evidence": evidence}))])
+    })
+    .driven_on();
+    let evidence = &sim.run.node_at("tell").unwrap().result.unwrap().evidence;
+    let kinds: Vec<&str> = evidence.iter().map(|evidence| evidence.kind.as_str()).collect();
+    assert_eq!(kinds, ["node"]);
+}
+
+#[test]
 fn a_question_waits_for_a_person_and_only_its_branch_does_e9_14() {
     let equipment = Equipment {
         has_person: true,

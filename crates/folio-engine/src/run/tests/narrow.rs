@@ -3,6 +3,7 @@
 use super::models::*;
 use super::*;
 use crate::event::NewLimits;
+use crate::spend::Allowance;
 use crate::talk::Purpose;
 
 /// A plan within a task that has `budget`.
@@ -235,4 +236,58 @@ fn plans_in_a_task_are_no_deeper_than_it_says_e9_10() {
     let extra = json!({"steps": [{"id": "a", "title": "walk through cellars", "budget": {"depth": 0}}]});
     let sim = goal_with("survey the house", &extra, equipment(), |_| finish("done")).driven_on();
     assert_eq!(purposes(&sim), [Purpose::Work]);
+}
+
+#[test]
+fn these_limits_hold_if_nobody_says_any_e9_10() {
+    let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]");
+    let limits = sim.run.limits();
+    assert_eq!(
+        [
+            limits.depth_max,
+            limits.children_max,
+            limits.fan_in_max,
+            limits.concurrency
+        ],
+        [8, 64, 12, 4]
+    );
+    assert_eq!(limits.nodes_max, 201, "200 besides what stands in the plan");
+    assert_eq!([limits.replans_max, limits.replans_in_run_max], [2, 6]);
+    assert_eq!(limits.deadline, Duration::from_secs(30 * 60));
+    let Allowance { tokens, bytes, .. } = limits.allowance;
+    assert_eq!((tokens, bytes), (Some(2_000_000), Some(4 << 30)));
+    let most = plan::Limits::default();
+    assert_eq!((most.depth, most.children), (8, 64));
+    let listed = plan::parse(
+        "steps: [{id: a, for_each: [1], do: {tool: echo, args: {}}}]",
+        &Known::default(),
+    );
+    let plan::Step::ForEach(list) = &listed.unwrap().steps[0] else {
+        panic!("a list")
+    };
+    assert_eq!(list.max_items, 64);
+    // Plans of models are three deep, whatever a written one may be.
+    let sim = goal("0", &json!({"criteria": ["x"]}), |ask| {
+        let task = task_named(ask);
+        match ask.purpose {
+            Purpose::Decide => plan_of(json!([
+                {"id": "l", "title": format!("{task}l"), "criteria": ["x"], "satisfies": ["c1"]},
+                {"id": "r", "title": format!("{task}r"), "criteria": ["x"], "atomic": true},
+            ])),
+            Purpose::Work => finish("done"),
+            Purpose::Judge => judged("met"),
+            _ => said("{\"notes\": \"done\"}"),
+        }
+    })
+    .driven_on();
+    let decided = |path: &str| {
+        let node = sim.run.node_at(path).unwrap().id;
+        sim.journal.iter().find_map(|(_, event)| match event {
+            Event::Decided { node: of, by, .. } if *of == node => Some(by.clone()),
+            Event::Planned { node: of, .. } if *of == node => Some("a plan".to_owned()),
+            _ => None,
+        })
+    };
+    let by = ["", "l", "l/l", "l/l/l", "l/l/r"].map(|path| decided(path).unwrap());
+    assert_eq!(by, ["a plan", "a plan", "a plan", "depth", "atomic"]);
 }

@@ -256,7 +256,12 @@ fn where_nobody_can_say_yes_whoever_starts_programs_is_told_that_nobody_did_e9_1
         assert!(!ask.allowed);
         failed(ModelFailureKind::Denied)
     });
-    assert_eq!(root(&sim.driven_on()).stop_reason, Some(StopReason::PolicyDenied));
+    let sim = sim.driven_on();
+    assert_eq!(
+        (root(&sim).status, root(&sim).stop_reason),
+        (Outcome::Failed, Some(StopReason::PolicyDenied)),
+        "what was refused is no success"
+    );
 }
 
 #[test]

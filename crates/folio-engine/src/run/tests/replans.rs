@@ -106,18 +106,18 @@ fn whoever_plans_anew_or_puts_together_is_told_what_memory_holds_by_then_e9_16()
     # The task
     build a house
     # Results of the steps
-    <data-029d4705>
+    <data-4884db07cc712652>
     - group-1/walls (ok) raise walls: raise walls: done
       id: 44f2b6f8783ee887
     - group-1/roof (failed, criteria_unmet) lay tiles: no tiles; c1 (it holds) could not be checked: whoever did it says nothing of it
       id: f2e6b8c74d25ff06
     - paint (ok) mix paint: mix paint: done
       id: 1deca493fe554534
-    </data-029d4705>
+    </data-4884db07cc712652>
     # What memory holds
-    <data-029d4705>
+    <data-2277d28bb5faee55>
     nothing yet
-    </data-029d4705>
+    </data-2277d28bb5faee55>
     ");
     let last = read_by(&sim, sim.asks.len() - 1);
     assert!(last.contains("# What memory holds\n"), "{last}");
@@ -159,8 +159,8 @@ fn mended(criteria: &Value, steps: fn(u32) -> Value) -> Sim {
             (Purpose::Decide, _) => execute("finish", json!({"status": "failed", "notes": "no"})),
             (Purpose::Judge, _) => {
                 let verdicts = [
-                    json!({"id": "c1", "finding": "met", "gap": ""}),
-                    json!({"id": "c2", "finding": "unmet", "gap": "not yet"}),
+                    json!({"criterion": "c1", "finding": "met", "gap": ""}),
+                    json!({"criterion": "c2", "finding": "unmet", "gap": "not yet"}),
                 ];
                 said(&json!({"verdicts": verdicts}).to_string())
             }
@@ -445,4 +445,87 @@ fn what_another_plan_took_the_place_of_says_so_with_all_in_it_and_what_is_kept_d
     let cut = sim.journal.iter().position(planned).unwrap();
     let before = Sim::resumed(&sim.journal[..cut]);
     assert!(before.run.tree().iter().all(|view| !view.superseded));
+}
+
+#[test]
+fn whoever_plans_anew_is_told_what_failed_three_times_over_all_plans_e9_8() {
+    // Each plan tries it so often; the second meets one criterion more, so that there is a third.
+    let told = |attempts: u32| {
+        let versions = std::sync::atomic::AtomicU32::new(1);
+        let judged = std::sync::atomic::AtomicU32::new(0);
+        let steps = move || {
+            let n = versions.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            json!([
+                {"id": "try", "do": {"tool": "fail", "args": {}}, "retry": attempts, "satisfies": ["c1", "c2"]},
+                {"id": format!("look{n}"), "title": format!("look at it from side {n}"), "criteria": ["seen"]},
+            ])
+        };
+        let sim = goal("open it", &json!({"criteria": ["half", "whole"]}), move |ask| {
+            match (ask.purpose, task_named(ask).as_str()) {
+                (Purpose::Decide, "open it") => plan_of(steps()),
+                (Purpose::Decide, _) => execute("finish", json!({"status": "failed", "notes": "dark"})),
+                (Purpose::Replan, _) => {
+                    said(&json!({"root_cause": "so", "changes": "this", "steps": steps()}).to_string())
+                }
+                (Purpose::Judge, _) => {
+                    let n = judged.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    let half = if n == 0 { "unmet" } else { "met" };
+                    let verdicts =
+                        json!([{"criterion": "c1", "finding": half}, {"criterion": "c2", "finding": "unmet"}]);
+                    said(&json!({ "verdicts": verdicts }).to_string())
+                }
+                _ => said("{\"status\": \"partial\", \"notes\": \"some of it\"}"),
+            }
+        })
+        .driven_on();
+        let anew = (0..sim.asks.len()).filter(|nth| sim.asks[*nth].purpose == Purpose::Replan);
+        let read: Vec<String> = anew.map(|nth| read_by(&sim, nth)).collect();
+        read.iter()
+            .map(|read| {
+                let (_, list) = read.split_once("# What failed again and again: split it, or give it up\n")?;
+                Some(list.lines().next()?.to_owned())
+            })
+            .collect::<Vec<_>>()
+    };
+    let failed = |times: u32| Some(format!("- try failed {times} times"));
+    assert_eq!(told(1), [None, None]);
+    assert_eq!(told(2), [None, failed(4)]);
+    assert_eq!(told(3), [failed(3), failed(6)]);
+}
+
+#[test]
+fn whoever_plans_anew_has_to_say_why_and_what_is_different_unless_it_gives_up_e9_8() {
+    let asked_again = |first: Value| {
+        let asked = std::sync::atomic::AtomicU32::new(0);
+        let sim = goal("mend it", &json!({"criteria": ["it holds"]}), move |ask| {
+            match (ask.purpose, task_named(ask).as_str()) {
+                (Purpose::Decide, "mend it") => plan_of(json!([
+                    {"id": "glue", "title": "glue its parts", "criteria": ["x"], "satisfies": ["c1"]},
+                    {"id": "wait", "title": "wait a day", "criteria": ["x"]},
+                ])),
+                (Purpose::Decide, _) => execute("finish", json!({"status": "failed", "notes": "no"})),
+                (Purpose::Replan, _) => match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+                    0 => said(&first.to_string()),
+                    _ => said("{\"root_cause\": \"dust\", \"changes\": \"none\", \"give_up\": true}"),
+                },
+                _ => said("{\"status\": \"failed\", \"notes\": \"it is in parts\"}"),
+            }
+        })
+        .driven_on();
+        let again = sim.asks.iter().rfind(|ask| ask.purpose == Purpose::Replan).unwrap();
+        let told = &again.messages.last().unwrap().text;
+        told.starts_with("That cannot be used").then(|| told.clone())
+    };
+    let steps = json!([{"id": "nail", "title": "nail it", "criteria": ["x"], "satisfies": ["c1"]}]);
+    let told = asked_again(json!({"root_cause": "dust", "changes": " ", "steps": steps})).unwrap();
+    assert!(
+        told.contains("`changes` says nothing") && !told.contains("root_cause"),
+        "{told}"
+    );
+    let told = asked_again(json!({"root_cause": "", "steps": steps})).unwrap();
+    assert!(
+        told.contains("`root_cause` says nothing") && told.contains("`changes` says nothing"),
+        "{told}"
+    );
+    assert_eq!(asked_again(json!({"root_cause": "dust", "give_up": true})), None);
 }

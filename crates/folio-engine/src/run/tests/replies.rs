@@ -4,6 +4,8 @@
 use super::judged::{goes_on, says};
 use super::models::*;
 use super::*;
+use crate::argument::ArgKind;
+use crate::plan::KnownTool;
 use crate::result::{Finding, Output};
 use crate::talk::{Purpose, Reply, Stop, Wanted};
 
@@ -305,6 +307,40 @@ fn an_answer_of_a_person_is_told_once_and_as_far_as_there_is_room_e9_14() {
 }
 
 #[test]
+fn who_asks_what_was_answered_elsewhere_has_not_asked_in_vain_unless_it_asks_the_same_again_e9_14() {
+    let driven = |again: bool| {
+        let mut equipment = equipment();
+        equipment.has_person = true;
+        let mut sim = goal_with("look for people", &json!({}), equipment, move |ask| {
+            let so_far = ask.messages.iter().filter(|message| !message.calls.is_empty()).count();
+            match (ask.purpose, task_named(ask).as_str()) {
+                (Purpose::Decide, "look for people") => plan_of(json!([
+                    {"id": "first", "title": "the first", "criteria": ["x"]},
+                    {"id": "second", "title": "a second", "criteria": ["x"]},
+                ])),
+                (Purpose::Decide, _) => execute("ask_person", json!({"question": "Who is 0?"})),
+                (Purpose::Work, "a second") if again => wants(&[("ask_person", json!({"question": "Who is 0?"}))]),
+                (Purpose::Work, _) if so_far < 5 => {
+                    wants(&[("ask_person", json!({"question": format!("Who is {so_far}?")}))])
+                }
+                (Purpose::Work, _) => claimed("found"),
+                _ => said("{\"notes\": \"some\"}"),
+            }
+        });
+        let mut asked = 0;
+        while let Some((node, _)) = goes_on(&mut sim) {
+            asked += 1;
+            says(&mut sim, node, &format!("the {asked}th of them"));
+        }
+        assert_eq!(asked, 5, "nobody is asked twice");
+        let second = sim.run.node_at("second").unwrap().result.unwrap();
+        (second.status, second.stop_reason)
+    };
+    assert_eq!(driven(false), (Outcome::Ok, None));
+    assert_eq!(driven(true), (Outcome::Partial, Some(StopReason::Loop)));
+}
+
+#[test]
 fn all_answers_of_people_have_a_bound_together_e9_14() {
     let mut equipment = equipment();
     equipment.has_person = true;
@@ -504,4 +540,44 @@ fn what_says_that_it_is_done_and_is_not_says_why_it_does_not_count_e9_4() {
             "all is painted (its steps are not all ok: 1 ok, 1 partial)"
         )
     );
+}
+
+#[test]
+fn what_a_tool_does_not_take_is_told_before_it_is_called_and_three_rounds_of_that_are_a_loop_e9_13() {
+    let mut equipment = equipment();
+    let echo = KnownTool {
+        required: vec!["text".to_owned()],
+        kinds: BTreeMap::from([("text".to_owned(), ArgKind::Text)]),
+        ..KnownTool::default()
+    };
+    equipment.known.tools = Some(BTreeMap::from([("echo".to_owned(), echo)]));
+    let model = |good: u32| {
+        move |ask: &AskAction| match ask.purpose {
+            Purpose::Decide => execute("echo", json!({"txt": "a"})),
+            Purpose::Work if ask.call == good => wants(&[("echo", json!({"text": "a"}))]),
+            Purpose::Work => wants(&[("echo", json!({"text": [ask.call]}))]),
+            _ => said("{\"notes\": \"nothing\"}"),
+        }
+    };
+    let never = goal_with("say hello", &json!({}), equipment.clone(), model(0)).driven_on();
+    let told = read_by(&never, 1);
+    assert!(
+        told.contains(
+            "not called: echo does not take this: `text` is missing; there is no argument `txt`: did you mean `text`?"
+        ),
+        "{told}"
+    );
+    assert_eq!(
+        (root(&never).status, root(&never).stop_reason),
+        (Outcome::Partial, Some(StopReason::Loop))
+    );
+    assert_eq!(
+        (never.calls.len(), purposes(&never).len()),
+        (0, 4),
+        "a decision, two more, and the end"
+    );
+    assert_eq!(never.run.purse().unwrap().spent.tool_calls, 0);
+    // In a row: one that is made in between begins the count anew.
+    let once = goal_with("say hello", &json!({}), equipment, model(3)).driven_on();
+    assert_eq!((once.calls.len(), purposes(&once).len()), (1, 7));
 }

@@ -1,0 +1,122 @@
+//! What of the arguments of a call its tool does not take: told to whoever wrote them before anything is called (E9.13).
+
+use serde_json::{Map, Value};
+
+use super::KnownTool;
+use super::nearest::did_you_mean;
+use crate::argument::{Fit, as_meant, one_of};
+
+/// Mistakes of one call that are told.
+const MISTAKES_MAX: usize = 8;
+/// Characters of one of them.
+const MISTAKE_CHARS: usize = 300;
+
+impl KnownTool {
+    /// Everything that the tool does not take of `args`, which are no templates. It takes what it says nothing of.
+    #[must_use]
+    pub fn mistakes(&self, args: &Value) -> Vec<String> {
+        let none = Map::new();
+        let given = args.as_object().unwrap_or(&none);
+        let mut all = match &self.schema {
+            Some(schema) => by_schema(schema, given),
+            None => self.by_kinds(given),
+        };
+        all.truncate(MISTAKES_MAX);
+        all.into_iter()
+            .map(|mistake| mistake.chars().take(MISTAKE_CHARS).collect())
+            .collect()
+    }
+
+    fn by_kinds(&self, given: &Map<String, Value>) -> Vec<String> {
+        let known = || self.required.iter().chain(&self.optional).map(String::as_str);
+        let missing = self.required.iter().filter(|name| !given.contains_key(*name));
+        let mut mistakes: Vec<String> = missing.map(|name| format!("`{name}` is missing")).collect();
+        let mut names: Vec<&String> = given.keys().collect();
+        names.sort_unstable();
+        for name in names {
+            let value = &given[name];
+            if !known().any(|known| known == name) {
+                let hint = did_you_mean(name, known()).unwrap_or_else(|| one_of(&known().collect::<Vec<_>>()));
+                mistakes.push(format!("there is no argument `{name}`: {hint}"));
+                continue;
+            }
+            // Null is as good as nothing where nothing is needed.
+            let is_none = value.is_null() && !self.required.contains(name);
+            let kind = self.kinds.get(name).filter(|_| !is_none);
+            mistakes.extend(
+                kind.filter(|kind| kind.fit(value) == Fit::Wrong)
+                    .map(|kind| kind.refusal(name, value)),
+            );
+        }
+        mistakes
+    }
+}
+
+fn by_schema(schema: &Value, given: &Map<String, Value>) -> Vec<String> {
+    // One that cannot be used the tool itself speaks of.
+    let Ok(validator) = jsonschema::validator_for(schema) else {
+        return Vec::new();
+    };
+    let meant = Value::Object(as_meant(schema, given).unwrap_or_else(|| given.clone()));
+    let words = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
+        "" => error.to_string(),
+        at => format!("{at}: {error}"),
+    };
+    validator.iter_errors(&meant).take(MISTAKES_MAX).map(words).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::argument::ArgKind;
+
+    #[test]
+    fn everything_that_a_tool_does_not_take_is_told_at_once_e9_13() {
+        let kinds = [
+            ("path", ArgKind::Text),
+            ("max", ArgKind::Count),
+            ("deep", ArgKind::Flag),
+        ];
+        let tool = KnownTool {
+            required: vec!["path".to_owned()],
+            optional: vec!["max".to_owned(), "deep".to_owned()],
+            kinds: kinds.map(|(name, kind)| (name.to_owned(), kind)).into(),
+            ..KnownTool::default()
+        };
+        let told = tool.mistakes(&json!({"max": -1, "pth": "a", "deep": null}));
+        assert_eq!(
+            told,
+            [
+                "`path` is missing",
+                "`max` is a whole number that is not negative, not -1",
+                "there is no argument `pth`: did you mean `path`?"
+            ]
+        );
+        // What is meant is taken, and a text with braces is a text.
+        let taken = json!({"path": "{{ a }}", "max": " 20 ", "deep": "false"});
+        assert_eq!(tool.mistakes(&taken), Vec::<String>::new());
+        assert_eq!(tool.mistakes(&Value::Null), ["`path` is missing"]);
+    }
+
+    #[test]
+    fn what_a_schema_does_not_allow_is_told_with_its_place_e9_13() {
+        let tool = KnownTool {
+            schema: Some(json!({
+                "type": "object", "required": ["a"],
+                "properties": {"a": {"type": "number"}, "in": {"type": "object", "properties": {"on": {"type": "boolean"}}}},
+            })),
+            ..KnownTool::default()
+        };
+        let told = tool.mistakes(&json!({"in": {"on": "yes"}})).join("\n");
+        assert!(told.contains("\"a\" is a required property"), "{told}");
+        assert!(told.contains("/in/on: \"yes\" is not"), "{told}");
+        assert_eq!(tool.mistakes(&json!({"a": "2", "more": 1})), Vec::<String>::new());
+        let unusable = KnownTool {
+            schema: Some(json!({"type": 7})),
+            ..KnownTool::default()
+        };
+        assert_eq!(unusable.mistakes(&json!({"a": 1})), Vec::<String>::new());
+    }
+}
