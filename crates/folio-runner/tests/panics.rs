@@ -81,6 +81,6 @@ async fn of_five_at_work_one_panics_and_four_results_are_there_for_what_follows(
         "{}",
         broken.notes
     );
-    assert_eq!(run.report().unwrap().1, "m1=1 m2=2 m3=none m4=4 m5=5 ");
+    assert_eq!(run.report().unwrap().1, "m1=1 m2=2 m3=null m4=4 m5=5 ");
     assert_eq!(result.status, Outcome::Failed, "a group is as its worst member");
 }

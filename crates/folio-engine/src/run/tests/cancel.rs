@@ -1,6 +1,6 @@
 //! Requests to stop, and the end of the time (E9.11).
 
-use super::models::{execute, finish, goal};
+use super::models::{execute, finish, goal, house, nested, read_by};
 use super::*;
 use crate::talk::Purpose;
 
@@ -297,4 +297,38 @@ fn a_model_whose_call_was_stopped_is_told_that_it_may_have_taken_effect_and_goes
     );
     assert_eq!(sim.status("call-1"), Outcome::Cancelled);
     assert_eq!(sim.status(""), Outcome::Partial, "none of its calls went well");
+}
+
+#[test]
+fn a_step_that_was_cancelled_is_put_together_with_the_rest_and_is_no_reason_for_another_plan_e9_11() {
+    let mut sim = goal("survey the house", &house(), nested);
+    let begun = |sim: &Sim| {
+        sim.run
+            .node_at("group-2/cellar")
+            .is_some_and(|node| node.started_at.is_some())
+    };
+    while !begun(&sim) {
+        sim.derive();
+        if !begun(&sim) {
+            assert!(sim.end_one());
+        }
+    }
+    sim.record(Event::CancelRequested {
+        node: Some(sim.run.node_at("group-2/cellar").unwrap().id),
+        by: "somebody".to_owned(),
+    });
+    let sim = sim.driven_on();
+    assert_eq!(
+        [sim.status("group-2/cellar"), sim.status("group-2/roof"), sim.status("")],
+        [Outcome::Cancelled, Outcome::Ok, Outcome::Partial]
+    );
+    let purposes: Vec<Purpose> = sim.asks.iter().map(|ask| ask.purpose).collect();
+    assert!(!purposes.contains(&Purpose::Replan), "{purposes:?}");
+    let together = sim
+        .asks
+        .iter()
+        .rposition(|ask| ask.purpose == Purpose::Aggregate)
+        .unwrap();
+    let told = read_by(&sim, together);
+    assert!(told.contains("group-2/cellar (cancelled, cancelled_by_user)"), "{told}");
 }
