@@ -19,6 +19,8 @@ use crate::talk::Purpose;
 const EVIDENCE_SHOWN: usize = 3;
 /// Failures of one step after which whoever plans anew is told to split it or to give it up (E9.8).
 const FAILURES: u32 = 3;
+/// Such steps that it is told of.
+const FAILED_SHOWN: usize = 20;
 
 impl Run {
     /// A line for each result that node `index` may build on: those that it waits for, in plan order, nearest plan last.
@@ -154,26 +156,26 @@ impl Run {
     }
 
     /// Of the steps that failed in the plan that node `index` has now, those that did so often enough, over all its plans, that they are not to be
-    /// tried once more as they are (E9.8).
+    /// tried once more as they are (E9.8). Of many the first.
     pub(super) fn failed_again(&self, index: usize) -> Vec<String> {
         let members: Vec<usize> = self.members(index).collect();
+        let own = self.frames.iter().enumerate().filter(|(_, frame)| frame.owner == index);
+        let plans: Vec<usize> = own.map(|(at, _)| at).collect();
         let steps = self.without_groups(&members, true).into_iter();
-        let times = steps.map(|step| (self.times_failed(index, step), step));
-        times
-            .filter(|(times, _)| *times >= FAILURES)
+        let often = steps.map(|step| (self.times_failed(&plans, step), step));
+        let mut often = often.filter(|(times, _)| *times >= FAILURES);
+        let told = often.by_ref().take(FAILED_SHOWN);
+        let mut lines: Vec<String> = told
             .map(|(times, step)| format!("{} failed {times} times", self.nodes[step].path))
-            .collect()
+            .collect();
+        let more = often.count();
+        lines.extend((more > 0).then(|| format!("and {more} more")));
+        lines
     }
 
-    /// How often `step` of a plan of node `owner` failed, with what had its name in earlier plans: a call by its attempts.
-    fn times_failed(&self, owner: usize, step: usize) -> u32 {
-        let node = &self.nodes[step];
-        let is_own = node.frame.is_some_and(|frame| self.frames[frame].owner == owner);
-        let id = node.step.as_ref().and_then(Step::id).filter(|_| is_own);
-        let plans = self.frames.iter().filter(|frame| frame.owner == owner);
-        let named = plans.filter_map(|frame| frame.by_slug.get(id?).copied());
-        let all: BTreeSet<usize> = named.chain([step]).collect();
-        let attempts = all.into_iter().map(|at| {
+    /// How often `step` failed, with what had its name in the other `plans` of its task, if it is in one of them itself: a call by its attempts.
+    fn times_failed(&self, plans: &[usize], step: usize) -> u32 {
+        let attempts = |at: usize| {
             let node = &self.nodes[at];
             match &node.result {
                 None => 0,
@@ -181,8 +183,18 @@ impl Run {
                 Some(_) if node.kind == NodeKind::Call => node.attempt.max(1),
                 Some(_) => 1,
             }
-        });
-        attempts.sum()
+        };
+        let node = &self.nodes[step];
+        let is_own = node.frame.is_some_and(|frame| plans.contains(&frame));
+        let id = node.step.as_ref().and_then(Step::id).filter(|_| is_own);
+        let Some(id) = id.filter(|_| attempts(step) > 0) else {
+            return attempts(step);
+        };
+        let named = plans
+            .iter()
+            .filter_map(|plan| self.frames[*plan].by_slug.get(id).copied());
+        let all: BTreeSet<usize> = named.chain([step]).collect();
+        all.into_iter().map(attempts).sum()
     }
 
     /// What a task did and came to, for whoever judges it or takes it over.

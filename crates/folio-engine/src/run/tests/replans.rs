@@ -529,3 +529,22 @@ fn whoever_plans_anew_has_to_say_why_and_what_is_different_unless_it_gives_up_e9
     );
     assert_eq!(asked_again(json!({"root_cause": "dust", "give_up": true})), None);
 }
+
+#[test]
+fn of_many_that_failed_three_times_twenty_are_named_e9_8() {
+    let items: Vec<u32> = (0..30).collect();
+    let sim = goal("open all", &json!({"criteria": ["open"]}), move |ask| match (ask.purpose, task_named(ask).as_str()) {
+        (Purpose::Decide, "open all") => plan_of(json!([
+            {"id": "all", "for_each": items, "do": {"tool": "fail", "args": {"n": "{{ item }}"}}, "retry": 3, "on_item": "continue", "satisfies": ["c1"]},
+            {"id": "look", "title": "look at it", "criteria": ["seen"]},
+        ])),
+        (Purpose::Decide, _) => execute("finish", json!({"status": "failed", "notes": "dark"})),
+        (Purpose::Replan, _) => said("{\"root_cause\": \"rust\", \"give_up\": true}"),
+        _ => said("{\"notes\": \"none\"}"),
+    })
+    .driven_on();
+    let anew = sim.asks.iter().position(|ask| ask.purpose == Purpose::Replan).unwrap();
+    let read = read_by(&sim, anew);
+    let named = read.lines().filter(|line| line.ends_with("failed 3 times")).count();
+    assert_eq!((named, read.contains("- and 10 more\n")), (20, true), "{read}");
+}
