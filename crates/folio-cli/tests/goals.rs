@@ -256,3 +256,22 @@ fn a_step_that_another_plan_took_the_place_of_says_so_wherever_the_tree_is_shown
     └─ p9 Mend the clock note ok
     ");
 }
+
+#[test]
+fn a_call_of_a_model_whose_end_nobody_saw_is_shown_as_possibly_paid_for_twice_e9_9() {
+    let folio = folio_with(json!([doing("Say hello", "finish", json!({"notes": "hello"}))]));
+    // A provider that takes the question and never answers.
+    let provider = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let model = format!("openai+http://{}/v1:slow", provider.local_addr().unwrap());
+    let running = folio.spawn(&["run", "Say hello", "--model", &model]);
+    let _asked = provider.accept().unwrap();
+    running.kill();
+    let resumed = folio.call(&["resume", "r1", "--model", "scripted:script.json"]);
+    assert_eq!(resumed.code, 0, "{resumed}");
+    let shown = folio.ok(&["show", "r1"]);
+    assert!(
+        shown.contains("\n1 call of models possibly paid for twice: nobody saw the end of the first\n"),
+        "{shown}"
+    );
+    assert_eq!(folio.json(&["show", "r1"])["paid_twice"], json!(1));
+}

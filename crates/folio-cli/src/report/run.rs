@@ -8,6 +8,7 @@ use folio::Timestamp;
 use folio::engine::plan::Step;
 use folio::engine::run::{NodeView, SoFar};
 use folio::engine::{NodeId, NodeResult, NodeState, Outcome, Output as Value_, Run, StopReason};
+use folio::memory::counted::counted;
 use folio::runner::HeldUp;
 use folio::store::RunRow;
 use folio_server::wire::SpendShape;
@@ -244,6 +245,9 @@ pub(crate) struct InFull {
     summary: Summary,
     /// What it used up.
     spent: SpendShape,
+    /// Calls of models that were possibly paid for twice: their driver died before it saw their end, so they were made again (E9.9).
+    #[serde(skip_serializing_if = "is_none")]
+    paid_twice: u32,
     /// Whether no call of it is begun until somebody says so.
     paused: bool,
     nodes: Vec<NodeShape>,
@@ -272,6 +276,7 @@ impl InFull {
             spent: views
                 .first()
                 .map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
+            paid_twice: run.tree().iter().map(|view| view.repeated).sum(),
             paused: run.is_paused_whole(),
             summary,
             held_up,
@@ -326,6 +331,11 @@ impl Report for InFull {
             "" => writeln!(out, ": {}", printable(doing))?,
             notes => writeln!(out, ": {}", printable(notes))?,
         }
+        if self.paid_twice > 0 {
+            let calls = counted(u64::from(self.paid_twice), "call");
+            let seen = format!("{calls} of models possibly paid for twice: nobody saw the end of the first");
+            writeln!(out, "{}", style.warning(&seen))?;
+        }
         if let Some(held_up) = &self.held_up {
             writeln!(out, "{}", style.warning(waits_for(&held_up.name, &held_up.by)))?;
         }
@@ -334,6 +344,11 @@ impl Report for InFull {
         }
         Ok(())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
+fn is_none(n: &u32) -> bool {
+    *n == 0
 }
 
 /// Why a node waits before it is tried again.
