@@ -4,6 +4,9 @@
 
 mod support;
 
+use folio::store::workspace::Write;
+use folio::store::{RunAppend, RunQuery};
+use folio::{Actor, Role, SpaceName};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use support::Folio;
@@ -353,4 +356,35 @@ fn a_run_is_told_with_what_each_of_its_nodes_gives() {
     assert_eq!(of("each")["output"], json!([{"value": 1}, {"value": 2}]));
     assert!(of("long")["output"]["blob"].is_string(), "{show}");
     assert_eq!(of("long").get("output_omitted"), None);
+}
+
+#[test]
+fn what_runs_of_an_older_version_came_to_is_read_from_their_journals() {
+    let folio = folio_with("plan.yaml", PLAN);
+    let store = ["--store", "sqlite:f.db"];
+    let told = |folio: &Folio| folio.json(&[&store[..], &["runs"]].concat())["items"][0]["spent"].clone();
+    folio.ok(&[&store[..], &["run", "--plan", "plan.yaml"]].concat());
+    let spent = told(&folio);
+    assert_eq!(spent, json!({"tool_calls": 4}));
+    // An older version writes what happens in a run without what it comes to by then.
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let url = format!("sqlite:{}", folio.path().join("f.db").display());
+        let workspace = folio::Folio::open(&url).await.unwrap().workspace(SpaceName::main());
+        let row = workspace.runs(&RunQuery::default()).await.unwrap().remove(0);
+        let append = RunAppend {
+            run: row.id,
+            events: Vec::new(),
+            status: None,
+            title: None,
+            so_far: None,
+        };
+        let write = Write {
+            run: Some(append),
+            ..Write::default()
+        };
+        workspace.record(&Actor::new(Role::Human, "ada"), write).await.unwrap();
+        assert_eq!(workspace.runs_so_far(&[row]).await.unwrap().len(), 0);
+    });
+    assert_eq!(told(&folio), spent);
 }

@@ -5,11 +5,13 @@ mod models_support;
 use std::sync::Arc;
 
 use folio_engine::projection;
+use folio_engine::run::SoFar;
 use folio_memory::id::Ref;
 use folio_memory::{Actor, Change, FieldChange, Role};
 use folio_model::ScriptedModel;
 use folio_store::commit::RECORD_FORMAT;
-use folio_store::{Commit, Record};
+use folio_store::workspace::Write;
+use folio_store::{Commit, Record, RunAppend};
 use models_support::*;
 use serde_json::json;
 
@@ -59,5 +61,25 @@ async fn a_run_of_models_reads_as_its_journal_says_and_what_was_changed_since_is
     workspace.commit(commit).await.unwrap();
     let found = runner.replay(run).await.unwrap();
     let line = format!("entry {}: its title is another", entries[0].handle);
-    assert_eq!(found.differences, [line]);
+    assert_eq!(found.differences, std::slice::from_ref(&line));
+    // What a commit says for lists is looked at, too.
+    let append = RunAppend {
+        run,
+        events: Vec::new(),
+        status: None,
+        title: None,
+        so_far: Some(SoFar::default()),
+    };
+    let write = Write {
+        run: Some(append),
+        ..Write::default()
+    };
+    workspace.record(&Actor::new(Role::Human, "ada"), write).await.unwrap();
+    let found = runner.replay(run).await.unwrap();
+    assert_eq!(found.differences[1..], [line]);
+    assert!(
+        found.differences[0].contains("what lists tell of it"),
+        "{:?}",
+        found.differences
+    );
 }
