@@ -518,6 +518,17 @@ fn a_group_has_no_more_branches_than_the_task_around_it_may_have_e9_10() {
 }
 
 #[test]
+fn a_criterion_says_what_must_hold_however_it_is_written() {
+    for criterion in ["''", "{text: ''}"] {
+        let found = codes(&format!("[{{id: a, criteria: [{criterion}]}}]"));
+        assert!(
+            found.len() == 1 && found[0].starts_with("P007 "),
+            "{criterion}: {found:?}"
+        );
+    }
+}
+
+#[test]
 fn a_quorum_can_be_reached() {
     assert_eq!(codes("[{parallel: [a, b], join: quorum(0)}]"), ["P027 1:27 [0].join"]);
     assert_eq!(codes("[{parallel: [a, b], join: {quorum: 3}}]"), ["P027 1:27 [0].join"]);

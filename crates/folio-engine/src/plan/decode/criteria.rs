@@ -30,6 +30,10 @@ impl<'a> Decoder<'a> {
             required: true,
         };
         if let Tree::String(text) = &at.node.tree {
+            if text.is_empty() {
+                self.faults
+                    .bad_value(at, "a criterion is empty: what must hold, in words");
+            }
             criterion.text.clone_from(text);
             return Some(criterion);
         }
