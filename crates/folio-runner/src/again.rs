@@ -1,37 +1,21 @@
-//! A run looked at again from its first event: another one from a moment of it, and whether its pages say what it says.
+//! A run looked at again from its first event: whether its pages say what it says.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use folio_engine::event::FORMAT;
-use folio_engine::run::{ForkAt, ForkError, forked};
 use folio_engine::{Event, Output, Run, projection};
-use folio_memory::entry::{EntryFields, Status};
-use folio_memory::id::{Ref, RunHandle};
-use folio_memory::trace::WARNING;
-use folio_memory::{Actor, Change, EntryId, FieldChange, PageId, RunId, Seq, ThreadKey, TraceNote};
+use folio_memory::canonical::canonical;
+use folio_memory::entry::{EntryFields, Status, preview_of};
+use folio_memory::id::Ref;
+use folio_memory::{Change, EntryId, FieldChange, PageId, RunId};
 use folio_store::workspace::WorkspaceError;
 use folio_store::{BlobHash, StoreError};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::RunnerError;
-use crate::grants;
-use crate::runner::{Runner, person};
-use crate::steps::needed_model;
-use crate::takeover;
-
-/// A run that begins at a moment of another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Forked {
-    /// Its id.
-    pub id: RunId,
-    /// Its short name.
-    pub handle: RunHandle,
-    /// What its folder lacks of that which the other run had in its own by then, or has otherwise, in words; nothing if all is as it was.
-    pub files: Option<String>,
-    /// Whether an earlier call with the same key had recorded it.
-    pub replayed: bool,
-}
+use crate::journal::InParts;
+use crate::runner::Runner;
 
 /// What a look at a run's journal from its first event found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,130 +30,59 @@ pub struct Replayed {
     pub differences: Vec<String>,
 }
 
-/// An entry as the journal says that it is.
+/// An entry as the journal says that it is. Of texts only what tells them from others: there are as many entries as a run has events.
 struct Expected {
-    fields: Box<EntryFields>,
+    title: Box<str>,
+    /// The text, and the beginning of it that is kept if it is long.
+    body: u64,
+    beginning: Option<Box<str>>,
+    status: Status,
+    parts: u64,
+}
+
+impl Expected {
+    fn of(fields: &EntryFields) -> Self {
+        Self {
+            title: fields.title.as_str().into(),
+            body: hash_of(&fields.body),
+            beginning: preview_of(&fields.body).map(Box::from),
+            status: fields.status,
+            parts: hash_of_parts(fields.parts.as_ref()),
+        }
+    }
+
+    /// What of an entry is not as it was written. What people may change of it since, its status in the archive, is none of it.
+    fn differing(&self, kept: &EntryFields) -> Vec<&'static str> {
+        let begins = |text: &str| text.starts_with(&*kept.body);
+        let is_beginning = kept.body_ref.is_some() && self.beginning.as_deref().is_some_and(begins);
+        let mut differs = Vec::new();
+        if *self.title != *kept.title {
+            differs.push("title");
+        }
+        if self.body != hash_of(&kept.body) && !is_beginning {
+            differs.push("text");
+        }
+        if self.status != kept.status && kept.status != Status::Archived {
+            differs.push("status");
+        }
+        if self.parts != hash_of_parts(kept.parts.as_ref()) {
+            differs.push("list of parts");
+        }
+        differs
+    }
+}
+
+fn hash_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn hash_of_parts(parts: Option<&Value>) -> u64 {
+    parts.map_or(0, |parts| hash_of(&canonical(parts.clone()).to_string()))
 }
 
 impl Runner {
-    /// Records another run that is what `source` was at the moment `at`. Finished work is not done again, and what `source` has in its own
-    /// folder is copied into that of the new run. Nobody drives it yet; with `paused`, none of its calls begins before somebody has it go on.
-    ///
-    /// # Errors
-    ///
-    /// `Fork` if there is no such moment; `NeedsModel` if it cannot be driven here and is not to be paused; `NotAPerson` if `source` may do what only people allow, and `actor` is none; `Store`, `Journal`.
-    pub async fn fork(
-        &self,
-        source: RunId,
-        at: ForkAt,
-        thread: ThreadKey,
-        actor: Actor,
-        paused: bool,
-    ) -> Result<Forked, RunnerError> {
-        let workspace = self.workspace();
-        let journal = workspace.store().journal(workspace.space(), source, Seq(0)).await?;
-        let now = workspace.clock().now();
-        let id = RunId::draw(&**workspace.ids(), now);
-        let Some((
-            _,
-            Event::RunStarted {
-                goal,
-                plan,
-                inputs,
-                run,
-                ..
-            },
-        )) = journal.events.first()
-        else {
-            let source_error = folio_engine::run::JournalError::Start;
-            return Err(RunnerError::Journal {
-                run: source,
-                source: source_error,
-            });
-        };
-        let now_there = self.load(source).await?;
-        let path_of = |node| now_there.node(node).map(|view| view.path.to_owned());
-        let (cut, node) = at.moment(source, &journal.events).map_err(|error| match (error, at) {
-            (ForkError::NotBegun { part }, ForkAt::Node(node)) => ForkError::NotBegun {
-                part: path_of(node).unwrap_or(part),
-            },
-            (error, _) => error,
-        })?;
-        let (actor, turn, begins) = self.turn_of(actor, thread, goal, id).await?;
-        let path = path_of(node).unwrap_or_default();
-        let limits = folio_engine::plan::from_stored(plan).map(|plan| folio_engine::Limits::of(&plan));
-        let deadline = limits.ok().map(|limits| now.plus(limits.deadline));
-        let mut variable = run.clone();
-        variable["id"] = json!(id.to_string());
-        variable["started_at"] = json!(now.to_string());
-        variable["turn"] = json!(turn.to_string());
-        variable["forked_from"] = json!({"run": source.to_string(), "node": path});
-        let first = Event::RunStarted {
-            format: FORMAT,
-            goal: goal.clone(),
-            plan: plan.clone(),
-            inputs: inputs.clone(),
-            deadline,
-            run: variable,
-        };
-        let mut bodies = Vec::new();
-        for (_, event) in &journal.events {
-            bodies.extend(self.large_output(event).await?);
-        }
-        let mut fork = forked(
-            (source, &journal.events),
-            at,
-            id,
-            first,
-            now,
-            (self.templates(), &bodies),
-        )?;
-        if grants::are_beyond_usual(&fork.run, &fork.events) {
-            // They were for what that person saw.
-            person(&actor)?;
-        }
-        if !paused
-            && !self.has_model()
-            && let Some(tasks) = needed_model(&fork.run)
-        {
-            return Err(RunnerError::NeedsModel { tasks });
-        }
-        if paused {
-            let event = Event::Paused {
-                node: None,
-                by: actor.to_string(),
-            };
-            let unreadable = |source| RunnerError::Journal { run: id, source };
-            fork.run.apply(now, &event).map_err(unreadable)?;
-            fork.changes.extend(projection::changes(&fork.run, &event));
-            fork.events.push(event);
-        }
-        let changes = begins.into_iter().chain(fork.changes).collect();
-        let title = fork.run.plan().title.clone();
-        let folders = self.shared.options.run_folders.as_deref();
-        let files = takeover::take_over(folders, (source, &journal.events, cut), id).await;
-        if let Some(Event::RunStarted { run, .. }) = fork.events.first_mut() {
-            run["forked_from"]["files"] = json!(files);
-        }
-        let begun = self.begin(&fork.run, now, (fork.events, changes), title, actor.clone());
-        let begun = begun.await;
-        if !begun.as_ref().is_ok_and(|committed| !committed.replayed) {
-            takeover::give_up(folders, id).await;
-        }
-        let committed = begun?;
-        let (recorded, handle) = committed.run.unwrap_or((id, RunHandle(0)));
-        if let Some(words) = files.as_ref().filter(|_| !committed.replayed) {
-            let note = TraceNote::new(workspace.now(), &actor.in_run(id), "run", "fork_run");
-            workspace.note(note.with_status(WARNING).with_detail(words.clone()));
-        }
-        Ok(Forked {
-            id: recorded,
-            handle,
-            files: files.filter(|_| !committed.replayed),
-            replayed: committed.replayed,
-        })
-    }
-
     /// Folds the journal of a run from its first event, and compares what it says with the pages and the row that are kept. What
     /// was forgotten since is no difference.
     ///
@@ -178,22 +91,26 @@ impl Runner {
     /// `Store`; `Journal` if it cannot be folded.
     pub async fn replay(&self, id: RunId) -> Result<Replayed, RunnerError> {
         let workspace = self.workspace();
-        let journal = workspace.store().journal(workspace.space(), id, Seq(0)).await?;
+        let mut journal = InParts::of(workspace, id);
+        let mut events = 0;
         let mut run = Run::new(id, Arc::clone(self.templates()));
         let mut pages: BTreeMap<PageId, String> = BTreeMap::new();
         let mut entries: BTreeMap<EntryId, Expected> = BTreeMap::new();
-        for (at, event) in &journal.events {
-            if let Some((hash, value)) = self.large_output(event).await? {
-                run.supply(&hash, value);
-            }
-            run.apply(*at, event)
-                .map_err(|source| RunnerError::Journal { run: id, source })?;
-            for change in projection::changes(&run, event) {
-                expect(change, &mut pages, &mut entries);
+        while let Some(part) = journal.next().await? {
+            events += part.len();
+            for (at, event) in part {
+                if let Some((hash, value)) = self.large_output(&event).await? {
+                    run.supply(&hash, value);
+                }
+                run.apply(at, &event)
+                    .map_err(|source| RunnerError::Journal { run: id, source })?;
+                for change in projection::changes(&run, &event) {
+                    expect(change, &mut pages, &mut entries);
+                }
             }
         }
         let mut found = Replayed {
-            events: journal.events.len(),
+            events,
             pages: pages.len(),
             entries: entries.len(),
             differences: Vec::new(),
@@ -230,14 +147,14 @@ impl Runner {
                 // What was forgotten has no content to compare.
                 Ok(kept) if kept.fields.erased.is_some() => {}
                 Ok(kept) => {
-                    let differs = differing(&expected.fields, &kept.fields);
+                    let differs = expected.differing(&kept.fields);
                     let lines = differs
                         .into_iter()
                         .map(|what| format!("entry {}: its {what} is another", kept.handle));
                     found.differences.extend(lines);
                 }
                 Err(WorkspaceError::Store(StoreError::NotFound { .. })) => {
-                    let line = format!("entry {entry} ({}) is not there", expected.fields.title);
+                    let line = format!("entry {entry} ({}) is not there", expected.title);
                     found.differences.push(line);
                 }
                 Err(error) => return Err(error.into()),
@@ -277,12 +194,7 @@ fn expect(change: Change, pages: &mut BTreeMap<PageId, String>, entries: &mut BT
             pages.entry(page.id).or_insert(page.fields.title);
         }
         Change::AddEntry(entry) => {
-            entries.insert(
-                entry.id,
-                Expected {
-                    fields: Box::new(entry.fields),
-                },
-            );
+            entries.insert(entry.id, Expected::of(&entry.fields));
         }
         Change::PatchEntry { entry, fields, .. } => {
             let Some(expected) = entries.get_mut(&entry) else {
@@ -290,32 +202,12 @@ fn expect(change: Change, pages: &mut BTreeMap<PageId, String>, entries: &mut BT
             };
             for field in fields {
                 match field {
-                    FieldChange::Status(status) => expected.fields.status = status,
-                    FieldChange::Phase(phase) => expected.fields.phase = phase,
-                    FieldChange::Parts(parts) => expected.fields.parts = parts,
+                    FieldChange::Status(status) => expected.status = status,
+                    FieldChange::Parts(parts) => expected.parts = hash_of_parts(parts.as_ref()),
                     _ => {}
                 }
             }
         }
         _ => {}
     }
-}
-
-/// What of an entry is not as it was written. What people may change of it since, its status in the archive, is none of it.
-fn differing(expected: &EntryFields, kept: &EntryFields) -> Vec<&'static str> {
-    let is_beginning = kept.body_ref.is_some() && expected.body.starts_with(&*kept.body);
-    let mut differs = Vec::new();
-    if expected.title != kept.title {
-        differs.push("title");
-    }
-    if expected.body != kept.body && !is_beginning {
-        differs.push("text");
-    }
-    if expected.status != kept.status && kept.status != Status::Archived {
-        differs.push("status");
-    }
-    if expected.parts != kept.parts {
-        differs.push("list of parts");
-    }
-    differs
 }

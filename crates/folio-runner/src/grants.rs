@@ -73,10 +73,14 @@ pub(crate) fn allowed_tools_of(run: &Run) -> Vec<String> {
     serde_json::from_value(tools).unwrap_or_default()
 }
 
-/// Whether a person allowed what others may not allow: when the run was submitted, or with a yes among `events` that holds for the rest of it.
-pub(crate) fn are_beyond_usual(run: &Run, events: &[Event]) -> bool {
-    let holds_on = |event: &Event| matches!(event, Event::CallApproved { always: Some(_), .. });
-    shell_of(run) != ShellPolicy::default() || !allowed_tools_of(run).is_empty() || events.iter().any(holds_on)
+/// Whether a person allowed what others may not allow when the run was submitted. A yes that [holds on](hold_on) is another way.
+pub(crate) fn are_beyond_usual(run: &Run) -> bool {
+    shell_of(run) != ShellPolicy::default() || !allowed_tools_of(run).is_empty()
+}
+
+/// Whether `event` is a yes that holds for the rest of the run.
+pub(crate) fn hold_on(event: &Event) -> bool {
+    matches!(event, Event::CallApproved { always: Some(_), .. })
 }
 
 /// Whether one of `allowed` names `tool`, or, as `SERVER.*`, all of its family.

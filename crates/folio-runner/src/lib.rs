@@ -12,8 +12,8 @@
 //! - `memory`: what a call writes: observations and page entries, in the same commit as its outcome
 //! - `book`: the scratchbook of the run's thread, for tools
 //! - `prefer`: what comes first when more is due than may be under way
-//! - [`watch`]: a run as others see it, live; `again`: another run from a moment of one, and whether its pages say what it says;
-//!   `takeover`: the files that such a run takes over
+//! - [`watch`]: a run as others see it, live; `journal`: the same part by part; `fork`: another run from a moment of one;
+//!   `takeover`: the files that such a run takes over; `again`: whether the pages of a run say what it says
 //! - [`cassette`]: what models of a run answer, kept, and a run gone through with it
 
 mod again;
@@ -28,8 +28,10 @@ pub mod dispatch;
 mod drive;
 mod equipped;
 pub mod error;
+mod fork;
 mod grants;
 mod held;
+mod journal;
 mod known;
 mod locks;
 pub mod lost;
@@ -52,11 +54,12 @@ mod submitted;
 mod takeover;
 pub mod watch;
 
-pub use again::{Forked, Replayed};
+pub use again::Replayed;
 pub use cassette::{Asked, Recording, Tape};
 pub use compactor::{COMPACTOR_TIME, ModelCompactor};
 pub use dispatch::{Dispatch, Driven, Fate};
 pub use error::RunnerError;
+pub use fork::Forked;
 pub use grants::allows_tool;
 pub use locks::HeldUp;
 pub use lost::{LostCall, LostCalls};

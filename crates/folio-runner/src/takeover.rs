@@ -15,24 +15,20 @@ use serde_json::Value;
 /// What stands before the path of a file in the folder of a run.
 const IN_FOLDER: &str = "run:";
 
-/// Copies what `source` had in its folder below `folders` before event `cut` of its journal for the run `fork`. What is missing or
-/// otherwise afterwards, in words.
-pub(crate) async fn take_over(
-    folders: Option<&Path>,
-    (source, journal, cut): (RunId, &[(Timestamp, Event)], usize),
-    fork: RunId,
-) -> Option<String> {
+/// Copies what `source` had in its folder below `folders`, as it was `then`, for the run `fork`. What is missing or otherwise afterwards, in
+/// words.
+pub(crate) async fn take_over(folders: Option<&Path>, source: RunId, then: Then, fork: RunId) -> Option<String> {
     let folders = folders?;
     let (from, to) = (folders.join(source.to_string()), folders.join(fork.to_string()));
-    let then = Then::of(&from, journal, cut);
     if !then.has_calls {
         return None;
     }
+    let then = then.ended();
     let (takeover, shown) = (then.takeover, from.display().to_string());
     let copied = tokio::task::spawn_blocking(move || takeover.copy(&from, &to)).await;
     match copied {
         Ok(Ok(Some(taken))) => in_words(&taken),
-        Ok(Ok(None)) if then.is_written => {
+        Ok(Ok(None)) if !then.kept.inside.is_empty() => {
             let elsewhere = "another machine may have it, or it was removed";
             Some(format!(
                 "its files are not there: there is no folder {shown} here ({elsewhere})"
@@ -68,14 +64,19 @@ fn in_words(taken: &TakenOver) -> Option<String> {
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-/// The folder of a run at a moment, as far as its journal knows.
+/// The folder of a run at a moment, as far as its journal knows, which is gone through event by event.
 #[derive(Debug, Default)]
-struct Then {
+pub(crate) struct Then {
+    /// The folder; nothing if there is none, and nothing is to be known.
+    folder: Option<PathBuf>,
     takeover: Takeover,
     /// Whether anything was called by then that could have written there.
     has_calls: bool,
-    /// Whether a call that was done by then said that it writes there.
-    is_written: bool,
+    /// What calls that were done by then said that they write.
+    kept: Written,
+    /// What others did.
+    later: Written,
+    under_way: BTreeMap<NodeId, Vec<String>>,
 }
 
 /// What the names that calls write say of the folder of a run.
@@ -88,46 +89,61 @@ struct Written {
 }
 
 impl Then {
-    /// What `journal` says of `folder` as it was before event `cut`.
-    fn of(folder: &Path, journal: &[(Timestamp, Event)], cut: usize) -> Self {
-        let (before, after) = journal.split_at(cut.min(journal.len()));
-        let mut then = Self::default();
-        let (mut kept, mut later) = (Written::default(), Written::default());
-        let mut under_way: BTreeMap<NodeId, &[String]> = BTreeMap::new();
-        for (_, event) in before {
-            match event {
-                Event::Started { node, writes, .. } => {
-                    then.has_calls = true;
-                    under_way.insert(*node, writes);
-                }
-                // Programs that do tasks by themselves do not say what they write.
-                Event::Asked { is_opaque: true, .. } => {
-                    then.has_calls = true;
-                    kept.around = true;
-                }
-                Event::Finished { node, .. } | Event::AttemptFailed { node, .. } | Event::Proposed { node, .. } => {
-                    kept.add(folder, under_way.remove(node).unwrap_or_default());
-                }
-                _ => {}
+    /// What the folder of a run was, of which nothing is known yet.
+    pub(crate) fn of(folder: Option<PathBuf>) -> Self {
+        Self {
+            folder,
+            ..Self::default()
+        }
+    }
+
+    /// Takes in an event before the moment.
+    pub(crate) fn before(&mut self, event: &Event) {
+        let Some(folder) = &self.folder else { return };
+        match event {
+            Event::Started { node, writes, .. } => {
+                self.has_calls = true;
+                self.under_way.insert(*node, writes.clone());
             }
-            match event {
-                Event::Finished { result, .. } => then.know(&result.output),
-                Event::Proposed { proposal, .. } => then.know(&proposal.output),
-                _ => {}
+            // Programs that do tasks by themselves do not say what they write.
+            Event::Asked { is_opaque: true, .. } => {
+                self.has_calls = true;
+                self.kept.around = true;
+            }
+            Event::Finished { node, .. } | Event::AttemptFailed { node, .. } | Event::Proposed { node, .. } => {
+                let names = self.under_way.remove(node).unwrap_or_default();
+                self.kept.add(folder, &names);
+            }
+            _ => {}
+        }
+        match event {
+            Event::Finished { result, .. } => self.know(&result.output),
+            Event::Proposed { proposal, .. } => self.know(&proposal.output),
+            _ => {}
+        }
+    }
+
+    /// Takes in an event behind the moment, of the instant `at`.
+    pub(crate) fn later(&mut self, at: Timestamp, event: &Event) {
+        let Some(folder) = &self.folder else { return };
+        self.takeover
+            .moment
+            .get_or_insert_with(|| SystemTime::UNIX_EPOCH + at.since(Timestamp::from_nanos(0)));
+        if let Event::Started { writes, .. } = event {
+            self.later.add(folder, writes);
+        }
+    }
+
+    /// The same, when all of the journal was taken in.
+    fn ended(mut self) -> Self {
+        if let Some(folder) = &self.folder {
+            for names in self.under_way.values() {
+                self.later.add(folder, names);
             }
         }
-        let begun_later = after.iter().filter_map(|(_, event)| match event {
-            Event::Started { writes, .. } => Some(writes.as_slice()),
-            _ => None,
-        });
-        for names in under_way.into_values().chain(begun_later) {
-            later.add(folder, names);
-        }
-        then.is_written = !kept.inside.is_empty();
-        then.takeover.later = later.inside.into_iter().filter(|path| !kept.covers(path)).collect();
-        let moment = after.first().map(|(at, _)| at.since(Timestamp::from_nanos(0)));
-        then.takeover.moment = moment.map(|since| SystemTime::UNIX_EPOCH + since);
-        then
+        let later = std::mem::take(&mut self.later.inside).into_iter();
+        self.takeover.later = later.filter(|path| !self.kept.covers(path)).collect();
+        self
     }
 
     /// Takes in what a call of `write` said of its file.

@@ -7,10 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use folio_engine::plan;
-use folio_engine::run::ForkAt;
 use folio_engine::{Event, NodeId, NodeResult, Outcome, StopReason};
 use folio_memory::id::Ref;
-use folio_memory::{Actor, EntryQuery, PageQuery, PageRole, Role, RunId, Seq, SpaceName, ThreadKey};
+use folio_memory::{Actor, EntryQuery, PageQuery, PageRole, Role, RunId, Seq, SpaceName};
 use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions, Watch, row_as_of};
 use folio_store::sqlite::OpenOptions;
 use folio_store::{BlobHash, LogRow, RandomIds, RunRow, SqliteStore, Store, StoreError, SystemClock, Workspace};
@@ -203,58 +202,6 @@ async fn of_a_group_and_a_for_each_the_results_of_its_parts_are_read_e9_2() {
         let read: Value = serde_json::from_str(read["text"].as_str().unwrap()).unwrap();
         assert_eq!(read, expected, "{node}");
     }
-}
-
-#[tokio::test]
-async fn a_fork_has_the_files_that_were_there_at_its_moment() {
-    let files = tempfile::tempdir().unwrap();
-    let house = House::with(RunnerOptions {
-        run_folders: Some(files.path().to_owned()),
-        ..RunnerOptions::default()
-    });
-    let write = |id: &str, path: &str, mode: &str| {
-        let args = json!({"path": path, "content": format!("{id}\n"), "mode": mode});
-        json!({"id": id, "do": {"tool": "write", "args": args}})
-    };
-    let plan = json!({"title": "Write a log", "steps": [
-        write("first", "log/a.md", "create"),
-        write("second", "log/a.md", "append"),
-        write("third", "later.md", "create"),
-        {"id": "read", "do": {"tool": "read", "args": {"path": "{{ results.first.output.path }}"}}},
-    ]});
-    let (run, result) = house.run(&plan.to_string()).await;
-    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
-    let there = |run: RunId, path: &str| std::fs::read_to_string(files.path().join(run.to_string()).join(path)).ok();
-    let source = house.runner.load(run).await.unwrap();
-    let fork = async |path: &str| {
-        let at = ForkAt::Node(source.node_at(path).unwrap().id);
-        let by = Actor::new(Role::Human, "test");
-        house.runner.fork(run, at, ThreadKey::main(), by, false).await.unwrap()
-    };
-
-    let forked = fork("second").await;
-    assert_eq!(
-        there(forked.id, "log/a.md").as_deref(),
-        Some("first\n"),
-        "as it was then"
-    );
-    assert_eq!((there(forked.id, "later.md"), &forked.files), (None, &None));
-    let result = house.runner.drive(forked.id).await.unwrap();
-    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
-    for run in [run, forked.id] {
-        assert_eq!(there(run, "log/a.md").as_deref(), Some("first\nsecond\n"));
-    }
-
-    // Whoever goes on on another machine does not have them.
-    std::fs::remove_dir_all(files.path().join(run.to_string())).unwrap();
-    let forked = fork("read").await;
-    let words = forked.files.unwrap_or_default();
-    assert!(
-        words.starts_with("its files are not there: there is no folder /"),
-        "{words}"
-    );
-    let fork = house.runner.load(forked.id).await.unwrap();
-    assert_eq!(fork.variable()["forked_from"]["files"], json!(words));
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //!
 //! - [`access`]: tokens by which programs say who they are
 //! - [`commit`]: the one shape of a write
+//! - [`parts`]: a write that comes in parts
 //! - [`store`]: the seam, with what every store promises
 //! - [`sqlite`]: one file, many threads and processes, no daemon
 //! - [`postgres`]: one database, many processes on many machines
@@ -21,6 +22,7 @@ pub mod error;
 mod fold;
 mod live;
 mod packed;
+pub mod parts;
 mod place;
 mod plan;
 pub mod postgres;
@@ -38,6 +40,7 @@ pub use access::{AccessToken, KeptToken};
 pub use commit::{Blob, BlobHash, Commit, Committed, Expected, Fingerprint, Folded, Record, RequestKey, RunAppend};
 pub use error::{ErrorKind, StoreError};
 pub use live::LiveOptions;
+pub use parts::{CommittedParts, Giving, Parts, in_parts};
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use store::{JOURNAL_PART_BYTES, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store};

@@ -18,6 +18,7 @@ use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed, Record};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
+use crate::parts::{CommittedParts, Parts};
 use crate::system::SystemClock;
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
@@ -165,6 +166,17 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Conflict` if what is expected does not hold, `NotFound` if an entry or page is not there, `Invalid` if the commit
     /// contradicts itself, `Unavailable` if it cannot be written now: then its outcome is unknown.
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError>;
+
+    /// Writes the commits that `parts` are, one behind the other, as if they were one: all of them are there, or none, and nobody sees
+    /// some of them without the others. They are of one space, to which nobody else writes meanwhile, so whoever gives them
+    /// does not write there either, and lets nobody wait. Has but a few of them in memory at one time.
+    ///
+    /// If the first one was written before, under the same key, nothing is written, and the answer says so.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::commit`], for any of them; `Invalid` if there is none, or `parts` end before their last one.
+    async fn commit_parts(&self, parts: Parts) -> Result<CommittedParts, StoreError>;
 
     /// The number of the last commit of `space`; zero if there is none.
     ///

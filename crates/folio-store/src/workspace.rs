@@ -25,6 +25,7 @@ mod observations;
 mod offload;
 mod outbox;
 mod pages;
+mod parts;
 mod patch;
 mod policy;
 mod reads;

@@ -14,8 +14,8 @@ use folio_store::access::KeptToken;
 use folio_store::copy::CopiedCommit;
 use folio_store::store::Checkup;
 use folio_store::{
-    BlobHash, Commit, Committed, Compacted, Compaction, Journal, LogRow, MemoryMark, OwnerId, Residue, Revision,
-    RunQuery, RunRow, Store, StoreError, WatchAnswer, WatchQuery,
+    BlobHash, Commit, Committed, CommittedParts, Compacted, Compaction, Journal, LogRow, MemoryMark, OwnerId, Parts,
+    Residue, Revision, RunQuery, RunRow, Store, StoreError, WatchAnswer, WatchQuery,
 };
 
 /// How a commit fails.
@@ -186,6 +186,18 @@ impl Store for FaultyStore {
             Some(Fault::WrittenUnanswered) => {
                 // Whatever it came to, the caller does not hear it.
                 drop(self.inner.commit(commit).await);
+                Err(self.failure(WRITING))
+            }
+        }
+    }
+
+    async fn commit_parts(&self, parts: Parts) -> Result<CommittedParts, StoreError> {
+        match self.next_fault() {
+            None => self.inner.commit_parts(parts).await,
+            Some(Fault::NotWritten | Fault::Gone) => Err(self.failure(WRITING)),
+            Some(Fault::WrittenUnanswered) => {
+                // Whatever it came to, the caller does not hear it.
+                drop(self.inner.commit_parts(parts).await);
                 Err(self.failure(WRITING))
             }
         }

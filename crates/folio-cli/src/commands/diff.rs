@@ -278,15 +278,15 @@ fn apart(one: &str, other: &str) -> (String, String) {
 
 /// The nodes of a run by their path, and by how many of that path are newer: what stands in the last version of a plan is compared with
 /// what stands in the last of the other.
-fn sides(run: &Run) -> BTreeMap<(String, usize), NodeSide> {
-    let mut newer: HashMap<String, usize> = HashMap::new();
-    let views = run.tree();
-    let side = |view: &NodeView<'_>| {
-        let count = newer.entry(view.path.to_owned()).or_default();
+fn by_path(run: &Run) -> BTreeMap<(&str, usize), NodeView<'_>> {
+    let mut newer: HashMap<&str, usize> = HashMap::new();
+    let mut named = BTreeMap::new();
+    for view in run.tree().into_iter().rev() {
+        let count = newer.entry(view.path).or_default();
+        named.insert((view.path, *count), view);
         *count += 1;
-        ((view.path.to_owned(), *count - 1), NodeSide::of(view))
-    };
-    views.iter().rev().map(side).collect()
+    }
+    named
 }
 
 /// Carries out `folio diff`.
@@ -294,12 +294,14 @@ pub(crate) async fn diff(context: &Context<'_>, diff: Diff) -> Result<Exit, Fail
     let runner = runner(context).await?;
     let (one, other) = (runner.row(diff.one).await?, runner.row(diff.other).await?);
     let (first, second) = (runner.load(one.id).await?, runner.load(other.id).await?);
-    let (mut of_one, mut of_other) = (sides(&first), sides(&second));
-    let names: BTreeSet<(String, usize)> = of_one.keys().chain(of_other.keys()).cloned().collect();
+    let (of_one, of_other) = (by_path(&first), by_path(&second));
+    let names: BTreeSet<(&str, usize)> = of_one.keys().chain(of_other.keys()).copied().collect();
     let (mut nodes, mut costs, mut same) = (Vec::new(), Vec::new(), 0);
     for name in names {
-        let (one, other) = (of_one.remove(&name), of_other.remove(&name));
-        let (path, newer) = name;
+        // One after the other: of very many nodes, most are the same.
+        let (one, other) = (of_one.get(&name), of_other.get(&name));
+        let (one, other) = (one.map(NodeSide::of), other.map(NodeSide::of));
+        let (path, newer) = (name.0.to_owned(), name.1);
         let differs = match (&one, &other) {
             (Some(one), Some(other)) => one.differs(other),
             _ => Vec::new(),

@@ -1,6 +1,6 @@
 //! Another run that begins at a moment of one: the journal up to there, told anew with the ids of the new run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,17 +14,6 @@ use crate::projection;
 use crate::result::StopReason;
 use crate::template::Templates;
 
-/// A run that begins at a moment of another.
-#[derive(Debug)]
-pub struct Fork {
-    /// It, as it stands.
-    pub run: Run,
-    /// Its journal so far.
-    pub events: Vec<Event>,
-    /// What its journal writes into its pages.
-    pub changes: Vec<Change>,
-}
-
 /// The moment of a run at which another begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForkAt {
@@ -32,54 +21,6 @@ pub enum ForkAt {
     Node(NodeId),
     /// Before a limit stopped anything: whoever raises it goes on from there (E9.10).
     Limit,
-}
-
-impl ForkAt {
-    /// The first event of `journal`, that of the run `source`, that the other run does not have, and the node that it is of.
-    ///
-    /// # Errors
-    ///
-    /// That there is no such moment.
-    pub fn moment(self, source: RunId, journal: &[(Timestamp, Event)]) -> Result<(usize, NodeId), ForkError> {
-        let found = match self {
-            Self::Node(node) if node == NodeId::root(source) => Some((1, node)),
-            Self::Node(node) => {
-                let begins = journal.iter().position(|(_, event)| event.node() == Some(node));
-                match begins {
-                    // It was stopped before it began: whoever does it has to come before that.
-                    Some(at) if matches!(journal[at].1, Event::Finished { .. }) => {
-                        let stopped = stopping(source, &journal[..at], node)?;
-                        Some((stopped.unwrap_or(at), node))
-                    }
-                    _ => begins.map(|at| (at, node)),
-                }
-            }
-            Self::Limit => {
-                let mut stopped = journal.iter().enumerate();
-                stopped.find_map(|(at, (_, event))| Some((at, stopped_by_limit(source, event)?)))
-            }
-        };
-        found.ok_or(match self {
-            Self::Node(node) => ForkError::NotBegun { part: node.to_string() },
-            Self::Limit => ForkError::Unlimited,
-        })
-    }
-}
-
-/// Where in `journal`, that of the run `source`, it was asked to stop `node`, or something around it.
-fn stopping(source: RunId, journal: &[(Timestamp, Event)], node: NodeId) -> Result<Option<usize>, JournalError> {
-    let mut run = Run::new(source, Arc::default());
-    for (at, event) in journal {
-        run.apply(*at, event)?;
-    }
-    let around = |inner: &NodeId| run.node(*inner).and_then(|view| view.parent);
-    let stops: Vec<NodeId> = std::iter::successors(Some(node), around).collect();
-    Ok(journal.iter().position(|(_, event)| {
-        let Event::CancelRequested { node, .. } = event else {
-            return false;
-        };
-        node.is_none_or(|stopped| stops.contains(&stopped))
-    }))
 }
 
 /// The node of the run `source` that `event` ends, or has come to an end, because of a limit.
@@ -124,99 +65,295 @@ impl ForkError {
     }
 }
 
-/// The run `id` that is what `source` was at the moment `at`.
-///
-/// `first` is its first event; `with` are what fills in templates, and the outputs that are kept beside the journal. What was under way at that moment has not begun in it. Node ids follow from the run, so those of
-/// the source are replaced by those of the new run wherever they stand, and so is its own id, as in the path of its folder; nodes are made
-/// in the same order in both.
-///
-/// # Errors
-///
-/// `NotBegun`, `Unlimited`, or a journal that cannot be folded.
-pub fn forked(
-    source: (RunId, &[(Timestamp, Event)]),
+/// Goes through the journal of a run, event by event, for the moment at which another one is to begin. Has no more of it in memory than
+/// the run as it was then.
+#[derive(Debug)]
+pub struct Search {
     at: ForkAt,
-    id: RunId,
-    first: Event,
-    now: Timestamp,
-    with: (&Arc<Templates>, &[(String, Arc<Value>)]),
-) -> Result<Fork, ForkError> {
-    let (templates, bodies) = with;
-    let (source_id, journal) = source;
-    let (cut, _) = at.moment(source_id, journal)?;
-    let journal = &journal[..cut.min(journal.len())];
-    let mut old = Run::new(source_id, Arc::clone(templates));
-    for (at, event) in journal {
-        old.apply(*at, event)?;
+    /// The run before the next event, or, once that is behind the moment, at the moment.
+    run: Run,
+    /// Events that were gone through, and how many of them the run has.
+    passed: usize,
+    folded: usize,
+    found: Option<Found>,
+    /// Where something was asked to stop, and what; the run as a whole if nothing is said.
+    stops: Vec<(usize, Option<NodeId>)>,
+    /// The events by which what has not ended was last begun.
+    begun: HashMap<NodeId, Vec<usize>>,
+}
+
+/// Where the moment is.
+#[derive(Debug)]
+struct Found {
+    /// The first event that the other run does not have.
+    cut: usize,
+    path: String,
+}
+
+/// What came of going through a journal.
+#[derive(Debug)]
+pub enum Searched {
+    /// There is such a moment.
+    Found(Box<Moment>),
+    /// It is earlier than what led to it: the journal is to be gone through once more, with this.
+    Earlier(Box<Search>),
+}
+
+/// A moment of a run, and what another one that begins there has to know.
+#[derive(Debug)]
+pub struct Moment {
+    /// The run as it was then.
+    pub run: Run,
+    /// The path of the node that is done anew.
+    pub path: String,
+    /// How many events it has.
+    cut: usize,
+    /// Which of them began what was under way.
+    unfinished: HashSet<usize>,
+}
+
+impl Search {
+    /// Looks for `at` in the journal of `source`, of which nothing has been read yet.
+    #[must_use]
+    pub fn new(source: RunId, at: ForkAt, templates: &Arc<Templates>) -> Self {
+        let is_root = at == ForkAt::Node(NodeId::root(source));
+        let found = is_root.then(|| Found {
+            cut: 1,
+            path: String::new(),
+        });
+        Self::with(Run::new(source, Arc::clone(templates)), at, found)
     }
-    let unfinished = begun_and_not_ended(&old, journal);
-    let mut old = Run::new(source_id, Arc::clone(templates));
-    let mut run = Run::new(id, Arc::clone(templates));
-    for (hash, value) in bodies {
-        old.supply(hash, Arc::clone(value));
-        run.supply(hash, Arc::clone(value));
-    }
-    let mut names = Names::of(source_id, id);
-    let (mut events, mut changes) = (Vec::with_capacity(journal.len()), Vec::new());
-    for (position, (at, event)) in journal.iter().enumerate() {
-        if unfinished.contains(&position) {
-            continue;
+
+    fn with(run: Run, at: ForkAt, found: Option<Found>) -> Self {
+        Self {
+            at,
+            run,
+            passed: 0,
+            folded: 0,
+            found,
+            stops: Vec::new(),
+            begun: HashMap::new(),
         }
-        let told = if position == 0 {
-            first.clone()
-        } else {
-            names.told(event, now.since(*at))?
-        };
-        old.apply(*at, event)?;
-        run.apply(now, &told)?;
-        names.learn(&old, &run);
-        changes.extend(projection::changes(&run, &told));
-        events.push(told);
     }
-    Ok(Fork { run, events, changes })
+
+    /// Takes in the next event of the journal; whether the moment was before it.
+    ///
+    /// # Errors
+    ///
+    /// The journal cannot be folded.
+    pub fn take(&mut self, at: Timestamp, event: &Event) -> Result<bool, JournalError> {
+        let position = self.passed;
+        self.passed += 1;
+        if self.found.is_none() {
+            self.found = self.looked_at(position, event);
+        }
+        if self.found.as_ref().is_some_and(|found| found.cut <= position) {
+            Run::expect_known(event)?;
+            return Ok(true);
+        }
+        self.run.apply(at, event)?;
+        self.folded = self.passed;
+        match event {
+            Event::CancelRequested { node, .. } => self.stops.push((position, *node)),
+            Event::Started { node, .. } | Event::Asked { node, .. } | Event::Compacting { node, .. } => {
+                self.begun.insert(*node, vec![position]);
+            }
+            Event::SessionBegan { node, .. } => {
+                if let Some(begun) = self.begun.get_mut(node).filter(|begun| begun.len() == 1) {
+                    begun.push(position);
+                }
+            }
+            Event::Finished { node, .. } => drop(self.begun.remove(node)),
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    /// Where the moment is, if `event`, the one at `position`, tells.
+    fn looked_at(&self, position: usize, event: &Event) -> Option<Found> {
+        let (cut, node) = match self.at {
+            ForkAt::Node(node) if event.node() != Some(node) => return None,
+            // It was stopped before it began: whoever does it has to come before that.
+            ForkAt::Node(node) if matches!(event, Event::Finished { .. }) => {
+                (self.stopping(node).unwrap_or(position), node)
+            }
+            ForkAt::Node(node) => (position, node),
+            ForkAt::Limit => (position, stopped_by_limit(self.run.id(), event)?),
+        };
+        let path = self.path_of(node).unwrap_or_default();
+        Some(Found { cut, path })
+    }
+
+    /// Where it was asked to stop `node`, or something around it.
+    fn stopping(&self, node: NodeId) -> Option<usize> {
+        let around = |inner: &NodeId| self.run.node(*inner).and_then(|view| view.parent);
+        let inside: Vec<NodeId> = std::iter::successors(Some(node), around).collect();
+        let stops = |stopped: &Option<NodeId>| stopped.is_none_or(|stopped| inside.contains(&stopped));
+        self.stops
+            .iter()
+            .find(|(_, stopped)| stops(stopped))
+            .map(|(position, _)| *position)
+    }
+
+    fn path_of(&self, node: NodeId) -> Option<String> {
+        self.run.node(node).map(|view| view.path.to_owned())
+    }
+
+    /// Whether the moment turned out to be earlier than what was gone through: the rest of the journal need not be.
+    #[must_use]
+    pub fn is_too_far(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| found.cut < self.folded)
+    }
+
+    /// What came of it, when all of the journal was taken in, or it is too far.
+    ///
+    /// # Errors
+    ///
+    /// That there is no such moment, or no journal.
+    pub fn end(self) -> Result<Searched, ForkError> {
+        if self.passed == 0 {
+            return Err(JournalError::Start.into());
+        }
+        let is_too_far = self.is_too_far();
+        let Some(found) = self.found else {
+            return Err(match self.at {
+                ForkAt::Node(node) => ForkError::NotBegun {
+                    part: self.path_of(node).unwrap_or_else(|| node.to_string()),
+                },
+                ForkAt::Limit => ForkError::Unlimited,
+            });
+        };
+        let run = self.run;
+        if is_too_far {
+            let again = Self::with(Run::new(run.id(), Arc::clone(&run.templates)), self.at, Some(found));
+            return Ok(Searched::Earlier(Box::new(again)));
+        }
+        // Whoever goes on begins it anew.
+        let mut begun = self.begun;
+        let under_way = run.in_flight().into_iter();
+        let unfinished = under_way.filter_map(|node| begun.remove(&node)).flatten().collect();
+        Ok(Searched::Found(Box::new(Moment {
+            run,
+            path: found.path,
+            cut: found.cut,
+            unfinished,
+        })))
+    }
 }
 
-/// The events by which what is under way at the end began: whoever goes on begins it anew.
-fn begun_and_not_ended(run: &Run, journal: &[(Timestamp, Event)]) -> Vec<usize> {
-    let begins = |event: &Event, node: NodeId| {
-        let is_begin = matches!(
-            event,
-            Event::Started { .. } | Event::Asked { .. } | Event::Compacting { .. }
-        );
-        is_begin && event.node() == Some(node)
-    };
-    let last = |node: NodeId| {
-        let begun = journal.iter().rposition(|(_, event)| begins(event, node))?;
-        let is_session =
-            |(_, event): &(Timestamp, Event)| matches!(event, Event::SessionBegan { .. }) && event.node() == Some(node);
-        let session = journal[begun..].iter().position(is_session).map(|after| begun + after);
-        Some(std::iter::once(begun).chain(session))
-    };
-    run.in_flight().into_iter().filter_map(last).flatten().collect()
+/// A run that begins at a moment of another one, while that one's journal up to there is told anew, event by event.
+///
+/// What was under way at that moment has not begun in it. Node ids follow from the run, so those of the source are replaced by those of
+/// the new run wherever they stand, and so is its own id, as in the path of its folder; nodes are made in the same order in both.
+#[derive(Debug)]
+pub struct Forking {
+    run: Run,
+    first: Option<Event>,
+    now: Timestamp,
+    names: Names,
+    passed: usize,
+    cut: usize,
+    unfinished: HashSet<usize>,
 }
 
-/// Which node of the new run each of the old one is, by their ids as they are written.
+impl Forking {
+    /// The run `id` that begins at `moment`, now; `first` is its first event.
+    #[must_use]
+    pub fn new(moment: Moment, id: RunId, first: Event, now: Timestamp) -> Self {
+        let source = moment.run;
+        Self {
+            names: Names::of(&source, id),
+            run: Run::new(id, Arc::clone(&source.templates)),
+            first: Some(first),
+            now,
+            passed: 0,
+            cut: moment.cut,
+            unfinished: moment.unfinished,
+        }
+    }
+
+    /// The new run as far as it was told.
+    #[must_use]
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The new run, of which all was told.
+    #[must_use]
+    pub fn into_run(self) -> Run {
+        self.run
+    }
+
+    /// Whether all of it was told.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.passed >= self.cut
+    }
+
+    /// Gives it an output that the next event of the source names and that is kept beside the journal.
+    pub fn supply(&mut self, hash: &str, value: Arc<Value>) {
+        self.run.supply(hash, value);
+    }
+
+    /// Takes in the next event of the source, from the first one, which happened at `at`: the event that the new run has for it, and what
+    /// that writes into its pages.
+    ///
+    /// # Errors
+    ///
+    /// The journal cannot be folded.
+    pub fn tell(&mut self, at: Timestamp, event: &Event) -> Result<Option<(Event, Vec<Change>)>, JournalError> {
+        if self.is_over() {
+            return Ok(None);
+        }
+        let position = self.passed;
+        self.passed += 1;
+        if self.unfinished.contains(&position) {
+            return Ok(None);
+        }
+        let told = match self.first.take() {
+            Some(first) => first,
+            None => self.names.told(event, self.now.since(at))?,
+        };
+        self.add(told).map(Some)
+    }
+
+    /// Adds an event of its own, behind those of the source.
+    ///
+    /// # Errors
+    ///
+    /// It cannot happen then.
+    pub fn add(&mut self, event: Event) -> Result<(Event, Vec<Change>), JournalError> {
+        self.run.apply(self.now, &event)?;
+        self.names.learn(&self.run);
+        let changes = projection::changes(&self.run, &event);
+        Ok((event, changes))
+    }
+}
+
+/// Which node of the new run each of the old one is.
 #[derive(Debug)]
 struct Names {
     runs: [String; 2],
-    known: HashMap<String, String>,
-    learned: usize,
+    /// Those of the old run, in the order in which they were made.
+    old: std::vec::IntoIter<NodeId>,
+    known: HashMap<NodeId, NodeId>,
 }
 
 impl Names {
-    fn of(old: RunId, new: RunId) -> Self {
+    fn of(old: &Run, new: RunId) -> Self {
+        let nodes: Vec<NodeId> = old.nodes.iter().map(|node| node.id).collect();
         Self {
-            runs: [old.to_string(), new.to_string()],
+            runs: [old.id().to_string(), new.to_string()],
+            old: nodes.into_iter(),
             known: HashMap::new(),
-            learned: 0,
         }
     }
 
-    fn learn(&mut self, old: &Run, new: &Run) {
-        for (one, other) in old.nodes.iter().zip(&new.nodes).skip(self.learned) {
-            self.known.insert(one.id.to_string(), other.id.to_string());
-            self.learned += 1;
-        }
+    /// Takes in the nodes that `new` has got.
+    fn learn(&mut self, new: &Run) {
+        let made = new.nodes.iter().skip(self.known.len());
+        self.known
+            .extend(self.old.by_ref().take(made.len()).zip(made.map(|node| node.id)));
     }
 
     /// `event`, which happens `later` now, with the new ids, wherever an old one stands: in its fields, in evidence, in what a model said.
@@ -238,6 +375,14 @@ impl Names {
         Ok(told)
     }
 
+    /// The name in the new run of the node whose id is written `word` in the old one.
+    fn new_name(&self, word: &str) -> Option<String> {
+        if word.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return None;
+        }
+        self.known.get(&word.parse().ok()?).map(NodeId::to_string)
+    }
+
     fn renamed(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
@@ -246,7 +391,10 @@ impl Names {
             out.push_str(before);
             let end = word.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(word.len());
             let (word, after) = word.split_at(end);
-            out.push_str(self.known.get(word).map_or(word, String::as_str));
+            match self.new_name(word) {
+                Some(new) => out.push_str(&new),
+                None => out.push_str(word),
+            }
             rest = after;
         }
         out.push_str(rest);

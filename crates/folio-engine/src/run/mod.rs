@@ -54,7 +54,7 @@ pub use criteria::{CheckCall, CheckFinding};
 pub(crate) use due::call_in_words;
 pub use due::{Action, CallAction};
 pub use edit::{EditError, ShownPlan};
-pub use fork::{Fork, ForkAt, ForkError, forked};
+pub use fork::{ForkAt, ForkError, Forking, Moment, Search, Searched};
 pub use limit_met::{LimitKind, LimitMet};
 pub use limits::Limits;
 pub use raise::LimitError;

@@ -221,11 +221,7 @@ impl Run {
     ///
     /// The journal cannot be right: then the state is as before this event, except after [`JournalError::Plan`].
     pub fn apply(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
-        if let Event::RunStarted { format, .. } | Event::FormatRaised { format } = event
-            && *format > FORMAT
-        {
-            return Err(JournalError::TooNew { found: *format });
-        }
+        Self::expect_known(event)?;
         if self.nodes.is_empty() != matches!(event, Event::RunStarted { .. }) {
             return Err(JournalError::Start);
         }
@@ -234,6 +230,16 @@ impl Run {
         self.count_bytes(event);
         self.count_block(event);
         Ok(())
+    }
+
+    /// Refuses an event by which a newer version says that what follows is not known here.
+    pub(super) fn expect_known(event: &Event) -> Result<(), JournalError> {
+        match event {
+            Event::RunStarted { format, .. } | Event::FormatRaised { format } if *format > FORMAT => {
+                Err(JournalError::TooNew { found: *format })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn fold(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {

@@ -21,6 +21,7 @@ mod cancel;
 mod compact;
 mod edits;
 mod fallback;
+mod forks;
 mod groups;
 mod hand_back;
 mod human;

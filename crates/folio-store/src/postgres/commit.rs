@@ -15,7 +15,7 @@ use super::written::Written;
 use super::{blob, entry, erase, journal, page, policy, replay, run, turn, unclaimed};
 use crate::commit::Committed;
 use crate::place::{SpaceId, to_column};
-use crate::plan::{Ends, check_repeated, decide};
+use crate::plan::{Ends, Gone, check_repeated, decide};
 use crate::prepare::Prepared;
 use crate::store::LogRow;
 
@@ -60,8 +60,52 @@ const LOOKED_UP: [&str; 8] = [
 /// What became of each of several commits, and the last commit if any was written.
 type Applied = (Vec<Result<Committed, Failure>>, Option<Seq>);
 
+/// What commits come to, before it is written.
+struct Planned {
+    done: Vec<Result<Committed, Failure>>,
+    /// If any of them is to be written: how, and the last one.
+    writes: Option<(Vec<Write>, Seq)>,
+    gone: Vec<Gone>,
+}
+
 /// Writes `commits`, all of one space, but for those that are refused or were written before.
 pub(super) async fn apply(session: &Session, commits: &[Prepared], owners: &Owners) -> Result<Applied, Unwritten> {
+    let Planned { done, writes, gone } = plan(session, commits, owners).await?;
+    let Some((mut writes, head)) = writes else {
+        return Ok((done, None));
+    };
+    writes.push(tell(session.space, head));
+    if gone.is_empty() {
+        session.write_and_commit(&writes).await?;
+    } else {
+        session.write(&writes).await?;
+        erase::take_out(session, &gone).await?;
+        session.write_and_commit(&[]).await?;
+    }
+    Ok((done, Some(head)))
+}
+
+/// Writes `part`, one commit of several that only count together, unless it was written before. Nobody else sees it yet.
+pub(super) async fn add(session: &Session, part: &Prepared, owners: &Owners) -> Result<Committed, Failure> {
+    let Planned { mut done, writes, gone } = plan(session, std::slice::from_ref(part), owners).await?;
+    let lost = || Failure::Damaged("a commit without an answer".to_owned());
+    let committed = done.pop().ok_or_else(lost)??;
+    if let Some((writes, _)) = writes {
+        session.write(&writes).await?;
+    }
+    if !gone.is_empty() {
+        erase::take_out(session, &gone).await?;
+    }
+    Ok(committed)
+}
+
+/// Makes everything count that was added, up to `head`.
+pub(super) async fn end(session: &Session, head: Seq) -> Result<(), Unwritten> {
+    session.write_and_commit(&[tell(session.space, head)]).await
+}
+
+/// Decides what `commits` come to.
+async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Result<Planned, Failure> {
     session.prepare(&LOOKED_UP).await?;
     let keys: Vec<_> = commits.iter().filter_map(|commit| commit.key.as_deref()).collect();
     // Sent one behind the other, without waiting in between. What is looked up stands behind the lock.
@@ -99,23 +143,15 @@ pub(super) async fn apply(session: &Session, commits: &[Prepared], owners: &Owne
         }
     }
     if rows.is_empty() {
-        return Ok((done, None));
+        let writes = None;
+        return Ok(Planned { done, writes, gone });
     }
     rows.take(loaded).map_err(Failure::Refused)?;
     for (commit, at) in &bodies {
         unclaimed::keep(session, commit, *at).await?;
     }
-    let head = ends.head;
-    let mut writes = rows.writes(&ends)?;
-    writes.push(tell(session.space, head));
-    if gone.is_empty() {
-        session.write_and_commit(&writes).await?;
-    } else {
-        session.write(&writes).await?;
-        erase::take_out(session, &gone).await?;
-        session.write_and_commit(&[]).await?;
-    }
-    Ok((done, Some(head)))
+    let writes = Some((rows.writes(&ends)?, ends.head));
+    Ok(Planned { done, writes, gone })
 }
 
 /// Tells every process of commit `head` once it is there.

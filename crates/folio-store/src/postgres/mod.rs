@@ -5,7 +5,7 @@
 //! - `patience`: waiting for a server that is away
 //! - `session`: a transaction, which sees one space
 //! - `column`: values as columns keep them
-//! - `writer`, `loaded`, `commit`, `rows`, `replay`: a write from the caller to the server
+//! - `writer`, `parts`, `loaded`, `commit`, `rows`, `replay`: a write from the caller to the server
 //! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`, `turn`: the rows of one table each, written and read
 //! - `trace`: notes of what happened besides the log; `token`: tokens of servers
 //! - `list`, `filter`: questions; `living`: indexes in memory
@@ -40,6 +40,7 @@ mod lookup;
 mod migrate;
 mod open;
 mod page;
+mod parts;
 mod patience;
 mod policy;
 mod replay;

@@ -21,6 +21,7 @@ use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
+use crate::parts::{CommittedParts, Parts};
 use crate::prepare::Prepared;
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
@@ -60,6 +61,12 @@ impl Store for PostgresStore {
         };
         let inner = Arc::clone(&self.inner);
         self.on_threads("write to", async move { inner.write(prepared).await })
+            .await
+    }
+
+    async fn commit_parts(&self, parts: Parts) -> Result<CommittedParts, StoreError> {
+        let inner = Arc::clone(&self.inner);
+        self.on_threads("write to", async move { inner.commit_parts(parts).await })
             .await
     }
 

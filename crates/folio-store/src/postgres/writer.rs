@@ -39,6 +39,8 @@ pub(super) struct Waiting {
 pub(super) struct Writer {
     spaces: Mutex<HashMap<SpaceName, VecDeque<Waiting>>>,
     room: Semaphore,
+    /// What comes in parts has a connection for long, so the next one waits without one.
+    pub(super) in_parts: Semaphore,
     busy: watch::Sender<usize>,
 }
 
@@ -47,6 +49,7 @@ impl Default for Writer {
         Self {
             spaces: Mutex::default(),
             room: Semaphore::new(WAITING_MAX),
+            in_parts: Semaphore::new(1),
             busy: watch::Sender::new(0),
         }
     }

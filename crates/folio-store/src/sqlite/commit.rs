@@ -1,16 +1,19 @@
 //! Applying one commit: what was decided is written, and nothing if it was refused.
 
 use std::collections::HashMap;
+use std::sync::PoisonError;
 
 use folio_memory::{Entry, EntryId, EntryKind, KeptPolicy, Page, PageId, RunId, Seq, Turn, TurnId};
 
 use super::error::Failure;
+use super::job::{InParts, Next};
 use super::lease::Owners;
 use super::place::{Place, SpaceId};
 use super::planned::{write_entry, write_page, write_run};
 use super::scope::Scope;
 use super::{blob, entry, erase, journal, link, page, policy, replay, turn, unclaimed, written};
 use crate::commit::Committed;
+use crate::parts::{self, CommittedParts};
 use crate::plan::{Decided, Facts, Met, check_repeated, decide};
 use crate::prepare::Prepared;
 use crate::store::OwnerId;
@@ -51,11 +54,39 @@ pub(super) fn take_over(scope: &mut Scope<'_>, commits: &[Prepared], owners: &Ow
     for (index, commit) in commits.iter().enumerate() {
         last = match apply(scope, commit, owners) {
             Ok(committed) => committed.seq,
-            Err(Failure::Refused(error)) if index > 0 => return Err(Failure::Undone(error)),
+            Err(failure) if index > 0 => return Err(undone(failure)),
             Err(failure) => return Err(failure),
         };
     }
     Ok(last)
+}
+
+/// Writes what comes in `parts`, until their end.
+///
+/// # Errors
+///
+/// As [`apply`], if one of them is refused, or nothing comes any more and there was no end; then the transaction must be rolled back.
+pub(super) fn in_parts(scope: &mut Scope<'_>, parts: &InParts, owners: &Owners) -> Result<CommittedParts, Failure> {
+    let mut rest = parts.rest.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut committed = CommittedParts::begin(apply(scope, &parts.first, owners)?);
+    while !committed.first.replayed {
+        match rest.blocking_recv() {
+            Some(Next::Part(part)) => committed.add(&apply(scope, &part, owners).map_err(undone)?),
+            Some(Next::End) => break,
+            None => return Err(Failure::Undone(parts::given_up())),
+        }
+    }
+    // Whoever gives more hears that nobody wants them.
+    rest.close();
+    Ok(committed)
+}
+
+/// That something is refused when others were written in the same transaction.
+fn undone(failure: Failure) -> Failure {
+    match failure {
+        Failure::Refused(error) => Failure::Undone(error),
+        other => other,
+    }
 }
 
 /// What a transaction finds in a space.

@@ -1,9 +1,9 @@
 //! What can be asked of the writer, and what becomes of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use folio_memory::{RunId, Seq, SpaceName};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::compact::Compact;
 use super::error::Failure;
@@ -15,6 +15,7 @@ use super::{commit, compact, run, text, token};
 use crate::access::KeptToken;
 use crate::commit::Committed;
 use crate::error::StoreError;
+use crate::parts::CommittedParts;
 use crate::prepare::Prepared;
 use crate::store::OwnerId;
 use crate::upkeep::Compacted;
@@ -33,6 +34,8 @@ pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(super) enum Job {
     /// Whoever brings it holds it, too: so it is taken apart there, and not by the thread that all wait for.
     Commit(Arc<Prepared>, Answer<Committed>),
+    /// Commits that come one after the other: all of them, or none. Has a transaction to itself.
+    Parts(Box<InParts>, Answer<CommittedParts>),
     /// Commits of another store, of one space: all of them, or none.
     TakeOver(Vec<Prepared>, Answer<Seq>),
     Claim(RunClaim, Answer<u64>),
@@ -44,6 +47,21 @@ pub(super) enum Job {
     Token(Box<KeptToken>, Answer<()>),
     /// The owners of this process say that they go on.
     Renew,
+}
+
+/// A write in parts.
+#[derive(Debug)]
+pub(super) struct InParts {
+    /// Nothing is begun before there is one.
+    pub(super) first: Prepared,
+    pub(super) rest: Mutex<mpsc::Receiver<Next>>,
+}
+
+/// What comes behind a part. If nothing comes any more and nothing has said that there is an end, all of it was given up.
+#[derive(Debug)]
+pub(super) enum Next {
+    Part(Box<Prepared>),
+    End,
 }
 
 /// Who wants to drive which run.
@@ -66,6 +84,7 @@ pub(super) struct RunRelease {
 #[derive(Debug)]
 pub(super) enum Done {
     Committed(Box<Committed>),
+    InParts(Box<CommittedParts>),
     Claimed(u64),
     TakenOver(Seq),
     Indexed(Seq),
@@ -80,7 +99,7 @@ impl Job {
             Self::Commit(commit, _) => commit.bytes(),
             Self::TakeOver(commits, _) => commits.iter().map(Prepared::bytes).sum(),
             Self::Trace(notes, _) => notes.bytes(),
-            Self::Index(..) => ENOUGH,
+            Self::Parts(..) | Self::Index(..) => ENOUGH,
             Self::Claim(..) | Self::Release(..) | Self::Compact(..) | Self::Token(..) | Self::Renew => 0,
         }
     }
@@ -91,7 +110,8 @@ impl Job {
             Self::Commit(commit, _) => commit.bytes() <= SMALL,
             Self::Release(..) | Self::Token(..) => true,
             // Nobody waits for what is only noted.
-            Self::TakeOver(..)
+            Self::Parts(..)
+            | Self::TakeOver(..)
             | Self::Claim(..)
             | Self::Trace(..)
             | Self::Index(..)
@@ -105,10 +125,16 @@ impl Job {
         matches!(self, Self::Trace(..) | Self::Index(..))
     }
 
+    /// Whether it cannot be done a second time, and so not together with others, that may fail.
+    pub(super) fn is_alone(&self) -> bool {
+        matches!(self, Self::Parts(..))
+    }
+
     /// Does it within a transaction. Nothing is written by a job that is refused.
     pub(super) fn apply(&self, scope: &mut Scope<'_>, owners: &Owners) -> Result<Done, Failure> {
         Ok(match self {
             Self::Commit(prepared, _) => Done::Committed(Box::new(commit::apply(scope, prepared, owners)?)),
+            Self::Parts(parts, _) => Done::InParts(Box::new(commit::in_parts(scope, parts, owners)?)),
             Self::TakeOver(commits, _) => Done::TakenOver(commit::take_over(scope, commits, owners)?),
             Self::Claim(RunClaim { space, run, owner }, _) => {
                 let space = scope.space(space)?;
@@ -155,6 +181,8 @@ impl Job {
                 drop(prepared);
                 drop(answer.send(Err(error)));
             }
+            (Self::Parts(_, answer), Ok(Done::InParts(committed))) => drop(answer.send(Ok(*committed))),
+            (Self::Parts(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::TakeOver(_, answer), Ok(Done::TakenOver(seq))) => drop(answer.send(Ok(seq))),
             (Self::TakeOver(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::Claim(claim, answer), Ok(Done::Claimed(fence))) => {
@@ -175,6 +203,7 @@ impl Job {
             (
                 Self::Renew
                 | Self::Commit(..)
+                | Self::Parts(..)
                 | Self::TakeOver(..)
                 | Self::Claim(..)
                 | Self::Index(..)

@@ -66,7 +66,7 @@ pub mod yardstick;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
@@ -77,14 +77,14 @@ use folio_memory::{
     SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 pub use self::backup::restore;
 pub use self::closing::wait_until_closed;
 pub use self::open::{IN_MEMORY, OpenOptions};
 
 use self::error::{Failure, explained};
-use self::job::{Answer, Job, RunClaim, RunRelease};
+use self::job::{Answer, InParts, Job, Next, RunClaim, RunRelease};
 use self::lease::Owners;
 use self::living::Living;
 use self::marks::Marks;
@@ -99,12 +99,16 @@ use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
+use crate::parts::{self, CommittedParts, Parts};
 use crate::prepare::Prepared;
 use crate::store::{Checkup, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store, one_by_one};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
 /// Jobs that may wait for the writer before those who bring more have to wait themselves.
 const QUEUE: usize = 1024;
+
+/// Parts of a write that are prepared while another one is written.
+const PARTS: usize = 2;
 
 /// Bytes from which a commit is prepared on a thread where that may take its time.
 const LARGE: usize = 128 * 1024;
@@ -294,6 +298,38 @@ impl Store for SqliteStore {
         };
         let prepared = Arc::new(prepared);
         self.write(|answer| Job::Commit(Arc::clone(&prepared), answer)).await
+    }
+
+    async fn commit_parts(&self, mut parts: Parts) -> Result<CommittedParts, StoreError> {
+        let prepare = async |commit| {
+            let prepared = tokio::task::spawn_blocking(move || Prepared::of(commit)).await;
+            prepared.map_err(|error| self.unavailable("write to", "a part was not prepared", Some(Box::new(error))))?
+        };
+        let first = prepare(parts.next().await?.ok_or_else(parts::nothing_given)?).await?;
+        let space = first.space.clone();
+        // In memory, whoever reads waits for whoever writes: nothing is begun before all of it is there.
+        let is_in_memory = self.file.is_none();
+        let (sender, rest) = mpsc::channel(if is_in_memory { Semaphore::MAX_PERMITS } else { PARTS });
+        let giving = async move {
+            while let Some(commit) = parts.next().await? {
+                parts::of_one_space(&space, &commit.space)?;
+                let next = Next::Part(Box::new(prepare(commit).await?));
+                // Whoever does not want it says why.
+                if sender.send(next).await.is_err() {
+                    return Ok(());
+                }
+            }
+            drop(sender.send(Next::End).await);
+            Ok(())
+        };
+        let rest = Mutex::new(rest);
+        let writing = self.write(|answer| Job::Parts(Box::new(InParts { first, rest }), answer));
+        if is_in_memory {
+            giving.await?;
+            return writing.await;
+        }
+        let (given, written) = tokio::join!(giving, writing);
+        given.and(written)
     }
 
     async fn head(&self, space: &SpaceName) -> Result<Seq, StoreError> {

@@ -55,7 +55,6 @@ pub(super) struct Known {
 pub(super) struct Scope<'w> {
     pub(super) conn: &'w Connection,
     known: &'w mut Known,
-    pub(super) has_committed: bool,
     /// The commits of this transaction.
     pub(super) wrote: Vec<Wrote>,
 }
@@ -76,7 +75,6 @@ impl<'w> Scope<'w> {
         Ok(Self {
             conn,
             known,
-            has_committed: false,
             wrote: Vec::new(),
         })
     }
@@ -272,7 +270,6 @@ impl<'w> Scope<'w> {
     /// of runs otherwise than the run itself does.
     pub(super) fn committed(&mut self, space: SpaceId, ends: Ends, changes_memory: bool, changes_pages: bool) {
         self.known.ends.insert(space, ends);
-        self.has_committed = true;
         self.wrote.push(Wrote {
             space,
             seq: ends.head,

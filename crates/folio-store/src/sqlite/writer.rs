@@ -117,7 +117,8 @@ impl Writer {
 
     /// What the thread does: works until nobody can send jobs any more.
     pub(super) fn run(&self, mut jobs: mpsc::Receiver<Job>) {
-        while let Some(first) = jobs.blocking_recv() {
+        let mut aside = None;
+        while let Some(first) = aside.take().or_else(|| jobs.blocking_recv()) {
             let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
             if first.may_be_lost() {
                 let done = pen.carelessly(&first);
@@ -126,7 +127,14 @@ impl Writer {
                 continue;
             }
             match pen.begin() {
-                Ok(()) => pen.work_off(first, &mut || jobs.try_recv().ok()),
+                Ok(()) => pen.work_off(first, &mut || {
+                    let next = jobs.try_recv().ok()?;
+                    if next.is_alone() {
+                        aside = Some(next);
+                        return None;
+                    }
+                    Some(next)
+                }),
                 Err(error) => {
                     // Whoever holds the file would keep the others waiting just as long.
                     let all = std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok()));
@@ -283,13 +291,16 @@ impl Pen {
 
     /// Does `first` and whatever else is waiting in the transaction that has begun.
     fn work_off(&mut self, first: Job, waiting: &mut dyn FnMut() -> Option<Job>) {
-        let start = Instant::now();
+        let (start, is_usual) = (Instant::now(), !first.is_alone());
         let mut done = Vec::new();
         let written = self.together(first, waiting, &mut done);
-        self.usual = (self.usual * 7 + start.elapsed()) / 8;
+        if is_usual {
+            self.usual = (self.usual * 7 + start.elapsed()) / 8;
+        }
         match written {
-            Ok(has_committed) => {
-                self.not_indexed += if has_committed { done.len() as u64 } else { 0 };
+            Ok(commits) => {
+                let has_committed = commits > 0;
+                self.not_indexed += commits;
                 for (job, done) in done {
                     self.answer(job, done);
                 }
@@ -320,13 +331,13 @@ impl Pen {
         self.wake.set_driving(self.owners.are_driving());
     }
 
-    /// Whether anything was committed. On failure `done` has every job that was taken.
+    /// How many commits were made. On failure `done` has every job that was taken.
     fn together(
         &mut self,
         first: Job,
         waiting: &mut dyn FnMut() -> Option<Job>,
         done: &mut Vec<(Job, Result<Done, Failure>)>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<u64, Failure> {
         let mut scope = match Scope::new(&self.conn, &mut self.known) {
             Ok(scope) => scope,
             Err(failure) => {
@@ -352,9 +363,9 @@ impl Pen {
                 None
             };
         }
-        let (has_committed, wrote) = (scope.has_committed, scope.wrote);
+        let wrote = scope.wrote;
         self.commit(&wrote)?;
-        Ok(has_committed)
+        Ok(wrote.len() as u64)
     }
 
     fn alone(&mut self, job: &Job) -> Result<Done, Failure> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use folio_memory::{Actor, Change, Entry, EntryKind, FieldChange, Pii, Timestamp, TraceNote, Warning};
+use folio_memory::{Actor, Change, Entry, EntryKind, FieldChange, Pii, Seq, Timestamp, TraceNote, Warning};
 
 use super::{PolicyInForce, Workspace, WorkspaceError, long_text, redact};
 use crate::commit::{Blob, Commit, Committed, Expected, Record, RunAppend};
@@ -194,10 +194,26 @@ impl Workspace {
         })
     }
 
-    /// Takes in how far the space has come, in commits and in time.
+    /// Refuses a commit for another space.
+    pub(super) fn expect_own(&self, commit: &Commit) -> Result<(), StoreError> {
+        if commit.space == self.inner.space {
+            return Ok(());
+        }
+        let message = format!(
+            "a commit for space {} was handed to space {}",
+            commit.space, self.inner.space
+        );
+        Err(StoreError::Invalid(message))
+    }
+
     fn saw_commit(&self, committed: &Committed) {
-        self.inner.notebook.saw(committed.seq);
-        let nanos = committed.at.as_nanos();
+        self.saw(committed.seq, committed.at);
+    }
+
+    /// Takes in how far the space has come, in commits and in time.
+    pub(super) fn saw(&self, head: Seq, at: Timestamp) {
+        self.inner.notebook.saw(head);
+        let nanos = at.as_nanos();
         self.inner.latest.fetch_max(nanos, Ordering::Relaxed);
         self.inner.committed_at.fetch_max(nanos, Ordering::Relaxed);
     }
@@ -222,13 +238,7 @@ impl Workspace {
     ///
     /// `Invalid` if it is for another space, `Refused` if the actor's role does not allow all of it, otherwise as [`Store::commit`](crate::Store::commit).
     pub async fn commit(&self, mut commit: Commit) -> Result<Committed, WorkspaceError> {
-        if commit.space != self.inner.space {
-            let message = format!(
-                "a commit for space {} was handed to space {}",
-                commit.space, self.inner.space
-            );
-            return Err(StoreError::Invalid(message).into());
-        }
+        self.expect_own(&commit)?;
         let expected = commit.expected.iter().find_map(|expected| match expected {
             Expected::Policy(version) => Some(*version),
             _ => None,
@@ -272,14 +282,14 @@ impl Workspace {
 }
 
 /// Of a request that had something which must not be kept, nothing is kept that a guess could be tried against.
-fn forget_request_if(something_was_taken_out: bool, record: &mut Record) {
+pub(super) fn forget_request_if(something_was_taken_out: bool, record: &mut Record) {
     if something_was_taken_out {
         record.request = None;
     }
 }
 
 /// How many observations `changes` add.
-fn observations_in(changes: &[Change]) -> u64 {
+pub(super) fn observations_in(changes: &[Change]) -> u64 {
     let is_added = |change: &&Change| matches!(change, Change::AddEntry(new) if new.kind == EntryKind::Observation);
     changes.iter().filter(is_added).count() as u64
 }

@@ -13,6 +13,7 @@ pub mod lifecycle;
 pub mod lists;
 pub mod log;
 pub mod pages;
+pub mod parts;
 pub mod policy;
 pub mod runs;
 pub mod scene;
@@ -159,6 +160,13 @@ macro_rules! store_contract {
             runs_are_listed_newest_first,
             lists_tell_what_the_last_commits_of_runs_say,
         ]);
+        $crate::store_contract!(@cases $home, parts: [
+            what_comes_in_parts_is_there_as_a_whole_or_not_yet,
+            parts_without_an_end_are_nothing,
+            a_part_that_is_refused_takes_the_others_with_it,
+            parts_under_a_key_are_written_once,
+            others_write_before_or_after_what_comes_in_parts,
+        ]);
         $crate::store_contract!(@cases $home, turns: [
             a_turn_reads_back_as_it_was_begun,
             a_turn_begins_once_and_ends_once,
@@ -243,6 +251,7 @@ mod tests {
             include_str!("pages.rs"),
             include_str!("policy.rs"),
             include_str!("runs.rs"),
+            include_str!("parts.rs"),
             include_str!("drivers.rs"),
             include_str!("turns.rs"),
             include_str!("blobs.rs"),

@@ -1,5 +1,6 @@
 //! Tasks that a program does by itself (E9.3, E9.12, E9.14, E9.17).
 
+use super::forks::forked;
 use super::models::{equipment, finish, goal_with, house, judged, nested, purposes, read_by, replied, root, said};
 use super::*;
 use crate::run::approval::approval_of;
@@ -413,14 +414,12 @@ fn a_fork_does_not_work_in_the_session_of_another_run_e9_17() {
         let whole = Sim::resumed_with(journal, planning(), Arc::new(seen));
         for view in whole.run.tree() {
             let (first, now) = (journal[0].1.clone(), whole.now);
-            let with = (&Arc::new(Templates::new()), [].as_slice());
             let made = forked(
                 (whole.run.id(), journal),
                 ForkAt::Node(view.id),
                 RunId::derived(&["forked"]),
                 first,
                 now,
-                with,
             );
             let made = made.unwrap_or_else(|error| panic!("{}: {error}", view.path));
             let mut sim = Sim::empty();

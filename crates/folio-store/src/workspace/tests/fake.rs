@@ -17,6 +17,7 @@ use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed, CommittedEntry, Expected};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
+use crate::parts::{CommittedParts, Parts};
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
@@ -162,6 +163,10 @@ impl Store for FakeStore {
             state.commit(rival)?;
         }
         state.commit(commit)
+    }
+
+    async fn commit_parts(&self, _: Parts) -> Result<CommittedParts, StoreError> {
+        panic!("no test needs it")
     }
 
     async fn head(&self, _: &SpaceName) -> Result<Seq, StoreError> {

@@ -1,0 +1,235 @@
+//! Runs that begin at a moment of another one.
+
+use super::models::{equipment, goal_with, house, nested, said};
+use super::*;
+use crate::event::NewLimits;
+use crate::talk::Purpose;
+
+/// A run that begins at a moment of another one.
+#[derive(Debug)]
+pub(super) struct Fork {
+    pub(super) run: Run,
+    pub(super) events: Vec<Event>,
+}
+
+/// The run `id` that begins at a moment of `source`, with `first` as its first event.
+pub(super) fn forked(
+    (source, journal): (RunId, &[(Timestamp, Event)]),
+    at: ForkAt,
+    id: RunId,
+    first: Event,
+    now: Timestamp,
+) -> Result<Fork, ForkError> {
+    let templates = Arc::new(Templates::new());
+    let mut search = Search::new(source, at, &templates);
+    let moment = loop {
+        for (at, event) in journal {
+            search.take(*at, event)?;
+            if search.is_too_far() {
+                break;
+            }
+        }
+        match search.end()? {
+            Searched::Found(moment) => break *moment,
+            Searched::Earlier(again) => search = *again,
+        }
+    };
+    let mut forking = Forking::new(moment, id, first, now);
+    let mut events = Vec::new();
+    for (at, event) in journal {
+        events.extend(forking.tell(*at, event)?.map(|(told, _)| told));
+    }
+    assert!(forking.is_over());
+    let run = forking.into_run();
+    Ok(Fork { run, events })
+}
+
+#[test]
+fn a_fork_at_any_node_goes_on_to_the_same_end_and_repeats_nothing_that_was_done_before() {
+    let mut whole = goal_with("survey the house", &house(), equipment(), nested);
+    whole.concurrency = 2;
+    let whole = whole.driven_on();
+    let first = whole.journal[0].1.clone();
+    let id = RunId::derived(&["forked"]);
+    for view in whole.run.tree() {
+        let made = forked(
+            (whole.run.id(), &whole.journal),
+            ForkAt::Node(view.id),
+            id,
+            first.clone(),
+            whole.now,
+        );
+        let made = made.unwrap_or_else(|error| panic!("{}: {error}", view.path));
+        assert!(
+            made.run.in_flight().is_empty(),
+            "{}: what was under way has not begun",
+            view.path
+        );
+        assert!(made.run.node(view.id).is_none(), "ids are those of the new run");
+        let mut sim = Sim::empty();
+        sim.run = made.run;
+        sim.run.equip(Arc::new(equipment()));
+        sim.model = Arc::new(nested);
+        sim.journal = made.events.into_iter().map(|event| (whole.now, event)).collect();
+        let before: Vec<String> = sim
+            .run
+            .tree()
+            .iter()
+            .filter(|v| v.result.is_some())
+            .map(|v| v.path.to_owned())
+            .collect();
+        let sim = sim.driven_on();
+        let statuses = |sim: &Sim| -> Vec<(String, Outcome, String)> {
+            let views = sim.run.tree();
+            views
+                .iter()
+                .map(|v| {
+                    (
+                        v.path.to_owned(),
+                        v.result.unwrap().status,
+                        v.result.unwrap().notes.clone(),
+                    )
+                })
+                .collect()
+        };
+        assert_eq!(statuses(&sim), statuses(&whole), "forked at {}", view.path);
+        for (path, _) in &sim.calls {
+            assert!(!before.contains(path), "{path} was done again");
+        }
+        // Its journal folds by itself.
+        let mut again = Run::new(id, Arc::new(Templates::new()));
+        for (at, event) in &sim.journal {
+            again.apply(*at, event).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+    let unknown = NodeId::root(RunId::derived(&["nobody"]));
+    let refused = forked(
+        (whole.run.id(), &whole.journal),
+        ForkAt::Node(unknown),
+        id,
+        first,
+        whole.now,
+    );
+    assert!(matches!(refused, Err(ForkError::NotBegun { .. })));
+}
+
+/// Two steps in a row, of which the first is under way.
+fn one_of_two_under_way() -> Sim {
+    let mut sim = Sim::new(
+        "steps:\n  - {id: one, do: {tool: echo, args: {a: 1}}}\n  - {id: two, do: {tool: echo, args: {a: 2}}}",
+    );
+    sim.derive();
+    sim
+}
+
+fn forked_and_driven_on(source: &Sim, at: ForkAt) -> Sim {
+    let (first, id) = (source.journal[0].1.clone(), RunId::derived(&["forked"]));
+    let made = forked((source.run.id(), &source.journal), at, id, first, source.now).unwrap();
+    let mut sim = Sim::empty();
+    sim.run = made.run;
+    sim.journal = made.events.into_iter().map(|event| (source.now, event)).collect();
+    sim.driven_on()
+}
+
+#[test]
+fn a_fork_at_what_was_stopped_before_it_began_comes_before_that() {
+    for node in [true, false] {
+        let mut sim = one_of_two_under_way();
+        let two = sim.run.node_at("two").unwrap().id;
+        sim.record(Event::CancelRequested {
+            node: node.then_some(two),
+            by: "ada".to_owned(),
+        });
+        let sim = sim.driven_on();
+        assert_eq!(sim.status("two"), Outcome::Cancelled);
+        let again = forked_and_driven_on(&sim, ForkAt::Node(two));
+        assert_eq!((again.status("one"), again.status("two")), (Outcome::Ok, Outcome::Ok));
+    }
+}
+
+#[test]
+fn in_a_fork_a_person_has_as_long_for_an_answer_as_at_first() {
+    let mut sim = Sim::new(
+        "steps:
+  - id: both
+    parallel:
+    - {id: visit, executor: human, title: Look at it, timeout: 2h}
+    - sequence:
+      - {id: one, do: {tool: echo, args: {}}}
+      - {id: two, do: {tool: echo, args: {}}}",
+    );
+    sim.run.ask_first(Some(Arc::new(|_, _| false)));
+    sim.derive();
+    while sim.end_one() {
+        sim.derive();
+    }
+    let asked = |run: &Run| run.questions().first().map(|(_, question)| question.deadline.unwrap());
+    let hours = |hours: u64| Duration::from_secs(hours * 3_600);
+    assert_eq!(asked(&sim.run), Some(sim.now.plus(hours(2))));
+    let (first, id) = (sim.journal[0].1.clone(), RunId::derived(&["forked"]));
+    let two = sim.run.tree().iter().find(|view| view.slug() == "two").unwrap().id;
+    let now = sim.now.plus(hours(5));
+    let made = forked((sim.run.id(), &sim.journal), ForkAt::Node(two), id, first, now).unwrap();
+    assert_eq!(asked(&made.run), Some(now.plus(hours(2))));
+}
+
+#[test]
+fn a_fork_before_a_limit_comes_before_the_time_that_was_over_e9_10() {
+    let mut sim = one_of_two_under_way();
+    sim.record(Event::CancelRequested {
+        node: None,
+        by: Run::DEADLINE.to_owned(),
+    });
+    let sim = sim.driven_on();
+    assert_eq!(sim.run.result().unwrap().status, Outcome::Failed);
+    let again = forked_and_driven_on(&sim, ForkAt::Limit);
+    assert_eq!(again.run.result().unwrap().status, Outcome::Ok);
+}
+
+#[test]
+fn a_fork_before_a_limit_goes_on_with_more_as_if_there_had_been_more_at_first_e9_10() {
+    let driven = |mut sim: Sim| {
+        sim.concurrency = 2;
+        sim.driven_on()
+    };
+    let whole = driven(goal_with("survey the house", &house(), equipment(), nested));
+    let notes = |sim: &Sim| -> Vec<_> {
+        let views = sim.run.tree();
+        let end = |v: &NodeView<'_>| {
+            (
+                v.path.to_owned(),
+                v.result.unwrap().status,
+                v.result.unwrap().notes.clone(),
+            )
+        };
+        views.iter().map(end).collect()
+    };
+    for calls in 1..u64::try_from(whole.asks.len()).unwrap() {
+        let mut limited = house();
+        limited["budget"] = json!({"model_calls": calls});
+        let short = |ask: &AskAction| match ask.purpose {
+            Purpose::HandBack => said("{\"notes\": \"some of it\"}"),
+            _ => nested(ask),
+        };
+        let stopped = driven(goal_with("survey the house", &limited, equipment(), short));
+        let (first, id) = (stopped.journal[0].1.clone(), RunId::derived(&["more"]));
+        let source = (stopped.run.id(), stopped.journal.as_slice());
+        let made = forked(source, ForkAt::Limit, id, first, stopped.now).unwrap();
+        let mut sim = Sim::empty();
+        sim.run = made.run;
+        sim.run.equip(Arc::new(equipment()));
+        sim.model = Arc::new(nested);
+        sim.journal = made.events.into_iter().map(|event| (stopped.now, event)).collect();
+        let more = NewLimits {
+            model_calls: Some(1_000),
+            ..NewLimits::default()
+        };
+        let event = sim.run.change_limits(None, more, "ada", stopped.now).unwrap();
+        sim.record(event);
+        assert_eq!(notes(&driven(sim)), notes(&whole), "stopped after {calls}");
+    }
+    let first = whole.journal[0].1.clone();
+    let source = (whole.run.id(), whole.journal.as_slice());
+    let refused = forked(source, ForkAt::Limit, RunId::derived(&["x"]), first, whole.now);
+    assert!(matches!(refused, Err(ForkError::Unlimited)));
+}

@@ -1,0 +1,286 @@
+//! Another run from a moment of one. The journal of that one is read part by part, twice: for the moment, and to be told anew. What is
+//! told is written as it comes, and counts when all of it is there.
+
+use folio_engine::Event;
+use folio_engine::event::FORMAT;
+use folio_engine::run::{ForkAt, ForkError, Forking, JournalError, Moment, Search, Searched};
+use folio_memory::id::RunHandle;
+use folio_memory::trace::WARNING;
+use folio_memory::{Actor, Change, RunId, ThreadKey, Timestamp, TraceNote, roles};
+use folio_store::{Commit, CommittedParts, Giving, JOURNAL_PART_BYTES, Record, RunAppend, Workspace, in_parts};
+use serde_json::{Value, json};
+
+use crate::error::RunnerError;
+use crate::grants;
+use crate::journal::InParts;
+use crate::runner::{RUNNING, Runner, person};
+use crate::steps::needed_model;
+use crate::takeover::{self, Then};
+
+/// Bytes of a change, about.
+const CHANGE: usize = 512;
+
+/// A run that begins at a moment of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forked {
+    /// Its id.
+    pub id: RunId,
+    /// Its short name.
+    pub handle: RunHandle,
+    /// What its folder lacks of that which the other run had in its own by then, or has otherwise, in words; nothing if all is as it was.
+    pub files: Option<String>,
+    /// Whether an earlier call with the same key had recorded it.
+    pub replayed: bool,
+}
+
+/// A run at a moment, as its journal says.
+struct Seen {
+    moment: Moment,
+    /// Its first event.
+    first: Event,
+    /// Whether a person allowed by then what others may not allow.
+    is_beyond_usual: bool,
+    /// What it had in its folder.
+    then: Then,
+}
+
+impl Runner {
+    /// Records another run that is what `source` was at the moment `at`. Finished work is not done again, and what `source` has in its own
+    /// folder is copied into that of the new run. Nobody drives it yet; with `paused`, none of its calls begins before somebody has it go on.
+    ///
+    /// # Errors
+    ///
+    /// `Fork` if there is no such moment; `NeedsModel` if it cannot be driven here and is not to be paused; `NotAPerson` if `source` may do what only people allow, and `actor` is none; `Store`, `Journal`.
+    pub async fn fork(
+        &self,
+        source: RunId,
+        at: ForkAt,
+        thread: ThreadKey,
+        actor: Actor,
+        paused: bool,
+    ) -> Result<Forked, RunnerError> {
+        let workspace = self.workspace();
+        let now = workspace.clock().now();
+        let id = RunId::draw(&**workspace.ids(), now);
+        let Seen {
+            moment,
+            first,
+            is_beyond_usual,
+            then,
+        } = self.look_for(source, at).await?;
+        let goal = match &first {
+            Event::RunStarted { goal, .. } => goal.clone(),
+            _ => String::new(),
+        };
+        let (actor, turn, begins) = self.turn_of(actor, thread, &goal, id).await?;
+        if is_beyond_usual {
+            // They were for what that person saw.
+            person(&actor)?;
+        }
+        if !paused
+            && !self.has_model()
+            && let Some(tasks) = needed_model(&moment.run)
+        {
+            return Err(RunnerError::NeedsModel { tasks });
+        }
+        roles::may_steer(&actor)?;
+        let folders = self.shared.options.run_folders.as_deref();
+        let files = takeover::take_over(folders, source, then, id).await;
+        let from = json!({"run": source.to_string(), "node": moment.path, "files": files});
+        let title = moment.run.plan().title.clone();
+        let first = begun_anew(first, id, now, (&turn.to_string(), from));
+        let by = actor.to_string();
+        let telling = Telling {
+            source,
+            forking: Forking::new(moment, id, first, now),
+            begins,
+            title: Some(title),
+            key: self.key(),
+            actor: actor.clone().in_run(id),
+            now,
+            paused_by: paused.then_some(by),
+        };
+        let committed = self.record(telling).await;
+        if !committed.as_ref().is_ok_and(|committed| !committed.first.replayed) {
+            takeover::give_up(folders, id).await;
+        }
+        let committed = committed?.first;
+        let (recorded, handle) = committed.run.unwrap_or((id, RunHandle(0)));
+        if let Some(words) = files.as_ref().filter(|_| !committed.replayed) {
+            let note = TraceNote::new(workspace.now(), &actor.in_run(id), "run", "fork_run");
+            workspace.note(note.with_status(WARNING).with_detail(words.clone()));
+        }
+        Ok(Forked {
+            id: recorded,
+            handle,
+            files: files.filter(|_| !committed.replayed),
+            replayed: committed.replayed,
+        })
+    }
+
+    /// Looks for a moment of `source`.
+    async fn look_for(&self, source: RunId, at: ForkAt) -> Result<Seen, RunnerError> {
+        let unreadable = |error| RunnerError::Journal {
+            run: source,
+            source: error,
+        };
+        let refused = |error| match error {
+            ForkError::Journal(error) => unreadable(error),
+            other => RunnerError::Fork(other),
+        };
+        let folder = self.shared.options.run_folders.as_deref();
+        let folder = folder.map(|folders| folders.join(source.to_string()));
+        let mut search = Search::new(source, at, self.templates());
+        loop {
+            let mut first = None;
+            let mut is_allowed = false;
+            let mut then = Then::of(folder.clone());
+            let mut journal = InParts::of(self.workspace(), source);
+            'parts: while let Some(events) = journal.next().await? {
+                for (at, event) in events {
+                    let is_later = search.take(at, &event).map_err(unreadable)?;
+                    if search.is_too_far() {
+                        break 'parts;
+                    }
+                    if is_later {
+                        then.later(at, &event);
+                    } else {
+                        is_allowed |= grants::hold_on(&event);
+                        then.before(&event);
+                        first = first.or(Some(event));
+                    }
+                }
+            }
+            match search.end().map_err(refused)? {
+                Searched::Earlier(again) => search = *again,
+                Searched::Found(moment) => {
+                    let first = first.ok_or_else(|| unreadable(JournalError::Start))?;
+                    return Ok(Seen {
+                        is_beyond_usual: is_allowed || grants::are_beyond_usual(&moment.run),
+                        moment: *moment,
+                        first,
+                        then,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Writes all that `telling` tells.
+    async fn record(&self, telling: Telling) -> Result<CommittedParts, RunnerError> {
+        let workspace = self.written_to();
+        let (giving, parts) = in_parts();
+        let (told, written) = tokio::join!(telling.tell(self, giving), workspace.commit_parts(parts));
+        // Who wrote only knows that there was no more.
+        told?;
+        Ok(written?)
+    }
+}
+
+/// The journal of a run that is told anew for another one.
+struct Telling {
+    source: RunId,
+    forking: Forking,
+    /// What begins its turn.
+    begins: Option<Change>,
+    title: Option<String>,
+    key: Option<String>,
+    actor: Actor,
+    now: Timestamp,
+    paused_by: Option<String>,
+}
+
+impl Telling {
+    /// Gives it in commits of some size, until somebody does not want them.
+    async fn tell(mut self, runner: &Runner, giving: Giving) -> Result<(), RunnerError> {
+        let workspace = runner.workspace();
+        let run = self.forking.run().id();
+        let unreadable = |source| RunnerError::Journal { run, source };
+        let mut journal = InParts::of(workspace, self.source);
+        let (mut events, mut changes, mut bytes) = (Vec::new(), Vec::from_iter(self.begins.take()), 0);
+        while !self.forking.is_over()
+            && let Some(part) = journal.next().await?
+        {
+            for (at, event) in part {
+                if self.forking.is_over() {
+                    break;
+                }
+                if let Some((hash, value)) = runner.large_output(&event).await? {
+                    self.forking.supply(&hash, value);
+                }
+                let Some((told, writes)) = self.forking.tell(at, &event).map_err(unreadable)? else {
+                    continue;
+                };
+                bytes += usize::try_from(told.bytes()).unwrap_or(usize::MAX) + writes.len() * CHANGE;
+                events.push(told);
+                changes.extend(writes);
+                if bytes >= JOURNAL_PART_BYTES {
+                    let commit = self.commit(workspace, std::mem::take(&mut events), std::mem::take(&mut changes));
+                    if !giving.give(commit).await {
+                        return Ok(());
+                    }
+                    bytes = 0;
+                }
+            }
+        }
+        if let Some(by) = self.paused_by.take() {
+            let (paused, writes) = self.forking.add(Event::Paused { node: None, by }).map_err(unreadable)?;
+            events.push(paused);
+            changes.extend(writes);
+        }
+        if events.is_empty() || giving.give(self.commit(workspace, events, changes)).await {
+            giving.end().await;
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, workspace: &Workspace, events: Vec<Event>, changes: Vec<Change>) -> Commit {
+        let title = self.title.take();
+        let append = RunAppend {
+            run: self.forking.run().id(),
+            events,
+            status: title.is_some().then(|| RUNNING.to_owned()),
+            title,
+            so_far: Some(self.forking.run().so_far()),
+        };
+        Commit {
+            space: workspace.space().clone(),
+            at: self.now,
+            actor: self.actor.clone(),
+            idempotency_key: self.key.take(),
+            expected: Vec::new(),
+            record: Record {
+                run: Some(append),
+                ..Record::of(changes)
+            },
+            blobs: Vec::new(),
+        }
+    }
+}
+
+/// The first event of the run `id`, which begins now, in `turn`, at a moment of another one, as `from` says; `first` is that of the other.
+fn begun_anew(first: Event, id: RunId, now: Timestamp, (turn, from): (&str, Value)) -> Event {
+    let Event::RunStarted {
+        goal,
+        plan,
+        inputs,
+        run: mut variable,
+        ..
+    } = first
+    else {
+        return first;
+    };
+    variable["id"] = json!(id.to_string());
+    variable["started_at"] = json!(now.to_string());
+    variable["turn"] = json!(turn);
+    variable["forked_from"] = from;
+    let limits = folio_engine::plan::from_stored(&plan).map(|plan| folio_engine::Limits::of(&plan));
+    Event::RunStarted {
+        format: FORMAT,
+        goal,
+        plan,
+        inputs,
+        deadline: limits.ok().map(|limits| now.plus(limits.deadline)),
+        run: variable,
+    }
+}

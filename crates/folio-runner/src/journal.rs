@@ -1,0 +1,41 @@
+//! The journal of a run, read part by part: what is in memory of it does not depend on how long it is.
+
+use folio_engine::Event;
+use folio_memory::{RunId, Seq, Timestamp};
+use folio_store::{JOURNAL_PART_BYTES, Workspace};
+
+use crate::error::RunnerError;
+
+/// What is left to be read of a journal.
+#[derive(Debug)]
+pub(crate) struct InParts<'w> {
+    workspace: &'w Workspace,
+    run: RunId,
+    head: Seq,
+    is_whole: bool,
+}
+
+impl<'w> InParts<'w> {
+    /// All of it.
+    pub(crate) fn of(workspace: &'w Workspace, run: RunId) -> Self {
+        Self {
+            workspace,
+            run,
+            head: Seq(0),
+            is_whole: false,
+        }
+    }
+
+    /// The next part; nothing behind the last one.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<(Timestamp, Event)>>, RunnerError> {
+        if self.is_whole {
+            return Ok(None);
+        }
+        let (store, space) = (self.workspace.store(), self.workspace.space());
+        let part = store
+            .journal_part(space, self.run, self.head, JOURNAL_PART_BYTES)
+            .await?;
+        (self.head, self.is_whole) = (part.head, part.is_whole);
+        Ok(Some(part.events))
+    }
+}

@@ -1,0 +1,192 @@
+//! Runs that begin at a moment of another one, in a real store.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use folio_engine::run::ForkAt;
+use folio_engine::{NodeResult, Outcome, plan};
+use folio_memory::{Actor, PageQuery, Role, RunId, Seq, SpaceName, ThreadKey};
+use folio_runner::{Forked, NewRun, Runner, RunnerError, RunnerOptions};
+use folio_store::sqlite::OpenOptions;
+use folio_store::{RandomIds, RunQuery, SqliteStore, Store, StoreError, SystemClock, Workspace};
+use folio_testkit::{Fault, FaultyStore};
+use folio_tools::Registry;
+use futures_util::FutureExt as _;
+use serde_json::json;
+
+struct House {
+    runner: Runner,
+    store: Arc<FaultyStore>,
+    folder: tempfile::TempDir,
+}
+
+impl House {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
+        let store = Arc::new(FaultyStore::new(store));
+        let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds::default()));
+        let workspace = Workspace::new(Arc::clone(&store) as Arc<dyn Store>, clock, ids, SpaceName::main());
+        let options = RunnerOptions {
+            run_folders: Some(folder.path().join("runs")),
+            ..RunnerOptions::default()
+        };
+        let runner = Runner::new(workspace, Registry::with_builtins(), options);
+        Self { runner, store, folder }
+    }
+
+    async fn run(&self, plan: &serde_json::Value) -> (RunId, NodeResult) {
+        let plan = plan::parse(&plan.to_string(), &self.runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
+        let new = NewRun::of(plan, Actor::new(Role::Human, "test"));
+        let (run, _) = self.runner.submit(new).await.unwrap();
+        (run, self.runner.drive(run).await.unwrap())
+    }
+
+    async fn fork(&self, run: RunId, path: &str) -> Result<Forked, RunnerError> {
+        let source = self.runner.load(run).await.unwrap();
+        let at = ForkAt::Node(source.node_at(path).unwrap().id);
+        let by = Actor::new(Role::Human, "test");
+        self.runner.fork(run, at, ThreadKey::main(), by, false).await
+    }
+
+    fn folder_of(&self, run: RunId) -> std::path::PathBuf {
+        self.folder.path().join("runs").join(run.to_string())
+    }
+
+    /// The last commit, and how many runs and pages there are.
+    async fn seen(&self) -> (Seq, usize, u64) {
+        let (store, space) = (self.runner.workspace().store(), self.runner.workspace().space());
+        let runs = store.runs(space, &RunQuery::default()).await.unwrap();
+        let pages = store.page_count(space, &PageQuery::default()).await.unwrap();
+        (store.head(space).await.unwrap(), runs.len(), pages)
+    }
+
+    /// In how many commits the journal of `run` stands.
+    async fn commits_of(&self, run: RunId) -> usize {
+        let (store, space) = (self.runner.workspace().store(), self.runner.workspace().space());
+        let log = store.changes(space, Seq(0), 10_000).await.unwrap();
+        let of = |row: &&folio_store::LogRow| row.record.run.as_ref().is_some_and(|append| append.run == run);
+        log.iter().filter(of).count()
+    }
+}
+
+/// A file, a list of many items, and a last step.
+fn long() -> serde_json::Value {
+    let items: Vec<u32> = (0..900).collect();
+    json!({"title": "Many", "budget": {"nodes": 5_000}, "steps": [
+        {"id": "file", "do": {"tool": "write", "args": {"path": "a.md", "content": "a", "mode": "create"}}},
+        {"id": "many", "for_each": items, "max_items": 1_000,
+         "step": {"id": "one", "do": {"tool": "text", "args": {"op": "echo", "value": "{{ item }}"}}}},
+        {"id": "last", "do": {"tool": "text", "args": {"op": "echo", "value": "{{ results.many.output | length }}"}}},
+    ]})
+}
+
+#[tokio::test]
+async fn a_fork_of_a_long_run_is_in_several_commits_and_goes_on_as_if_it_had_been_one() {
+    let house = House::new();
+    let (run, result) = house.run(&long()).await;
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    let forked = house.fork(run, "last").await.unwrap();
+    assert!(house.commits_of(forked.id).await > 1);
+    assert!(house.folder_of(forked.id).join("a.md").exists());
+    let (source, fork) = (
+        house.runner.load(run).await.unwrap(),
+        house.runner.load(forked.id).await.unwrap(),
+    );
+    assert_eq!(fork.len(), source.len());
+    assert_eq!(fork.variable()["forked_from"]["node"], json!("last"));
+    let replayed = house.runner.replay(forked.id).await.unwrap();
+    assert_eq!(replayed.differences, Vec::<String>::new());
+    let again = house.runner.drive(forked.id).await.unwrap();
+    assert_eq!((again.status, &again.output), (Outcome::Ok, &result.output));
+    let replayed = house.runner.replay(forked.id).await.unwrap();
+    assert_eq!(replayed.differences, Vec::<String>::new());
+    let checkup = house.store.check().await.unwrap();
+    assert_eq!(checkup.problems, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn of_a_fork_that_could_not_be_written_nothing_is_there() {
+    let house = House::new();
+    let (run, _) = house.run(&long()).await;
+    let before = house.seen().await;
+    house.store.fail_next(Fault::NotWritten);
+    let refused = house.fork(run, "last").await.unwrap_err();
+    assert!(
+        matches!(refused, RunnerError::Store(StoreError::Unavailable { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(house.seen().await, before);
+    let folders = std::fs::read_dir(house.folder.path().join("runs")).unwrap();
+    assert_eq!(folders.count(), 1, "that of the other run");
+}
+
+#[tokio::test]
+async fn of_a_fork_that_was_broken_off_nothing_is_there() {
+    let house = House::new();
+    let (run, _) = house.run(&long()).await;
+    let (_, runs, pages) = house.seen().await;
+    for looks in [1, 10, 100, 1_000] {
+        let is_over = {
+            let mut fork = pin!(house.fork(run, "last"));
+            let mut is_over = false;
+            for _ in 0..looks {
+                is_over = is_over || fork.as_mut().now_or_never().is_some();
+                tokio::task::yield_now().await;
+            }
+            is_over
+        };
+        if !is_over {
+            let (_, there, written) = house.seen().await;
+            assert_eq!((there, written), (runs, pages), "after {looks} looks");
+        }
+    }
+    let forked = house.fork(run, "last").await.unwrap();
+    assert_eq!(house.runner.drive(forked.id).await.unwrap().status, Outcome::Ok);
+    let checkup = house.store.check().await.unwrap();
+    assert_eq!(checkup.problems, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_fork_has_the_files_that_were_there_at_its_moment() {
+    let house = House::new();
+    let write = |id: &str, path: &str, mode: &str| {
+        let args = json!({"path": path, "content": format!("{id}\n"), "mode": mode});
+        json!({"id": id, "do": {"tool": "write", "args": args}})
+    };
+    let plan = json!({"title": "Write a log", "steps": [
+        write("first", "log/a.md", "create"),
+        write("second", "log/a.md", "append"),
+        write("third", "later.md", "create"),
+        {"id": "read", "do": {"tool": "read", "args": {"path": "{{ results.first.output.path }}"}}},
+    ]});
+    let (run, result) = house.run(&plan).await;
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    let there = |run: RunId, path: &str| std::fs::read_to_string(house.folder_of(run).join(path)).ok();
+
+    let forked = house.fork(run, "second").await.unwrap();
+    assert_eq!(
+        there(forked.id, "log/a.md").as_deref(),
+        Some("first\n"),
+        "as it was then"
+    );
+    assert_eq!((there(forked.id, "later.md"), &forked.files), (None, &None));
+    let result = house.runner.drive(forked.id).await.unwrap();
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    for run in [run, forked.id] {
+        assert_eq!(there(run, "log/a.md").as_deref(), Some("first\nsecond\n"));
+    }
+
+    // Whoever goes on on another machine does not have them.
+    std::fs::remove_dir_all(house.folder_of(run)).unwrap();
+    let forked = house.fork(run, "read").await.unwrap();
+    let words = forked.files.unwrap_or_default();
+    assert!(
+        words.starts_with("its files are not there: there is no folder /"),
+        "{words}"
+    );
+    let fork = house.runner.load(forked.id).await.unwrap();
+    assert_eq!(fork.variable()["forked_from"]["files"], json!(words));
+}

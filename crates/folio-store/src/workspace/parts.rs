@@ -1,0 +1,103 @@
+//! A new run whose journal comes in parts.
+
+use folio_memory::keeping::Redaction;
+use folio_memory::{RunId, TraceNote, Warning};
+
+use super::record::{forget_request_if, observations_in};
+use super::{Workspace, WorkspaceError, long_text, redact};
+use crate::commit::Commit;
+use crate::error::StoreError;
+use crate::parts::{CommittedParts, Giving, Parts, in_parts};
+
+/// What was seen of the parts that went by.
+#[derive(Debug, Default)]
+struct Passed {
+    warnings: Vec<Warning>,
+    observations: u64,
+}
+
+impl Workspace {
+    /// Writes the commits that `parts` are as if they were one, without the secrets that are in them. The first one begins a run, and
+    /// the others go on with it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::commit`] for the first one, and as [`Store::commit_parts`](crate::Store::commit_parts); `Invalid` for one
+    /// that is not of that run.
+    pub async fn commit_parts(&self, parts: Parts) -> Result<CommittedParts, WorkspaceError> {
+        let (giving, cleaned) = in_parts();
+        let cleaning = self.clean_parts(parts, giving);
+        let writing = self.inner.store.commit_parts(cleaned);
+        let (passed, written) = tokio::join!(cleaning, writing);
+        // Who wrote only knows that there was no more.
+        let (passed, actor) = passed?;
+        let committed = written?;
+        self.saw(committed.head, committed.at);
+        if !passed.warnings.is_empty()
+            && let Some(actor) = actor
+        {
+            let note = TraceNote::new(committed.at, &actor, "memory", "commit");
+            self.note(note.with_warnings(&passed.warnings));
+        }
+        if passed.observations > 0 && !committed.first.replayed {
+            Box::pin(self.note_added(passed.observations, committed.at)).await;
+        }
+        Ok(committed)
+    }
+
+    /// Gives `parts` on, each without its secrets, until their end, or nobody wants them.
+    async fn clean_parts(
+        &self,
+        mut parts: Parts,
+        giving: Giving,
+    ) -> Result<(Passed, Option<folio_memory::Actor>), WorkspaceError> {
+        let policy = self.policy().await?;
+        let (mut passed, mut begun) = (Passed::default(), None);
+        while let Some(mut commit) = parts.next().await? {
+            self.expect_own(&commit)?;
+            let run = commit.record.run.as_ref().map(|append| append.run);
+            match &begun {
+                None => {
+                    // What comes behind it is what the engine makes of its events.
+                    self.authorise_write(&commit.actor, &commit.record.changes, run, None, &policy)
+                        .await?;
+                    if let Some(request) = self.request_under(commit.idempotency_key.as_deref()) {
+                        commit.record.request = Some(request);
+                    }
+                    begun = Some((commit.actor.clone(), run));
+                }
+                Some((_, of)) => expect_run(*of, run)?,
+            }
+            passed.clean(&mut commit, policy.redaction)?;
+            if !giving.give(commit).await {
+                return Ok((passed, begun.map(|(actor, _)| actor)));
+            }
+        }
+        giving.end().await;
+        Ok((passed, begun.map(|(actor, _)| actor)))
+    }
+}
+
+impl Passed {
+    fn clean(&mut self, commit: &mut Commit, redaction: Redaction) -> Result<(), WorkspaceError> {
+        redact::refuse_secret_threads(&commit.record.changes, redaction)?;
+        let warnings = redact::clean_commit(commit, redaction);
+        forget_request_if(!warnings.is_empty(), &mut commit.record);
+        long_text::move_out(commit);
+        self.observations += observations_in(&commit.record.changes);
+        for warning in warnings {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn expect_run(of: Option<RunId>, run: Option<RunId>) -> Result<(), StoreError> {
+    if of.is_some() && of == run {
+        return Ok(());
+    }
+    let message = "a write in parts is the journal of one run, and one of them is not of that".to_owned();
+    Err(StoreError::Invalid(message))
+}
