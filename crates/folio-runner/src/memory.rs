@@ -177,7 +177,7 @@ impl MemoryWriter {
             Content::Observation(input) => (EntryKind::Observation, *input),
             Content::Memory(input) => {
                 let kind = input.kind;
-                let (mut fields, warnings) = scratchbook::draft(input, Trust::ToolInternal)?;
+                let (mut fields, warnings) = scratchbook::draft(input, call.manifest.trust())?;
                 fields.source = source;
                 let page = scratchbook::page_of(&self.space, &self.thread);
                 let new = NewEntry {
@@ -206,7 +206,7 @@ impl MemoryWriter {
             input,
             self.policy.types(),
             unknown,
-            Trust::ToolInternal,
+            call.manifest.trust(),
             source,
             call.now,
         )?;

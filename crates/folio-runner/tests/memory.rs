@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use folio_engine::{Outcome, plan};
 use folio_memory::observation::ObservationInput;
-use folio_memory::{Actor, Entry, EntryKind, EntryQuery, PageRole, Role, RunId, SpaceName, SpacePolicy, ThreadKey};
+use folio_memory::{
+    Actor, Entry, EntryKind, EntryQuery, PageRole, Role, RunId, SpaceName, SpacePolicy, ThreadKey, Trust,
+};
 use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions};
 use folio_store::Workspace;
 use folio_store::sqlite::{OpenOptions, SqliteStore};
@@ -160,6 +162,23 @@ async fn a_manifest_decides_what_of_it_a_tool_in_a_run_sees_m7_3_23() {
         .await;
     assert_eq!(house.run().await, Outcome::Ok);
     assert_eq!(house.told().await, ["the cellar floods"]);
+}
+
+#[tokio::test]
+async fn what_a_tool_in_a_run_read_that_strangers_wrote_is_believed_less_m7_8_v11() {
+    for (manifest, trust) in [
+        (json!({"external": true}), Trust::ToolExternal),
+        (json!({}), Trust::ToolInternal),
+    ] {
+        let house = house(json!({"observations": [{"content": "a"}], "memory_writes": ["b"]}));
+        house.set_policy(json!({"manifests": {"recommend": manifest}})).await;
+        assert_eq!(house.run().await, Outcome::Ok);
+        let mut said = house.noticed_by_tool().await;
+        let book = house.workspace.book_items(&work(), BookFilter::default()).await;
+        said.extend(book.unwrap().items);
+        let found: Vec<_> = said.iter().map(|entry| entry.fields.trust).collect();
+        assert_eq!(found, [trust, trust]);
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,10 @@
 
 mod house;
 
-use folio_memory::{Actor, EntryKind, Role, ThreadKey};
+use folio_memory::observation::ObservationInput;
+use folio_memory::scratchbook::ItemInput;
+use folio_memory::{Actor, EntryKind, Role, ThreadKey, Trust};
+use folio_store::WorkspaceError;
 use folio_store::workspace::{BookFilter, IngestContext};
 use folio_testkit::Fault;
 use serde_json::json;
@@ -45,6 +48,39 @@ async fn the_four_types_that_tools_typically_add_need_no_manifest_m7_3_23() {
     .to_vec()
     .into();
     assert_eq!(house.observed(items).await.len(), 4);
+}
+
+#[tokio::test]
+async fn what_a_tool_read_that_strangers_wrote_is_believed_less_m7_8_v11() {
+    let house = House::new();
+    house
+        .set_policy(json!({"manifests": {"web": {"external": true}}}))
+        .await;
+    let said = json!({
+        "request_id": "r", "observations": [{"content": "a"}], "scratch_page_writes": [{"content": "b"}], "memory_writes": ["c"],
+    });
+    let mut n = 0;
+    for (tool, trust) in [
+        ("web", Trust::ToolExternal),
+        ("desk.search", Trust::ToolExternal),
+        ("wine_search", Trust::ToolInternal),
+    ] {
+        n += 1;
+        let ingested = house.ingest_of(tool, turn(n), said.clone()).await;
+        let found: Vec<_> = ingested.stored.iter().map(|entry| entry.fields.trust).collect();
+        assert_eq!(found, [trust; 3], "{tool}");
+        let input = ObservationInput::from_json(&json!({"content": "d"})).unwrap();
+        let tool = Actor::new(Role::Tool, tool);
+        let added = house.space.add_observation(&tool, input, None).await.unwrap().entry;
+        let item = ItemInput::new(EntryKind::Note, "e");
+        let noted = house
+            .space
+            .add_item(&tool, &ThreadKey::main(), item, None)
+            .await
+            .unwrap()
+            .entry;
+        assert_eq!((added.fields.trust, noted.fields.trust), (trust, trust), "{tool}");
+    }
 }
 
 #[tokio::test]
@@ -184,6 +220,27 @@ async fn an_undeclared_type_is_rejected_and_traced_and_the_others_are_stored_m7_
     assert_eq!(codes(&ingested), [(1, "type_undeclared"), (2, "type_undeclared")]);
     let lines = house.traced("add_observation").await;
     assert_eq!(lines.iter().filter(|line| line.status == "rejected").count(), 2);
+}
+
+#[tokio::test]
+async fn a_tool_that_adds_by_itself_is_held_to_its_manifest_m7_3_23() {
+    let house = House::new();
+    let (tool, person) = (Actor::new(Role::Tool, "mail"), Actor::new(Role::Human, "ada"));
+    let add = async |actor: &Actor| {
+        let input = ObservationInput::from_json(&json!({"content": "x", "type": "risk_alert"})).unwrap();
+        house.space.add_observation(actor, input, None).await
+    };
+    let refused = add(&tool).await.unwrap_err();
+    assert!(
+        matches!(&refused, WorkspaceError::Invalid(invalid) if invalid.code == "type_undeclared"),
+        "{refused}"
+    );
+    assert!(house.all().await.is_empty());
+    add(&person).await.unwrap();
+    house
+        .set_policy(json!({"manifests": {"mail": {"observes": ["risk_alert"]}}}))
+        .await;
+    add(&tool).await.unwrap();
 }
 
 #[tokio::test]

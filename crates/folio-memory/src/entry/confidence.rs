@@ -77,4 +77,11 @@ mod tests {
         check(f64::INFINITY, 0.5, Some("confidence_not_finite"));
         assert!(Confidence::clamped(-0.0).0.value().is_sign_positive());
     }
+
+    #[test]
+    fn words_are_degrees_of_belief_m7_3_21() {
+        let of = |word| Confidence::from_word(word).map(Confidence::value);
+        let all = ["low", "medium", "high", "sure", "High"].map(of);
+        assert_eq!(all, [Some(0.3), Some(0.6), Some(0.9), None, None]);
+    }
 }

@@ -72,3 +72,31 @@ impl fmt::Display for Owner {
         f.write_str(&self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_the_agent_the_user_a_tool_a_role_or_somebody_by_name_m7_3_30() {
+        assert_eq!(Owner::agent().as_str(), "agent");
+        for name in [
+            "agent",
+            "user",
+            "tool:web_search",
+            "role:reviewer",
+            "planner",
+            "executor",
+            "ada",
+            &"x".repeat(128),
+        ] {
+            assert_eq!(Owner::parse(name).unwrap().as_str(), name);
+        }
+        for wrong in ["", " ", "two words", "a\u{7}", &"x".repeat(129)] {
+            assert_eq!(Owner::parse(wrong).unwrap_err().code, "owner_invalid", "{wrong:?}");
+        }
+        let anybody = ["agent", "planner", "executor", "user", "tool:agent", "role:planner"];
+        let anybody = anybody.map(|name| Owner::parse(name).unwrap().is_anybody());
+        assert_eq!(anybody, [true, true, true, false, false, false]);
+    }
+}

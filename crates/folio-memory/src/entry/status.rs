@@ -164,8 +164,16 @@ mod tests {
 
     #[test]
     fn synonyms_are_taken_on_input_only_m7_5_40() {
-        assert_eq!(Status::parse_in("pending", Family::Work), Some(Status::Open));
-        assert_eq!(Status::parse_in("completed", Family::Work), Some(Status::Done));
+        for (text, family, status) in [
+            ("pending", Family::Work, Status::Open),
+            ("active", Family::Work, Status::Open),
+            ("completed", Family::Work, Status::Done),
+            ("closed", Family::Work, Status::Done),
+            ("active", Family::Knowledge, Status::Active),
+            ("closed", Family::Knowledge, Status::Resolved),
+        ] {
+            assert_eq!(Status::parse_in(text, family), Some(status), "{text}");
+        }
         assert_eq!(Status::parse_in("resolved", Family::Work), None);
         assert_eq!(Status::parse("pending"), None);
     }

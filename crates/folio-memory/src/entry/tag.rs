@@ -106,4 +106,23 @@ mod tests {
             assert!(Tag::parse(bad).is_err(), "{bad:?} was taken");
         }
     }
+
+    #[test]
+    fn an_entry_has_32_tags_of_64_bytes_at_most_m7_3_28() {
+        assert!(Tag::parse(&"é".repeat(32)).is_ok(), "64 bytes");
+        assert!(Tag::parse(&"é".repeat(33)).is_err(), "66 bytes");
+        let many: Vec<String> = (0..33).map(|n| format!("t{n}")).collect();
+        let names = |count: usize| many[..count].iter().map(String::as_str);
+        assert_eq!(Tag::parse_all(names(32)).map(|tags| tags.len()), Ok(32));
+        assert_eq!(Tag::parse_all(names(33)).unwrap_err().code, "tags_too_many");
+        assert_eq!(
+            Tag::parse_all(names(32).chain(names(32))).map(|tags| tags.len()),
+            Ok(32),
+            "each once"
+        );
+        assert!(
+            Tag::parse("Sys:x").is_ok() && Tag::parse("sys").is_ok(),
+            "only sys: is ours"
+        );
+    }
 }

@@ -10,6 +10,7 @@ use crate::actor::{Role, Source, Trust};
 use crate::entry::{Confidence, EntryFields, EntryKind, Family, Owner, Status, Tag, check_text, without_nul};
 use crate::nesting::depth_exceeds;
 use crate::policy::{SpacePolicy, TypePolicy};
+use crate::scratchbook::{check_title, one_line};
 use crate::time::Timestamp;
 use crate::warning::{Invalid, Warning};
 
@@ -140,7 +141,7 @@ pub fn draft(
     let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), trust);
     fields.source = source;
     fields.body = content(input.content, &mut warnings)?;
-    fields.title = title(input.title.unwrap_or_default(), &mut warnings);
+    fields.title = title(input.title.unwrap_or_default(), &mut warnings)?;
     fields.confidence = Some(confidence(input.confidence.as_ref(), &mut warnings)?);
     fields.tags = Tag::parse_all(input.tags.iter().map(String::as_str))?;
     fields.lifetime = lifetime(
@@ -180,10 +181,12 @@ pub(super) fn type_invalid(name: &str) -> Invalid {
     Invalid::new("type_invalid", "type", message)
 }
 
-/// A title that can be kept: in one line, without NUL.
-pub(super) fn title(text: String, warnings: &mut Vec<Warning>) -> String {
-    let kept = without_nul(text, warnings);
-    kept.split_whitespace().collect::<Vec<_>>().join(" ")
+/// A title that can be kept: in one line, without NUL, and as long as that of an item at most, because everybody who lists entries reads
+/// it.
+pub(super) fn title(text: String, warnings: &mut Vec<Warning>) -> Result<String, Invalid> {
+    let line = one_line(&without_nul(text, warnings));
+    check_title(&line)?;
+    Ok(line)
 }
 
 /// Text that can be kept: NUL is taken out with a warning, the rest stays byte for byte.
@@ -308,12 +311,25 @@ mod tests {
         check_ttl(json!({"content": "x", "ttl_minutes": 1}), Some(60_000), None);
         check_ttl(json!({"content": "x", "ttl_minutes": 0.5}), Some(30_000), None);
         check_ttl(json!({"content": "x", "ttl_minutes": 0}), Some(0), None);
+        // As exact as a millisecond.
+        check_ttl(json!({"content": "x", "ttl_minutes": 0.000_02}), Some(1), None);
+        check_ttl(json!({"content": "x", "ttl_minutes": 0.000_008}), Some(0), None);
     }
 
     #[test]
     fn a_lifetime_that_makes_no_sense_becomes_the_default_with_a_warning_m7_1_4() {
-        let week = 7 * 24 * 60 * 60 * 1000;
-        for bad in [json!(-1), json!(576_000), json!("soon"), json!([1])] {
+        let (week, year) = (7 * 24 * 60 * 60 * 1000, 365 * 24 * 60 * 60 * 1000);
+        check_ttl(json!({"content": "x", "ttl_minutes": 525_600}), Some(year), None);
+        for bad in [
+            json!(-1),
+            json!(-0.001),
+            json!(525_600.1),
+            json!(576_000),
+            json!("soon"),
+            json!("NaN"),
+            json!("inf"),
+            json!([1]),
+        ] {
             check_ttl(
                 json!({"content": "x", "ttl_minutes": bad}),
                 Some(week),
@@ -341,6 +357,7 @@ mod tests {
             (json!({"content": "x", "type": "No Such"}), "type_invalid"),
             (json!({"content": "x", "confidence": {}}), "confidence_invalid"),
             (json!({"content": "x", "tags": [""]}), "tag_invalid"),
+            (json!({"content": "x", "title": "x".repeat(513)}), "title_too_long"),
             (
                 json!({"content": "x".repeat(crate::entry::MAX_TEXT_BYTES + 1)}),
                 "content_too_large",
@@ -353,6 +370,7 @@ mod tests {
         for (input, code) in cases {
             assert_eq!(drafted(input).unwrap_err().code, code);
         }
+        assert!(drafted(json!({"content": "x", "title": "x".repeat(512)})).is_ok());
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
     let mut changes = Vec::new();
     let mut warnings = Vec::new();
     if let Some(title) = patch.title {
-        changes.push(FieldChange::Title(draft::title(title, &mut warnings)));
+        changes.push(FieldChange::Title(draft::title(title, &mut warnings)?));
     }
     if let Some(text) = patch.content {
         changes.push(FieldChange::Body(draft::content(text, &mut warnings)?));
@@ -144,6 +144,14 @@ mod tests {
             patched(&note, json!({"content": "x"})).unwrap_err().code,
             "kind_invalid"
         );
+    }
+
+    #[test]
+    fn a_title_stays_as_long_as_one_that_is_added() {
+        let active = entry(EntryKind::Observation, Status::Active);
+        assert!(patched(&active, json!({"title": "x".repeat(512)})).is_ok());
+        let long = patched(&active, json!({"title": "x".repeat(513)})).unwrap_err();
+        assert_eq!(long.code, "title_too_long");
     }
 
     #[test]

@@ -20,6 +20,6 @@ pub(crate) fn check_stored(fields: &mut EntryFields, warnings: &mut Vec<Warning>
     if fields.body_ref.is_none() {
         fields.body = draft::content(std::mem::take(&mut fields.body), warnings)?;
     }
-    fields.title = draft::title(std::mem::take(&mut fields.title), warnings);
+    fields.title = draft::title(std::mem::take(&mut fields.title), warnings)?;
     Ok(())
 }

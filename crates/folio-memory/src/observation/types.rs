@@ -159,6 +159,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_name_of_a_type_has_64_small_letters_digits_and_underscores_at_most_m7_3_22() {
+        for fine in ["a", "risk_alert", "x9_", &"a".repeat(64)] {
+            assert!(TypeRegistry::is_well_formed(fine), "{fine}");
+        }
+        for wrong in ["", "A", "9a", "_a", "a-b", "a b", "ä", "a\n", &"a".repeat(65)] {
+            assert!(!TypeRegistry::is_well_formed(wrong), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn every_built_in_type_holds_for_seven_days_m7_1_5() {
+        let types = TypeRegistry::default();
+        let week = Some(Duration::from_secs(7 * 24 * 60 * 60));
+        assert!(types.names().all(|name| types.get(name).unwrap().default_ttl == week));
+    }
+
+    #[test]
     fn a_space_registers_types_and_changes_built_in_ones_m7_3_22() {
         let policy = json!({"types": {
             "weather": {"class": "reminder", "default_ttl_minutes": 60},

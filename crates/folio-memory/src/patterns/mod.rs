@@ -83,14 +83,15 @@ pub struct Found {
 
 /// Finds the patterns among `observations`, oldest groups first.
 ///
-/// What was replaced does not count, nor do patterns and facts themselves. Those that are among `observations` are compared
+/// What was replaced or erased does not count, nor do patterns and facts themselves. Those that are among `observations` are compared
 /// with what is found: a pattern with the same members is no news, one with others is to be replaced.
 #[must_use]
 pub fn find(observations: &[Entry], types: &TypeRegistry) -> Vec<Found> {
     let mut groups: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();
     let mut known: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();
     for entry in observations {
-        if entry.kind != EntryKind::Observation || entry.fields.superseded_by.is_some() {
+        let fields = &entry.fields;
+        if entry.kind != EntryKind::Observation || fields.superseded_by.is_some() || fields.erased.is_some() {
             continue;
         }
         if is_reflection(entry) {

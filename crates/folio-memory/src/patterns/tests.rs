@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::change::NewEntry;
 use crate::id::{EntryHandle, EntryId, PageId, Seq};
+use crate::keeping::ErasedFor;
 use crate::turn_testing::{NOW, observation};
 
 fn found(entries: &[Entry]) -> Vec<Found> {
@@ -131,6 +132,15 @@ fn what_was_replaced_is_no_member_m7_9() {
     let mut old = burgundy(1, "a");
     old.fields.superseded_by = Some(EntryId::derived(&["new"]));
     assert!(found(&[old, burgundy(2, "b"), burgundy(3, "c")]).is_empty());
+}
+
+#[test]
+fn what_was_erased_is_no_member_m7_9() {
+    let mut gone = [burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "c")];
+    for entry in &mut gone {
+        assert!(entry.erase(ErasedFor::Expired, Seq(9), NOW));
+    }
+    assert!(found(&gone).is_empty(), "nothing is said by what says nothing any more");
 }
 
 #[test]

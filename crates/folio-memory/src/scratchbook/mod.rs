@@ -233,7 +233,7 @@ fn check_is_of_kind(kind: EntryKind, phase: Option<&str>, progress: Option<f64>)
     Err(Invalid::new("field_not_of_kind", "phase", message))
 }
 
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -262,12 +262,18 @@ pub(crate) fn checked_title(title: &str) -> Result<String, Invalid> {
 
 /// `title` in one line, if all of it can stand there.
 fn whole_title(title: &str) -> Result<String, Invalid> {
-    let bytes = one_line(title).len();
+    check_title(&one_line(title))?;
+    checked_title(title)
+}
+
+/// That all of `line` can stand in a title.
+pub(crate) fn check_title(line: &str) -> Result<(), Invalid> {
+    let bytes = line.len();
     if bytes > MAX_TITLE_BYTES {
         let message = format!("{bytes} bytes are more than {MAX_TITLE_BYTES}; what is longer belongs in the body");
         return Err(Invalid::new("title_too_long", "title", message));
     }
-    checked_title(title)
+    Ok(())
 }
 
 /// `phase`, if it is no more than the name of a stage.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::actor::Trust;
 use crate::entry::{EntryFields, Lifetime, Tag};
 use crate::observation::TypeRegistry;
 use crate::policy::MAX_TTL_MINUTES;
@@ -37,6 +38,10 @@ pub struct ToolManifest {
     pub ttl_max_minutes: Option<u32>,
     /// Whether what it adds may hold for ever.
     pub may_never_expire: bool,
+    /// Whether it reads what strangers wrote, so that what it adds is believed less. Left out, tools of servers do, which are called
+    /// `SERVER.TOOL`, and others do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external: Option<bool>,
 }
 
 /// What of the scratch page somebody may see. An empty list restricts nothing.
@@ -57,6 +62,7 @@ impl Default for ToolManifest {
             max_per_call: MAX_PER_CALL,
             ttl_max_minutes: None,
             may_never_expire: false,
+            external: None,
         }
     }
 }
@@ -71,10 +77,32 @@ pub enum Bound {
 }
 
 impl ToolManifest {
+    /// How far what it adds may be believed.
+    #[must_use]
+    pub fn trust(&self) -> Trust {
+        match self.external {
+            Some(true) => Trust::ToolExternal,
+            Some(false) | None => Trust::ToolInternal,
+        }
+    }
+
     /// Whether it may add an observation of type `name`.
     #[must_use]
     pub fn observes(&self, name: &str) -> bool {
         self.observes.iter().any(|known| known == name || known == ANY)
+    }
+
+    /// Refuses an observation of type `name` that it has not declared (M7.3.23).
+    ///
+    /// # Errors
+    ///
+    /// `type_undeclared`.
+    pub fn check_observes(&self, name: &str) -> Result<(), Invalid> {
+        if self.observes(name) {
+            return Ok(());
+        }
+        let message = format!("the tool has not declared that it adds observations of type {name:?}");
+        Err(Invalid::new("type_undeclared", "type", message))
     }
 
     /// Brings the lifetime of `fields` within what is declared. Says so if somebody asked for more.
@@ -132,10 +160,10 @@ impl ManifestsPolicy {
     }
 
     /// What is declared of `tool`. The tool `observe` says what a plan wrote down, so it may add every type unless it is
-    /// said; any other tool without a manifest may add the usual four.
+    /// said; any other tool without a manifest may add the usual four. Who its answers come from is always said.
     #[must_use]
     pub fn of(&self, tool: &str) -> ToolManifest {
-        match self.0.get(tool) {
+        let mut manifest = match self.0.get(tool) {
             Some(manifest) => manifest.clone(),
             None if tool == "observe" => ToolManifest {
                 observes: vec![ANY.to_owned()],
@@ -144,7 +172,9 @@ impl ManifestsPolicy {
                 ..ToolManifest::default()
             },
             None => ToolManifest::default(),
-        }
+        };
+        manifest.external.get_or_insert(tool.contains('.'));
+        manifest
     }
 
     /// Whether all of them make sense.
@@ -182,7 +212,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::actor::Trust;
     use crate::entry::{EntryKind, Owner};
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
@@ -245,6 +274,26 @@ mod tests {
             ..ToolManifest::default()
         };
         assert_eq!(bounded(&free, Lifetime::Unlimited), (Lifetime::Unlimited, None));
+    }
+
+    #[test]
+    fn what_strangers_may_have_written_is_believed_less_m7_8_v11() {
+        let all = manifests(json!({
+            "web": {"external": true}, "desk.search": {"external": false}, "desk.read": {"observes": ["*"]}, "email": {},
+        }));
+        for (tool, trust) in [
+            ("web", Trust::ToolExternal),
+            ("desk.search", Trust::ToolInternal),
+            ("desk.read", Trust::ToolExternal),
+            ("maps.find", Trust::ToolExternal),
+            ("email", Trust::ToolInternal),
+            ("observe", Trust::ToolInternal),
+            ("", Trust::ToolInternal),
+        ] {
+            assert_eq!(all.of(tool).trust(), trust, "{tool}");
+        }
+        let written = serde_json::to_value(&all).unwrap();
+        assert!(written["email"].get("external").is_none(), "{written}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{Channel, Rejection, ToolManifest, item};
 use crate::observation::ObservationInput;
 use crate::scratchbook::ItemInput;
+use crate::warning::Invalid;
 
 /// What an item is.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,9 +97,9 @@ fn read(channel: Channel, index: usize, item: &Value, manifest: &ToolManifest) -
     }
     let input = ObservationInput::from_json(item).map_err(|invalid| wrong(&invalid))?;
     let name = input.type_name.as_deref().unwrap_or("observation");
-    if channel != Channel::Observe && !manifest.observes(name) {
-        let message = format!("the tool has not declared that it adds observations of type {name:?}");
-        return Err(Rejection::new(channel, index, "type_undeclared", message));
+    if channel != Channel::Observe {
+        let undeclared = |invalid: Invalid| Rejection::new(channel, index, &invalid.code, invalid.message);
+        manifest.check_observes(name).map_err(undeclared)?;
     }
     Ok(Content::Observation(Box::new(input)))
 }

@@ -13,7 +13,7 @@ use folio_memory::{
 use super::notes::Stopwatch;
 use super::observations::Adding;
 use super::patch::{Guard, Race};
-use super::{Workspace, WorkspaceError, Written, source_of, trust_of};
+use super::{Workspace, WorkspaceError, Written, source_of};
 use crate::cursor;
 use crate::error::StoreError;
 
@@ -142,6 +142,8 @@ impl Workspace {
         input: ItemInput,
         idempotency_key: Option<String>,
     ) -> Result<Written, WorkspaceError> {
+        // What is declared of a tool is known by then.
+        self.policy_as_known().await?;
         let now = self.now();
         let (new, page_fields, warnings) = self.item(actor, thread, input, now)?;
         let page = self.ensured(new.page, || page_fields).await?;
@@ -164,7 +166,7 @@ impl Workspace {
         now: Timestamp,
     ) -> Result<(NewEntry, PageFields, Vec<Warning>), Invalid> {
         let kind = input.kind;
-        let (mut fields, warnings) = scratchbook::draft(input, trust_of(actor))?;
+        let (mut fields, warnings) = scratchbook::draft(input, self.trust_of(actor))?;
         fields.source = source_of(actor);
         let (page, page_fields) = scratchbook::page_of(self.space(), thread);
         let id = EntryId::draw(&*self.inner.ids, now);

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::sync::PoisonError;
 
 use super::outbox::Spooled;
-use super::{Workspace, WorkspaceError, Write, source_of, trust_of};
+use super::{Workspace, WorkspaceError, Write, source_of};
 use crate::error::{ErrorKind, StoreError};
 
 /// How often a batch is tried again without the items that turned out to be there.
@@ -177,7 +177,7 @@ impl Workspace {
                     _ => Bound::Given,
                 };
                 let unknown = UnknownType::under(&policy, actor.role);
-                let draft = observation::draft(*input, policy.types(), unknown, trust_of(actor), source, now)?;
+                let draft = observation::draft(*input, policy.types(), unknown, manifest.trust(), source, now)?;
                 let mut fields = draft.fields;
                 warnings.extend(draft.warnings);
                 let name = fields.type_name.clone().unwrap_or_default();
@@ -188,7 +188,7 @@ impl Workspace {
             }
             Content::Memory(input) => {
                 let kind = input.kind;
-                let (mut fields, corrected) = scratchbook::draft(input, trust_of(actor))?;
+                let (mut fields, corrected) = scratchbook::draft(input, manifest.trust())?;
                 warnings.extend(corrected);
                 fields.source = source;
                 let thread = context.thread.clone().unwrap_or_else(ThreadKey::main);

@@ -91,11 +91,13 @@ impl Workspace {
             (TtlInput::Absent, None) => Bound::Unsaid,
             _ => Bound::Given,
         };
+        let manifest = (actor.role == Role::Tool).then(|| policy.manifests.of(&actor.name));
+        let trust = manifest.as_ref().map_or(trust, |manifest| trust.min(manifest.trust()));
         let mut draft = observation::draft(input, policy.types(), unknown, trust, source, now)?;
-        if actor.role == Role::Tool {
+        if let Some(manifest) = manifest {
             let name = draft.fields.type_name.as_deref().unwrap_or_default();
+            manifest.check_observes(name)?;
             let ttl = policy.types().get(name).and_then(|known| known.default_ttl);
-            let manifest = policy.manifests.of(&actor.name);
             draft
                 .warnings
                 .extend(manifest.bound(&mut draft.fields, asked, ttl, now));

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::notes::Stopwatch;
 use super::observations::Adding;
 use super::redact::recall;
-use super::{Recorded, Workspace, WorkspaceError, Write, Written, source_of, trust_of};
+use super::{Recorded, Workspace, WorkspaceError, Write, Written, source_of};
 
 /// Bytes of the title of a page or a block.
 const MAX_TITLE_BYTES: usize = 512;
@@ -152,7 +152,7 @@ impl Workspace {
         idempotency_key: Option<String>,
     ) -> Result<Written, WorkspaceError> {
         let page = self.page(page).await?;
-        let mut fields = EntryFields::new(EntryKind::Log, owner_for(actor), trust_of(actor));
+        let mut fields = EntryFields::new(EntryKind::Log, owner_for(actor), self.trust_of(actor));
         let mut warnings = Vec::new();
         fields.title = checked_title(&without_nul(title.to_owned(), &mut warnings))?;
         fields.body = without_nul(body, &mut warnings);

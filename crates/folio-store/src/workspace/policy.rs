@@ -6,9 +6,9 @@ use std::sync::{Arc, PoisonError};
 
 use folio_memory::observation::TypeRegistry;
 use folio_memory::roles::Operation;
-use folio_memory::{Actor, Change, KeptPolicy, Seq, SpacePolicy, Warning};
+use folio_memory::{Actor, Change, KeptPolicy, Role, Seq, SpacePolicy, Trust, Warning};
 
-use super::{Workspace, WorkspaceError, Write};
+use super::{Workspace, WorkspaceError, Write, trust_of};
 
 /// What holds in a space, with what follows from it. Sections are read right from it: `policy.strict_types`.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -88,6 +88,15 @@ impl Workspace {
             ));
         }
         self.policy().await
+    }
+
+    /// How far what `actor` writes may be believed, by what this process knows to be declared of it if it is a tool.
+    pub(super) fn trust_of(&self, actor: &Actor) -> Trust {
+        if actor.role != Role::Tool {
+            return trust_of(actor);
+        }
+        let known = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        known.manifests.of(&actor.name).trust()
     }
 
     /// Replaces what holds in the space, all of it. Only for people.

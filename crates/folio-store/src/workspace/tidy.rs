@@ -241,7 +241,9 @@ impl Workspace {
         candidates.sort_unstable();
         candidates.truncate(usize::try_from(over).unwrap_or(usize::MAX));
         let due = Due::Archive(ArchivedFor::Quota);
-        let decide = |entry: &Entry| (entry.fields.status != Status::Archived).then_some(due);
+        // Somebody may have pinned it meanwhile.
+        let may_go = |entry: &Entry| eviction_key(entry, policy.types(), now).is_some();
+        let decide = |entry: &Entry| (entry.fields.status != Status::Archived && may_go(entry)).then_some(due);
         for batch in candidates.chunks(BATCH as usize) {
             let entries = batch.iter().map(|(_, id, version)| (*id, *version)).collect();
             let done = self.carry_out(due, entries, now, &decide).await?;

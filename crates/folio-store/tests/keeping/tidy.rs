@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use folio_memory::entry::Status;
 use folio_memory::id::Ref;
 use folio_memory::keeping::{ArchivedFor, ErasedFor};
@@ -42,11 +44,17 @@ async fn an_old_observation_is_archived_then_erased_then_only_its_number_is_left
 #[tokio::test]
 async fn a_resolved_observation_is_archived_after_a_day_and_a_pinned_one_is_not_m7_5_42() {
     let house = House::new();
-    let entry = house.say("done with").await;
-    house.update(&entry, json!({"status": "resolved"})).await;
-    house.clock.advance(DAY);
+    let (entry, pinned) = (house.say("done with").await, house.say("done with, and pinned").await);
+    for entry in [&entry, &pinned] {
+        house.update(entry, json!({"status": "resolved"})).await;
+    }
+    house.workspace.pin_item(&human(), Ref::Id(pinned.id)).await.unwrap();
+    house.clock.advance(DAY - Duration::from_secs(1));
+    assert!(house.tidy().await.is_nothing());
+    house.clock.advance(HOUR);
     assert_eq!(house.tidy().await.archived[&ArchivedFor::Resolved], 1);
     assert_eq!(house.get(&entry).await.fields.archived_for, Some(ArchivedFor::Resolved));
+    assert_eq!(house.get(&pinned).await.fields.status, Status::Resolved);
     house.is_sound().await;
 }
 
@@ -175,13 +183,16 @@ async fn an_archived_body_takes_less_room_and_is_read_listed_and_restored_as_it_
 async fn what_names_a_person_goes_after_its_time_pinned_or_not_m7_6_49() {
     let house = House::new();
     let input = json!({"content": "ask jane.doe@example.org", "ttl_minutes": null});
-    let entry = house.add(input).await;
+    let (entry, pinned) = (house.add(input.clone()).await, house.add(input).await);
     assert_eq!(entry.fields.pii, [folio_memory::Pii::Email]);
+    house.workspace.pin_item(&human(), Ref::Id(pinned.id)).await.unwrap();
     house.clock.advance(30 * DAY);
-    assert_eq!(house.tidy().await.archived[&ArchivedFor::Pii], 1);
+    assert_eq!(house.tidy().await.archived[&ArchivedFor::Pii], 2);
     house.clock.advance(30 * DAY);
-    assert_eq!(house.tidy().await.erased[&ErasedFor::Pii], 1);
-    assert_eq!(house.get(&entry).await.fields.body, "");
+    assert_eq!(house.tidy().await.erased[&ErasedFor::Pii], 2);
+    for entry in [&entry, &pinned] {
+        assert_eq!(house.get(entry).await.fields.body, "");
+    }
     house.scrub().await;
     assert!(!house.holds("jane.doe@example.org"));
     house.is_sound().await;

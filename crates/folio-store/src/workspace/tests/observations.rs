@@ -168,6 +168,36 @@ async fn a_patch_without_a_precondition_wins_over_a_rival_and_keeps_what_the_riv
 }
 
 #[tokio::test]
+async fn what_is_pinned_while_a_full_space_is_tidied_stays_m7_6_46() {
+    let f = fixture();
+    let quota = serde_json::from_value(json!({"quota": {"live_observations": 1}})).unwrap();
+    f.workspace.set_policy(&person(), quota, None, None).await.unwrap();
+    let (pinned, other) = (f.add("older").await, f.add("newer").await);
+    let pin = Change::PatchEntry {
+        entry: pinned.id,
+        fields: vec![FieldChange::PinRank(Some(1))],
+        expected_version: None,
+        base_version: None,
+    };
+    f.store.rivals.lock().unwrap().push(Commit {
+        space: SpaceName::main(),
+        at: f.workspace.now(),
+        actor: person(),
+        idempotency_key: None,
+        expected: Vec::new(),
+        record: Record::of(vec![pin]),
+        blobs: Vec::new(),
+    });
+    f.workspace.tidy(f.workspace.now()).await.unwrap();
+    let kept = f.workspace.entry(Ref::Id(pinned.id)).await.unwrap();
+    assert_eq!((kept.fields.pin_rank, kept.fields.status), (Some(1), Status::Active));
+    // The next one who looks puts away what may go.
+    f.workspace.tidy(f.workspace.now()).await.unwrap();
+    let put_away = f.workspace.entry(Ref::Id(other.id)).await.unwrap();
+    assert_eq!(put_away.fields.status, Status::Archived);
+}
+
+#[tokio::test]
 async fn a_stale_version_is_refused_unless_the_wish_is_granted_already_m7_4_34() {
     let f = fixture();
     let entry = Ref::Id(f.add("x").await.id);
