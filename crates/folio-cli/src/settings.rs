@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use folio::mcp::{LoginAt, McpSection, McpSettings, ToStart};
+use folio::memory::canonical::digest_of;
 use folio::memory::id::TurnRef;
 use folio::model::{AgentSettings, AgentToAsk, AgentsSection, ModelKeys, ModelsSection, Secret};
 use folio::runner::LostCalls;
 use folio::store::keep_out;
+use folio::store::workspace::OUTBOX_SUFFIX;
 use folio::{Role, SpaceName, ThreadKey};
 use folio_telemetry::TelemetryOptions;
 use serde::Deserialize;
@@ -68,6 +70,8 @@ pub(crate) struct Settings {
     pub(crate) current: PathBuf,
     /// The folder below which each run has one to write to.
     pub(crate) run_folders: Option<PathBuf>,
+    /// The folder for data that belongs to no store; none if the user has no home.
+    data: Option<PathBuf>,
     /// The whole environment of programs that tools start: what they need to be found and to speak, nothing secret.
     pub(crate) tool_environment: Vec<(String, String)>,
     /// Where spans of runs are sent, if anywhere.
@@ -135,6 +139,17 @@ impl Settings {
                 current,
             },
         )
+    }
+
+    /// Where answers of tools wait that could not be written to the database at `location`: in a file of this machine, one for each database.
+    /// None for other stores.
+    pub(crate) fn outbox_for(&self, location: &str) -> Option<PathBuf> {
+        if !location.starts_with("postgres") {
+            return None;
+        }
+        let digest = digest_of([location.as_bytes()]);
+        let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        Some(self.data.as_ref()?.join(format!("{name}{OUTBOX_SUFFIX}")))
     }
 
     fn resolve_in(flags: &Global, around: &Surroundings<'_>) -> Result<Self, Failure> {
@@ -205,6 +220,7 @@ impl Settings {
             lost_calls: from_file.lost_calls,
             current: around.current.clone(),
             run_folders: around.run_folders(&store),
+            data: around.folders.as_ref().map(|(data, _)| data.join("folio")),
             tool_environment,
             repeated: repeated(flags),
             store,
@@ -634,6 +650,21 @@ mod tests {
             resolve(&Global::default(), &[], folder.path()).unwrap().store,
             "sqlite:/data/folio/folio.db"
         );
+    }
+
+    #[test]
+    fn what_waits_for_a_database_waits_in_the_data_folder_m7_3_26() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = resolve(&Global::default(), &[], folder.path()).unwrap();
+        let of = |location| settings.outbox_for(location).map(|file| file.display().to_string());
+        let one = of("postgres://db.example:5432/memory").unwrap();
+        assert!(
+            one.starts_with("/data/folio/") && one.ends_with("-outbox.jsonl"),
+            "{one}"
+        );
+        assert!(!one.contains("db.example"), "{one}");
+        assert_ne!(of("postgres://db.example:5432/other"), Some(one));
+        assert_eq!((of("/data/folio/folio.db"), of("memory:")), (None, None));
     }
 
     #[test]

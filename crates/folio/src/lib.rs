@@ -95,6 +95,14 @@ impl Folio {
         }
     }
 
+    /// The same with a file in which answers of tools wait while the store cannot write. Besides a store that is one file they have one
+    /// already, which stays.
+    #[must_use]
+    pub fn with_outbox(mut self, file: PathBuf) -> Self {
+        self.outbox.get_or_insert(file);
+        self
+    }
+
     /// The space called `space`. It begins to exist when something is written to it.
     #[must_use]
     pub fn workspace(&self, space: SpaceName) -> Workspace {

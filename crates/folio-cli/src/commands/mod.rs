@@ -105,12 +105,21 @@ pub(crate) struct Context<'a> {
 impl Context<'_> {
     /// Opens the store that the settings name.
     pub(crate) async fn folio(&self) -> Result<Folio, Failure> {
-        Ok(Folio::open(&self.settings.store).await?)
+        Ok(self.with_outbox(Folio::open(&self.settings.store).await?))
     }
 
     /// The same if it is there: nothing is made.
     pub(crate) async fn existing(&self) -> Result<Folio, Failure> {
-        Ok(Folio::open_existing(&self.settings.store).await?)
+        Ok(self.with_outbox(Folio::open_existing(&self.settings.store).await?))
+    }
+
+    /// `folio` with a file of this machine in which answers of tools wait while a database cannot be written.
+    fn with_outbox(&self, folio: Folio) -> Folio {
+        let location = folio.store().location();
+        match self.settings.outbox_for(&location) {
+            Some(file) => folio.with_outbox(file),
+            None => folio,
+        }
     }
 
     /// Opens the space that the settings name.

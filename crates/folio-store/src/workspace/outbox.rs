@@ -233,6 +233,9 @@ impl Workspace {
 /// Appends `line`, durably. A line that somebody began and did not end is left to itself.
 fn append(path: &Path, line: &str) -> io::Result<()> {
     let is_new = !path.exists();
+    if is_new && let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
     let mut file = File::options().read(true).append(true).create(true).open(path)?;
     file.lock()?;
     let length = file.metadata()?.len();
