@@ -74,11 +74,6 @@ impl House {
     async fn notice(&self, observation: Value) -> Entry {
         let input: ObservationInput = serde_json::from_value(observation).unwrap();
         let actor = Actor::new(Role::Tool, "scan");
-        let declared = serde_json::from_value(json!({"manifests": {"scan": {"observes": ["*"]}}})).unwrap();
-        self.workspace
-            .set_policy(&person(), declared, None, None)
-            .await
-            .unwrap();
         self.workspace.add_observation(&actor, input, None).await.unwrap().entry
     }
 }

@@ -225,22 +225,23 @@ async fn an_undeclared_type_is_rejected_and_traced_and_the_others_are_stored_m7_
 #[tokio::test]
 async fn a_tool_that_adds_by_itself_is_held_to_its_manifest_m7_3_23() {
     let house = House::new();
-    let (tool, person) = (Actor::new(Role::Tool, "mail"), Actor::new(Role::Human, "ada"));
-    let add = async |actor: &Actor| {
-        let input = ObservationInput::from_json(&json!({"content": "x", "type": "risk_alert"})).unwrap();
-        house.space.add_observation(actor, input, None).await
+    let tool = Actor::new(Role::Tool, "mail");
+    let add = async |name: &str| {
+        let input = ObservationInput::from_json(&json!({"content": "x", "type": name})).unwrap();
+        house.space.add_observation(&tool, input, None).await
     };
-    let refused = add(&tool).await.unwrap_err();
+    // Nothing is declared of it.
+    add("alert").await.unwrap();
+    house
+        .set_policy(json!({"manifests": {"mail": {"observes": ["risk_alert"]}}}))
+        .await;
+    add("risk_alert").await.unwrap();
+    let refused = add("alert").await.unwrap_err();
     assert!(
         matches!(&refused, WorkspaceError::Invalid(invalid) if invalid.code == "type_undeclared"),
         "{refused}"
     );
-    assert!(house.all().await.is_empty());
-    add(&person).await.unwrap();
-    house
-        .set_policy(json!({"manifests": {"mail": {"observes": ["risk_alert"]}}}))
-        .await;
-    add(&tool).await.unwrap();
+    assert_eq!(house.all().await.len(), 2);
 }
 
 #[tokio::test]

@@ -177,6 +177,19 @@ impl ManifestsPolicy {
         manifest
     }
 
+    /// Refuses an observation of type `name` that `tool` adds by itself against what is declared of it. Where nothing is declared, whoever
+    /// let it write trusts it with every type; the usual four bound what comes along with an answer (M7.3.23, M7.7).
+    ///
+    /// # Errors
+    ///
+    /// `type_undeclared`.
+    pub fn check_adds(&self, tool: &str, name: &str) -> Result<(), Invalid> {
+        match self.0.get(tool) {
+            Some(manifest) => manifest.check_observes(name),
+            None => Ok(()),
+        }
+    }
+
     /// Whether all of them make sense.
     ///
     /// # Errors

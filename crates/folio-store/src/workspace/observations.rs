@@ -96,7 +96,7 @@ impl Workspace {
         let mut draft = observation::draft(input, policy.types(), unknown, trust, source, now)?;
         if let Some(manifest) = manifest {
             let name = draft.fields.type_name.as_deref().unwrap_or_default();
-            manifest.check_observes(name)?;
+            policy.manifests.check_adds(&actor.name, name)?;
             let ttl = policy.types().get(name).and_then(|known| known.default_ttl);
             draft
                 .warnings

@@ -10,7 +10,7 @@ use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{Begun, Ended, TurnInput};
 use folio_store::{Store, Workspace};
 use folio_testkit::{SeededIds, SimClock};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub(crate) struct Scene {
     pub(crate) workspace: Workspace,
@@ -60,23 +60,8 @@ impl Scene {
     /// A tool notices something.
     pub(crate) async fn notice(&self, tool_name: &str, turn: TurnId, observation: Value) -> Entry {
         let actor = tool(tool_name).in_turn(turn);
-        self.declare(tool_name).await;
         let input: ObservationInput = serde_json::from_value(observation).unwrap();
         self.workspace.add_observation(&actor, input, None).await.unwrap().entry
-    }
-
-    /// Says in the policy that a tool may add whatever it notices.
-    async fn declare(&self, tool_name: &str) {
-        let policy = self.workspace.policy().await.unwrap();
-        if !policy.manifests.of(tool_name).observes("alert") {
-            let mut document = serde_json::to_value(policy.document()).unwrap();
-            document["manifests"][tool_name] = json!({"observes": ["*"]});
-            let document = serde_json::from_value(document).unwrap();
-            self.workspace
-                .set_policy(&person(), document, None, None)
-                .await
-                .unwrap();
-        }
     }
 
     pub(crate) async fn read(&self, id: EntryId) -> Entry {

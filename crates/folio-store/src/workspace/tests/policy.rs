@@ -70,8 +70,8 @@ async fn the_first_use_of_a_type_registers_it_with_a_warning_and_later_ones_know
     assert_eq!(first.warnings[0].code, "type_unknown");
     let second = f.another().add_observation(&person(), weather(), None).await.unwrap();
     assert_eq!(second.warnings, []);
-    let (another, client) = (f.another(), Actor::new(Role::Client, ""));
-    another.add_observation(&client, weather(), None).await.unwrap();
+    let tool = Actor::new(Role::Tool, "t");
+    f.workspace.add_observation(&tool, weather(), None).await.unwrap();
 }
 
 #[tokio::test]
@@ -81,8 +81,7 @@ async fn a_tool_in_a_space_that_is_not_open_names_registered_types_only_m7_3_22(
     let weather = || input(json!({"content": "x", "type": "weather"}));
     let refused = f.workspace.add_observation(&tool, weather(), None).await.unwrap_err();
     assert!(matches!(refused, WorkspaceError::Invalid(Invalid { code, .. }) if code == "type_unknown"));
-    let declared = json!({"t": {"observes": ["weather"]}});
-    f.set(json!({"types": {"weather": {"class": "alert", "default_ttl_minutes": 1}}, "manifests": declared}))
+    f.set(json!({"types": {"weather": {"class": "alert", "default_ttl_minutes": 1}}}))
         .await
         .unwrap();
     let known = f.workspace.add_observation(&tool, weather(), None).await.unwrap();
@@ -106,17 +105,15 @@ async fn a_write_goes_by_the_policy_that_another_process_set_m7_3_22() {
     // Both know what holds.
     another.policy().await.unwrap();
     f.workspace.policy().await.unwrap();
-    let set = async |minutes: u32| {
-        let types = json!({"weather": {"class": "alert", "default_ttl_minutes": minutes}});
-        f.set(json!({"types": types, "manifests": {"t": {"observes": ["weather"]}}}))
-            .await
-            .unwrap();
-    };
-    set(1).await;
+    f.set(json!({"types": {"weather": {"class": "alert", "default_ttl_minutes": 1}}}))
+        .await
+        .unwrap();
     let known = another.add_observation(&tool, weather(), None).await.unwrap();
     let ends = Some(Timestamp::from_millis(61_000));
     assert_eq!(known.entry.fields.lifetime.expires_at(), ends);
-    set(2).await;
+    f.set(json!({"types": {"weather": {"class": "alert", "default_ttl_minutes": 2}}}))
+        .await
+        .unwrap();
     let longer = another.add_observation(&tool, weather(), None).await.unwrap();
     let ends = Some(Timestamp::from_millis(121_000));
     assert_eq!(longer.entry.fields.lifetime.expires_at(), ends);
