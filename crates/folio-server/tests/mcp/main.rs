@@ -10,4 +10,5 @@ mod prompts;
 mod resources;
 mod runs;
 mod sets;
+mod shapes;
 mod tools;

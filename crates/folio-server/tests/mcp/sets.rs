@@ -68,10 +68,8 @@ async fn observations_are_added_listed_and_changed() {
     assert!(text.contains("its time is over"), "{text}");
     let (text, list) = pair.call("observe_list", json!({"tags": ["tests"]})).await;
     assert!(text.starts_with("e1 ") && text.ends_with("1 in all"), "{text}");
-    assert_eq!(
-        list["items"],
-        json!([{"handle": "e1", "kind": "observation", "status": "active", "version": 1}])
-    );
+    assert_eq!(list["items"][0]["handle"], "e1");
+    assert_eq!(list["items"][0]["content"], "The tests need a database");
     let (text, _) = pair
         .call("observe_list", json!({"since": list["as_of"], "text": "key"}))
         .await;

@@ -22,6 +22,8 @@ pub struct ScratchAnswer {
     pub text: String,
     /// For programs: the same as JSON.
     pub structured: Value,
+    /// The entries that it is about, in the order in which they stand there.
+    pub entries: Vec<Entry>,
 }
 
 /// Who calls a tool, and where.
@@ -164,7 +166,11 @@ fn answer_of(written: &Written, now: Timestamp) -> ScratchAnswer {
         fields.remove("body");
         fields.remove("content");
     }
-    ScratchAnswer { text, structured }
+    ScratchAnswer {
+        text,
+        structured,
+        entries: vec![entry.clone()],
+    }
 }
 
 /// The line of `entry` at one of its lengths, which says if it is past its time, or another one took its place: its status does not.

@@ -3,13 +3,13 @@
 use folio::WorkspaceError;
 use folio::memory::Entry;
 use folio::memory::id::EntryRef;
-use folio::memory::view::candidate;
+use folio::memory::tokens::Tokens as _;
 use folio::store::workspace::{ForgetFilter, Guard};
 use rmcp::model::Tool;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Call, Does, read, tool, wrong};
+use super::{Call, Does, list, read, tool, wrong};
 use crate::http::problem::Problem;
 use crate::mcp::answer::Answer;
 
@@ -91,7 +91,7 @@ async fn archive(call: Call<'_>) -> Result<Answer, Problem> {
         let archived = caller.workspace.archive(&caller.actor, id, reason.clone()).await;
         done.push(archived.map(|written| written.entry));
     }
-    told(done, "archived")
+    told(done, "archived", &call).await
 }
 
 async fn restore(call: Call<'_>) -> Result<Answer, Problem> {
@@ -102,7 +102,7 @@ async fn restore(call: Call<'_>) -> Result<Answer, Problem> {
         let restored = caller.workspace.restore(&caller.actor, id, Guard::default()).await;
         done.push(restored.map(|written| written.entry));
     }
-    told(done, "restored")
+    told(done, "restored", &call).await
 }
 
 async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
@@ -114,7 +114,7 @@ async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
         ..ForgetFilter::default()
     };
     let forgotten = caller.workspace.forget(&caller.actor, &filter, &reason).await?;
-    let mut answer = told(forgotten.entries.into_iter().map(Ok).collect(), "forgotten")?;
+    let mut answer = told(forgotten.entries.into_iter().map(Ok).collect(), "forgotten", &call).await?;
     let residue = &forgotten.residue;
     for left in residue.found.iter().chain(&residue.backups) {
         answer.text.push_str(&format!("\nstill in {left}"));
@@ -126,20 +126,36 @@ async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
 }
 
 /// What became of each. If the first could not be done, that is the answer; later ones are told beside what was done.
-fn told(done: Vec<Result<Entry, WorkspaceError>>, what: &str) -> Result<Answer, Problem> {
-    let (mut lines, mut items) = (Vec::new(), Vec::new());
+async fn told(done: Vec<Result<Entry, WorkspaceError>>, what: &str, call: &Call<'_>) -> Result<Answer, Problem> {
+    let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
+    let now = workspace.now();
+    let (mut lines, mut whole, mut brief) = (Vec::new(), Vec::new(), Vec::new());
     for (at, one) in done.into_iter().enumerate() {
         match one {
             Ok(entry) => {
-                lines.push(candidate(&entry).lengths[1].clone());
-                items.push(json!({"handle": entry.handle.to_string(), "status": entry.fields.status, "version": entry.version}));
+                lines.push(list::line(&entry));
+                whole.push(list::shape(&entry, now));
+                brief.push(list::brief(&entry));
             }
             Err(error) if at == 0 => return Err(error.into()),
             Err(error) => {
                 lines.push(format!("not {what}: {error}"));
-                items.push(json!({"error": error.to_string()}));
+                let failed = json!({"error": error.to_string()});
+                whole.push(failed.clone());
+                brief.push(failed);
             }
         }
     }
-    Ok(Answer::new(lines.join("\n"), json!({ "items": items })))
+    let text = lines.join("\n");
+    let structured = json!({
+        "items": [],
+        "returned": whole.len(),
+        "total": whole.len(),
+        "next": null,
+        "as_of": workspace.head().await?,
+        "tokens": tokens.count(&text),
+    });
+    let mut answer = Answer::new(text, structured);
+    answer.put_items(whole, brief, tokens);
+    Ok(answer)
 }

@@ -1,17 +1,21 @@
-//! Lists of entries: a line for each in the text, and beside it only what a line does not say.
+//! Lists of entries: a line for each in the text, and beside it each as programs get it, or, where that is too much for one answer, only
+//! what a line does not say.
 
-use folio::memory::tokens::Tokens;
+use folio::Timestamp;
+use folio::memory::scratchbook::ScratchItem;
+use folio::memory::tokens::{Counter, Tokens};
 use folio::memory::view::candidate;
-use folio::memory::{Entry, ListAnswer, Seq};
+use folio::memory::{Entry, EntryKind, ListAnswer, Seq};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::mcp::answer::Answer;
+use crate::wire::observation::Observation;
 
 /// Lines that one answer has at most, however short they are.
 pub(super) const LINES: u32 = 100;
-/// Tokens that the frame of an answer takes: how much there is, and where to go on.
-const FRAME: u32 = 120;
+/// Tokens that the frame of an answer takes: how much there is, and where to go on, which stands in the text and in what is structured.
+const FRAME: u32 = 240;
 
 /// One text, or any of several (M7.2.12).
 #[derive(Debug, Deserialize)]
@@ -50,16 +54,16 @@ pub(super) fn fitting(entries: &[Entry], budget: u32, tokens: &dyn Tokens) -> us
     let mut used = 0_u32;
     let fits = |entry: &&Entry| {
         let cost = tokens
-            .count(&line(entry))
-            .saturating_add(tokens.count(&brief(entry).to_string()));
+            .count(&format!("{}\n", line(entry)))
+            .saturating_add(tokens.count(&format!("{},", brief(entry))));
         used = used.saturating_add(cost);
         used <= room
     };
     entries.iter().take_while(fits).count().max(1)
 }
 
-/// `list` as a tool answers it; `remark` stands before what is counted.
-pub(super) fn answer(list: &ListAnswer<Entry>, remark: &str, tokens: &dyn Tokens) -> Answer {
+/// `list` as a tool answers it at `now`; `remark` stands before what is counted.
+pub(super) fn answer(list: &ListAnswer<Entry>, remark: &str, now: Timestamp, tokens: &Counter) -> Answer {
     let lines = list.items.iter().map(|entry| format!("{}\n", line(entry)));
     let mut text: String = lines.collect();
     match &list.next {
@@ -71,9 +75,8 @@ pub(super) fn answer(list: &ListAnswer<Entry>, remark: &str, tokens: &dyn Tokens
             list.count()
         )),
     }
-    let items: Vec<Value> = list.items.iter().map(brief).collect();
     let mut structured = json!({
-        "items": items,
+        "items": [],
         "returned": list.returned,
         "total": list.total,
         "next": list.next,
@@ -83,12 +86,24 @@ pub(super) fn answer(list: &ListAnswer<Entry>, remark: &str, tokens: &dyn Tokens
     if list.at_least {
         structured["at_least"] = true.into();
     }
-    Answer::new(text, structured)
+    let mut answer = Answer::new(text, structured);
+    let whole = list.items.iter().map(|entry| shape(entry, now)).collect();
+    let brief = list.items.iter().map(brief).collect();
+    answer.put_items(whole, brief, tokens);
+    answer
+}
+
+/// `entry` as programs get it on every surface.
+pub(super) fn shape(entry: &Entry, now: Timestamp) -> Value {
+    match entry.kind {
+        EntryKind::Observation => json!(Observation::of(entry, now)),
+        _ => json!(ScratchItem::of(entry)),
+    }
 }
 
 /// The list, as of commit `as_of`, of what nothing can match.
-pub(super) fn nothing(as_of: Seq, tokens: &dyn Tokens) -> Answer {
-    answer(&ListAnswer::nothing(as_of), "", tokens)
+pub(super) fn nothing(as_of: Seq, now: Timestamp, tokens: &Counter) -> Answer {
+    answer(&ListAnswer::nothing(as_of), "", now, tokens)
 }
 
 /// What a line does not say, for programs.

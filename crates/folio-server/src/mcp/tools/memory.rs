@@ -16,11 +16,14 @@ use super::{Call, Does, how_many, list, read, tool, with_thread, wrong};
 use crate::http::problem::Problem;
 use crate::mcp::McpOptions;
 use crate::mcp::answer::{Answer, beginning};
+use crate::wire::PageShape;
 
 /// Lines that a search gives when nothing is said.
 const LINES_DEFAULT: u32 = 20;
 /// Tokens of an answer that are for what stands around a text.
 const FRAME: u32 = 100;
+/// The least that is asked for of a page.
+const LEAST: u32 = 600;
 
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let search = json!({
@@ -95,7 +98,8 @@ async fn search(call: Call<'_>) -> Result<Answer, Problem> {
         }
     };
     let Some(tags) = Tag::asked_for(&asked.tags.texts()) else {
-        return Ok(list::nothing(call.caller.workspace.head().await?, &call.caller.tokens));
+        let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
+        return Ok(list::nothing(workspace.head().await?, workspace.now(), tokens));
     };
     let mut query = EntryQuery {
         kinds,
@@ -116,7 +120,7 @@ async fn search(call: Call<'_>) -> Result<Answer, Problem> {
         TextMatch::Any => "nothing has all of the words; this has some of them: ",
         TextMatch::All => "",
     };
-    Ok(list::answer(&answer, remark, tokens))
+    Ok(list::answer(&answer, remark, workspace.now(), tokens))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -166,6 +170,7 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
         .map_err(|_| wrong("id", format!("{:?} is no handle of a page, such as p7", asked.id)))?;
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let markdown = workspace.page_markdown(id).await?;
+    let page = PageShape::of(&workspace.page(id).await?);
     let from = match asked.cursor.as_deref() {
         None => 0,
         Some(cursor) => cursor
@@ -179,7 +184,12 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
                 )
             })?,
     };
-    let room = within(asked.budget, ANSWER_TOKENS)?.max(2 * FRAME) - FRAME;
+    let limit = within(asked.budget, ANSWER_TOKENS)?.max(LEAST);
+    let mut structured = json!(page);
+    structured["page"] = asked.id.trim().into();
+    // What is much of it goes before the text does.
+    let shape = tokens.count(&structured.to_string()).min(limit / 3);
+    let room = limit - shape - FRAME;
     let part = beginning(&markdown[from..], room, tokens);
     let end = from + part.len();
     let next = (end < markdown.len()).then(|| end.to_string());
@@ -188,9 +198,10 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
         let left = markdown.len() - end;
         text.push_str(&format!("\n(+{left} bytes; go on with cursor {next:?})"));
     }
-    let structured = json!({"page": asked.id.trim(), "next": next, "tokens": tokens.count(&text)});
+    structured["next"] = json!(next);
+    structured["tokens"] = tokens.count(&text).into();
     Ok(Answer {
-        limit: MAX_ANSWER_TOKENS + FRAME,
+        limit: limit.max(ANSWER_TOKENS),
         ..Answer::new(text, structured)
     })
 }

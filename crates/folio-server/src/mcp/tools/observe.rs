@@ -122,7 +122,7 @@ async fn update(call: Call<'_>) -> Result<Answer, Problem> {
     Ok(written(&changed.await?, &call))
 }
 
-/// What came of a write: the line, what was put right, and the whole but for what its writer has just said.
+/// What came of a write: the line, what was put right, and the whole.
 fn written(written: &Written, call: &Call<'_>) -> Answer {
     let mut text = candidate(&written.entry).lengths[1].clone();
     for warning in &written.warnings {
@@ -136,7 +136,6 @@ fn written(written: &Written, call: &Call<'_>) -> Answer {
     }
     let mut structured = json!(Observation::of(&written.entry, call.caller.workspace.now()));
     if let Value::Object(fields) = &mut structured {
-        fields.remove("content");
         fields.insert("warnings".to_owned(), json!(written.warnings));
         fields.insert("replayed".to_owned(), json!(written.replayed));
     }
@@ -165,7 +164,8 @@ async fn listed(call: Call<'_>) -> Result<Answer, Problem> {
     let is_impossible = status.is_empty() && !of_status.is_empty();
     let (Some(tags), false) = (Tag::asked_for(&asked.tags.texts()), is_impossible) else {
         // What no observation can have none has (M7.2.13).
-        return Ok(list::nothing(call.caller.workspace.head().await?, &call.caller.tokens));
+        let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
+        return Ok(list::nothing(workspace.head().await?, workspace.now(), tokens));
     };
     let mut query = EntryQuery {
         types: asked.types.texts(),
@@ -186,5 +186,5 @@ async fn listed(call: Call<'_>) -> Result<Answer, Problem> {
         query.limit = u32::try_from(fitting).unwrap_or(list::LINES);
         answer = workspace.observations(query).await?;
     }
-    Ok(list::answer(&answer, "", tokens))
+    Ok(list::answer(&answer, "", workspace.now(), tokens))
 }

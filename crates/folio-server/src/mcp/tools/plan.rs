@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use folio::memory::id::EntryRef;
 use folio::memory::lifecycle::Report;
+use folio::memory::scratchbook::tools::ANSWER_TOKENS;
 use folio::memory::scratchbook::{ItemInput, ScratchItem};
+use folio::memory::tokens::Tokens as _;
 use folio::memory::{Entry, EntryKind, Invalid, Owner};
 use folio::store::workspace::{Delegated, Delegation, WorkReport};
 use rmcp::model::Tool;
@@ -21,6 +23,10 @@ const READY: u32 = 10;
 const MAX_READY: u32 = 50;
 /// Pieces of work that wait which one answer names.
 const WAITING: usize = 10;
+/// Tokens of them.
+const WAITING_TOKENS: u32 = 500;
+/// What one of them waits for, of which one answer tells.
+const BEFORE: usize = 5;
 /// How long work is taken on for, in minutes, unless a call says otherwise: whoever does not come back loses it.
 const LEASE_MINUTES: u32 = 60;
 /// A week.
@@ -128,19 +134,32 @@ async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
     let limit = how_many(asked.limit, READY, MAX_READY)?;
     let caller = &call.caller;
     let many = limit as usize;
-    let ready = caller.workspace.ready_work(&caller.thread, &worker, many).await?;
+    let mut ready = caller.workspace.ready_work(&caller.thread, &worker, many).await?;
+    let found = ready.items.len();
+    // What others wait for has its part of the answer.
+    ready.items.truncate(list::fitting(
+        &ready.items,
+        ANSWER_TOKENS - WAITING_TOKENS,
+        &caller.tokens,
+    ));
     let mut text: String = ready.items.iter().map(|entry| line(entry) + "\n").collect();
     let waits = |(entry, before): &(Entry, Vec<_>)| {
-        let before: Vec<_> = before.iter().map(ToString::to_string).collect();
-        format!("{} for {}", entry.handle, before.join(", "))
+        let named: Vec<_> = before.iter().take(BEFORE).map(ToString::to_string).collect();
+        let more = match before.len().saturating_sub(BEFORE) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{} for {}{more}", entry.handle, named.join(", "))
     };
     let waiting: Vec<String> = ready.waiting.iter().take(WAITING).map(waits).collect();
-    let more = match ready.items.len() {
-        found if found < many => String::new(),
+    let shown = ready.items.len();
+    let more = match found {
+        _ if shown < found => ", and more, for which there is no room here".to_owned(),
+        _ if found < many => String::new(),
         _ if limit < MAX_READY => format!(", and perhaps more: limit {MAX_READY} shows up to so many"),
         _ => ", and perhaps more".to_owned(),
     };
-    text.push_str(&format!("{} ready{more}", ready.items.len()));
+    text.push_str(&format!("{shown} ready{more}"));
     if !waiting.is_empty() {
         let more = ready.waiting.len() - waiting.len();
         let more = if more > 0 {
@@ -150,9 +169,23 @@ async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
         };
         text.push_str(&format!("; waiting: {}{more}", waiting.join("; ")));
     }
-    let items: Vec<Value> = ready.items.iter().map(brief).collect();
-    let structured = json!({"items": items, "returned": items.len(), "waiting": waiting});
-    Ok(Answer::new(text, structured))
+    let mut structured = json!({
+        "items": [],
+        "returned": shown,
+        "total": found,
+        "next": null,
+        "as_of": caller.workspace.head().await?,
+        "tokens": caller.tokens.count(&text),
+        "waiting": waiting,
+    });
+    if !more.is_empty() {
+        structured["at_least"] = true.into();
+    }
+    let mut answer = Answer::new(text, structured);
+    let whole = ready.items.iter().map(shape).collect();
+    let brief = ready.items.iter().map(brief).collect();
+    answer.put_items(whole, brief, &caller.tokens);
+    Ok(answer)
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -314,11 +347,10 @@ fn brief(entry: &Entry) -> Value {
     brief
 }
 
-/// The item as programs get it, without its text, which stands beside it.
+/// The item as programs get it, with whose it is.
 fn shape(entry: &Entry) -> Value {
     let mut shape = json!(ScratchItem::of(entry));
     if let Value::Object(fields) = &mut shape {
-        fields.remove("body");
         fields.insert("owner".to_owned(), json!(entry.fields.owner));
         fields.insert("lease_until".to_owned(), json!(entry.fields.lease_until));
     }

@@ -3,11 +3,15 @@
 use folio::memory::scratchbook::tools::{ANSWER_TOKENS, definitions};
 use folio::store::workspace::ScratchCaller;
 use rmcp::model::Tool;
+use serde_json::Value;
 
-use super::{Call, Does, tool, with_thread};
+use super::{Call, Does, list, tool, with_thread};
 use crate::http::problem::Problem;
 use crate::mcp::McpOptions;
 use crate::mcp::answer::Answer;
+
+/// Tokens that an answer in a shorter part is shorter for good measure.
+const MARGIN: u32 = 60;
 
 /// The tools, as they are defined for every surface.
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
@@ -25,18 +29,58 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
 
 /// Calls one of them.
 pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
+    let asked = call.arguments.get("budget").and_then(Value::as_u64);
+    let limit = asked.and_then(|budget| u32::try_from(budget).ok());
+    let limit = limit.unwrap_or_default().max(ANSWER_TOKENS);
+    let answer = answered(&call, &call.arguments, limit).await?;
+    let excess = answer.excess(&call.caller.tokens);
+    if excess == 0
+        || answer
+            .structured
+            .get("next")
+            .is_none_or(|_| answer.structured.get("items").is_some())
+    {
+        return Ok(answer);
+    }
+    // A text that is read part by part: the part is shorter, so that programs get it with all that the shape has.
+    let budget = limit.saturating_sub(excess.saturating_add(excess / 4).saturating_add(MARGIN));
+    if budget < limit / 2 {
+        return Ok(answer);
+    }
+    let mut arguments = call.arguments.clone();
+    arguments["budget"] = budget.into();
+    answered(&call, &arguments, limit).await
+}
+
+/// What the call with `arguments` comes to, each entry as programs get it on every surface.
+async fn answered(call: &Call<'_>, arguments: &Value, limit: u32) -> Result<Answer, Problem> {
     let caller = ScratchCaller {
         actor: &call.caller.actor,
         thread: &call.caller.thread,
         tokens: &call.caller.tokens,
-        idempotency_key: call.idempotency_key,
+        idempotency_key: call.idempotency_key.clone(),
     };
-    let asked = call.arguments.get("budget").and_then(serde_json::Value::as_u64);
     let workspace = &call.caller.workspace;
-    let answer = workspace.call_scratch_tool(&caller, call.name, &call.arguments).await?;
-    let limit = asked.and_then(|budget| u32::try_from(budget).ok());
-    Ok(Answer {
-        limit: limit.unwrap_or_default().max(ANSWER_TOKENS),
-        ..Answer::from(answer)
-    })
+    let called = workspace.call_scratch_tool(&caller, call.name, arguments).await?;
+    let now = workspace.now();
+    let entries = called.entries;
+    let mut answer = Answer {
+        text: called.text,
+        structured: called.structured,
+        limit,
+    };
+    if let Some(Value::Array(brief)) = answer.structured.get("items") {
+        if !entries.is_empty() {
+            let brief = brief.clone();
+            let whole = entries.iter().map(|entry| list::shape(entry, now)).collect();
+            answer.put_items(whole, brief, &call.caller.tokens);
+        }
+    } else if let ([entry], Value::Object(fields)) = (entries.as_slice(), &mut answer.structured)
+        && let Value::Object(whole) = list::shape(entry, now)
+    {
+        for (name, value) in whole {
+            fields.entry(name).or_insert(value);
+        }
+    }
+    Ok(answer)
 }

@@ -15,6 +15,8 @@ use crate::error::StoreError;
 const LINES: u32 = 100;
 /// Tokens that the frame of an answer takes: how much there is, and where to go on.
 const FRAME: u32 = 120;
+/// The same of a list, whose cursor stands in the text and in what is structured.
+const LIST_FRAME: u32 = 240;
 /// The least that can be asked for and still say something.
 const LEAST: u32 = 200;
 
@@ -68,7 +70,7 @@ impl Workspace {
             "hash": receipt.hash,
             "as_of": view.as_of,
         });
-        Ok(ScratchAnswer { text, structured })
+        Ok(without_entries(text, structured))
     }
 
     /// One entry: its line, and its text from where the cursor says on.
@@ -132,7 +134,11 @@ impl Workspace {
             fields.insert(field.to_owned(), json!(part));
             fields.insert("next".to_owned(), json!(next));
         }
-        Ok(ScratchAnswer { text, structured })
+        Ok(ScratchAnswer {
+            text,
+            structured,
+            entries: vec![entry],
+        })
     }
 
     /// What took the place of `entry`, by the name that it can be asked for, if something did that may be seen.
@@ -156,7 +162,7 @@ impl Workspace {
     ) -> Result<ScratchAnswer, WorkspaceError> {
         let Some(tags) = Tag::asked_for(&read.tags) else {
             let nothing = ListAnswer::nothing(self.head().await?);
-            return Ok(listed(String::new(), &nothing, caller.tokens));
+            return Ok(listed(String::new(), nothing, caller.tokens));
         };
         let mut query = EntryQuery {
             tags,
@@ -196,8 +202,11 @@ impl Workspace {
             .iter()
             .map(|entry| candidate(entry).lengths[1].clone())
             .collect();
-        let room = budget.max(LEAST).saturating_sub(FRAME + caller.tokens.count(&heading));
-        let fitting = fitting(&lines, room, caller.tokens);
+        let room = budget
+            .max(LEAST)
+            .saturating_sub(LIST_FRAME + caller.tokens.count(&heading));
+        let briefs: Vec<Value> = answer.items.iter().map(brief).collect();
+        let fitting = fitting(&lines, &briefs, room, caller.tokens);
         if fitting < answer.items.len() {
             // The cursor stands behind the last line that is shown.
             query.limit = u32::try_from(fitting).unwrap_or(LINES);
@@ -208,7 +217,7 @@ impl Workspace {
             text.push_str(line);
             text.push('\n');
         });
-        Ok(listed(text, &answer, caller.tokens))
+        Ok(listed(text, answer, caller.tokens))
     }
 
     /// The tree of pages, one line each; the cursor is how many lines came before.
@@ -239,7 +248,7 @@ impl Workspace {
                 )
             })
             .unzip();
-        let fitting = fitting(&lines, budget.max(LEAST).saturating_sub(FRAME), caller.tokens);
+        let fitting = fitting(&lines, &pages, budget.max(LEAST).saturating_sub(FRAME), caller.tokens);
         let end = before + fitting;
         let next = (end < tree.len()).then(|| end.to_string());
         let mut text = lines[..fitting].join("\n");
@@ -255,12 +264,12 @@ impl Workspace {
             "as_of": self.head().await?,
             "tokens": caller.tokens.count(&text),
         });
-        Ok(ScratchAnswer { text, structured })
+        Ok(without_entries(text, structured))
     }
 }
 
 /// `answer`, whose lines are in `text`: behind them stands how many there are, and how it goes on.
-fn listed(mut text: String, answer: &ListAnswer<Entry>, tokens: &dyn Tokens) -> ScratchAnswer {
+fn listed(mut text: String, answer: ListAnswer<Entry>, tokens: &dyn Tokens) -> ScratchAnswer {
     match &answer.next {
         _ if answer.items.is_empty() => text.push_str("nothing matches"),
         None => text.push_str(&format!("{} in all", answer.total)),
@@ -278,7 +287,20 @@ fn listed(mut text: String, answer: &ListAnswer<Entry>, tokens: &dyn Tokens) -> 
         "as_of": answer.as_of,
         "tokens": tokens.count(&text),
     });
-    ScratchAnswer { text, structured }
+    ScratchAnswer {
+        text,
+        structured,
+        entries: answer.items,
+    }
+}
+
+/// What is about no entry in particular.
+fn without_entries(text: String, structured: Value) -> ScratchAnswer {
+    ScratchAnswer {
+        text,
+        structured,
+        entries: Vec::new(),
+    }
 }
 
 /// What of an entry stands in a list besides its line, which is in the text.
@@ -291,18 +313,17 @@ fn brief(entry: &Entry) -> Value {
     Value::Object(brief)
 }
 
-/// How many of `lines`, with what stands for them in JSON, fit into `room` tokens; at least one.
-fn fitting(lines: &[String], room: u32, tokens: &dyn Tokens) -> usize {
-    /// Tokens of an entry in what is structured.
-    const BRIEF: u32 = 30;
+/// How many of `lines`, each with what stands for it in JSON, fit into `room` tokens; at least one.
+fn fitting(lines: &[String], briefs: &[Value], room: u32, tokens: &dyn Tokens) -> usize {
     let mut used = 0_u32;
-    let fits = |line: &&String| {
-        used = used
-            .saturating_add(tokens.count(&format!("{line}\n")))
-            .saturating_add(BRIEF);
+    let fits = |(line, brief): &(&String, &Value)| {
+        let line = tokens.count(&format!("{line}\n"));
+        let brief = tokens.count(&format!("{brief},"));
+        used = used.saturating_add(line).saturating_add(brief);
         used <= room
     };
-    lines.iter().take_while(fits).count().max(1).min(lines.len())
+    let both = lines.iter().zip(briefs);
+    both.take_while(fits).count().max(1).min(lines.len())
 }
 
 /// The beginning of `text` that costs at most `room` tokens, ending with a line where there is one.
