@@ -86,6 +86,60 @@ fn a_plan_reads_as_it_was_meant() {
 }
 
 #[test]
+fn what_a_step_adds_goes_by_the_criterion_that_it_is_there_for_e9_6() {
+    let long = "c".repeat(63);
+    let text = json!({
+        "goal": "a dry house", "criteria": ["no water comes in", {"id": "paid", "text": "it is paid for"}, {"id": long, "text": "it lasts"}],
+        "steps": [
+            {"id": "roof", "satisfies": ["c1", "paid"], "criteria": ["no tile is loose", {"id": "seen", "text": "it was seen"}, "the gutter is clear"],
+             "plan": [{"id": "tiles", "satisfies": ["c1.1"], "criteria": ["each was lifted"], "do": {"tool": "list"}}]},
+            {"id": "bill", "satisfies": ["paid"], "criteria": [{"id": "paid.1", "text": "it is right"}, {"check": "result_nonempty"}], "do": {"tool": "list"}},
+            {"id": "oak", "satisfies": [long], "criteria": ["it is hard"], "do": {"tool": "list"}},
+            {"id": "tea", "criteria": ["it is hot"], "do": {"tool": "list"}},
+            {"for_each": [1], "as": "room", "id": "rooms", "satisfies": ["c1"], "criteria": ["it is dry"], "do": {"tool": "list"}}
+        ]
+    });
+    let plan = plan(&text.to_string());
+    let ids = |step: &Step| match step {
+        Step::Task(task) => task
+            .criteria
+            .iter()
+            .map(|criterion| criterion.id.clone())
+            .collect::<Vec<_>>(),
+        _ => panic!("{step:?}"),
+    };
+    assert_eq!(ids(&plan.steps[0]), ["c1.1", "seen", "c1.3"]);
+    let Step::Task(roof) = &plan.steps[0] else { panic!() };
+    let Work::Plan(inner) = &roof.work else { panic!() };
+    assert_eq!(ids(&inner.steps[0]), ["c1.1.1"]);
+    assert_eq!(ids(&plan.steps[1]), ["paid.1", "paid.2"]);
+    // A name that leaves no room for a number below it is no part of another.
+    assert_eq!(ids(&plan.steps[2]), ["c1"]);
+    assert_eq!(ids(&plan.steps[3]), ["c1"]);
+    let Step::ForEach(rooms) = &plan.steps[4] else { panic!() };
+    assert_eq!(ids(&rooms.body), ["c1.1"]);
+    let written = serde_json::to_value(&plan).unwrap();
+    assert_eq!(from_value(&written, &Known::default()).unwrap(), plan);
+}
+
+#[test]
+fn what_a_step_adds_is_still_found_by_its_number_e9_6() {
+    let by = |name: &str| {
+        let text = json!({
+            "goal": "a dry house", "criteria": [{"id": "paid", "text": "it is paid for"}],
+            "steps": [{"id": "roof", "satisfies": ["paid"], "criteria": ["no tile is loose", "the gutter is clear"],
+                       "plan": [{"id": "tiles", "satisfies": [name], "do": {"tool": "list"}}]}]
+        });
+        from_value(&text, &Known::default()).map(|_| ())
+    };
+    for name in ["paid", "paid.1", "paid.2", "c1", "c2"] {
+        by(name).unwrap();
+    }
+    let told = by("c3").unwrap_err().to_string();
+    assert!(told.contains("satisfies names \"c3\", which is no criterion"), "{told}");
+}
+
+#[test]
 fn what_is_written_back_is_the_same_plan_and_satisfies_the_schema() {
     let first = plan(REVIEW);
     let written = serde_json::to_value(&first).unwrap();

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// One thing that must hold for the result of a task or of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Criterion {
-    /// Its name among its neighbours: `c1`, `c2`, … by position unless written.
+    /// Its name among its neighbours: `c1`, `c2`, … by position unless written; `c2.1`, `c2.2`, … where its step is there to meet `c2` (E9.6).
     pub id: String,
     /// What must hold, in words (a template).
     pub text: String,
@@ -52,6 +52,14 @@ pub enum Check {
     ResultNonempty,
     /// A person decides.
     Human,
+}
+
+/// Which of `ids` is meant by `name`: the one that it is, or else `c2.1` by `c1`, its number among those of its step (E9.6).
+pub(crate) fn meant<'c>(name: &str, ids: impl Iterator<Item = &'c str> + Clone) -> Option<&'c str> {
+    let number = name.strip_prefix('c');
+    let by_number = |id: &&str| id.rsplit_once('.').is_some_and(|(_, last)| Some(last) == number);
+    let is_it = |id: &&str| *id == name;
+    ids.clone().find(is_it).or_else(|| ids.clone().find(by_number))
 }
 
 impl Check {

@@ -144,7 +144,7 @@ impl<'a> Decoder<'a> {
         plan.goal = self.text_or_empty(at, "goal");
         plan.description = self.text_or_empty(at, "description");
         plan.inputs = self.inputs(at);
-        plan.criteria = self.criteria(at);
+        plan.criteria = self.criteria(at, &[]);
         plan.budget = self.budget(at);
         match self.field(at, "steps") {
             Some(steps) => plan.steps = self.steps(&steps),

@@ -37,6 +37,7 @@ use folio_memory::canonical::canonical;
 use sha2::{Digest, Sha256};
 
 pub use budget::{Budget, Retry, Share};
+pub(crate) use criterion::meant as criterion_meant;
 pub use criterion::{Check, Criterion};
 pub use document::{InputKind, InputSpec, PLAN_VERSION, Plan, Report};
 pub(crate) use edit::{Around, Part, read_edit};

@@ -6,8 +6,13 @@ use crate::plan::{Check, Criterion, keys};
 
 use super::Decoder;
 
+/// Characters of the id of a criterion.
+const ID_MAX: usize = 64;
+
 impl<'a> Decoder<'a> {
-    pub(super) fn criteria(&mut self, at: &At<'a>) -> Vec<Criterion> {
+    /// The criteria of a plan or a task. Those that a step adds to what it is there to meet go by the first of that: `c2.1` of a step
+    /// that satisfies `c2` (E9.6).
+    pub(super) fn criteria(&mut self, at: &At<'a>, satisfies: &[String]) -> Vec<Criterion> {
         let Some(at) = self.field(at, "criteria") else {
             return Vec::new();
         };
@@ -16,7 +21,7 @@ impl<'a> Decoder<'a> {
             return Vec::new();
         };
         let mut criteria: Vec<Criterion> = items.iter().filter_map(|item| self.criterion(item)).collect();
-        number_the_unnamed(&mut criteria);
+        number_the_unnamed(&mut criteria, satisfies.first().map(String::as_str));
         // They are there as long as their run: nothing is kept free for more of them.
         criteria.shrink_to_fit();
         criteria
@@ -57,11 +62,7 @@ impl<'a> Decoder<'a> {
 
     fn criterion_id(&mut self, at: &At<'a>) -> String {
         let id = self.text(at).unwrap_or_default();
-        let is_plain = (1..=64).contains(&id.len())
-            && id
-                .bytes()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-'));
-        if !is_plain && matches!(at.node.tree, Tree::String(_)) {
+        if !is_plain_id(&id) && matches!(at.node.tree, Tree::String(_)) {
             let error = self
                 .faults
                 .bad_value(at, format!("{id:?} cannot be the id of a criterion"));
@@ -224,12 +225,26 @@ impl SimpleCheck {
     }
 }
 
-fn number_the_unnamed(criteria: &mut [Criterion]) {
+/// Whether `id` can be that of a criterion.
+fn is_plain_id(id: &str) -> bool {
+    let is_plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
+    (1..=ID_MAX).contains(&id.len()) && id.bytes().all(is_plain)
+}
+
+/// Names the criteria without a name by their place: below `above`, the criterion that they are there for, if there is one and its name
+/// leaves room.
+fn number_the_unnamed(criteria: &mut [Criterion], above: Option<&str>) {
+    let above = above.filter(|id| is_plain_id(id));
     for at in 0..criteria.len() {
         if criteria[at].id.is_empty() {
-            let free = (at + 1..).map(|number| format!("c{number}"));
+            let named = |number: usize| {
+                let below = above.map(|above| format!("{above}.{number}"));
+                below
+                    .filter(|id| id.len() <= ID_MAX)
+                    .unwrap_or_else(|| format!("c{number}"))
+            };
             let taken = |id: &String| criteria.iter().any(|other| other.id == *id);
-            criteria[at].id = free.into_iter().find(|id| !taken(id)).unwrap_or_default();
+            criteria[at].id = (at + 1..).map(named).find(|id| !taken(id)).unwrap_or_default();
         }
     }
 }

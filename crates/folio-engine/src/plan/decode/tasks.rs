@@ -86,11 +86,11 @@ impl<'a> Decoder<'a> {
         let mut task = Task { title, ..Task::new(id) };
         task.description = self.text_or_empty(at, "description");
         task.reason = self.text_or_empty(at, "reason");
-        task.criteria = self.criteria(at);
         task.satisfies = self
             .field(at, "satisfies")
             .map(|ids| self.texts(&ids))
             .unwrap_or_default();
+        task.criteria = self.criteria(at, &task.satisfies);
         if !is_inline {
             task.needs = self.field(at, "needs").map(|needs| self.slugs(&needs));
             task.optional = self.flag(at, "optional").unwrap_or_default();

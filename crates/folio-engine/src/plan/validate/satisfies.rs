@@ -3,7 +3,7 @@
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
 use crate::plan::reads::Segment;
-use crate::plan::{Criterion, Step, Task, Work};
+use crate::plan::{Criterion, Step, Task, Work, criterion_meant};
 
 use super::{Validator, every_step};
 
@@ -12,7 +12,7 @@ impl<'a> Validator<'a> {
     pub(super) fn satisfies(&mut self, task: &Task, origin: &At<'a>) {
         let satisfies_at = origin.follow_near(&[Segment::Key("satisfies")]);
         for id in task.satisfies.iter().filter(|_| self.is_whole) {
-            if self.in_sight.contains(id) {
+            if criterion_meant(id, self.in_sight.iter().map(String::as_str)).is_some() {
                 continue;
             }
             let item = satisfies_at.item_that_reads(id);
@@ -40,7 +40,7 @@ impl<'a> Validator<'a> {
     /// Whoever plans for a task has some step meet each of its `criteria` that has to be met.
     pub(super) fn all_assigned<'c>(
         &mut self,
-        criteria: impl Iterator<Item = (&'c str, &'c str)>,
+        criteria: impl Iterator<Item = (&'c str, &'c str)> + Clone,
         steps: &[Step],
         at: &At<'a>,
     ) {
@@ -50,8 +50,13 @@ impl<'a> Validator<'a> {
                 assigned.extend(task.satisfies.iter().cloned());
             }
         });
+        let ids = criteria.clone().map(|(id, _)| id);
+        let assigned: Vec<&str> = assigned
+            .iter()
+            .filter_map(|name| criterion_meant(name, ids.clone()))
+            .collect();
         for (id, text) in criteria {
-            if !assigned.iter().any(|known| known == id) {
+            if !assigned.contains(&id) {
                 self.faults
                     .add(at, code::MISSING, format!("no step satisfies {id} ({text})"));
             }
@@ -60,7 +65,7 @@ impl<'a> Validator<'a> {
 }
 
 /// The criteria that have to be met, by id.
-pub(super) fn required(criteria: &[Criterion]) -> impl Iterator<Item = (&str, &str)> {
+pub(super) fn required(criteria: &[Criterion]) -> impl Iterator<Item = (&str, &str)> + Clone {
     let required = criteria.iter().filter(|criterion| criterion.required);
     required.map(|criterion| (criterion.id.as_str(), criterion.text.as_str()))
 }

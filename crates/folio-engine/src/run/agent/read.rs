@@ -13,7 +13,7 @@ use super::object::{noted, remarked};
 use super::verify::checked;
 use super::wanted::CALLS_MAX;
 use crate::event::{Event, Proposal};
-use crate::plan::{Check, Criterion};
+use crate::plan::{Check, Criterion, criterion_meant};
 use crate::result::{Finding, Outcome, Output, Severity, StopReason, Verdict};
 use crate::run::call_in_words;
 use crate::run::state::Run;
@@ -221,9 +221,10 @@ impl Run {
             return Vec::new();
         }
         let said = answer.get("criteria").and_then(Value::as_array);
+        let criteria = self.criteria_of(index);
         let claim = |criterion: &Criterion| {
             let said = said.into_iter().flatten();
-            let mut of_it = said.filter(|claim| claim.get("id").and_then(Value::as_str) == Some(criterion.id.as_str()));
+            let mut of_it = said.filter(|claim| is_of(claim, "id", criterion, &criteria));
             let finding = match of_it.next() {
                 Some(claim) if claim.get("met").and_then(Value::as_bool) == Some(true) => Finding::Met,
                 Some(claim) => Finding::Unmet(gap_of(claim, "whoever did it does not say what is missing")),
@@ -235,7 +236,6 @@ impl Run {
                 finding,
             }
         };
-        let criteria = self.criteria_of(index);
         criteria
             .iter()
             .filter(|criterion| criterion.check == Check::Judge)
@@ -263,7 +263,7 @@ impl Run {
         // What a person is asked about is not for a judge to say.
         let judged = agent.open_criteria().filter(|criterion| !self.asks_person(criterion));
         let verdicts = judged.map(|criterion| {
-            let of_it = |said: &&Value| said.get("criterion").and_then(Value::as_str) == Some(criterion.id.as_str());
+            let of_it = |said: &&Value| is_of(said, "criterion", criterion, &agent.task.criteria);
             let mut findings = given.iter().filter(of_it).map(finding_of);
             let finding = match findings.next() {
                 _ if criterion.check == Check::Human => Finding::Unverifiable("nobody was asked".to_owned()),
@@ -282,6 +282,13 @@ impl Run {
         });
         checked(self.nodes[index].id, verdicts.collect())
     }
+}
+
+/// Whether `said` names `criterion`, one of `all`, under `key`.
+fn is_of(said: &Value, key: &str, criterion: &Criterion, all: &[Criterion]) -> bool {
+    let ids = all.iter().map(|criterion| criterion.id.as_str());
+    let name = said.get(key).and_then(Value::as_str);
+    name.and_then(|name| criterion_meant(name, ids)) == Some(criterion.id.as_str())
 }
 
 /// What is said of the calls that stand beside `finish` and are not made; nothing if it stands alone.

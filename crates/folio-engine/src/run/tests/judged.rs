@@ -339,3 +339,39 @@ fn whoever_did_a_task_cannot_close_the_tags_that_its_judge_reads_e9_6() {
     let sim = goal("paint", &json!({"criteria": ["it shines"]}), model).driven_on();
     assert_eq!(sim.status(""), Outcome::Failed);
 }
+
+#[test]
+fn what_a_step_adds_is_told_below_its_criterion_and_found_by_its_number_e9_6() {
+    let sim = goal("survey the house", &house(), |ask: &AskAction| {
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "survey the house") => plan_of(json!([
+                {"id": "roof", "title": "check roof tiles", "criteria": ["none is loose", "none is missing"], "satisfies": ["c1"]},
+                {"id": "list", "title": "write it down", "criteria": ["it can be read"]}
+            ])),
+            (Purpose::Decide, "check roof tiles") => plan_of(json!([
+                {"id": "north", "title": "north side", "criteria": ["seen"], "satisfies": ["c1"]},
+                {"id": "south", "title": "south side", "criteria": ["seen"], "satisfies": ["c1.2"]}
+            ])),
+            (Purpose::Aggregate, "check roof tiles") => said(
+                &json!({"status": "ok", "notes": "tight", "criteria": [{"id": "c1.1", "met": true}, {"id": "c2", "met": true}]}).to_string(),
+            ),
+            _ => nested(ask),
+        }
+    })
+    .driven_on();
+    let roof = sim.run.tree().into_iter().find(|node| node.path == "roof").unwrap();
+    let result = roof.result.unwrap();
+    assert_eq!(result.status, Outcome::Ok, "{result:?}");
+    let named = result
+        .verdicts
+        .iter()
+        .map(|v| (v.criterion.as_str(), v.finding == Finding::Met));
+    assert_eq!(named.collect::<Vec<_>>(), [("c1.1", true), ("c1.2", true)]);
+    let asked = |ask: &&AskAction| ask.purpose == Purpose::Decide && task_named(ask) == "check roof tiles";
+    let nth = sim.asks.iter().position(|ask| asked(&ask)).unwrap();
+    assert!(
+        read_by(&sim, nth).contains("c1.2: none is missing"),
+        "{}",
+        read_by(&sim, nth)
+    );
+}
