@@ -369,7 +369,8 @@ impl Runner {
     pub(crate) async fn drive_for(&self, run: RunId, patience: Option<Duration>) -> Result<Driven, RunnerError> {
         let workspace = &self.shared.workspace;
         // Its row says as much, and costs less than its journal.
-        if workspace.store().run(workspace.space(), Ref::Id(run)).await?.status != RUNNING
+        let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
+        if row.status != RUNNING
             && let Some(result) = self.shared.fold(run).await?.0.result()
         {
             let result = result.clone();
@@ -382,7 +383,7 @@ impl Runner {
         // A claim by the same process would be granted, and the run have two drivers.
         let Some(_held) = self.shared.held.hold(run) else {
             let detail = Some("this one drives it already".to_owned());
-            let run = run.to_string();
+            let run = row.handle.to_string();
             return Err(StoreError::RunTaken { run, detail }.into());
         };
         self.shared.held.forget(run);

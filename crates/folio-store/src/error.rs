@@ -92,7 +92,7 @@ pub enum StoreError {
     /// Another process drives the run.
     #[error("run {run} is driven by another process{}", detail.as_deref().map(|d| format!(" ({d})")).unwrap_or_default())]
     RunTaken {
-        /// The run.
+        /// The run, by its handle where that is at hand.
         run: String,
         /// What is known of the other.
         detail: Option<String>,

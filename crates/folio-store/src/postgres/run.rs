@@ -120,7 +120,7 @@ pub(super) async fn claim(
         && !is_mine
         && owners.is_alive(session, current).await?
     {
-        let run = run.to_string();
+        let run = RunHandle(found.number).to_string();
         return Err(StoreError::RunTaken { run, detail: None }.into());
     }
     // Visibly alive before the run names it, so that nobody can take it for dead.

@@ -96,7 +96,7 @@ pub(super) fn claim(
         && owners.is_alive(conn, &current)?
     {
         return Err(StoreError::RunTaken {
-            run: run.to_string(),
+            run: RunHandle(place.number()).to_string(),
             detail: owners.describe(&current),
         }
         .into());

@@ -1,0 +1,152 @@
+//! What the file with settings says.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use folio::mcp::McpSection;
+use folio::model::{AgentsSection, ModelsSection};
+use folio::runner::LostCalls;
+use serde::Deserialize;
+
+use super::surroundings::Surroundings;
+use crate::arguments::Color;
+use crate::error::Failure;
+
+/// The name of the file with settings.
+pub(super) const FILE_NAME: &str = "folio.toml";
+/// Bytes of a file with settings.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+/// The settings of a file. What it does not name is as if there were no file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FromFile {
+    pub(super) store: Option<String>,
+    pub(super) space: Option<String>,
+    pub(super) thread: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) models: Option<ModelsSection>,
+    pub(super) agents: Option<AgentsSection>,
+    pub(super) mcp: Option<McpSection>,
+    pub(super) telemetry: Option<TelemetrySection>,
+    #[serde(default)]
+    pub(super) lost_calls: LostCalls,
+    pub(super) color: Option<Color>,
+}
+
+/// `[telemetry]` of a file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TelemetrySection {
+    /// The address of a collector that speaks OTLP over HTTP.
+    pub(super) endpoint: Option<String>,
+}
+
+/// The file that was asked for, or the first that is there: in this folder, in the configuration folder.
+pub(super) fn read_file(
+    asked: Option<&Path>,
+    around: &Surroundings<'_>,
+) -> Result<(Option<PathBuf>, FromFile), Failure> {
+    let asked = match asked {
+        Some(path) => Some(path.to_owned()),
+        None => around.text("FOLIO_CONFIG")?.map(PathBuf::from),
+    };
+    let candidates = match &asked {
+        Some(path) => vec![path.clone()],
+        None => {
+            let configured = around
+                .folders
+                .iter()
+                .map(|(_, config)| config.join("folio").join(FILE_NAME));
+            std::iter::once(around.current.join(FILE_NAME))
+                .chain(configured)
+                .collect()
+        }
+    };
+    for path in candidates {
+        let text = match read_text(&path, asked.is_some()) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() => continue,
+            Err(error) => return Err(Failure::file("read the settings in", &path, &error)),
+        };
+        let settings = toml::from_str(&text).map_err(|error| {
+            let place = error
+                .span()
+                .map_or_else(String::new, |span| place_of(&text, span.start));
+            Failure::usage(
+                "settings_invalid",
+                format!("{}{place}: {}", path.display(), error.message()),
+            )
+            .hint("a settings file may name store, space, thread, model, models, agents, mcp, telemetry, lost_calls and color")
+        })?;
+        return Ok((Some(path), settings));
+    }
+    Ok((None, FromFile::default()))
+}
+
+/// What a file says of agents is looked at whoever is asked: what is wrong there is a mistake of the file.
+pub(super) fn check_agents(agents: &AgentsSection, file: Option<&Path>) -> Result<(), Failure> {
+    let wrong = agents
+        .iter()
+        .find_map(|(name, settings)| Some((name, settings.problem()?)));
+    let Some((name, problem)) = wrong else { return Ok(()) };
+    let file = file.map_or_else(|| FILE_NAME.into(), |file| file.display().to_string());
+    let words = format!("{file}: [agents.{name}] cannot be used: {problem}");
+    Err(Failure::usage("agent_unusable", words)
+        .hint("an agent is a program with `command`, another machine with `form = \"a2a\"` and `url`, or a tool with `form = \"tool\"`"))
+}
+
+/// What the file at `path` says. What was found and is no file is not opened: from a pipe that nobody writes to, nothing ever comes. Whoever
+/// names one knows what comes out of it (`--config <(…)`).
+fn read_text(path: &Path, is_asked: bool) -> std::io::Result<String> {
+    if !is_asked && !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    if file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_FILE_BYTES {
+        return Err(std::io::Error::other(format!(
+            "it has more than {MAX_FILE_BYTES} bytes"
+        )));
+    }
+    Ok(text)
+}
+
+/// `:line:column` of a byte of `text`.
+fn place_of(text: &str, byte: usize) -> String {
+    let before = &text[..text.floor_char_boundary(byte)];
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!(":{}:{column}", before.matches('\n').count() + 1)
+}
+
+/// A path in a settings file means a place beside that file.
+pub(super) fn beside_file(store: &str, file: Option<&Path>) -> String {
+    let folder = file.and_then(Path::parent);
+    match (store.strip_prefix("sqlite:"), folder) {
+        (Some(path), Some(folder)) if !path.starts_with('/') => format!("sqlite:{}", folder.join(path).display()),
+        _ => store.to_owned(),
+    }
+}
+
+/// The files that the section of models names, beside the file that it stands in.
+pub(super) fn beside(mut section: ModelsSection, file: Option<&Path>) -> ModelsSection {
+    let Some(folder) = file.and_then(Path::parent) else {
+        return section;
+    };
+    let of_each = [
+        &mut section.default,
+        &mut section.planner,
+        &mut section.executor,
+        &mut section.judge,
+        &mut section.compactor,
+    ];
+    for model in of_each.into_iter().flatten().chain(section.executors.values_mut()) {
+        let mut next = Some(model);
+        while let Some(model) = next {
+            model.key_file = model.key_file.take().map(|path| folder.join(path));
+            next = model.fallback.as_deref_mut();
+        }
+    }
+    section.prices = section.prices.map(|path| folder.join(path));
+    section
+}

@@ -1,0 +1,201 @@
+//! What surrounds the program: the environment, the folders of the user, the folder that it was called in.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use folio::mcp::{LoginAt, McpSettings, ToStart};
+use folio::model::{AgentSettings, AgentToAsk, Secret};
+use folio::store::keep_out;
+use folio_telemetry::TelemetryOptions;
+
+use super::file::TelemetrySection;
+use crate::error::Failure;
+
+/// What surrounds the program: handed in, so that tests need not change it.
+pub(super) struct Surroundings<'a> {
+    pub(super) variable: &'a dyn Fn(&str) -> Option<OsString>,
+    /// The folder for data and the one for configuration; none if the user has no home.
+    pub(super) folders: Option<(PathBuf, PathBuf)>,
+    pub(super) current: PathBuf,
+}
+
+/// A secret that nothing writes down from now on, wherever it comes up: a tool that prints its environment, a model that repeats it.
+pub(crate) fn kept_out(value: impl Into<String>) -> Secret {
+    let secret = Secret::new(value);
+    keep_out(secret.reveal());
+    secret
+}
+
+impl Surroundings<'_> {
+    /// A variable; one that is set to nothing counts as not set.
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, Failure> {
+        match (self.variable)(name) {
+            Some(value) if value.is_empty() => Ok(None),
+            Some(value) => value
+                .into_string()
+                .map(Some)
+                .map_err(|_| Failure::usage("environment_invalid", format!("{name} is not valid UTF-8"))),
+            None => Ok(None),
+        }
+    }
+
+    /// The whole environment of a program: what all have, and the variables that are its `own`, as far as they are set.
+    fn environment(&self, for_all: &[(String, String)], own: &[String]) -> Vec<(String, String)> {
+        let own = own.iter();
+        let own = own.filter_map(|name| Some((name.clone(), (self.variable)(name)?.into_string().ok()?)));
+        for_all.iter().cloned().chain(own).collect()
+    }
+
+    /// What the variable holds that others must not read; nothing if it is blank.
+    fn secret(&self, variable: &str) -> Option<Secret> {
+        let value = (self.variable)(variable)?.into_string().ok()?;
+        (!value.trim().is_empty()).then(|| kept_out(value))
+    }
+
+    /// Who does tasks by themselves, with what the environment has for them. Paths in a settings file are beside it.
+    pub(super) fn agent(
+        &self,
+        mut settings: AgentSettings,
+        for_tools: &[(String, String)],
+        file: Option<&Path>,
+    ) -> AgentToAsk {
+        let beside = file.and_then(Path::parent).unwrap_or(&self.current);
+        settings.token_file = settings.token_file.map(|path| beside.join(path));
+        let environment = self.environment(for_tools, &settings.environment);
+        let token = settings.token.as_ref();
+        let found = token.and_then(|variable| self.secret(variable));
+        let unusable = token.filter(|_| found.is_none()).map(|variable| not_set(variable));
+        AgentToAsk {
+            token: found,
+            environment,
+            unusable,
+            settings,
+        }
+    }
+
+    /// An MCP server with what the environment has for it. Paths in a settings file are beside it.
+    pub(super) fn server(
+        &self,
+        name: String,
+        mut settings: McpSettings,
+        for_tools: &[(String, String)],
+        file: Option<&Path>,
+    ) -> ToStart {
+        let beside = file.and_then(Path::parent).unwrap_or(&self.current);
+        settings.token_file = settings.token_file.map(|path| beside.join(path));
+        let folder = settings
+            .folder
+            .as_ref()
+            .map_or_else(|| self.current.clone(), |path| beside.join(path));
+        let environment = self.environment(for_tools, &settings.environment);
+        let mut unusable = None;
+        let mut secret = |variable: &String| {
+            let secret = self.secret(variable);
+            if secret.is_none() {
+                unusable = Some(not_set(variable));
+            }
+            secret.unwrap_or_default()
+        };
+        let token = settings.token.as_ref().map(&mut secret);
+        let headers = settings.headers.iter();
+        let headers = headers
+            .map(|(header, variable)| (header.clone(), secret(variable)))
+            .collect();
+        let client_secret = settings.oauth.as_ref().and_then(|oauth| oauth.client_secret.as_ref());
+        let client_secret = client_secret.map(secret);
+        let login = match &settings.oauth {
+            None => None,
+            Some(oauth) => {
+                let named = oauth.tokens.as_ref().map(|path| beside.join(path));
+                let tokens = named.or_else(|| {
+                    Some(
+                        self.folders
+                            .as_ref()?
+                            .0
+                            .join("folio/logins")
+                            .join(format!("{name}.json")),
+                    )
+                });
+                if tokens.is_none() {
+                    unusable = Some(
+                        "the user has no home folder, so there is no place for its tokens; name one as `tokens`"
+                            .to_owned(),
+                    );
+                }
+                tokens.map(|tokens| LoginAt { tokens, client_secret })
+            }
+        };
+        ToStart {
+            name,
+            environment,
+            folder,
+            headers,
+            token,
+            login,
+            unusable,
+            settings,
+        }
+    }
+
+    /// Where spans go: as the variables of OpenTelemetry say, else as the file does.
+    pub(super) fn telemetry(&self, section: TelemetrySection) -> Result<Option<TelemetryOptions>, Failure> {
+        for (name, off) in [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")] {
+            if self.text(name)?.is_some_and(|text| text.eq_ignore_ascii_case(off)) {
+                return Ok(None);
+            }
+        }
+        let whole = self.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")?;
+        let base = self.text("OTEL_EXPORTER_OTLP_ENDPOINT")?;
+        let named = match (whole, base) {
+            (Some(address), _) => Some(TelemetryOptions::at(&address).of_environment()),
+            (None, Some(endpoint)) => Some(TelemetryOptions::to(&endpoint).of_environment()),
+            (None, None) => section.endpoint.as_deref().map(TelemetryOptions::to),
+        };
+        let Some(mut options) = named else {
+            return Ok(None);
+        };
+        for name in ["OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"] {
+            // OpenTelemetry has what cannot be read count as not said.
+            let ms = self.text(name)?.and_then(|text| text.trim().parse().ok());
+            if let Some(ms) = ms.filter(|ms| *ms > 0) {
+                options.within = Duration::from_millis(ms);
+            }
+        }
+        Ok(Some(options))
+    }
+
+    /// Beside the file of the store, or in the data folder.
+    pub(super) fn run_folders(&self, store: &str) -> Option<PathBuf> {
+        let file = store
+            .strip_prefix("sqlite:")
+            .map(|path| path.strip_prefix("//").unwrap_or(path));
+        let folder = match file {
+            Some(file) => std::path::absolute(self.current.join(file)).ok()?.parent()?.to_owned(),
+            None => self.folders.as_ref()?.0.join("folio"),
+        };
+        Some(folder.join("runs"))
+    }
+
+    pub(super) fn default_store(&self) -> Result<String, Failure> {
+        let Some((data, _)) = &self.folders else {
+            return Err(Failure::usage(
+                "no_home",
+                "the user has no home folder, so there is no place to keep memory",
+            )
+            .hint("name one with --store sqlite:PATH or FOLIO_STORE"));
+        };
+        let path = data.join("folio").join("folio.db");
+        path.to_str().map(|path| format!("sqlite:{path}")).ok_or_else(|| {
+            Failure::usage(
+                "no_home",
+                format!("the data folder {} has a name that is not valid UTF-8", data.display()),
+            )
+            .hint("name another place with --store sqlite:PATH")
+        })
+    }
+}
+
+fn not_set(variable: &str) -> String {
+    format!("the variable {variable}, which it needs, is not set")
+}

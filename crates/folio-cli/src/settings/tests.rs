@@ -1,0 +1,179 @@
+//! What wins over what, and what is read of the surroundings.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use super::file::FILE_NAME;
+use super::*;
+
+fn resolve(flags: &Global, variables: &[(&str, &str)], current: &Path) -> Result<Settings, Failure> {
+    let variable = |name: &str| {
+        variables
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| OsString::from(value))
+    };
+    let folders = Some((PathBuf::from("/data"), PathBuf::from("/nowhere")));
+    resolve_around(
+        flags,
+        &Surroundings {
+            variable: &variable,
+            folders,
+            current: current.to_owned(),
+        },
+    )
+}
+
+fn resolve_around(flags: &Global, around: &Surroundings<'_>) -> Result<Settings, Failure> {
+    Settings::resolve_in(flags, around)
+}
+
+fn folder_with(settings: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(FILE_NAME), settings).unwrap();
+    folder
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_over_the_file_over_the_default() {
+    let with_file = folder_with("space = \"file\"");
+    let without = tempfile::tempdir().unwrap();
+    let flags = Global {
+        space: Some("flag".to_owned()),
+        ..Global::default()
+    };
+    let (none, variable) = (Global::default(), [("FOLIO_SPACE", "environment")]);
+    let space = |flags: &Global, variables: &[(&str, &str)], folder: &tempfile::TempDir| {
+        resolve(flags, variables, folder.path()).unwrap().space.to_string()
+    };
+    assert_eq!(space(&flags, &variable, &with_file), "flag");
+    assert_eq!(space(&none, &variable, &with_file), "environment");
+    assert_eq!(space(&none, &[("FOLIO_SPACE", "")], &with_file), "file");
+    assert_eq!(space(&none, &[], &without), "main");
+}
+
+#[test]
+fn the_default_store_is_a_file_in_the_data_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(
+        resolve(&Global::default(), &[], folder.path()).unwrap().store,
+        "sqlite:/data/folio/folio.db"
+    );
+}
+
+#[test]
+fn what_waits_for_a_database_waits_in_the_data_folder_m7_3_26() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = resolve(&Global::default(), &[], folder.path()).unwrap();
+    let of = |location| settings.outbox_for(location).map(|file| file.display().to_string());
+    let one = of("postgres://db.example:5432/memory").unwrap();
+    assert!(
+        one.starts_with("/data/folio/") && one.ends_with("-outbox.jsonl"),
+        "{one}"
+    );
+    assert!(!one.contains("db.example"), "{one}");
+    assert_ne!(of("postgres://db.example:5432/other"), Some(one));
+    assert_eq!((of("/data/folio/folio.db"), of("memory:")), (None, None));
+}
+
+#[test]
+fn a_path_in_a_file_is_beside_that_file() {
+    let folder = folder_with("store = \"sqlite:notes/f.db\"");
+    let store = resolve(&Global::default(), &[], folder.path()).unwrap().store;
+    assert_eq!(store, format!("sqlite:{}", folder.path().join("notes/f.db").display()));
+}
+
+#[test]
+fn files_with_keys_are_beside_that_file_whoever_they_are_for() {
+    let folder = folder_with(
+        "[models.executors.mender]\nmodel = \"openai:m\"\nkey_file = \"a\"\n\
+         fallback = { model = \"openai:n\", key_file = \"b\" }\n\
+         [agents.far]\nform = \"a2a\"\nurl = \"https://x\"\ntoken_file = \"c\"\n",
+    );
+    let settings = resolve(&Global::default(), &[], folder.path()).unwrap();
+    let mender = &settings.models.executors["mender"];
+    let fallback = mender.fallback.as_ref().unwrap();
+    let far = &settings.agents["far"].settings;
+    for (file, name) in [
+        (&mender.key_file, "a"),
+        (&fallback.key_file, "b"),
+        (&far.token_file, "c"),
+    ] {
+        assert_eq!(file.as_deref(), Some(&*folder.path().join(name)));
+    }
+}
+
+#[test]
+fn an_agent_whose_token_is_not_set_cannot_be_asked() {
+    let folder = folder_with("[agents.far]\nform = \"a2a\"\nurl = \"https://x\"\ntoken = \"FAR\"\n");
+    let of = |variables: &[(&str, &str)]| {
+        let far = resolve(&Global::default(), variables, folder.path()).unwrap().agents["far"].clone();
+        (far.token.map(|token| token.reveal().to_owned()), far.unusable)
+    };
+    assert_eq!(of(&[("FAR", " t\n")]), (Some("t".to_owned()), None));
+    let (token, why) = of(&[("FAR", " ")]);
+    assert!(token.is_none() && why.unwrap().contains("FAR"));
+}
+
+#[test]
+fn what_is_wrong_with_an_agent_is_said_with_its_file_and_its_table_whoever_is_asked() {
+    let folder = folder_with("[agents.fine]\ncommand = [\"a\"]\n[agents.empty]\n");
+    let error = resolve(&Global::default(), &[], folder.path()).unwrap_err();
+    let words = error.to_string();
+    for part in ["folio.toml", "[agents.empty]", "`command`"] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    assert_eq!(error.problem()["code"], "agent_unusable", "{}", error.problem());
+}
+
+#[test]
+fn a_mistake_in_a_file_is_named_with_its_place() {
+    let folder = folder_with("space = \"x\"\n  colour = \"auto\"\n");
+    let error = resolve(&Global::default(), &[], folder.path()).unwrap_err().to_string();
+    assert!(error.contains("folio.toml:2:3") && error.contains("colour"), "{error}");
+}
+
+#[test]
+fn a_collector_is_told_within_the_time_that_the_environment_says() {
+    let folder = folder_with("[telemetry]\nendpoint = \"http://h\"\n");
+    let (all, traces, endpoint) = (
+        "OTEL_EXPORTER_OTLP_TIMEOUT",
+        "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://e"),
+    );
+    for (variables, ms) in [
+        (vec![], 10_000),
+        (vec![(all, "1500")], 1_500),
+        (vec![(all, "1500"), (traces, "200"), endpoint], 200),
+        (vec![(all, "soon"), (traces, "0"), endpoint], 10_000),
+    ] {
+        let telemetry = resolve(&Global::default(), &variables, folder.path())
+            .unwrap()
+            .telemetry;
+        assert_eq!(telemetry.unwrap().within, Duration::from_millis(ms), "{variables:?}");
+    }
+}
+
+#[test]
+fn two_worktrees_are_two_threads_m7_4_38() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("tree/src");
+    std::fs::create_dir_all(&inner).unwrap();
+    std::fs::write(folder.path().join("tree/.git"), "gitdir: elsewhere").unwrap();
+    let thread = |folder: &Path| resolve(&Global::default(), &[], folder).unwrap().thread.0;
+    assert_eq!(thread(&inner), folder.path().join("tree").to_string_lossy());
+}
+
+#[test]
+fn no_color_is_obeyed_unless_a_flag_says_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let color = |flag| {
+        let flags = Global {
+            color: flag,
+            ..Global::default()
+        };
+        resolve(&flags, &[("NO_COLOR", "1")], folder.path()).unwrap().color
+    };
+    assert_eq!(color(None), Color::Never);
+    assert_eq!(color(Some(Color::Always)), Color::Always);
+}
