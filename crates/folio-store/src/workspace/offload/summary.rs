@@ -1,0 +1,244 @@
+//! The summary of what was put away, and what is to be done next: as found without a model, and as a compactor puts it better.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio_memory::entry::{Owner, Tag};
+use folio_memory::link::{Link, Relation};
+use folio_memory::offload::{BlockIds, Extract, Message, extract};
+use folio_memory::trace::FAILED;
+use folio_memory::{
+    Actor, Change, Entry, EntryFields, EntryId, EntryKind, FieldChange, NewEntry, NewPage, PageId, Role, ThreadKey,
+    Warning, scratchbook,
+};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::super::{Workspace, WorkspaceError, Write, source_of, trust_of};
+use super::history::Kept;
+use super::{Block, Compacted, Compactor, Desk};
+
+/// Bytes of the bodies of a summary and of what is to be done next.
+pub(super) const BODY_BYTES: usize = 16 * 1024;
+/// What the entries of an offload are tagged with.
+pub(super) const TAG: &str = "offload";
+/// Where the metadata of a summary has what it says, for the next offload.
+const FOUND: &str = "found";
+
+/// A compactor at work: it ends when nobody waits for it any more.
+struct Working(JoinHandle<Result<Compacted, String>>);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Workspace {
+    /// What was found in all that was put away before, so that the next offload goes on from there.
+    ///
+    /// It stands beside the summary that was made without a model. Earlier versions did not put it there: for their blocks it is found
+    /// anew.
+    pub(super) async fn found_before(&self, thread: &ThreadKey, kept: &[Kept]) -> Result<Extract, WorkspaceError> {
+        let mut found = Extract::default();
+        let mut anew = Vec::new();
+        for block in kept.iter().rev() {
+            let ids = BlockIds::of(self.space(), thread, block.number);
+            let summary = self.entry_if_there(ids.extracted[0]).await?;
+            // What was forgotten does not come back.
+            if summary.as_ref().is_some_and(|summary| summary.fields.erased.is_some()) {
+                break;
+            }
+            if let Some(known) = summary.as_ref().and_then(|summary| found_in(&summary.fields)) {
+                found = known;
+                break;
+            }
+            anew.push(block);
+        }
+        for block in anew.into_iter().rev() {
+            let text = self.whole_text(&block.entry).await?;
+            let given = text
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok())
+                .collect();
+            found = extract(found, &Message::read_all(&Value::Array(given)).unwrap_or_default());
+        }
+        Ok(found)
+    }
+
+    /// Adds a summary and what is to be done next, in the place of those before.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a summary has these parts; a struct would be filled in once"
+    )]
+    pub(super) async fn push_summary(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+        (first, last): (u64, u64),
+        (texts, found): ([String; 2], Option<&Extract>),
+        (block, ids): (EntryId, [EntryId; 2]),
+        before: Option<[Entry; 2]>,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), WorkspaceError> {
+        let (book, book_fields) = scratchbook::page_of(self.space(), thread);
+        changes.push(Change::EnsurePage(Box::new(NewPage {
+            id: book,
+            fields: book_fields,
+        })));
+        let rank = u32::try_from(self.head().await?.0.saturating_add(1)).unwrap_or(u32::MAX);
+        let titles = [
+            format!("Summary of messages {first} to {last} of this conversation"),
+            "Next actions".to_owned(),
+        ];
+        let parts = ids.into_iter().zip(titles).zip(texts);
+        for (index, ((id, title), text)) in parts.enumerate() {
+            let found = found.filter(|_| index == 0);
+            let new = summary_entry(actor, book, id, title, text, (first, last, rank), (index == 0, found))?;
+            changes.push(Change::AddEntry(Box::new(new)));
+            changes.push(link(id, Relation::DerivedFrom, block));
+            // What was forgotten stays as it is.
+            let old = before.as_ref().map(|before| &before[index]);
+            if let Some(old) = old.filter(|old| old.fields.erased.is_none()) {
+                changes.push(Change::PatchEntry {
+                    entry: old.id,
+                    fields: vec![FieldChange::SupersededBy(Some(id))],
+                    expected_version: None,
+                    base_version: None,
+                });
+                changes.push(link(id, Relation::Supersedes, old.id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the compactor put the summary of `block` better. That he fails changes nothing; it is noted, and told as a warning.
+    pub(super) async fn put_better(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+        block: &mut Block,
+        compactor: &Arc<dyn Compactor>,
+        time: Duration,
+    ) -> Result<Option<Warning>, WorkspaceError> {
+        // It reads what its role may: the pages of this thread.
+        let sight = self.asked_by(&compactor_for(actor)).in_thread(thread);
+        let desk = Desk::new(sight, thread.clone(), block.clone());
+        let compactor = Arc::clone(compactor);
+        // In a task of its own, so that it can break without breaking what it was called from.
+        let mut working = Working(tokio::spawn(async move { compactor.compact(&desk).await }));
+        let compacted = match tokio::time::timeout(time, &mut working.0).await {
+            Ok(Ok(Ok(compacted))) if !compacted.summary.trim().is_empty() => compacted,
+            failed => {
+                drop(working);
+                let why = match failed {
+                    Err(_) => "it took too long".to_owned(),
+                    Ok(Err(_)) => "it broke".to_owned(),
+                    Ok(Ok(Err(why))) => why,
+                    Ok(Ok(Ok(_))) => "it said nothing".to_owned(),
+                };
+                let mut note = self.noted("history", "compact").with_detail(json!({"error": why}));
+                FAILED.clone_into(&mut note.status);
+                self.note(note);
+                let message = format!("the compactor did not put the summary: {why}; what was found without it stands");
+                return Ok(Some(Warning::new(
+                    "compactor_failed",
+                    message,
+                    "a compactor",
+                    "what was found without it",
+                )));
+            }
+        };
+        let kept = self.blocks(thread).await?;
+        let Some(known) = kept.iter().find(|known| known.entry.handle == block.handle) else {
+            return Ok(None);
+        };
+        let number = known.number;
+        let ids = BlockIds::of(self.space(), thread, number);
+        let before = self.in_force(thread, number).await?;
+        if before
+            .as_ref()
+            .is_some_and(|before| before[0].fields.superseded_by.is_some())
+        {
+            // A later offload has taken its place already.
+            return Ok(None);
+        }
+        let mut changes = Vec::new();
+        let texts = [compacted.summary, compacted.next_actions.join("\n")];
+        let range = (block.from, block.to);
+        self.push_summary(
+            actor,
+            thread,
+            range,
+            (texts, None),
+            (ids.block, ids.compacted),
+            before,
+            &mut changes,
+        )
+        .await?;
+        let write = Write {
+            idempotency_key: Some(format!(
+                "compact:{}",
+                EntryId::derived(&["compact", &thread.0, &number.to_string()])
+            )),
+            ..Write::of(changes)
+        };
+        self.in_thread(thread).record(&compactor_for(actor), write).await?;
+        *block = self.block(thread, known, block.replayed).await?;
+        Ok(None)
+    }
+}
+
+/// What a summary that was made without a model has for the next offload.
+fn found_in(fields: &EntryFields) -> Option<Extract> {
+    let found = fields.metadata.as_ref()?.get(FOUND)?;
+    let found: Extract = serde_json::from_value(found.clone()).ok()?;
+    Some(found.still_in(&fields.body))
+}
+
+fn summary_entry(
+    actor: &Actor,
+    book: PageId,
+    id: EntryId,
+    title: String,
+    mut text: String,
+    (first, last, rank): (u64, u64, u32),
+    (is_summary, found): (bool, Option<&Extract>),
+) -> Result<NewEntry, WorkspaceError> {
+    let kind = if is_summary { EntryKind::Note } else { EntryKind::Todo };
+    let mut fields = EntryFields::new(kind, Owner::agent(), trust_of(&compactor_for(actor)));
+    text.truncate(text.floor_char_boundary(BODY_BYTES));
+    fields.title = title;
+    fields.body = text;
+    fields.tags = Tag::parse_all([TAG])?;
+    let mut metadata = json!({"history": {"from": first, "to": last}});
+    if let Some(found) = found {
+        metadata[FOUND] = json!(found);
+    }
+    fields.metadata = Some(metadata);
+    fields.pin_rank = Some(rank);
+    fields.source = source_of(&compactor_for(actor));
+    Ok(NewEntry {
+        id,
+        page: book,
+        kind,
+        fields,
+    })
+}
+
+fn link(src: EntryId, rel: Relation, dst: EntryId) -> Change {
+    Change::AddLink(Link {
+        src: src.to_string(),
+        rel,
+        dst: dst.to_string(),
+    })
+}
+
+/// Who writes what an offload writes: the same for everybody, so that the next can take the place of the last.
+pub(super) fn compactor_for(actor: &Actor) -> Actor {
+    Actor {
+        role: Role::Compactor,
+        name: "offload".to_owned(),
+        ..actor.clone()
+    }
+}
