@@ -351,7 +351,10 @@ fn entries() -> impl Strategy<Value = Vec<Entry>> {
         (0..kinds.len(), 0..8_usize, 0..types.len(), 0..trusts.len()),
         (texts(), texts(), texts()),
         (proptest::option::of(0..9_u32), proptest::option::of(0.0..1.0), 0..10_u8),
-        proptest::collection::vec("[a-z/:]{1,12}", 0..6),
+        proptest::collection::vec(
+            "[a-z/:]{1,12}".prop_filter("a tag", |tag| Tag::parse(tag).is_ok()),
+            0..6,
+        ),
     );
     proptest::collection::vec(one, 0..40).prop_map(move |all| {
         let made = all.into_iter().enumerate().map(|(index, one)| {
