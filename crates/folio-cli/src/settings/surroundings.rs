@@ -53,6 +53,11 @@ impl Surroundings<'_> {
         (!value.trim().is_empty()).then(|| kept_out(value))
     }
 
+    /// Where a path in a settings file begins: beside that file.
+    fn beside<'p>(&'p self, file: Option<&'p Path>) -> &'p Path {
+        file.and_then(Path::parent).unwrap_or(&self.current)
+    }
+
     /// Who does tasks by themselves, with what the environment has for them. Paths in a settings file are beside it.
     pub(super) fn agent(
         &self,
@@ -60,7 +65,7 @@ impl Surroundings<'_> {
         for_tools: &[(String, String)],
         file: Option<&Path>,
     ) -> AgentToAsk {
-        let beside = file.and_then(Path::parent).unwrap_or(&self.current);
+        let beside = self.beside(file);
         settings.token_file = settings.token_file.map(|path| beside.join(path));
         let environment = self.environment(for_tools, &settings.environment);
         let token = settings.token.as_ref();
@@ -82,7 +87,7 @@ impl Surroundings<'_> {
         for_tools: &[(String, String)],
         file: Option<&Path>,
     ) -> ToStart {
-        let beside = file.and_then(Path::parent).unwrap_or(&self.current);
+        let beside = self.beside(file);
         settings.token_file = settings.token_file.map(|path| beside.join(path));
         let folder = settings
             .folder

@@ -3,7 +3,6 @@
 use folio::WorkspaceError;
 use folio::memory::Entry;
 use folio::memory::id::EntryRef;
-use folio::memory::tokens::Tokens as _;
 use folio::store::workspace::{ForgetFilter, Guard};
 use rmcp::model::Tool;
 use serde::Deserialize;
@@ -147,14 +146,8 @@ async fn told(done: Vec<Result<Entry, WorkspaceError>>, what: &str, call: &Call<
         }
     }
     let text = lines.join("\n");
-    let structured = json!({
-        "items": [],
-        "returned": whole.len(),
-        "total": whole.len(),
-        "next": null,
-        "as_of": workspace.head().await?,
-        "tokens": tokens.count(&text),
-    });
+    let all = whole.len();
+    let structured = list::frame(&all, &all, workspace.head().await?, &text, tokens);
     let mut answer = Answer::new(text, structured);
     answer.put_items(whole, brief, tokens);
     Ok(answer)

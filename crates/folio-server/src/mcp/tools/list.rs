@@ -6,7 +6,7 @@ use folio::memory::scratchbook::ScratchItem;
 use folio::memory::tokens::{Counter, Tokens};
 use folio::memory::view::candidate;
 use folio::memory::{Entry, EntryKind, ListAnswer, Seq};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::mcp::answer::Answer;
@@ -75,14 +75,8 @@ pub(super) fn answer(list: &ListAnswer<Entry>, remark: &str, now: Timestamp, tok
             list.count()
         )),
     }
-    let mut structured = json!({
-        "items": [],
-        "returned": list.returned,
-        "total": list.total,
-        "next": list.next,
-        "as_of": list.as_of,
-        "tokens": tokens.count(&text),
-    });
+    let mut structured = frame(&list.returned, &list.total, list.as_of, &text, tokens);
+    structured["next"] = json!(list.next);
     if list.at_least {
         structured["at_least"] = true.into();
     }
@@ -91,6 +85,24 @@ pub(super) fn answer(list: &ListAnswer<Entry>, remark: &str, now: Timestamp, tok
     let brief = list.items.iter().map(brief).collect();
     answer.put_items(whole, brief, tokens);
     answer
+}
+
+/// What a list has around its items, beside `text`; nothing comes behind it.
+pub(super) fn frame(
+    returned: &impl Serialize,
+    total: &impl Serialize,
+    as_of: Seq,
+    text: &str,
+    tokens: &dyn Tokens,
+) -> Value {
+    json!({
+        "items": [],
+        "returned": returned,
+        "total": total,
+        "next": null,
+        "as_of": as_of,
+        "tokens": tokens.count(text),
+    })
 }
 
 /// `entry` as programs get it on every surface.

@@ -6,7 +6,6 @@ use folio::memory::id::EntryRef;
 use folio::memory::lifecycle::Report;
 use folio::memory::scratchbook::tools::ANSWER_TOKENS;
 use folio::memory::scratchbook::{ItemInput, ScratchItem};
-use folio::memory::tokens::Tokens as _;
 use folio::memory::{Entry, EntryKind, Invalid, Owner};
 use folio::store::workspace::{Delegated, Delegation, WorkReport};
 use rmcp::model::Tool;
@@ -169,15 +168,9 @@ async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
         };
         text.push_str(&format!("; waiting: {}{more}", waiting.join("; ")));
     }
-    let mut structured = json!({
-        "items": [],
-        "returned": shown,
-        "total": found,
-        "next": null,
-        "as_of": caller.workspace.head().await?,
-        "tokens": caller.tokens.count(&text),
-        "waiting": waiting,
-    });
+    let as_of = caller.workspace.head().await?;
+    let mut structured = list::frame(&shown, &found, as_of, &text, &caller.tokens);
+    structured["waiting"] = json!(waiting);
     if !more.is_empty() {
         structured["at_least"] = true.into();
     }
