@@ -156,9 +156,17 @@ fn spelled(word: &[u8]) -> u32 {
 /// Tokens of one character beyond ASCII. At most one for each of its bytes, whatever the vocabulary.
 fn of_character(c: char) -> u32 {
     match c {
-        'À'..='ÿ' | 'ά'..='ί' | 'α'..='ώ' | 'Α'..='Ω' | 'А'..='я' | 'ё' | 'א'..='ת' | 'ء'..='غ' | 'ف'..='ي' => {
-            1
-        }
+        'À'..='Ú'
+        | 'Ü'..='ÿ'
+        | 'ά'..='ί'
+        | 'α'..='ώ'
+        | 'Α'..='Ρ'
+        | 'Σ'..='Ω'
+        | 'А'..='я'
+        | 'ё'
+        | 'א'..='ת'
+        | 'ء'..='غ'
+        | 'ف'..='ي' => 1,
         '\u{900}'..='\u{eff}' | '\u{2010}'..='\u{203a}' | '\u{2190}'..='\u{22ff}' | '\u{3000}'..='\u{30ff}' => 2,
         '\u{4e00}'..='\u{9fff}' if RARE_IDEOGRAPHS >> ((u32::from(c) - 0x4e00) >> 8) & 1 == 0 => 2,
         '\u{ac00}'..='\u{d7a3}' if !is_rare_hangul(u32::from(c)) => 2,

@@ -72,6 +72,36 @@ fn an_estimate_of_documents_is_not_below_what_they_are_m7_8_v3() {
     }
 }
 
+#[test]
+fn no_character_is_estimated_below_what_it_is_m7_8_v3() {
+    let too_low: String = ('\u{80}'..=char::MAX)
+        .filter(|c| {
+            let mut bytes = [0; 4];
+            let text = &*c.encode_utf8(&mut bytes);
+            Estimate.count(text) < o200k(text)
+        })
+        .collect();
+    assert_eq!(too_low, "");
+}
+
+#[test]
+fn no_two_letters_of_one_token_each_are_estimated_below_what_they_are_m7_8_v3() {
+    let letters: Vec<char> = ('\u{80}'..='\u{700}')
+        .filter(|c| Estimate.count(&c.to_string()) == 1)
+        .collect();
+    assert!(letters.len() > 200);
+    let pairs = letters
+        .iter()
+        .flat_map(|first| letters.iter().map(move |second| format!("{first}{second}")));
+    let too_low: Vec<String> = pairs.filter(|pair| o200k(pair) > 2).collect();
+    assert!(
+        too_low.is_empty(),
+        "{} of {}: {too_low:?}",
+        too_low.len(),
+        letters.len().pow(2)
+    );
+}
+
 /// Texts of one kind that people and programs write.
 fn some_text() -> impl Strategy<Value = String> {
     prop_oneof![
