@@ -16,6 +16,7 @@ use folio::memory::id::TurnRef;
 use folio::model::{AgentToAsk, ModelKeys, ModelsSection};
 use folio::runner::LostCalls;
 use folio::store::workspace::OUTBOX_SUFFIX;
+use folio::tools::HostList;
 use folio::{Role, SpaceName, ThreadKey};
 use folio_telemetry::TelemetryOptions;
 
@@ -72,6 +73,8 @@ pub(crate) struct Settings {
     data: Option<PathBuf>,
     /// The whole environment of programs that tools start: what they need to be found and to speak, nothing secret.
     pub(crate) tool_environment: Vec<(String, String)>,
+    /// The hosts that runs which are submitted here may ask.
+    pub(crate) hosts: HostList,
     /// Where spans of runs are sent, if anywhere.
     pub(crate) telemetry: Option<TelemetryOptions>,
     /// What becomes of calls that had begun when their driver died, where the class of their tool is not to decide.
@@ -180,6 +183,7 @@ impl Settings {
         let telemetry = around.telemetry(from_file.telemetry.unwrap_or_default())?;
         Ok(Self {
             mcp: mcp.collect(),
+            hosts: from_file.http.unwrap_or_default().allow,
             telemetry,
             agents: agents.collect(),
             lost_calls: from_file.lost_calls,

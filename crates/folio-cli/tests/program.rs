@@ -225,8 +225,8 @@ fn a_mistake_in_the_settings_is_named_with_its_place() {
     let folio = Folio::new();
     folio.file("folio.toml", "space = \"x\"\ncolour = \"auto\"\n");
     assert_snapshot!(folio.seen(&["observe", "list"]), @"
-    ! error: FOLDER/folio.toml:2:1: unknown field `colour`, expected one of `store`, `space`, `thread`, `model`, `models`, `agents`, `mcp`, `telemetry`, `lost_calls`, `color`
-    !   hint: a settings file may name store, space, thread, model, models, agents, mcp, telemetry, lost_calls and color
+    ! error: FOLDER/folio.toml:2:1: unknown field `colour`, expected one of `store`, `space`, `thread`, `model`, `models`, `agents`, `mcp`, `http`, `telemetry`, `lost_calls`, `color`
+    !   hint: a settings file may name store, space, thread, model, models, agents, mcp, http, telemetry, lost_calls and color
     = 2
     ");
     assert_snapshot!(folio.seen(&["observe", "list", "--config", "missing.toml"]), @"

@@ -239,7 +239,7 @@ fn what_cannot_be_run_is_refused_before_anything_begins() {
     = 2
     ----
     ! error: --allow-tool: there is no tool `desk.*`
-    !   hint: the tools are: git, grep, list, observe, page_append, read, result_read, scratch_add, scratch_complete, scratch_pin, scratch_read, scratch_unpin, scratch_update, shell, text, wait, write
+    !   hint: the tools are: git, grep, http_get, list, observe, page_append, read, result_read, scratch_add, scratch_complete, scratch_pin, scratch_read, scratch_unpin, scratch_update, shell, text, wait, write
     = 2
     "#);
     assert_eq!(folio.json(&["runs"])["total"], 0);

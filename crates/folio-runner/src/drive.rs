@@ -140,6 +140,7 @@ impl Drive {
         let run_folder = grants::run_folder(shared.options.run_folders.as_deref(), &run);
         let mut context = ToolContext::new(roots, run_folder);
         context.shell = Arc::new(grants::shell_of(&run));
+        context.hosts = Arc::new(grants::hosts_of(&run));
         context.environment = Arc::new(shared.options.environment.clone());
         let (results, questions) = RunResults::new(&shared.workspace);
         context.results = results;

@@ -19,6 +19,7 @@ const KEPT: usize = 16;
 struct Granted {
     has_person: bool,
     may_ask_for_commands: bool,
+    may_ask_hosts: bool,
     plan: PlanMode,
     tools: Vec<String>,
     policy: u32,
@@ -41,6 +42,7 @@ impl Equipped {
         let granted = Granted {
             has_person,
             may_ask_for_commands: grants::shell_of(run) != ShellPolicy::AskDenied,
+            may_ask_hosts: !grants::hosts_of(run).is_empty(),
             plan: grants::plan_mode_of(run),
             tools: grants::allowed_tools_of(run),
             policy: policy.version(),
@@ -63,6 +65,7 @@ impl Granted {
         // Where somebody is there to say yes, models may ask for what waits for one.
         let may_call = |tool: &ToolSpec| match tool.name.as_str() {
             "shell" => self.has_person || self.may_ask_for_commands,
+            name if name == grants::HTTP_GET && self.may_ask_hosts => true,
             name => self.has_person || tool.approval == Approval::Never || grants::allows_tool(&self.tools, name),
         };
         models.equipment(registry, may_call, self.has_person, self.plan, &policy.scratchbook)

@@ -9,11 +9,14 @@ use folio_engine::run::{AsksFirst, PlanMode, WritesOf};
 use folio_engine::{NodeId, Run};
 use folio_store::Workspace;
 use folio_tools::tool::Approval;
-use folio_tools::{Access, Registry, Root, Roots, RunFolder, ShellPolicy, ToolContext};
+use folio_tools::{Access, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, ToolContext};
 use serde_json::Value;
 
 use crate::error::RunnerError;
 use crate::models::AGENT;
+
+/// The tool that asks web servers.
+pub(crate) const HTTP_GET: &str = "http_get";
 
 /// Opens the folders that `run` was given. The first one is meant by a path without a name: the first input of kind
 /// `path`, in the order of their names; without one, the folder that the run was submitted from.
@@ -62,6 +65,23 @@ pub(crate) fn shell_of(run: &Run) -> ShellPolicy {
         .unwrap_or_default()
 }
 
+/// Where the first event of a run has the hosts that its submitter allowed.
+pub(crate) const HOSTS: &str = "hosts";
+/// Where it has those that are allowed to every run that was submitted there.
+pub(crate) const USUAL_HOSTS: &str = "usual_hosts";
+
+/// The hosts that calls of `run` may ask; none if the journal does not say.
+pub(crate) fn hosts_of(run: &Run) -> HostList {
+    recorded_hosts(run, HOSTS).with(&recorded_hosts(run, USUAL_HOSTS))
+}
+
+fn recorded_hosts(run: &Run, name: &str) -> HostList {
+    run.variable()
+        .get(name)
+        .and_then(|hosts| serde_json::from_value(hosts.clone()).ok())
+        .unwrap_or_default()
+}
+
 /// Whether the run's submitter said that nobody is there to answer, whoever drives it.
 pub(crate) fn is_unattended(run: &Run) -> bool {
     run.variable().get("unattended").and_then(Value::as_bool) == Some(true)
@@ -75,7 +95,9 @@ pub(crate) fn allowed_tools_of(run: &Run) -> Vec<String> {
 
 /// Whether a person allowed what others may not allow when the run was submitted. A yes that [holds on](hold_on) is another way.
 pub(crate) fn are_beyond_usual(run: &Run) -> bool {
-    shell_of(run) != ShellPolicy::default() || !allowed_tools_of(run).is_empty()
+    shell_of(run) != ShellPolicy::default()
+        || !allowed_tools_of(run).is_empty()
+        || !recorded_hosts(run, HOSTS).is_empty()
 }
 
 /// Whether `event` is a yes that holds for the rest of the run.
@@ -94,7 +116,8 @@ pub fn allows_tool(allowed: &[String], tool: &str) -> bool {
 
 /// Which calls wait for a person's yes: those of tools that ask, unless the run's submitter allowed them.
 pub(crate) fn asks_first(registry: &Registry, run: &Run) -> AsksFirst {
-    let (registry, shell, allowed) = (registry.clone(), shell_of(run), allowed_tools_of(run));
+    let (registry, shell, hosts) = (registry.clone(), shell_of(run), hosts_of(run));
+    let allowed = allowed_tools_of(run);
     Arc::new(move |tool, args| {
         let asks = registry
             .get(tool)
@@ -103,7 +126,9 @@ pub(crate) fn asks_first(registry: &Registry, run: &Run) -> AsksFirst {
         // is allowed by its name.
         let is_agent = tool.starts_with(AGENT);
         let is_command = tool == "shell" || is_agent && args.get("argv").is_some();
-        let is_allowed = (is_command && shell.allows(args)) || allows_tool(&allowed, tool);
+        let is_allowed = (is_command && shell.allows(args))
+            || (tool == HTTP_GET && hosts.allows_call(args))
+            || allows_tool(&allowed, tool);
         (asks || is_agent) && !is_allowed
     })
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use folio_engine::plan::Plan;
 use folio_engine::run::{PlanGate, PlanMode};
 use folio_memory::{Actor, ThreadKey};
-use folio_tools::ShellPolicy;
+use folio_tools::{HostList, ShellPolicy};
 use serde_json::Value;
 
 /// A run to be.
@@ -23,6 +23,9 @@ pub struct NewRun {
     /// Which commands its tool `shell` may run. Recorded with the run: whoever takes it up later neither widens nor
     /// narrows what its submitter allowed.
     pub shell: ShellPolicy,
+    /// Which hosts its tool `http_get` may ask, besides those of [`RunnerOptions::hosts`](crate::RunnerOptions::hosts). Recorded with
+    /// the run as well.
+    pub hosts: HostList,
     /// Tools that do not wait for a yes: names, or `NAME.*` for all of a family. Recorded with the run as well.
     pub allow_tools: Vec<String>,
     /// Whether models may take tasks apart.
@@ -50,6 +53,7 @@ impl NewRun {
             inputs: BTreeMap::new(),
             folder: None,
             shell: ShellPolicy::default(),
+            hosts: HostList::default(),
             allow_tools: Vec::new(),
             plan_mode: PlanMode::default(),
             plan_gate: PlanGate::default(),

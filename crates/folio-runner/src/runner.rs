@@ -16,7 +16,7 @@ use folio_memory::trace::FAILED;
 use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, TurnQuery, roles};
 use folio_store::workspace::{Compactor, TurnInput, Workspace, WorkspaceError};
 use folio_store::{Commit, Committed, OwnerId, Record, RequestKey, RunAppend, RunRow, StoreError};
-use folio_tools::Registry;
+use folio_tools::{HostList, Registry};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,7 @@ use crate::dispatch::{Dispatch, Driven};
 use crate::drive::Drive;
 use crate::equipped::Equipped;
 use crate::error::RunnerError;
+use crate::grants;
 use crate::held::Held;
 use crate::locks::{HeldUp, Locks};
 use crate::lost::LostCalls;
@@ -53,6 +54,8 @@ pub struct RunnerOptions {
     pub concurrency: Option<u32>,
     /// The whole environment of programs that tools start.
     pub environment: Vec<(String, String)>,
+    /// Which hosts the tool `http_get` may ask in each run that is submitted here. Recorded with it.
+    pub hosts: HostList,
     /// The folder below which each run has one to write to; `None`: runs cannot write files.
     pub run_folders: Option<PathBuf>,
     /// Models for tasks that do not say how they are done, and for goals without a plan; without any, those are refused.
@@ -266,6 +269,14 @@ impl Runner {
         }
         if new.is_unattended {
             variable["unattended"] = json!(true);
+        }
+        for (name, hosts) in [
+            (grants::HOSTS, &new.hosts),
+            (grants::USUAL_HOSTS, &self.shared.options.hosts),
+        ] {
+            if !hosts.is_empty() {
+                variable[name] = json!(hosts);
+            }
         }
         if !new.allow_tools.is_empty() {
             variable["tools"] = json!(new.allow_tools);

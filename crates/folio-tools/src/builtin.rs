@@ -5,6 +5,7 @@
 //! | `list`, `read`, `grep` | look at files | read |
 //! | `write` | makes, replaces or extends a file in the run's folder | idempotent |
 //! | `git` | looks at a repository | read |
+//! | `http_get` | asks a web server, if the run allows its host | read |
 //! | `shell` | runs a command, if the run allows it | opaque |
 //! | `text` | computes: templates, lists, counts, order | pure |
 //! | `observe`, `page_append` | propose entries for the scratch page and for pages | pure |
@@ -14,6 +15,7 @@
 
 mod git;
 mod grep;
+mod http_get;
 mod list;
 mod observe;
 mod page_append;
@@ -39,6 +41,7 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
     let mut all: Vec<Arc<dyn Tool>> = vec![
         Arc::new(git::Git::default()),
         Arc::new(grep::Grep::default()),
+        Arc::new(http_get::HttpGet::default()),
         Arc::new(list::List::default()),
         Arc::new(observe::Observe::default()),
         Arc::new(page_append::PageAppend::default()),

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::hosts::HostList;
 use crate::response::{FailureKind, ToolError};
 use crate::roots::{Roots, RunFolder};
 use crate::tool::ToolRequest;
@@ -127,6 +128,14 @@ pub struct ToolLimits {
     pub shell_timeout: Duration,
     /// How long a call of `shell` may ask for. 2 hours.
     pub shell_timeout_max: Duration,
+    /// Bytes of a body that `http_get` keeps when the call does not say how many. 256 KiB.
+    pub http_bytes: usize,
+    /// Bytes of a body that a call of `http_get` may ask for. 4 MiB.
+    pub http_bytes_max: usize,
+    /// How long `http_get` waits for the whole of an answer when the call does not say. 30 seconds.
+    pub http_timeout: Duration,
+    /// How long a call of `http_get` may ask to wait. 5 minutes.
+    pub http_timeout_max: Duration,
     /// How long one command of `git` runs. 2 minutes.
     pub git_timeout: Duration,
     /// How long a program gets between being asked to end and being killed. 10 seconds (E9.11).
@@ -156,6 +165,10 @@ impl Default for ToolLimits {
             process_output_bytes: 512 * KIB,
             shell_timeout: Duration::from_mins(10),
             shell_timeout_max: Duration::from_hours(2),
+            http_bytes: 256 * KIB,
+            http_bytes_max: 4 * KIB * KIB,
+            http_timeout: Duration::from_secs(30),
+            http_timeout_max: Duration::from_mins(5),
             git_timeout: Duration::from_mins(2),
             kill_grace: Duration::from_secs(10),
             wait_max: Duration::from_mins(1),
@@ -174,6 +187,10 @@ pub struct ToolContext {
     pub limits: Arc<ToolLimits>,
     /// Which commands `shell` may run.
     pub shell: Arc<ShellPolicy>,
+    /// Which hosts `http_get` may ask.
+    pub hosts: Arc<HostList>,
+    /// Whether somebody saw the arguments of this very call and said yes: then what they name is meant, whatever it is.
+    pub shown: bool,
     /// Whether somebody said yes to this very call, or whoever submitted the run to its tool: then a tool that waits for a yes
     /// does it.
     pub allowed: bool,
@@ -215,17 +232,20 @@ impl ToolContext {
     /// Lets the call be made to which a person said yes, whatever it runs.
     pub fn allow(&mut self) {
         self.allowed = true;
+        self.shown = true;
         self.shell = Arc::new(ShellPolicy::AllowAll);
     }
 
     /// A context with the default limits that grants `roots` and `run_folder` and nothing else: no
-    /// commands, no environment, no earlier results.
+    /// commands, no hosts, no environment, no earlier results.
     pub fn new(roots: Roots, run_folder: RunFolder) -> Self {
         Self {
             roots,
             run_folder,
             limits: Arc::default(),
             shell: Arc::default(),
+            hosts: Arc::default(),
+            shown: false,
             allowed: false,
             environment: Arc::default(),
             cancel: CancellationToken::new(),

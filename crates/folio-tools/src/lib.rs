@@ -16,6 +16,7 @@
 //! | [`context`] | what a call may touch, and its limits |
 //! | [`registry`] | the one guarded way to call a tool |
 //! | [`roots`] | granted folders, and paths that cannot leave them |
+//! | [`hosts`] | which hosts may be asked over HTTP |
 //! | [`folder`] | a folder as files, by the same paths as those of a space |
 //! | [`takeover`] | the files of a run, copied for another that goes on from a moment of it |
 //! | [`paths`] | any file name as text, and back |
@@ -24,6 +25,7 @@
 pub mod builtin;
 pub mod context;
 pub mod folder;
+pub mod hosts;
 pub mod paths;
 pub mod registry;
 pub mod response;
@@ -45,6 +47,7 @@ mod walk;
 
 pub use context::{NoResults, NoScratchbook, ResultSource, ScratchSource, ShellPolicy, ToolContext, ToolLimits};
 pub use folder::{Folder, FolderError};
+pub use hosts::{HostList, HostRule};
 pub use registry::Registry;
 pub use response::{EvidenceRef, FailureKind, PageAppend, PageTarget, ToolError, ToolResponse, ToolStatus, Truncated};
 pub use roots::{Access, Root, RootError, Roots, RunFolder};

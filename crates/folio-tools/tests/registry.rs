@@ -61,7 +61,7 @@ async fn a_tool_that_is_not_known_is_named_with_the_one_that_was_meant() {
     assert_eq!(
         error.hints,
         [
-            "the tools are: git, grep, list, observe, page_append, read, result_read, scratch_add, scratch_complete, \
+            "the tools are: git, grep, http_get, list, observe, page_append, read, result_read, scratch_add, scratch_complete, \
              scratch_pin, scratch_read, scratch_unpin, scratch_update, shell, text, wait, write"
         ]
     );
@@ -285,6 +285,7 @@ fn every_tool_describes_itself() {
     insta::assert_snapshot!(table.join("\n"), @"
     git read
     grep read
+    http_get read asks
     list read
     observe pure inline
     page_append pure inline

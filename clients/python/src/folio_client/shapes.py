@@ -1013,6 +1013,9 @@ class NewPage(TypedDict):
 class NewRunBody(TypedDict):
     """What is to be run."""
 
+    # Let the tool `http_get` ask these hosts: `example.org`, `example.org:8080`, `*.example.org`, an address, or a
+    # network as `10.0.0.0/8`. Only for people.
+    allow_hosts: NotRequired[list[str]]
     # Let the tool `shell` run any command. Only for people.
     allow_shell: NotRequired[bool]
     # Let these tools be called that wait for a person's yes: `NAME`, or `SERVER.*` for all of an MCP server. Only for

@@ -10,7 +10,7 @@ use folio::engine::plan::{InputKind, Plan};
 use folio::engine::run::{PlanGate, PlanMode};
 use folio::model::{Cassette, CassetteError, UnusedCues};
 use folio::runner::{NewRun, Recording, Runner, RunnerModels, RunnerOptions};
-use folio::tools::{Registry, ShellPolicy};
+use folio::tools::{HostList, HostRule, Registry, ShellPolicy};
 use serde_json::Value;
 
 use super::{Context, plan};
@@ -41,6 +41,10 @@ pub(crate) struct Run {
     /// Let the tool `shell` run any command; without it, each waits for a person's yes, or is refused if nobody is there
     #[arg(long)]
     allow_shell: bool,
+    /// Let the tool `http_get` ask this host: example.org, example.org:8080, *.example.org, an address, or a network as
+    /// 10.0.0.0/8; without one, each call waits for a person's yes, or is refused if nobody is there; may be given several times
+    #[arg(long = "allow-host", value_name = "HOST")]
+    allow_hosts: Vec<HostRule>,
     /// Let a tool that waits for a yes be called without one, NAME.TOOL, or NAME.* for all of an MCP server; may be given
     /// several times
     #[arg(long = "allow-tool", value_name = "TOOL")]
@@ -189,6 +193,7 @@ impl Driving {
         Ok(RunnerOptions {
             concurrency: self.concurrency,
             environment: context.settings.tool_environment.clone(),
+            hosts: context.settings.hosts.clone(),
             run_folders: context.settings.run_folders.clone(),
             models,
             model_calls: context.settings.models.at_a_time,
@@ -269,6 +274,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         inputs,
         folder: Some(current.clone()),
         shell,
+        hosts: HostList::new(run.allow_hosts),
         allow_tools: run.allow_tools,
         plan_mode: run.planning.into(),
         plan_gate: run.plan_gate,

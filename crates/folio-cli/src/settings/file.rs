@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use folio::mcp::McpSection;
 use folio::model::{AgentsSection, ModelsSection};
 use folio::runner::LostCalls;
+use folio::tools::HostList;
 use serde::Deserialize;
 
 use super::surroundings::Surroundings;
@@ -28,10 +29,20 @@ pub(super) struct FromFile {
     pub(super) models: Option<ModelsSection>,
     pub(super) agents: Option<AgentsSection>,
     pub(super) mcp: Option<McpSection>,
+    pub(super) http: Option<HttpSection>,
     pub(super) telemetry: Option<TelemetrySection>,
     #[serde(default)]
     pub(super) lost_calls: LostCalls,
     pub(super) color: Option<Color>,
+}
+
+/// `[http]` of a file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HttpSection {
+    /// The hosts that the tool `http_get` may ask in every run that is submitted from here.
+    #[serde(default)]
+    pub(super) allow: HostList,
 }
 
 /// `[telemetry]` of a file.
@@ -77,7 +88,7 @@ pub(super) fn read_file(
                 "settings_invalid",
                 format!("{}{place}: {}", path.display(), error.message()),
             )
-            .hint("a settings file may name store, space, thread, model, models, agents, mcp, telemetry, lost_calls and color")
+            .hint("a settings file may name store, space, thread, model, models, agents, mcp, http, telemetry, lost_calls and color")
         })?;
         return Ok((Some(path), settings));
     }

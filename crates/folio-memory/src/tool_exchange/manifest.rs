@@ -39,7 +39,7 @@ pub struct ToolManifest {
     /// Whether what it adds may hold for ever.
     pub may_never_expire: bool,
     /// Whether it reads what strangers wrote, so that what it adds is believed less. Left out, tools of servers do, which are called
-    /// `SERVER.TOOL`, and others do not.
+    /// `SERVER.TOOL`, and `http_get` does; others do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<bool>,
 }
@@ -173,7 +173,9 @@ impl ManifestsPolicy {
             },
             None => ToolManifest::default(),
         };
-        manifest.external.get_or_insert(tool.contains('.'));
+        manifest
+            .external
+            .get_or_insert(tool.contains('.') || tool == "http_get");
         manifest
     }
 
@@ -299,6 +301,7 @@ mod tests {
             ("desk.search", Trust::ToolInternal),
             ("desk.read", Trust::ToolExternal),
             ("maps.find", Trust::ToolExternal),
+            ("http_get", Trust::ToolExternal),
             ("email", Trust::ToolInternal),
             ("observe", Trust::ToolInternal),
             ("", Trust::ToolInternal),

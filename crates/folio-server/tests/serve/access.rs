@@ -275,6 +275,7 @@ async fn a_role_may_do_what_its_row_of_the_table_says_m7_7() {
     let (house, token) = open_to_all(Role::Client).await;
     for more in [
         json!({"plan": {"steps": []}, "allow_shell": true}),
+        json!({"goal": "x", "allow_hosts": ["example.org"]}),
         json!({"goal": "x", "allow_tools": ["maps.*"]}),
     ] {
         let refused = ask(&house, "POST", "/v1/spaces/main/runs", Some(&token), Some(more)).await;

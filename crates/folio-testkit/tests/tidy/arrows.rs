@@ -36,9 +36,15 @@ const DOORS: [(&str, &[&str]); 22] = [
     ("genai", &["folio-model"]),
     (
         "reqwest",
-        &["folio-model", "folio-mcp", "folio-restate", "folio-telemetry"],
+        &[
+            "folio-model",
+            "folio-mcp",
+            "folio-restate",
+            "folio-telemetry",
+            "folio-tools",
+        ],
     ),
-    ("rustls", &["folio-model", "folio-mcp", "folio-store"]),
+    ("rustls", &["folio-model", "folio-mcp", "folio-store", "folio-tools"]),
     ("cap-std", &["folio-tools"]),
     ("ignore", &["folio-tools"]),
     ("axum", &["folio-server", TESTKIT]),

@@ -8,7 +8,7 @@ use folio::Role;
 use folio::engine::run::{PlanGate, PlanMode};
 use folio::memory::id::Ref;
 use folio::runner::NewRun;
-use folio::tools::ShellPolicy;
+use folio::tools::{HostList, HostRule, ShellPolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -52,6 +52,11 @@ pub(super) struct NewRunBody {
     /// Let the tool `shell` run any command. Only for people.
     #[serde(default)]
     allow_shell: bool,
+    /// Let the tool `http_get` ask these hosts: `example.org`, `example.org:8080`, `*.example.org`, an address, or a network as
+    /// `10.0.0.0/8`. Only for people.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    allow_hosts: Vec<String>,
     /// Let these tools be called that wait for a person's yes: `NAME`, or `SERVER.*` for all of an MCP server. Only for people.
     #[serde(default)]
     #[schemars(length(max = 64))]
@@ -91,13 +96,15 @@ pub(super) async fn start(
 ) -> Result<Made<Written<RunInFull>>, Problem> {
     caller.may_steer()?;
     let is_person = caller.actor.role == Role::Human;
-    if !is_person && (asked.allow_shell || !asked.allow_tools.is_empty()) {
-        let detail = "only people allow commands of the shell, and tools that wait for a person's yes";
+    if !is_person && (asked.allow_shell || !asked.allow_hosts.is_empty() || !asked.allow_tools.is_empty()) {
+        let detail =
+            "only people allow commands of the shell, hosts of the web, and tools that wait for a person's yes";
         return Err(Problem::role_denied(detail));
     }
     if asked.allow_tools.len() > ALLOWED_MAX {
         return Err(body_invalid(format!("allow_tools names more than {ALLOWED_MAX} tools")));
     }
+    let hosts = hosts_of(&asked.allow_hosts)?;
     let gate = asked.plan_gate.as_deref().map(str::parse).transpose();
     let plan_gate: PlanGate = gate
         .map_err(|reason: String| body_invalid(format!("plan_gate: {reason}")))?
@@ -125,6 +132,7 @@ pub(super) async fn start(
         } else {
             ShellPolicy::default()
         },
+        hosts,
         allow_tools: asked.allow_tools,
         plan_mode: asked.planning.into(),
         plan_gate,
@@ -144,4 +152,15 @@ pub(super) async fn start(
     let at = format!("/v1/spaces/{}/runs/{}", caller.workspace.space(), submitted.id);
     let run = full(&caller, &row).await?;
     Ok(Made::of(Written::of(run, &[], submitted.replayed)).at(at))
+}
+
+/// Reads the hosts that are to be allowed.
+fn hosts_of(written: &[String]) -> Result<HostList, Problem> {
+    if written.len() > ALLOWED_MAX {
+        return Err(body_invalid(format!("allow_hosts names more than {ALLOWED_MAX} hosts")));
+    }
+    let rules: Result<Vec<HostRule>, String> = written.iter().map(|host| host.parse()).collect();
+    rules
+        .map(HostList::new)
+        .map_err(|wrong| body_invalid(format!("allow_hosts: {wrong}")))
 }

@@ -156,6 +156,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
         inputs,
         folder: folder.map(Path::to_owned),
         shell: Default::default(),
+        hosts: Default::default(),
         allow_tools,
         plan_mode: Default::default(),
         plan_gate: Default::default(),

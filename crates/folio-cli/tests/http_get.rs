@@ -1,0 +1,90 @@
+//! The tool `http_get` in runs, from outside: `folio serve` is the web server that it asks (surfaces.md, section 6).
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use support::Folio;
+use support::served::Served;
+
+/// A house with a server beside it, and a plan that asks it how it is.
+fn house() -> (Folio, Served, String) {
+    let folio = Folio::new();
+    let served = Served::new(&folio, "127.0.0.1:0");
+    let host = format!("127.0.0.1:{}", served.port);
+    folio.file("plan.yaml", plan(&host));
+    (folio, served, host)
+}
+
+fn plan(host: &str) -> String {
+    format!(
+        "title: Ask\noutput: '{{{{ results.ask.output.json.status }}}}'\nsteps:\n  - {{id: ask, do: {{tool: http_get, args: {{url: 'http://{host}/healthz'}}}}}}\n"
+    )
+}
+
+fn step(folio: &Folio, run: &str) -> Value {
+    let run = folio.json(&["show", run]);
+    run["nodes"].as_array().unwrap()[1].clone()
+}
+
+#[test]
+fn a_host_is_asked_that_was_allowed_when_the_run_was_started() {
+    let (folio, _served, host) = house();
+    let refused = folio.call(&["run", "--plan", "plan.yaml", "--quiet"]);
+    assert_eq!(refused.code, 1, "{refused}");
+    let ask = step(&folio, "r1");
+    assert_eq!(ask["stop_reason"], "policy_denied", "{ask}");
+    assert!(ask["notes"].as_str().unwrap().contains("was not asked for"), "{ask}");
+
+    folio.ok(&["run", "--plan", "plan.yaml", "--quiet", "--allow-host", &host]);
+    let run = folio.json(&["show", "r2"]);
+    assert_eq!((&run["status"], &run["output"]), (&json!("ok"), &json!("ok")), "{run}");
+
+    // What the settings allow holds for each run that is submitted with them, and is recorded with it.
+    folio.file("folio.toml", format!("[http]\nallow = [\"{host}\"]\n"));
+    folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
+    assert_eq!(folio.json(&["show", "r3"])["status"], "ok");
+}
+
+#[test]
+fn a_host_that_cannot_be_one_is_told() {
+    let folio = Folio::new();
+    folio.file("plan.yaml", plan("example.org"));
+    assert_snapshot!(folio.seen(&["run", "--plan", "plan.yaml", "--allow-host", "https://example.org/"]), @r#"
+    ! error: invalid value 'https://example.org/' for '--allow-host <HOST>': "https://example.org/" is an address of a page: write its host alone, as `example.org`
+    ! 
+    ! For more information, try '--help'.
+    = 2
+    "#);
+    folio.file("folio.toml", "[http]\nallow = [\"example.org:http\"]\n");
+    assert_snapshot!(folio.seen(&["run", "--plan", "plan.yaml"]), @r#"
+    ! error: FOLDER/folio.toml:2:9: "example.org:http" is no host: write `example.org`, `example.org:8080`, `*.example.org`, an address, or a network as `10.0.0.0/8`
+    !   hint: a settings file may name store, space, thread, model, models, agents, mcp, http, telemetry, lost_calls and color
+    = 2
+    "#);
+}
+
+#[test]
+fn a_call_to_another_host_waits_for_a_persons_yes_e9_14() {
+    let (folio, _served, host) = house();
+    let running = folio.spawn(&[
+        "run",
+        "--plan",
+        "plan.yaml",
+        "--attended",
+        "--quiet",
+        "--allow-host",
+        "example.org",
+    ]);
+    let asked = folio.until(&["questions"], |asked| asked["items"][0]["kind"] == "call");
+    assert_eq!(
+        asked["items"][0]["call"]["args"],
+        json!({"url": format!("http://{host}/healthz")})
+    );
+    folio.ok(&["approve", asked["items"][0]["id"].as_str().unwrap()]);
+    let ended = running.wait();
+    assert_eq!(ended.code, 0, "{ended}");
+    assert_eq!(folio.json(&["show", "r1"])["output"], "ok");
+}

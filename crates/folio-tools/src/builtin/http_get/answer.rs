@@ -1,0 +1,146 @@
+//! What a server answered, as far as it is kept.
+
+use std::time::Duration;
+
+use folio_memory::passage::whole_characters;
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Response, StatusCode, Url};
+use serde_json::{Value, json};
+
+use super::hop::failed;
+use crate::builtin::looks_binary;
+use crate::response::{EvidenceRef, FailureKind, ToolError, ToolResponse, Truncated};
+use crate::sha256::content_hash;
+use crate::tool::ToolRequest;
+
+/// Characters of a body that a failure repeats.
+const FIRST_LINE_CHARS: usize = 200;
+
+/// An answer, and the beginning of its body.
+pub(super) struct Answer {
+    status: StatusCode,
+    url: Url,
+    content_type: String,
+    retry_after: Option<Duration>,
+    kept: Vec<u8>,
+    /// Bytes that the body has, as far as it was read or the server said so.
+    bytes: u64,
+    is_whole: bool,
+}
+
+impl Answer {
+    /// Reads at most `max_bytes` of the body, and then leaves.
+    pub(super) async fn read(mut response: Response, max_bytes: usize) -> Result<Self, ToolError> {
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let mut answer = Self {
+            status: response.status(),
+            url: response.url().clone(),
+            content_type: header(CONTENT_TYPE).unwrap_or_default().to_owned(),
+            retry_after: header(RETRY_AFTER)
+                .and_then(|seconds| seconds.trim().parse().ok())
+                .map(Duration::from_secs),
+            kept: Vec::new(),
+            // As long as nothing has to be unpacked, for which the library takes it out.
+            bytes: response.content_length().unwrap_or_default(),
+            is_whole: true,
+        };
+        let mut read = 0;
+        while let Some(piece) = response.chunk().await.map_err(|error| failed(&answer.url, &error))? {
+            let room = max_bytes - answer.kept.len();
+            answer.kept.extend_from_slice(&piece[..piece.len().min(room)]);
+            read += piece.len() as u64;
+            if piece.len() > room {
+                answer.is_whole = false;
+                answer.bytes = answer.bytes.max(read);
+                return Ok(answer);
+            }
+        }
+        answer.bytes = read;
+        Ok(answer)
+    }
+
+    pub(super) fn response(mut self, request: &ToolRequest) -> ToolResponse {
+        let hash = self.is_whole.then(|| content_hash(&self.kept));
+        let is_binary = looks_binary(&self.kept);
+        if !self.is_whole && !is_binary {
+            let whole = whole_characters(&self.kept);
+            self.kept.truncate(whole);
+        }
+        let kept_bytes = if is_binary { 0 } else { self.kept.len() as u64 };
+        let truncated = (!self.is_whole).then_some(Truncated {
+            kept_bytes,
+            total_bytes: self.bytes,
+        });
+        let mut outputs = json!({
+            "status": self.status.as_u16(),
+            "url": self.url.as_str(),
+            "content_type": self.content_type,
+            "bytes": self.bytes,
+            "truncated": !self.is_whole,
+        });
+        let value = if self.is_whole && self.is_json() {
+            serde_json::from_slice::<Value>(&self.kept).ok()
+        } else {
+            None
+        };
+        let mut first_line = String::new();
+        match value {
+            Some(value) => outputs["json"] = value,
+            None if is_binary => {}
+            None => {
+                let text = String::from_utf8_lossy(&self.kept);
+                let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+                first_line = line.unwrap_or_default().chars().take(FIRST_LINE_CHARS).collect();
+                outputs["body"] = text.into();
+            }
+        }
+        let amount = if self.is_whole {
+            format!("{} bytes", self.bytes)
+        } else {
+            format!("the first {kept_bytes} bytes")
+        };
+        let response = if self.status.is_success() || self.status == StatusCode::NOT_MODIFIED {
+            let notes = format!("{}: {}, {amount}", self.url, self.status);
+            ToolResponse::ok(request, outputs, notes)
+        } else {
+            let error = self.error();
+            let error = if first_line.is_empty() {
+                error
+            } else {
+                error.hint(format!("it says: {first_line}"))
+            };
+            ToolResponse::failed_with(request, error, outputs)
+        };
+        ToolResponse {
+            evidence: vec![EvidenceRef {
+                kind: "url".to_owned(),
+                id: self.url.into(),
+                hash,
+                span: None,
+            }],
+            truncated,
+            ..response
+        }
+    }
+
+    fn is_json(&self) -> bool {
+        let kind = self.content_type.split(';').next().unwrap_or_default().trim();
+        let kind = kind.to_ascii_lowercase();
+        kind == "application/json" || kind.ends_with("+json")
+    }
+
+    fn error(&self) -> ToolError {
+        let kind = match self.status {
+            StatusCode::NOT_FOUND | StatusCode::GONE => FailureKind::NotFound,
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => FailureKind::Unavailable,
+            status if status.is_server_error() => FailureKind::Unavailable,
+            _ => FailureKind::Failed,
+        };
+        let message = format!("http_get: {} answers {}", self.url, self.status);
+        let error = ToolError::new(kind, "http_status", message);
+        match self.retry_after {
+            Some(wait) => error.hint(format!("it wants to be asked again in {} s", wait.as_secs())),
+            None => error,
+        }
+    }
+}
