@@ -1,8 +1,10 @@
 //! What comes first when more is due than may be under way: what a confirmation that somebody waits for needs (M7.11.2).
 
+use std::sync::Arc;
+
 use folio_engine::{Action, CallAction, Run};
 use folio_memory::observation::{Class, TypeRegistry};
-use folio_memory::turn::{Orderer as _, RuleOrderer};
+use folio_memory::turn::Orderer;
 use folio_memory::{Entry, Timestamp};
 use folio_store::Workspace;
 use folio_store::workspace::{MAX_ACTIVE, WorkspaceError};
@@ -10,6 +12,7 @@ use folio_store::workspace::{MAX_ACTIVE, WorkspaceError};
 /// The confirmations that were waited for when the run was taken up.
 #[derive(Debug)]
 pub(crate) struct Preferences {
+    orderer: Arc<dyn Orderer>,
     waiting: Vec<Entry>,
     types: TypeRegistry,
 }
@@ -24,7 +27,12 @@ impl Preferences {
         }
         let types = workspace.policy().await?.types().clone();
         waiting.retain(|entry| types.class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation);
-        Ok((!waiting.is_empty()).then_some(Self { waiting, types }))
+        let orderer = Arc::clone(&workspace.stages().orderer);
+        Ok((!waiting.is_empty()).then_some(Self {
+            orderer,
+            waiting,
+            types,
+        }))
     }
 
     /// `due` with its calls in this order, and no more than `slots` of them, models that are asked first and included.
@@ -47,7 +55,7 @@ impl Preferences {
             format!("{path} {}", call.in_words())
         };
         let texts: Vec<String> = calls.iter().flatten().map(|call| about(call)).collect();
-        let order = RuleOrderer.prefer(&texts, &self.waiting, &self.types, now);
+        let order = self.orderer.prefer(&texts, &self.waiting, &self.types, now);
         let first = order.into_iter().take(free).filter_map(|index| calls[index].take());
         ordered.extend(first.map(Action::Call));
         ordered

@@ -50,6 +50,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use folio_memory::actor::Source;
 use folio_memory::history::FieldConflict;
 use folio_memory::id::EntryRef;
+use folio_memory::turn::Stages;
 use folio_memory::{
     Actor, Change, Clock, Entry, FieldChange, IdSource, NewPage, PageFields, PageId, Role, SpaceName, ThreadKey,
     Timestamp, Trust, TurnId, Warning,
@@ -98,6 +99,8 @@ pub struct Workspace {
     thread: Arc<ThreadKey>,
     /// What is asked for through it, and under which key.
     asked: Option<Arc<RequestKey>>,
+    /// Who decides in its turns.
+    stages: Arc<Stages>,
 }
 
 #[derive(Debug)]
@@ -192,7 +195,23 @@ impl Workspace {
             asker: Arc::new(Actor::new(Role::Human, "")),
             thread: Arc::new(ThreadKey::main()),
             asked: None,
+            stages: Arc::default(),
         }
+    }
+
+    /// The same with others who decide in the stages of its turns (M7.11.1).
+    #[must_use]
+    pub fn with_stages(&self, stages: Stages) -> Self {
+        Self {
+            stages: Arc::new(stages),
+            ..self.clone()
+        }
+    }
+
+    /// Who decides in the stages of its turns.
+    #[must_use]
+    pub fn stages(&self) -> &Stages {
+        &self.stages
     }
 
     /// The same for one request: what is written under the key of `asked` says what was asked for. If something else was written
@@ -210,7 +229,7 @@ impl Workspace {
         self.asked.as_ref()?.request_under(key)
     }
 
-    /// Another space of the same store, with the same clock, ids and outbox.
+    /// Another space of the same store, with the same clock, ids, outbox and stages.
     #[must_use]
     pub(crate) fn beside(&self, space: SpaceName) -> Self {
         let inner = &self.inner;
@@ -223,7 +242,10 @@ impl Workspace {
         if let Some(file) = inner.outbox.get() {
             other.inner.outbox.get_or_init(|| file.clone());
         }
-        other
+        Self {
+            stages: Arc::clone(&self.stages),
+            ..other
+        }
     }
 
     /// Its name.

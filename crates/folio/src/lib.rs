@@ -42,6 +42,7 @@ pub use folio_memory::{Actor, Entry, EntryQuery, Page, Role, SpaceName, ThreadKe
 pub use folio_store::{StoreError, Workspace, WorkspaceError};
 pub use open::OpenError;
 
+use folio_memory::turn::Stages;
 use folio_memory::{Clock, IdSource};
 use folio_store::{RandomIds, Store};
 
@@ -53,6 +54,7 @@ pub struct Folio {
     ids: Arc<dyn IdSource>,
     /// Where answers of tools wait when the store cannot write.
     outbox: Option<PathBuf>,
+    stages: Stages,
 }
 
 impl Folio {
@@ -68,6 +70,7 @@ impl Folio {
     pub async fn open(url: &str) -> Result<Self, OpenError> {
         Ok(Self {
             outbox: open::outbox_of(url),
+            stages: Stages::default(),
             ..Self::on(open::open(url, true)?)
         })
     }
@@ -80,6 +83,7 @@ impl Folio {
     pub async fn open_existing(url: &str) -> Result<Self, OpenError> {
         Ok(Self {
             outbox: open::outbox_of(url),
+            stages: Stages::default(),
             ..Self::on(open::open(url, false)?)
         })
     }
@@ -92,6 +96,7 @@ impl Folio {
             store,
             ids: Arc::new(RandomIds::default()),
             outbox: None,
+            stages: Stages::default(),
         }
     }
 
@@ -103,11 +108,18 @@ impl Folio {
         self
     }
 
+    /// The same with others who decide in the stages of turns, in each of its spaces.
+    #[must_use]
+    pub fn with_stages(mut self, stages: Stages) -> Self {
+        self.stages = stages;
+        self
+    }
+
     /// The space called `space`. It begins to exist when something is written to it.
     #[must_use]
     pub fn workspace(&self, space: SpaceName) -> Workspace {
         let (store, clock, ids) = (Arc::clone(&self.store), Arc::clone(&self.clock), Arc::clone(&self.ids));
-        let workspace = Workspace::new(store, clock, ids, space);
+        let workspace = Workspace::new(store, clock, ids, space).with_stages(self.stages.clone());
         match &self.outbox {
             Some(file) => workspace.with_outbox(file.clone()),
             None => workspace,

@@ -81,7 +81,7 @@ impl Clarity {
     }
 }
 
-/// The seam of the clarifier: rules by default; a model may take their place.
+/// The seam of the clarifier: rules by default, of which [`Stages`](super::Stages) may have others.
 pub trait Clarifier: fmt::Debug + Send + Sync {
     /// Whether the input of `situation` is clear.
     fn assess(&self, situation: &Situation<'_>) -> Clarity;

@@ -39,7 +39,7 @@ impl Evaluation {
     }
 }
 
-/// The seam of the evaluator: rules by default; a model may take their place.
+/// The seam of the evaluator: rules by default, of which [`Stages`](super::Stages) may have others.
 pub trait Evaluator: fmt::Debug + Send + Sync {
     /// Whether the work is complete.
     fn assess(&self, finished: &Finished<'_>) -> Evaluation;

@@ -33,7 +33,7 @@ impl WorkOrder {
     }
 }
 
-/// The seam of the executor's order: rules by default; a model may take their place.
+/// The seam of the executor's order: rules by default, of which [`Stages`](super::Stages) may have others.
 pub trait Orderer: fmt::Debug + Send + Sync {
     /// Brings those of `active` that are the agent's into order.
     fn order(&self, active: &[Entry], types: &TypeRegistry, now: Timestamp) -> WorkOrder;

@@ -1,6 +1,6 @@
 //! Turns: one input handled in a thread, and what its stages decide (seed 004, M7.11).
 //!
-//! Each stage is a small trait with rules as its default, so that a model may take the place of one of them:
+//! Each stage is a small trait with rules as its default, and somebody else may take the place of one of them ([`Stages`]):
 //! [`Router`] → [`Clarifier`] → [`Orderer`] → the work → [`Evaluator`] → [`Reflector`] → [`export`]. Every stage names the
 //! entries that its decision rests on.
 
@@ -12,6 +12,7 @@ pub mod export;
 mod record;
 mod reflector;
 mod router;
+mod stages;
 pub mod words;
 
 #[cfg(test)]
@@ -24,3 +25,4 @@ pub use executor::{Orderer, RuleOrderer, WorkOrder};
 pub use record::{NewTurn, Turn, TurnEnd, TurnEnded, TurnQuery};
 pub use reflector::{Ending, Reflection, Reflector, RuleReflector};
 pub use router::{Assessment, Router, RuleRouter, Situation, Urgency};
+pub use stages::Stages;

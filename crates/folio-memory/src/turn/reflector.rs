@@ -41,7 +41,7 @@ impl Reflection {
     }
 }
 
-/// The seam of the reflector: rules by default; a model may take their place.
+/// The seam of the reflector: rules by default, of which [`Stages`](super::Stages) may have others.
 pub trait Reflector: fmt::Debug + Send + Sync {
     /// What is put away, and why.
     fn reflect(&self, ending: &Ending<'_>) -> Reflection;

@@ -124,7 +124,7 @@ impl Assessment {
     }
 }
 
-/// The seam of the router: rules by default; a model may take their place.
+/// The seam of the router: rules by default, of which [`Stages`](super::Stages) may have others.
 pub trait Router: fmt::Debug + Send + Sync {
     /// How urgent the input of `situation` is.
     fn assess(&self, situation: &Situation<'_>) -> Assessment;

@@ -256,10 +256,8 @@ impl Workspace {
     #[must_use]
     pub fn asked_by(&self, actor: &Actor) -> Self {
         Self {
-            inner: Arc::clone(&self.inner),
             asker: Arc::new(actor.clone()),
-            thread: Arc::clone(&self.thread),
-            asked: self.asked.clone(),
+            ..self.clone()
         }
     }
 }

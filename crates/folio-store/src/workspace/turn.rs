@@ -17,10 +17,7 @@ use folio_memory::observation::{self, Class};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Sight;
 use folio_memory::scratchbook;
-use folio_memory::turn::{
-    Answer, Assessment, Clarifier as _, Clarity, Decision, NewTurn, Orderer as _, Router as _, RuleClarifier,
-    RuleOrderer, RuleRouter, Situation, Turn, TurnQuery, Used, WorkOrder,
-};
+use folio_memory::turn::{Answer, Assessment, Clarity, Decision, NewTurn, Situation, Turn, TurnQuery, Used, WorkOrder};
 use folio_memory::{
     Actor, Change, Confidence, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, NewEntry,
     Owner, Role, RunId, State, ThreadKey, TurnId,
@@ -135,13 +132,13 @@ impl Workspace {
             calibration: &calibration,
             now,
         };
-        let assessment = RuleRouter.assess(&situation);
+        let assessment = self.stages.router.assess(&situation);
         // What a run is to do is said by its plan.
         let clarity = match input.run {
             Some(_) => Clarity::Clear(Vec::new()),
-            None => RuleClarifier.assess(&situation),
+            None => self.stages.clarifier.assess(&situation),
         };
-        let order = RuleOrderer.order(&active, types, now);
+        let order = self.stages.orderer.order(&active, types, now);
         let new = NewTurn {
             id: TurnId::draw(&*self.inner.ids, now),
             thread: input.thread,

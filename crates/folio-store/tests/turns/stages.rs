@@ -1,10 +1,16 @@
 //! Router, clarifier, executor, evaluator and reflector (seed 004, "Hobgoblin Integration").
 
+use std::sync::Arc;
+
 use folio_memory::entry::{Outcome, Status};
 use folio_memory::id::Ref;
 use folio_memory::observation::ObservationPatch;
-use folio_memory::turn::{Answer, Clarity, Stage, Urgency, Used};
-use folio_memory::{EntryKind, EntryQuery};
+use folio_memory::observation::TypeRegistry;
+use folio_memory::turn::{
+    Answer, Assessment, Clarity, Ending, Evaluation, Evaluator, Finished, Orderer, Reflection, Reflector, Router,
+    Situation, Stage, Stages, Urgency, Used, WorkOrder,
+};
+use folio_memory::{Entry, EntryKind, EntryQuery, Timestamp};
 use folio_store::StoreError;
 use folio_store::WorkspaceError;
 use folio_store::workspace::TraceQuery;
@@ -198,4 +204,96 @@ async fn a_secret_in_an_input_does_not_reach_the_log() {
     let scene = Scene::new();
     let turn = scene.begin("use the key AKIAIOSFODNN7EXAMPLE for the upload").await;
     assert!(!turn.turn.begun.input.contains("AKIA"), "{}", turn.turn.begun.input);
+}
+
+/// Decides otherwise than the rules in every stage but that of the clarifier.
+#[derive(Debug)]
+struct Contrary;
+
+impl Router for Contrary {
+    fn assess(&self, situation: &Situation<'_>) -> Assessment {
+        Assessment {
+            urgency: Urgency::Low,
+            reasons: vec![format!("{} words can wait", situation.input.split(' ').count())],
+            used: Vec::new(),
+        }
+    }
+}
+
+impl Orderer for Contrary {
+    fn order(&self, active: &[Entry], _types: &TypeRegistry, _now: Timestamp) -> WorkOrder {
+        WorkOrder {
+            order: active.iter().map(Used::of).collect(),
+            reasons: vec!["as they come".to_owned()],
+            used: Vec::new(),
+        }
+    }
+
+    fn prefer(&self, candidates: &[String], _active: &[Entry], _types: &TypeRegistry, _now: Timestamp) -> Vec<usize> {
+        (0..candidates.len()).rev().collect()
+    }
+}
+
+impl Evaluator for Contrary {
+    fn assess(&self, _finished: &Finished<'_>) -> Evaluation {
+        Evaluation {
+            complete: false,
+            reasons: vec!["nobody has looked at it".to_owned()],
+            used: Vec::new(),
+        }
+    }
+}
+
+impl Reflector for Contrary {
+    fn reflect(&self, _ending: &Ending<'_>) -> Reflection {
+        Reflection {
+            archive: Vec::new(),
+            reasons: vec!["everything stays".to_owned()],
+            used: Vec::new(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn others_may_decide_in_the_stages_of_a_turn_and_the_log_says_what_they_did_m7_11_1() {
+    let scene = Scene::new();
+    let contrary = Arc::new(Contrary);
+    let own = scene.workspace.with_stages(Stages {
+        router: Arc::clone(&contrary) as _,
+        orderer: Arc::clone(&contrary) as _,
+        evaluator: Arc::clone(&contrary) as _,
+        reflector: contrary,
+        ..Stages::default()
+    });
+    let scene = Scene {
+        // As somebody else asks, it is still the same house.
+        workspace: own.asked_by(&person()),
+        ..scene
+    };
+    let done = scene
+        .turn_with("", "card_monitor", json!({"type": "learning", "content": "done"}))
+        .await;
+    let resolved: ObservationPatch = from_value(json!({"status": "resolved"})).unwrap();
+    let workspace = &scene.workspace;
+    workspace
+        .update_observation(&person(), Ref::Id(done.id), resolved, None)
+        .await
+        .unwrap();
+    let begun = scene.begin("Pay this immediately please").await;
+    assert_eq!(begun.assessment.urgency, Urgency::Low, "the rules say high");
+    let ended = scene.end(&begun).await;
+    assert!(!ended.evaluation.complete);
+    let kept = scene.workspace.turn(Ref::Handle(begun.turn.handle)).await.unwrap();
+    let said = |stage| kept.decision(stage).unwrap().reasons.join("; ");
+    assert_eq!(
+        [Stage::Router, Stage::Executor, Stage::Evaluator, Stage::Reflector].map(said),
+        [
+            "4 words can wait",
+            "as they come",
+            "nobody has looked at it",
+            "everything stays"
+        ]
+    );
+    let entry = scene.workspace.entry(Ref::Id(done.id)).await.unwrap();
+    assert_eq!(entry.fields.status, Status::Resolved, "the rules archive it");
 }

@@ -9,10 +9,7 @@ use folio_memory::id::{Ref, TurnRef};
 use folio_memory::patterns::Found;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::turn::export::Export;
-use folio_memory::turn::{
-    Ending, Evaluation, Evaluator as _, Finished, Reflection, Reflector as _, RuleEvaluator, RuleReflector, Stage,
-    Turn, TurnEnd,
-};
+use folio_memory::turn::{Ending, Evaluation, Finished, Reflection, Stage, Turn, TurnEnd};
 use folio_memory::{Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, Role, roles};
 
 use super::super::goals::GoalState;
@@ -181,7 +178,7 @@ impl Workspace {
             Vec::new()
         };
         let proposals = proposals(&touched, now);
-        let reflection = RuleReflector.reflect(&Ending {
+        let reflection = self.stages.reflector.reflect(&Ending {
             resolved: &self.with_status(Status::Resolved, mark).await?.items,
             patterns: &patterns,
             proposals: &proposals,
@@ -238,7 +235,7 @@ impl Workspace {
             None => None,
         };
         let work: Vec<_> = touched.iter().filter(|entry| is_work(entry)).cloned().collect();
-        Ok(RuleEvaluator.assess(&Finished {
+        Ok(self.stages.evaluator.assess(&Finished {
             pending_review: &self.with_status(Status::PendingReview, mark).await?.items,
             work: &work,
             run_status: run_status.as_deref(),
