@@ -1,13 +1,15 @@
 //! From what flags and settings say of models to models that can be asked.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use folio::Workspace;
 use folio::engine::plan::HUMAN;
 use folio::model::{
     self, AddressError, AgentToAsk, ModelAddress, ModelOptions, ModelSettings, ModelsSection, OpenError, Prices,
     Provider, Role, Secret,
 };
-use folio::runner::{RunnerExecutor, RunnerModel, RunnerModels};
+use folio::runner::{ADVISOR_TIME, ModelAdvisor, RunnerExecutor, RunnerModel, RunnerModels};
 
 use crate::error::{Exit, Failure};
 use crate::settings::{Settings, kept_out};
@@ -51,9 +53,12 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
     if let Some(judge) = section.of(Role::Judge).filter(|own| *own != executor) {
         models.judge = open(judge)?;
     }
-    // Nobody pays for summaries without having said so.
+    // Nobody pays for summaries and advice without having said so.
     if let Some(compactor) = &section.compactor {
         models.compactor = Some(open(compactor)?);
+    }
+    if let Some(advisor) = &section.advisor {
+        models.advisor = Some(open(advisor)?);
     }
     models.human.clone_from(&section.human);
     for (name, chosen) in &section.executors {
@@ -76,11 +81,27 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
 ///
 /// As [`open`].
 pub(crate) fn compactor(flag: Option<&str>, settings: &Settings) -> Result<Option<RunnerModel>, Failure> {
-    let section = &settings.models;
     let named = flag.map(address).transpose()?.map(ModelSettings::of);
-    let Some(chosen) = named.as_ref().or(section.compactor.as_ref()) else {
-        return Ok(None);
-    };
+    beside(named.as_ref().or(settings.models.compactor.as_ref()), settings)
+}
+
+/// `workspace`, with the model of the settings' role `advisor` to be asked in its turns, if they name one.
+///
+/// # Errors
+///
+/// As [`open`].
+pub(crate) fn advised(workspace: &Workspace, settings: &Settings) -> Result<Workspace, Failure> {
+    let model = beside(settings.models.advisor.as_ref(), settings)?;
+    Ok(match model {
+        Some(model) => workspace.with_advisor(Arc::new(ModelAdvisor::new(model)), ADVISOR_TIME),
+        None => workspace.clone(),
+    })
+}
+
+/// A model that works for no run.
+fn beside(chosen: Option<&ModelSettings>, settings: &Settings) -> Result<Option<RunnerModel>, Failure> {
+    let Some(chosen) = chosen else { return Ok(None) };
+    let section = &settings.models;
     let prices = prices(section.prices.as_deref())?;
     one(chosen, settings, &prices, section.proxy.as_deref()).map(Some)
 }

@@ -351,3 +351,66 @@ fn a_role_that_may_not_do_it_over_http_may_not_do_it_here_either_m7_7() {
     folio.ok(&["--role", "executor", "tool", "ingest", "answer.json"]);
     folio.ok(&["--role", "reflector", "turn", "end", "t1"]);
 }
+
+/// A house whose settings name an advisor that finds every input urgent, and something left of every turn.
+fn with_advisor() -> Folio {
+    let folio = Folio::new();
+    folio.file("folio.toml", "[models]\nadvisor = \"scripted:script.json\"\n");
+    let cues = json!([
+        {"role": "advisor", "contains": "before the agent does", "times": "always",
+         "json": {"urgency": "high", "why": "it is due tonight", "question": null}},
+        {"role": "advisor", "contains": "what came of it", "times": "always", "json": {"left": ["nobody paid it"]}},
+    ]);
+    folio.file("script.json", json!({"version": 1, "cues": cues}).to_string());
+    folio
+}
+
+#[test]
+fn a_model_that_the_settings_name_looks_at_turns_m7_11_1() {
+    let folio = with_advisor();
+    let seen = session(
+        &folio,
+        &["turn begin --input 'Pay the invoice of ACME as agreed'", "turn end"],
+    );
+    assert_snapshot!(seen, @"
+    $ folio turn begin --input 'Pay the invoice of ACME as agreed'
+    t1 [high, open] Pay the invoice of ACME as agreed
+      id        turn_ID
+      router    high: scripted:script.json raises it: it is due tonight
+      clarifier clear
+      executor  nothing to act on
+    $ folio turn end
+    t1 [high, more work] Pay the invoice of ACME as agreed (0 entries touched)
+      router    high: scripted:script.json raises it: it is due tonight
+      clarifier clear
+      executor  nothing to act on
+      evaluator more_work: scripted:script.json: nobody paid it
+      reflector archives 0
+    ");
+    let trace = folio.json(&["trace", "--turn", "t1", "--component", "advisor"]);
+    assert_eq!(trace["items"][1]["detail"]["by"], "scripted:script.json", "{trace}");
+    assert_eq!(trace["items"][1]["detail"]["spent"]["model_calls"], 1, "{trace}");
+    // Over HTTP as well.
+    let served = support::served::Served::new(&folio, "127.0.0.1:0");
+    let begun = served.post(
+        "/v1/spaces/main/turns",
+        "{\"input\": \"Pay the invoice of ACME as agreed\"}",
+    );
+    assert!(
+        begun.contains("scripted:script.json raises it: it is due tonight"),
+        "{begun}"
+    );
+    let ended = served.post("/v1/spaces/main/turns/t1/end", "{}");
+    assert!(ended.contains("scripted:script.json: nobody paid it"), "{ended}");
+}
+
+#[test]
+fn a_prompt_that_a_hook_brings_is_looked_at_as_well_m7_11_1() {
+    let folio = with_advisor();
+    let prompt = json!({"hook_event_name": "UserPromptSubmit", "prompt": "Pay the invoice of ACME as agreed"});
+    let mut hook = folio.command(&["hook", "user-prompt"]);
+    hook.write_stdin(prompt.to_string()).assert().success();
+    let turns = folio.json(&["turn", "list", "--all-threads"]);
+    let router = &turns["items"][0]["decisions"][0];
+    assert_eq!(router["verdict"], "high", "{turns}");
+}

@@ -77,11 +77,19 @@ pub enum Role {
     Judge,
     /// Puts summaries.
     Compactor,
+    /// Looks at turns, before the work and after it.
+    Advisor,
 }
 
 impl Role {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 4] = [Self::Planner, Self::Executor, Self::Judge, Self::Compactor];
+    pub const ALL: [Self; 5] = [
+        Self::Planner,
+        Self::Executor,
+        Self::Judge,
+        Self::Compactor,
+        Self::Advisor,
+    ];
 
     /// The name as it is written.
     #[must_use]
@@ -91,6 +99,7 @@ impl Role {
             Self::Executor => "executor",
             Self::Judge => "judge",
             Self::Compactor => "compactor",
+            Self::Advisor => "advisor",
         }
     }
 }

@@ -28,6 +28,8 @@ pub struct ModelsSection {
     pub judge: Option<ModelSettings>,
     /// Puts summaries.
     pub compactor: Option<ModelSettings>,
+    /// Looks at turns, before the work and after it.
+    pub advisor: Option<ModelSettings>,
     /// Who else does tasks, by the name that a task says (`executor`).
     #[serde(default)]
     pub executors: BTreeMap<String, ModelSettings>,
@@ -55,6 +57,7 @@ impl ModelsSection {
             Role::Executor => self.executor.as_ref(),
             Role::Judge => self.judge.as_ref(),
             Role::Compactor => self.compactor.as_ref(),
+            Role::Advisor => self.advisor.as_ref(),
         }
     }
 
@@ -185,8 +188,8 @@ mod tests {
         toml::from_str(text).unwrap()
     }
 
-    /// Which model is asked in each role: planner, executor, judge, compactor.
-    fn by_role(text: &str) -> [Option<String>; 4] {
+    /// Which model is asked in each role: planner, executor, judge, compactor, advisor.
+    fn by_role(text: &str) -> [Option<String>; Role::ALL.len()] {
         let section = section(text);
         Role::ALL.map(|role| section.of(role).map(|settings| settings.model.name.clone()))
     }
@@ -194,13 +197,19 @@ mod tests {
     #[test]
     fn a_role_without_a_model_has_the_default_or_the_executors() {
         for (text, asked) in [
-            ("default = \"ollama:d\"\nplanner = \"openai:p\"", ["p", "d", "d", "d"]),
-            ("judge = \"ollama:j\"\nexecutor = \"ollama:e\"", ["e", "e", "j", "e"]),
-            ("judge = \"ollama:j\"", ["j", "j", "j", "j"]),
+            (
+                "default = \"ollama:d\"\nplanner = \"openai:p\"",
+                ["p", "d", "d", "d", "d"],
+            ),
+            (
+                "judge = \"ollama:j\"\nexecutor = \"ollama:e\"",
+                ["e", "e", "j", "e", "e"],
+            ),
+            ("judge = \"ollama:j\"", ["j", "j", "j", "j", "j"]),
         ] {
             assert_eq!(by_role(text), asked.map(|name| Some(name.to_owned())), "{text}");
         }
-        assert_eq!(by_role(""), [const { None }; 4]);
+        assert_eq!(by_role(""), [const { None }; Role::ALL.len()]);
     }
 
     #[test]

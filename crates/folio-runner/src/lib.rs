@@ -16,6 +16,7 @@
 //!   `takeover`: the files that such a run takes over; `again`: whether the pages of a run say what it says
 //! - [`cassette`]: what models of a run answer, kept, and a run gone through with it
 
+mod advisor;
 mod again;
 mod ahead;
 mod book;
@@ -54,6 +55,7 @@ mod submitted;
 mod takeover;
 pub mod watch;
 
+pub use advisor::{ADVISOR_TIME, ModelAdvisor};
 pub use again::Replayed;
 pub use cassette::{Asked, Recording, Tape};
 pub use compactor::{COMPACTOR_TIME, ModelCompactor};

@@ -236,6 +236,8 @@ pub struct RunnerModels {
     pub judge: RunnerModel,
     /// Puts summaries of what is put away. Without one they are found without a model.
     pub compactor: Option<RunnerModel>,
+    /// Looks at turns, before the work and after it. Without one, rules do alone.
+    pub advisor: Option<RunnerModel>,
     /// Who else works on tasks, by the name that a task says (`executor`).
     pub executors: BTreeMap<String, RunnerExecutor>,
     /// What people may be asked to do by whoever plans or decides, in a line; without it only by plans that name them.
@@ -243,7 +245,7 @@ pub struct RunnerModels {
 }
 
 impl RunnerModels {
-    /// The same model for every role but that of the compactor, which nobody has.
+    /// The same model for every role but those of the compactor and the advisor, which nobody has.
     #[must_use]
     pub fn one(model: RunnerModel) -> Self {
         Self {
@@ -251,6 +253,7 @@ impl RunnerModels {
             executor: model.clone(),
             judge: model,
             compactor: None,
+            advisor: None,
             executors: BTreeMap::new(),
             human: None,
         }
@@ -274,13 +277,13 @@ impl RunnerModels {
             first.push(model.clone());
         };
         self.each(&mut share);
-        if let Some(compactor) = &mut self.compactor {
-            compactor.all(&mut share);
+        for beside in [&mut self.compactor, &mut self.advisor].into_iter().flatten() {
+            beside.all(&mut share);
         }
         self
     }
 
-    /// Does `each` to every model but that of the compactor, those that stand in included.
+    /// Does `each` to every model but those of the compactor and the advisor, those that stand in included.
     pub(crate) fn each(&mut self, each: &mut dyn FnMut(&mut RunnerModel)) {
         let roles = [&mut self.planner, &mut self.executor, &mut self.judge];
         let named = self.executors.values_mut().map(|named| &mut named.model);
@@ -295,8 +298,8 @@ impl RunnerModels {
         let (mut all, mut lines) = (self.clone(), Vec::new());
         let mut collect = |model: &mut RunnerModel| lines.extend(model.model.left_over());
         all.each(&mut collect);
-        if let Some(compactor) = &mut all.compactor {
-            compactor.all(&mut collect);
+        for beside in [&mut all.compactor, &mut all.advisor].into_iter().flatten() {
+            beside.all(&mut collect);
         }
         lines.sort();
         lines.dedup();

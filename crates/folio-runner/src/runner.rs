@@ -14,13 +14,14 @@ use folio_engine::{Event, NodeResult, Run, projection};
 use folio_memory::id::{Ref, RunHandle};
 use folio_memory::trace::FAILED;
 use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, TurnQuery, roles};
-use folio_store::workspace::{Compactor, TurnInput, Workspace, WorkspaceError};
+use folio_store::workspace::{Advisor, Compactor, TurnInput, Workspace, WorkspaceError};
 use folio_store::{Commit, Committed, OwnerId, Record, RequestKey, RunAppend, RunRow, StoreError};
 use folio_tools::{HostList, Registry};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::advisor::{ADVISOR_TIME, ModelAdvisor};
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
 use crate::dispatch::{Dispatch, Driven};
 use crate::drive::Drive;
@@ -191,6 +192,13 @@ impl Runner {
     pub fn compactor(&self) -> Option<(Arc<dyn Compactor>, Duration)> {
         let model = self.shared.options.models.as_ref()?.compactor.clone()?;
         Some((Arc::new(ModelCompactor::new(model)), COMPACTOR_TIME))
+    }
+
+    /// Who looks at turns that are begun and ended here, and how long it may take; nobody if no model was named for it.
+    #[must_use]
+    pub fn advisor(&self) -> Option<(Arc<dyn Advisor>, Duration)> {
+        let model = self.shared.options.models.as_ref()?.advisor.clone()?;
+        Some((Arc::new(ModelAdvisor::new(model)), ADVISOR_TIME))
     }
 
     /// What a plan is checked against: the tools that there are.

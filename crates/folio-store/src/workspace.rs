@@ -79,7 +79,7 @@ pub use scratch::{ScratchAnswer, ScratchCaller};
 pub use tidy::Tidied;
 pub use trace::{TraceEntry, TraceQuery};
 pub use transfer::{Fate, ImportOptions, Imported, Outgoing, Remark};
-pub use turn::{Begun, DraftedTurn, Ended, Episode, EpisodeQuery, Exported, TurnInput};
+pub use turn::{Advice, Advisor, After, Before, Begun, DraftedTurn, Ended, Episode, EpisodeQuery, Exported, TurnInput};
 pub use view::{View, ViewRequest};
 pub use work::{Delegated, Delegation, ReadyWork, WorkReport};
 
@@ -101,6 +101,8 @@ pub struct Workspace {
     asked: Option<Arc<RequestKey>>,
     /// Who decides in its turns.
     stages: Arc<Stages>,
+    /// Who is asked besides.
+    advisor: Option<turn::AskedAdvisor>,
 }
 
 #[derive(Debug)]
@@ -196,6 +198,7 @@ impl Workspace {
             thread: Arc::new(ThreadKey::main()),
             asked: None,
             stages: Arc::default(),
+            advisor: None,
         }
     }
 
@@ -244,6 +247,7 @@ impl Workspace {
         }
         Self {
             stages: Arc::clone(&self.stages),
+            advisor: self.advisor.clone(),
             ..other
         }
     }

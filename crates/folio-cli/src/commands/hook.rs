@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use super::context::counter;
 use super::{Context, MAX_INPUT_BYTES};
 use crate::error::{Exit, Failure};
+use crate::models;
 use crate::output::{Report, Style};
 
 /// Bytes of a prompt that a turn keeps.
@@ -133,6 +134,7 @@ async fn user_prompt(context: &Context<'_>, asked: UserPrompt) -> Result<(), Fai
     let input = TurnInput::of(context.settings.thread.clone(), kept_of(prompt));
     // The turn before goes on if this one cannot begin.
     workspace.draft_turn(input.clone()).await?;
+    let workspace = models::advised(&workspace, &context.settings)?;
     end_turns(context, &workspace).await?;
     let begun = workspace.begin_turn(&context.person(), input).await?;
     let request = ContextRequest {
@@ -209,7 +211,7 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
 
 async fn stop(context: &Context<'_>) -> Result<(), Failure> {
     let _said = said()?;
-    let workspace = context.outside().await?;
+    let workspace = models::advised(&context.outside().await?, &context.settings)?;
     end_turns(context, &workspace).await
 }
 

@@ -12,6 +12,7 @@ use super::context::{assembled, counter};
 use super::{Context, text_or_stdin};
 use crate::arguments::turn_ref;
 use crate::error::{Exit, Failure};
+use crate::models;
 use crate::report::list::{List, remark};
 use crate::report::observation::Observation;
 use crate::report::turn::{BegunShape, EndedShape, GoalShape, TurnInFull, TurnShape};
@@ -97,7 +98,9 @@ async fn begin(context: &Context<'_>, begin: Begin) -> Result<Exit, Failure> {
         run: None,
         background: begin.background,
     };
-    let begun = workspace.begin_turn(&context.person(), input).await?;
+    let begun = models::advised(&workspace, &context.settings)?
+        .begin_turn(&context.person(), input)
+        .await?;
     let assembled = match begin.budget {
         Some(budget) => {
             let turn = Ref::Id(begun.turn.begun.id);
@@ -132,7 +135,9 @@ async fn end(context: &Context<'_>, end: End) -> Result<Exit, Failure> {
         Some(turn) => turn,
         None => Ref::Id(last_open(context, &workspace).await?.begun.id),
     };
-    let ended = workspace.end_turn(&context.person(), turn).await?;
+    let ended = models::advised(&workspace, &context.settings)?
+        .end_turn(&context.person(), turn)
+        .await?;
     context.output.report(&EndedShape {
         turn: TurnShape::of(&ended.turn),
         archived: ended.reflection.archive,

@@ -150,6 +150,7 @@ pub(super) fn beside(mut section: ModelsSection, file: Option<&Path>) -> ModelsS
         &mut section.executor,
         &mut section.judge,
         &mut section.compactor,
+        &mut section.advisor,
     ];
     for model in of_each.into_iter().flatten().chain(section.executors.values_mut()) {
         let mut next = Some(model);

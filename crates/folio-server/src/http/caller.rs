@@ -125,6 +125,14 @@ impl Caller {
         self.name(name).parse().map_err(error)
     }
 
+    /// Its space, with whoever is asked about turns here, if anybody is.
+    pub(crate) fn advised(&self) -> Workspace {
+        match self.runner.advisor() {
+            Some((advisor, time)) => self.workspace.with_advisor(advisor, time),
+            None => self.workspace.clone(),
+        }
+    }
+
     /// The thread that it is seen from.
     pub(crate) fn thread(&self) -> ThreadKey {
         self.workspace.thread().clone()

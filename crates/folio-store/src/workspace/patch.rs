@@ -147,6 +147,10 @@ impl Workspace {
 
     /// What the commit with `key` came to, if there is one.
     pub(super) async fn replayed(&self, actor: &Actor, key: &str) -> Result<Option<Committed>, WorkspaceError> {
+        // In a space that nobody has used there is none, and asking as below would make one.
+        if self.head().await? == Seq(0) {
+            return Ok(None);
+        }
         // A key is honoured before anything that is expected, and this cannot be expected of a space that is used.
         let write = Write {
             idempotency_key: Some(key.to_owned()),

@@ -1,5 +1,6 @@
 //! Turns: an input is looked at before the work, and what came of it is looked at afterwards (M7.11).
 
+mod advisor;
 mod end;
 mod episodes;
 mod export;
@@ -24,6 +25,8 @@ use folio_memory::{
 };
 use serde_json::json;
 
+pub(super) use advisor::Asked as AskedAdvisor;
+pub use advisor::{Advice, Advisor, After, Before};
 pub use end::Ended;
 pub use episodes::{Episode, EpisodeQuery};
 pub use export::Exported;
@@ -103,6 +106,11 @@ impl Workspace {
     ///
     /// `Invalid` if the input is too long; `Unavailable` or `Corrupt`.
     pub async fn draft_turn(&self, input: TurnInput) -> Result<DraftedTurn, WorkspaceError> {
+        Ok(self.drafted(input).await?.0)
+    }
+
+    /// The same, and what the stages looked at.
+    async fn drafted(&self, input: TurnInput) -> Result<(DraftedTurn, Vec<Entry>), WorkspaceError> {
         if input.input.len() > MAX_INPUT_BYTES {
             let message = format!("{} bytes are more than {MAX_INPUT_BYTES}", input.input.len());
             return Err(Invalid::new("input_too_large", "input", message).into());
@@ -148,16 +156,19 @@ impl Workspace {
             as_of,
             decisions: vec![assessment.decision(), clarity.decision(), order.decision()],
         };
-        Ok(DraftedTurn {
+        let drafted = DraftedTurn {
             new,
             assessment,
             clarity,
             order,
-        })
+        };
+        Ok((drafted, active))
     }
 
     /// Begins a turn: the router says how urgent the input is, the clarifier whether it is clear, the executor what comes
     /// first. What they decided, and the entries that they used, is recorded with the turn.
+    ///
+    /// Somebody may be asked besides: [`Workspace::with_advisor`].
     ///
     /// An input that is not clear adds a `pending_confirmation` with what to ask; one that answers such a confirmation
     /// resolves it.
@@ -186,16 +197,22 @@ impl Workspace {
         // What tools noticed while the store could not write is there before anybody decides. Whatever keeps it waiting
         // tells the trace.
         let _delivered = self.deliver_outbox().await;
+        let (mut drafted, at_hand) = self.drafted(input).await?;
+        let mut is_new = true;
+        if let Some(key) = &idempotency_key {
+            // Whoever asks again finds it by the key.
+            drafted.new.id = TurnId::derived(&["turn", self.space().as_str(), key]);
+            is_new = self.advisor.is_none() || self.replayed(actor, key).await?.is_none();
+        }
+        if is_new {
+            self.advised(&mut drafted, &at_hand, actor).await;
+        }
         let DraftedTurn {
-            mut new,
+            new,
             assessment,
             clarity,
             order,
-        } = self.draft_turn(input).await?;
-        if let Some(key) = &idempotency_key {
-            // Whoever asks again finds it by the key.
-            new.id = TurnId::derived(&["turn", self.space().as_str(), key]);
-        }
+        } = drafted;
         let (id, thread) = (new.id, new.thread.clone());
         let actor = actor.clone().in_turn(id);
         let write = Write {

@@ -145,7 +145,8 @@ async fn begin(caller: Caller, _: Asked<Nothing>, MayBody(new): MayBody<Begin>) 
         run: None,
         background: new.background,
     };
-    let begun = workspace
+    let begun = caller
+        .advised()
         .begin_turn_under(&caller.actor, input, caller.own_key())
         .await?;
     let turn = Ref::Id(begun.turn.begun.id);
@@ -194,7 +195,7 @@ struct End {}
 async fn end(caller: Caller, _: Asked<Nothing>, _: MayBody<End>) -> Result<Answer<EndedShape>, Problem> {
     let turn: TurnRef = caller.named("turn")?;
     let ended = caller
-        .workspace
+        .advised()
         .end_turn_under(&caller.actor, turn, caller.own_key())
         .await?;
     let shape = EndedShape {

@@ -15,6 +15,7 @@ use folio_memory::{Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldCh
 use super::super::goals::GoalState;
 use super::super::observations::Whose;
 use super::super::{Workspace, WorkspaceError, Write};
+use super::advisor::with_left;
 use super::export::{Made, is_work};
 use crate::error::StoreError;
 use crate::store::MemoryMark;
@@ -86,9 +87,11 @@ impl Workspace {
             .settle_goals(&acting(actor, Role::Evaluator, &turn), &turn.begun.thread)
             .await?;
         let mut attempt = 1;
+        // Asked once, however often the end is worked out.
+        let mut left = None;
         loop {
             let mark = self.mark().await?;
-            let (ended, mut write) = self.work_out_end(actor, &turn, &goals, mark).await?;
+            let (ended, mut write) = self.work_out_end(actor, &turn, &goals, mark, &mut left).await?;
             write.idempotency_key.clone_from(&idempotency_key);
             match self.record(&acting(actor, Role::Reflector, &turn), write).await {
                 Ok(recorded) => {
@@ -159,6 +162,7 @@ impl Workspace {
         turn: &Turn,
         goals: &[GoalState],
         mark: Option<MemoryMark>,
+        left: &mut Option<Vec<String>>,
     ) -> Result<(Ended, Write), WorkspaceError> {
         let as_of = match mark {
             Some(mark) => mark.as_of,
@@ -169,7 +173,16 @@ impl Workspace {
             None => self.make_export(turn, as_of).await?,
         };
         let now = self.now();
-        let evaluation = self.evaluate(turn, &touched, mark).await?;
+        let mut evaluation = self.evaluate(turn, &touched, mark).await?;
+        if evaluation.complete {
+            let left = match left {
+                Some(left) => left.clone(),
+                None => left
+                    .insert(self.advised_in_the_end(turn, &touched, actor).await)
+                    .clone(),
+            };
+            evaluation = with_left(evaluation, left);
+        }
         let reflector = acting(actor, Role::Reflector, turn);
         // Without new observations there are no new patterns.
         let patterns = if touched.iter().any(|entry| entry.kind == EntryKind::Observation) {

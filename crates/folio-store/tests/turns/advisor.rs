@@ -1,0 +1,207 @@
+//! Somebody who is asked in turns what rules cannot see (M7.11.1).
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use folio_memory::id::Ref;
+use folio_memory::turn::{Clarity, Stage, Urgency};
+use folio_memory::{Actor, Role};
+use folio_store::workspace::{Advice, Advisor, After, Before, TraceQuery, TurnInput};
+use serde_json::json;
+
+use crate::scene::{Scene, person};
+
+/// Says what it was told to say, and keeps what it was shown.
+#[derive(Debug, Default)]
+struct Told {
+    before: Option<Advice>,
+    left: Vec<String>,
+    shown: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Advisor for Told {
+    fn name(&self) -> String {
+        "owl".to_owned()
+    }
+
+    async fn before(&self, before: &Before) -> Result<Advice, String> {
+        let handles: Vec<String> = before.at_hand.iter().map(|entry| entry.handle.to_string()).collect();
+        self.shown
+            .lock()
+            .unwrap()
+            .push(format!("{}: {}", before.input, handles.join(" ")));
+        if before.input == "break" {
+            panic!("it broke");
+        }
+        if before.input == "wait" {
+            std::future::pending::<()>().await;
+        }
+        self.before.clone().ok_or_else(|| "it is asleep".to_owned())
+    }
+
+    async fn after(&self, after: &After) -> Result<Vec<String>, String> {
+        self.shown
+            .lock()
+            .unwrap()
+            .push(format!("after {}: {}", after.turn.begun.input, after.touched.len()));
+        Ok(self.left.clone())
+    }
+}
+
+fn advised(told: Told) -> (Scene, Arc<Told>) {
+    let scene = Scene::new();
+    let told = Arc::new(told);
+    let workspace = scene
+        .workspace
+        .with_advisor(Arc::clone(&told) as _, Duration::from_millis(50));
+    (Scene { workspace, ..scene }, told)
+}
+
+fn advice(urgency: Urgency, question: Option<&str>) -> Option<Advice> {
+    Some(Advice {
+        urgency,
+        why: "money is\n at stake".to_owned(),
+        question: question.map(str::to_owned),
+    })
+}
+
+#[tokio::test]
+async fn an_advisor_raises_asks_and_finds_left_and_the_log_says_so_m7_11_1() {
+    let (scene, told) = advised(Told {
+        before: advice(Urgency::High, Some("Which of the two invoices?")),
+        left: vec!["nobody paid it".to_owned(), " ".to_owned()],
+        ..Told::default()
+    });
+    let begun = scene.begin("Pay the invoice of ACME as agreed last week").await;
+    assert_eq!(begun.assessment.urgency, Urgency::High);
+    let question = begun.question.as_ref().unwrap();
+    assert_eq!(question.fields.body, "Which of the two invoices?");
+    // It is no longer waited for, so that the rules find nothing left.
+    scene
+        .workspace
+        .update_observation(
+            &person(),
+            Ref::Id(question.id),
+            serde_json::from_value(json!({"status": "resolved"})).unwrap(),
+            None,
+        )
+        .await
+        .unwrap();
+    let ended = scene.end(&begun).await;
+    assert!(!ended.evaluation.complete);
+    let kept = scene.workspace.turn(Ref::Handle(begun.turn.handle)).await.unwrap();
+    let said = |stage| {
+        let decision = kept.decision(stage).unwrap();
+        format!("{}: {}", decision.verdict, decision.reasons.join("; "))
+    };
+    assert_eq!(
+        [Stage::Router, Stage::Clarifier, Stage::Evaluator].map(said),
+        [
+            "high: owl raises it: money is at stake",
+            "ambiguous: owl asks",
+            "more_work: owl: nobody paid it"
+        ]
+    );
+    let shown = told.shown.lock().unwrap().clone();
+    assert_eq!(shown.len(), 2, "{shown:?}");
+    let lines = scene
+        .workspace
+        .trace(TraceQuery {
+            turn: Some(begun.turn.begun.id),
+            ..TraceQuery::default()
+        })
+        .await
+        .unwrap();
+    let asked: Vec<_> = lines.iter().filter(|line| line.component == "advisor").collect();
+    assert_eq!(
+        asked
+            .iter()
+            .map(|line| (line.operation.as_str(), line.status.as_str()))
+            .collect::<Vec<_>>(),
+        [("before", "success"), ("after", "success")]
+    );
+}
+
+#[tokio::test]
+async fn what_the_rules_found_stands_whatever_an_advisor_says_m7_11_1() {
+    let (scene, told) = advised(Told {
+        before: advice(Urgency::Low, Some("Really?")),
+        ..Told::default()
+    });
+    // What asks already is not asked by somebody else.
+    let begun = scene.begin("yes").await;
+    let Clarity::Ambiguous { question, .. } = &begun.clarity else {
+        panic!("{:?}", begun.clarity)
+    };
+    assert_ne!(question, "Really?");
+    // What is open by the rules is left, and nobody is asked.
+    let before = told.shown.lock().unwrap().len();
+    assert!(!scene.end(&begun).await.evaluation.complete);
+    assert_eq!(told.shown.lock().unwrap().len(), before);
+    let begun = scene.begin("Pay the invoice immediately").await;
+    assert_eq!(begun.assessment.urgency, Urgency::High);
+    // Who does not wait is not asked.
+    let input = TurnInput {
+        background: true,
+        ..TurnInput::of(folio_memory::ThreadKey::main(), "Look through the letters of this week")
+    };
+    let begun = scene.workspace.begin_turn(&person(), input).await.unwrap();
+    assert_eq!(begun.question, None);
+}
+
+#[tokio::test]
+async fn an_advisor_that_fails_breaks_or_waits_changes_nothing_but_the_trace_m7_11_1() {
+    let (scene, _told) = advised(Told::default());
+    for (input, why) in [
+        ("sleep well and long tonight, my dear", "it is asleep"),
+        ("break", "it broke"),
+        ("wait", "it took too long"),
+    ] {
+        let begun = scene.begin(input).await;
+        assert_eq!(begun.assessment.urgency, Urgency::Normal, "{input}");
+        let query = TraceQuery {
+            turn: Some(begun.turn.begun.id),
+            ..TraceQuery::default()
+        };
+        let lines = scene.workspace.trace(query).await.unwrap();
+        let line = lines.iter().find(|line| line.component == "advisor").unwrap();
+        assert_eq!(line.status, "failed");
+        assert_eq!(line.detail.as_ref().unwrap()["error"], why);
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_is_begun_again_with_its_key_asks_nobody_m7_11_1() {
+    let (scene, told) = advised(Told {
+        before: advice(Urgency::High, None),
+        ..Told::default()
+    });
+    let input = TurnInput::of(folio_memory::ThreadKey::main(), "Pay the invoice of ACME");
+    let actor = Actor::new(Role::Human, "ada");
+    for replayed in [false, true] {
+        let begun = scene
+            .workspace
+            .begin_turn_under(&actor, input.clone(), Some("k".to_owned()))
+            .await
+            .unwrap();
+        assert_eq!(begun.replayed, replayed);
+    }
+    assert_eq!(told.shown.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn asking_whether_a_key_was_used_uses_it_for_nothing() {
+    let scene = Scene::new();
+    let actor = person();
+    assert!(!scene.workspace.is_recorded(&actor, "k").await.unwrap());
+    let input = TurnInput::of(folio_memory::ThreadKey::main(), "Pay the invoice");
+    let begun = scene
+        .workspace
+        .begin_turn_under(&actor, input, Some("k".to_owned()))
+        .await
+        .unwrap();
+    assert!(!begun.replayed);
+    assert!(scene.workspace.is_recorded(&actor, "k").await.unwrap());
+}
