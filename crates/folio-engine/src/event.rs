@@ -197,6 +197,9 @@ pub enum Event {
         /// How long it took.
         #[serde(default, skip_serializing_if = "is_zero")]
         duration_us: u64,
+        /// Whether the object in it had to be taken out of other words, or put right, before it could be read (E9.13).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        mended: bool,
     },
     /// A model did not answer.
     AskFailed {

@@ -174,6 +174,7 @@ fn clean(workspace: &Workspace, reply: &mut Reply) {
         spent: Spend::default(),
         model: String::new(),
         duration_us: 0,
+        mended: false,
     };
     let _said_when_it_was_recorded = workspace.clean_event(&mut event);
     if let Event::Replied { reply: cleaned, .. } = event {

@@ -34,9 +34,12 @@ impl Event {
         let text = match self {
             Self::SessionBegan { program, .. } => format!("{program} has a session that it can go on with"),
             Self::Asked { purpose, .. } => format!("asked to {}", purpose.as_str().replace('_', " ")),
-            Self::Replied { spent, model, .. } => {
+            Self::Replied {
+                spent, model, mended, ..
+            } => {
+                let mended = if *mended { "; the answer was mended" } else { "" };
                 format!(
-                    "{} tokens read, {} written ({model})",
+                    "{} tokens read, {} written ({model}){mended}",
                     spent.tokens_in, spent.tokens_out
                 )
             }

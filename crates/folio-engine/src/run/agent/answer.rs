@@ -144,6 +144,7 @@ impl Run {
                     },
                     None => pending.reserved,
                 };
+                let mended = self.is_mended(index, pending.purpose, &reply);
                 Some(Event::Replied {
                     node,
                     call,
@@ -151,6 +152,7 @@ impl Run {
                     spent,
                     model,
                     duration_us: u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
+                    mended,
                 })
             }
             ModelAnswer::Stopped => Some(self.skipping(index)),

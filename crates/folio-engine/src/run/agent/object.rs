@@ -1,5 +1,6 @@
 //! What a reply says as an object, and what of one that was cut off is taken (E9.13).
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::fields::status_of;
@@ -57,6 +58,18 @@ impl Answer {
 }
 
 impl Run {
+    /// Whether the answer in `reply` is read, but is not by itself the object that it was to be: it stands in a fence or in other words, has
+    /// commas too many, or was not closed. It stays in the journal as it was given.
+    pub(super) fn is_mended(&self, index: usize, purpose: Purpose, reply: &Reply) -> bool {
+        let text = reply.text.trim();
+        let is_object = purpose != Purpose::Work || self.works_alone(index, purpose.role());
+        is_object
+            && reply.calls.is_empty()
+            && !text.is_empty()
+            && serde_json::from_str::<IgnoredAny>(text).is_err()
+            && self.object_of(index, purpose, reply).is_ok()
+    }
+
     /// The object of the reply that node `index` has, or what is wrong with it. What was cut off at its limit is asked for once more before
     /// it is closed, for then it gets more room.
     pub(super) fn object_of(&self, index: usize, purpose: Purpose, reply: &Reply) -> Result<Answer, Vec<String>> {

@@ -581,3 +581,44 @@ fn what_a_tool_does_not_take_is_told_before_it_is_called_and_three_rounds_of_tha
     let once = goal_with("say hello", &json!({}), equipment, model(3)).driven_on();
     assert_eq!((once.calls.len(), purposes(&once).len()), (1, 7));
 }
+
+#[test]
+fn an_answer_that_was_mended_says_so_and_stands_as_it_was_given_e9_13() {
+    let whole = r#"{"notes": "it stands"}"#;
+    let open = whole.strip_suffix('}').unwrap();
+    let fenced = format!("Here it is:\n```json\n{whole}\n```");
+    for (answer, is_mended) in [
+        (whole, false),
+        (" {\"notes\": \"it stands\"}\n", false),
+        (&*fenced, true),
+        (open, true),
+        (r#"{"notes": "it stands",}"#, true),
+        // What is not read is not mended, either.
+        ("it stands", false),
+    ] {
+        let text = answer.to_owned();
+        let sim = goal("build the fence", &json!({}), move |ask| match ask.purpose {
+            Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
+            Purpose::Decide => execute("echo", json!({})),
+            Purpose::Work => claimed("done"),
+            _ => said(&text),
+        })
+        .driven_on();
+        let told: Vec<(bool, &str, String)> = sim
+            .journal
+            .iter()
+            .filter_map(|(_, event)| match event {
+                Event::Replied { mended, reply, .. } => Some((*mended, &*reply.text, event.in_words())),
+                _ => None,
+            })
+            .collect();
+        let last = told.iter().find(|(_, text, _)| *text == answer).unwrap();
+        assert_eq!(
+            (last.0, last.2.contains("; the answer was mended")),
+            (is_mended, is_mended),
+            "{answer}"
+        );
+        let others = told.iter().filter(|(_, text, _)| *text != answer);
+        assert!(others.clone().all(|(mended, ..)| !mended), "{told:?}");
+    }
+}
