@@ -1,11 +1,13 @@
 //! What the pages of a run tell its planners: kept by its driver, which writes them, so that nobody asks the store for them before each call
 //! of a model. What a step wrote is told while it is still on its way into the log: so a step is one commit.
 
+use std::collections::HashMap;
+
 use folio_engine::{Run, projection};
 use folio_memory::entry::Status;
 use folio_memory::id::Ref;
 use folio_memory::tokens::Tokens;
-use folio_memory::view::{PageLines, is_settled, planner_block};
+use folio_memory::view::{PageLines, Standing, is_settled, planner_block};
 use folio_memory::{Change, FieldChange, PageHandle, PageId, PageQuery, PageRole};
 use folio_store::workspace::{Moment, Workspace, WorkspaceError};
 use folio_store::{ErrorKind, StoreError};
@@ -23,8 +25,10 @@ pub(crate) struct RunPages {
     /// The main scratchpad, and then those of executors.
     ids: Vec<PageId>,
     lines: Vec<PageLines>,
-    /// Pages of executors that are not among them.
-    more: usize,
+    /// Pages of executors that are not among them and have nothing that anybody has to look at.
+    settled: usize,
+    /// The others that are not, as they stand.
+    unsettled: HashMap<PageId, String>,
 }
 
 /// Nobody knows what a change makes of the pages; they have to be read once it is durable.
@@ -49,12 +53,10 @@ impl RunPages {
             ..PageQuery::default()
         };
         let mut executors = workspace.pages(&query).await?;
-        let all = executors.len();
         // What is told of stands in the order in which it was made.
         executors.sort_by_key(|page| is_settled(&page.fields.status));
-        executors.truncate(PAGES);
+        let left_out = executors.split_off(executors.len().min(PAGES));
         executors.sort_by_key(|page| page.handle);
-        let more = all - executors.len();
         let pages = std::iter::once(main).chain(executors).collect();
         let tails = workspace.tails(pages, TAIL).await?;
         let told = tails
@@ -62,7 +64,17 @@ impl RunPages {
             .map(|page| (page.page.id, PageLines::told(&page.page, &page.tail)));
         let (ids, lines) = told.unzip();
         let mark = moment.mark_of_pages();
-        Ok(Some(Self { mark, ids, lines, more }))
+        let mut told = Self {
+            mark,
+            ids,
+            lines,
+            settled: 0,
+            unsettled: HashMap::new(),
+        };
+        for page in left_out {
+            told.leave_out(page.id, &page.fields.status);
+        }
+        Ok(Some(told))
     }
 
     /// The pages of `run` as `changes`, its first, are about to make them. None if nobody keeps account of what others write onto them.
@@ -77,7 +89,8 @@ impl RunPages {
             mark: Some(mark?),
             ids: vec![main],
             lines: vec![lines?],
-            more: 0,
+            settled: 0,
+            unsettled: HashMap::new(),
         };
         for change in changes {
             pages.take(workspace, run, change).await.ok()?;
@@ -103,6 +116,11 @@ impl RunPages {
             Change::SetPageStatus { page, status } => {
                 if let Some(lines) = self.lines_of(*page) {
                     lines.set_status(status);
+                } else if self.unsettled.remove(page).is_some() {
+                    self.leave_out(*page, status);
+                } else if self.settled > 0 && !is_settled(status) {
+                    // It may be one of those, and nobody knows which they are.
+                    return Err(HasToBeRead);
                 }
             }
             Change::AddEntry(new) => {
@@ -157,7 +175,7 @@ impl RunPages {
         }
         match self.lines.split_first() {
             Some((main, executors)) if !executors.is_empty() => {
-                Ok(planner_block(main, executors, self.more, budget, tokens))
+                Ok(planner_block(main, executors, &self.more(), budget, tokens))
             }
             _ => Ok(String::new()),
         }
@@ -170,9 +188,26 @@ impl RunPages {
         }
         let executors = &self.lines[1..];
         let gone = 1 + executors.iter().position(PageLines::is_settled).unwrap_or(0);
-        self.ids.remove(gone);
-        self.lines.remove(gone);
-        self.more += 1;
+        let (id, lines) = (self.ids.remove(gone), self.lines.remove(gone));
+        self.leave_out(id, lines.status());
+    }
+
+    /// Counts a page that is not told of. Of what ended well nobody keeps which it was: there may be very many.
+    fn leave_out(&mut self, page: PageId, status: &str) {
+        if is_settled(status) {
+            self.settled += 1;
+        } else {
+            self.unsettled.insert(page, status.to_owned());
+        }
+    }
+
+    /// How the pages stand that are not told of.
+    fn more(&self) -> Standing {
+        let mut more = Standing::settled(self.settled);
+        for status in self.unsettled.values() {
+            more.add(status);
+        }
+        more
     }
 
     fn lines_of(&mut self, page: PageId) -> Option<&mut PageLines> {

@@ -17,7 +17,7 @@ pub use line::{Audience, Candidate, beyond_title, candidate, candidate_for, harm
 pub use place::{Message, Placement, Request, Speaker, place};
 pub use prompt::planner_block;
 pub use receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt};
-pub use rollup::{PageLines, PageTail, is_settled, rollup};
+pub use rollup::{PageLines, PageTail, Standing, is_settled, rollup};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! What planners are told of the pages of their run (seed 000, "Prompting Changes").
 
-use super::rollup::{Fitted, PageLines, fit, unabridged};
+use super::rollup::{Fitted, PageLines, Standing, fit, unabridged};
 use crate::tokens::Tokens;
 
 const PLANNER: &str = "If assigning executor tasks, ensure each has a linked executor scratchpad. Do not repeat identical \
@@ -19,13 +19,16 @@ const MAIN_SHARE: u64 = 40;
 pub fn planner_block(
     main: &PageLines,
     executors: &[PageLines],
-    more: usize,
+    more: &Standing,
     budget: u32,
     tokens: &dyn Tokens,
 ) -> String {
-    let rest = match more {
+    let rest = match more.count() {
         0 => String::new(),
-        more => format!("and {more} more, which ended well or longer ago\n"),
+        count => format!(
+            "and {count} more, which ended well or longer ago ({})\n",
+            more.in_words()
+        ),
     };
     let block = |main: &str, executors: &str| {
         let executors = if executors.is_empty() { "none yet\n" } else { executors };

@@ -2,6 +2,7 @@
 //! more of their tails. Entry by entry: nothing ends within a line.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use super::line::{Candidate, beyond_title, cut, is_untrusted, one_line};
 use super::receipt::{Omitted, Receipt, Rendered, SectionReceipt, hash_of};
@@ -18,6 +19,11 @@ const TITLE_CHARS: usize = 80;
 const CHANGE_CHARS: usize = 40;
 /// The status of a page whose work goes on.
 const OPEN: &str = "open";
+/// Characters of a status that is counted, and how many are told apart: pages may say of themselves what they like.
+const STATUS_CHARS: usize = 20;
+const STATUSES: usize = 8;
+/// The rank of what nobody has to look at.
+const SETTLED: u8 = 2;
 /// Entries that stand for a page without a summary.
 const LATEST: usize = 2;
 
@@ -98,6 +104,15 @@ pub fn is_settled(status: &str) -> bool {
     matches!(status, "ok" | "superseded")
 }
 
+/// What did not go well comes before what goes on, and that before what nobody has to look at.
+fn rank(status: &str) -> u8 {
+    match status {
+        settled if is_settled(settled) => SETTLED,
+        OPEN => 1,
+        _ => 0,
+    }
+}
+
 impl PageLines {
     /// What a planner is told of `page`, whose last entries are `tail`, the oldest first.
     #[must_use]
@@ -120,11 +135,16 @@ impl PageLines {
     /// When a planner is told of it, if there is not room for all pages: what did not go well before what goes on, and what ended well last,
     /// the newest of it first.
     pub(super) fn turn(&self) -> (u8, Reverse<u64>) {
-        match self.status.as_str() {
-            settled if is_settled(settled) => (2, Reverse(self.last_at())),
-            OPEN => (1, Reverse(0)),
-            _ => (0, Reverse(0)),
+        match rank(&self.status) {
+            SETTLED => (SETTLED, Reverse(self.last_at())),
+            rank => (rank, Reverse(0)),
         }
+    }
+
+    /// The status that it has.
+    #[must_use]
+    pub fn status(&self) -> &str {
+        &self.status
     }
 
     fn with(handle: Option<PageHandle>, fields: &PageFields, naming: Naming) -> Self {
@@ -246,7 +266,7 @@ impl EntryLine {
 
 /// Renders what `pages` have come to within `budget` tokens, in their order, each with its entries below it, the oldest first.
 ///
-/// If not all lines fit, the last one says how many pages, or entries of their tails, are not shown.
+/// If not all lines fit, the last one says how many pages are not shown and how they stand, or how many entries of their tails.
 #[must_use]
 pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered {
     let pages: Vec<_> = pages
@@ -275,7 +295,7 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
         whole_line.extend([indent, line, "\n"]);
         tokens.count(&whole_line)
     };
-    let notice = cost("", &notice_of(pages.len(), 9_999));
+    let notice = cost("", &notice_of(&Standing::of(pages), 9_999));
     let mut used = if pages.is_empty() { 0 } else { notice };
     let headings: Vec<String> = pages.iter().map(PageLines::heading).collect();
     for (heading, shown) in headings.iter().zip(&mut shown) {
@@ -370,20 +390,82 @@ fn entry_text(entry: &Entry) -> String {
     }
 }
 
-fn notice_of(pages: usize, entries: usize) -> String {
-    match (pages, entries) {
+/// How pages stand that are not told of one by one: how many have each status, and how many nobody has to look at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    by_status: BTreeMap<String, usize>,
+    settled: usize,
+}
+
+impl Standing {
+    fn of<'a>(pages: impl IntoIterator<Item = &'a PageLines>) -> Self {
+        let mut standing = Self::default();
+        for page in pages {
+            standing.add(&page.status);
+        }
+        standing
+    }
+
+    /// So many pages that nobody has to look at.
+    #[must_use]
+    pub fn settled(count: usize) -> Self {
+        Self {
+            settled: count,
+            ..Self::default()
+        }
+    }
+
+    /// Takes in one more page of this status.
+    pub fn add(&mut self, status: &str) {
+        if is_settled(status) {
+            self.settled += 1;
+        } else {
+            let status = cut(&one_line(status), STATUS_CHARS);
+            *self.by_status.entry(status).or_default() += 1;
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.settled + self.by_status.values().sum::<usize>()
+    }
+
+    /// `2 failed, 1 open, 9 ok or superseded`: what somebody has to look at first comes first.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let mut by_status: Vec<_> = self.by_status.iter().collect();
+        by_status.sort_by_key(|(status, _)| rank(status));
+        let beyond: usize = by_status.iter().skip(STATUSES).map(|(_, count)| **count).sum();
+        let mut words: Vec<_> = by_status
+            .into_iter()
+            .take(STATUSES)
+            .map(|(status, count)| format!("{count} {status}"))
+            .collect();
+        let rest = [(beyond, "otherwise"), (self.settled, "ok or superseded")];
+        words.extend(
+            rest.iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, what)| format!("{count} {what}")),
+        );
+        words.join(", ")
+    }
+}
+
+fn notice_of(pages: &Standing, entries: usize) -> String {
+    match (pages.count(), entries) {
         (0, entries) => format!("+{entries} more entries"),
-        (pages, 0) => format!("+{pages} more pages"),
-        (pages, entries) => format!("+{pages} more pages, +{entries} more entries"),
+        (count, 0) => format!("+{count} more pages ({})", pages.in_words()),
+        (count, entries) => format!("+{count} more pages ({}), +{entries} more entries", pages.in_words()),
     }
 }
 
 fn written(pages: &[PageLines], headings: &[String], shown: &mut [Option<Vec<usize>>]) -> String {
     let mut text = String::new();
-    let (mut more_pages, mut more_entries) = (0, 0);
+    let (mut more_pages, mut more_entries) = (Standing::default(), 0);
     for ((page, heading), shown) in pages.iter().zip(headings).zip(shown) {
         let Some(entries) = shown else {
-            more_pages += 1;
+            more_pages.add(&page.status);
             continue;
         };
         entries.sort_unstable();
@@ -396,8 +478,8 @@ fn written(pages: &[PageLines], headings: &[String], shown: &mut [Option<Vec<usi
             text.push('\n');
         }
     }
-    if more_pages + more_entries > 0 && more_pages < pages.len() {
-        text.push_str(&notice_of(more_pages, more_entries));
+    if more_pages.count() + more_entries > 0 && more_pages.count() < pages.len() {
+        text.push_str(&notice_of(&more_pages, more_entries));
         text.push('\n');
     }
     text

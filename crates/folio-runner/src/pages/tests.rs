@@ -209,7 +209,7 @@ async fn the_pages_of_a_run_that_was_just_submitted_are_known() {
     let moment = workspace.moment().await.unwrap();
     assert!(kept.stand(moment));
     let read = RunPages::read(workspace, moment, &opened.run).await.unwrap().unwrap();
-    assert_eq!((&kept.ids, kept.more), (&read.ids, read.more));
+    assert_eq!((&kept.ids, kept.more()), (&read.ids, read.more()));
     let named = |pages: &RunPages| pages.lines.iter().all(PageLines::is_named);
     assert!(named(&kept) && named(&read));
     let (person, text) = (Actor::new(Role::Human, "ada"), "mind the roof".to_owned());

@@ -145,7 +145,7 @@ fn what_a_planner_is_told_seed_000() {
         ],
     );
     let (main, pages) = (told(&main), some_pages().iter().map(told).collect::<Vec<_>>());
-    insta::assert_snapshot!(planner_block(&main, &pages[..2], 0, 170, &Vocabulary::O200k), @r"
+    insta::assert_snapshot!(planner_block(&main, &pages[..2], &Standing::default(), 170, &Vocabulary::O200k), @r"
     Main scratchpad:
     p2 [scratchpad_root/open] Review (last change: Next)
       Plan: three steps
@@ -161,9 +161,12 @@ fn what_a_planner_is_told_seed_000() {
       Called read: src/lib.rs
     If assigning executor tasks, ensure each has a linked executor scratchpad. Do not repeat identical actions; update plan and branch notes.
     ");
-    assert_eq!(planner_block(&main, &[], 0, 10, &Vocabulary::O200k), "");
+    assert_eq!(
+        planner_block(&main, &[], &Standing::default(), 10, &Vocabulary::O200k),
+        ""
+    );
     for budget in 0..400 {
-        let told = planner_block(&main, &pages, 3, budget, &Vocabulary::O200k);
+        let told = planner_block(&main, &pages, &Standing::settled(3), budget, &Vocabulary::O200k);
         assert!(Vocabulary::O200k.count(&told) <= budget);
     }
 }
@@ -184,7 +187,7 @@ fn a_planner_with_little_room_is_told_what_failed_before_what_runs_and_what_ende
     ];
     let mut seen = std::collections::BTreeSet::new();
     for budget in 0..400 {
-        let block = planner_block(&main, &pages, 0, budget, &Vocabulary::O200k);
+        let block = planner_block(&main, &pages, &Standing::default(), budget, &Vocabulary::O200k);
         let (_, executors) = block.split_once("Executor scratchpads:\n").unwrap_or_default();
         let titles = executors
             .lines()
@@ -200,5 +203,51 @@ fn a_planner_with_little_room_is_told_what_failed_before_what_runs_and_what_ende
     assert!(
         seen.contains("Fourth Fifth Third Second") && seen.contains(whole),
         "{seen:?}"
+    );
+}
+
+#[test]
+fn of_pages_for_which_there_is_no_room_it_is_told_how_they_stand_e9_16() {
+    let executor = |handle: u64, status: &str| {
+        let title = format!("Step {handle}");
+        told(&tail(page(handle, PageRole::ScratchpadExec, &title, status), &[]))
+    };
+    let main = told(&tail(page(2, PageRole::ScratchpadRoot, "Review", "open"), &[]));
+    let statuses = ["ok", "ok", "superseded", "open", "partial", "failed", "failed"];
+    let pages: Vec<_> = (3..)
+        .zip(statuses)
+        .map(|(handle, status)| executor(handle, status))
+        .collect();
+    let mut more = Standing::settled(40);
+    for status in ["failed", "open", "mended with\nsomething that is quite long"] {
+        more.add(status);
+    }
+    assert_eq!(more.count(), 43);
+    let whole = planner_block(&main, &pages, &more, 4_000, &Vocabulary::O200k);
+    let rest = "and 43 more, which ended well or longer ago (1 failed, 1 mended with somethin…, 1 open, 40 ok or superseded)\n";
+    assert!(whole.contains(rest) && !whole.contains("more pages"), "{whole}");
+    let mut notices = Vec::new();
+    for budget in (0..400).rev() {
+        let block = planner_block(&main, &pages, &more, budget, &Vocabulary::O200k);
+        notices.extend(block.lines().find(|line| line.starts_with('+')).map(str::to_owned));
+    }
+    notices.dedup();
+    assert_eq!(
+        notices,
+        [
+            "+2 more pages (2 ok or superseded)",
+            "+3 more pages (3 ok or superseded)",
+            "+4 more pages (1 open, 3 ok or superseded)",
+            "+5 more pages (1 failed, 1 open, 3 ok or superseded)",
+            "+6 more pages (2 failed, 1 open, 3 ok or superseded)",
+        ]
+    );
+    // Whoever says of many pages what nobody else says does not make the line long.
+    let mut odd = Standing::default();
+    (0..100).for_each(|nth| odd.add(&format!("odd {nth}")));
+    assert!(
+        odd.in_words().len() < 200 && odd.in_words().ends_with("92 otherwise"),
+        "{}",
+        odd.in_words()
     );
 }
