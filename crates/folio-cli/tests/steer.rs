@@ -274,6 +274,7 @@ fn a_command_waits_for_a_yes_and_no_role_but_a_persons_can_say_it_e9_14() {
     folio.until(&["questions"], |asked| asked["items"][0]["kind"] == "call");
     let asked = folio.json(&["questions", "r1"]);
     assert_eq!(asked["items"][0]["call"]["args"], json!({"argv": ["echo", "hello"]}));
+    assert_eq!((&asked["returned"], &asked["total"]), (&json!(1), &json!(1)), "{asked}");
     assert_snapshot!(folio.seen(&["--role", "executor", "approve", "r1"]), @"
     ! error: only a person may do that, and executor is none
     !   hint: leave --role and FOLIO_ROLE out

@@ -224,6 +224,7 @@ fn patterns_facts_context_and_episodes_come_from_turns() {
     $ folio episodes burgundy --thread t --limit 1
     t3 [normal, complete] Which wine should I get? (1 entries touched)
       e3 [observation/active 0.5] User prefers Burgundy wines #wine
+    ! 1 of more than 1; --limit shows more
     $ folio episodes beer --thread t
     ! no turn that has ended matches
     $ folio context --budget 300 --prompt 'Which wine goes with fish?' --thread t
@@ -413,4 +414,81 @@ fn a_prompt_that_a_hook_brings_is_looked_at_as_well_m7_11_1() {
     let turns = folio.json(&["turn", "list", "--all-threads"]);
     let router = &turns["items"][0]["decisions"][0];
     assert_eq!(router["verdict"], "high", "{turns}");
+}
+
+#[test]
+fn a_list_that_is_cut_says_so_and_how_it_goes_on_m7_2_15() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        "title: Nothing\nsteps:\n  - {id: a, do: {tool: text, args: {op: echo, value: x}}}\n",
+    );
+    for nth in 0..3 {
+        folio.ok(&["--thread", "t", "turn", "begin", "--input", &format!("number {nth}")]);
+        folio.ok(&["--thread", "t", "turn", "end"]);
+        folio.ok(&["--thread", "runs", "run", "--plan", "plan.yaml", "--quiet"]);
+    }
+    let notes = |arguments: &[&str]| folio.call(arguments).stderr;
+    for (list, newest, oldest) in [
+        (&["--thread", "t", "turn", "list"][..], "t5", "t1"),
+        (&["runs"][..], "r3", "r1"),
+    ] {
+        let asked = |more: &[&str]| folio.json(&[list, more].concat());
+        let first = asked(&["--limit", "2"]);
+        assert_eq!(
+            (&first["total"], &first["items"][0]["handle"]),
+            (&Value::Null, &json!(newest)),
+            "{first}"
+        );
+        let next = first["next"].as_str().unwrap();
+        let rest = asked(&["--limit", "2", "--cursor", next]);
+        assert_eq!(
+            (&rest["next"], rest["items"][0]["handle"].as_str()),
+            (&Value::Null, Some(oldest)),
+            "{rest}"
+        );
+        assert_eq!(asked(&["--limit", "3"])["total"], 3);
+        let said = notes(&[list, &["--limit", "2"]].concat());
+        assert_eq!(said, format!("2, and there are more; go on with --cursor {next}\n"));
+    }
+    for list in [
+        &["--thread", "t", "episodes"][..],
+        &["trace", "--since", "0"],
+        &["trace"],
+    ] {
+        let cut = folio.json(&[list, &["--limit", "2"]].concat());
+        assert_eq!(
+            (&cut["total"], &cut["at_least"]),
+            (&json!(2), &json!(true)),
+            "{list:?} {cut}"
+        );
+        assert_eq!(
+            notes(&[list, &["--limit", "2"]].concat()),
+            "2 of more than 2; --limit shows more\n"
+        );
+        let whole = folio.json(&[list, &["--limit", "1000"]].concat());
+        assert!(
+            whole.get("at_least").is_none() && whole["total"] == whole["returned"],
+            "{whole}"
+        );
+    }
+    // Of a trace the last lines are given, and after a commit the first.
+    let whole = folio.json(&["trace", "--limit", "1000"])["items"]
+        .as_array()
+        .unwrap()
+        .clone();
+    assert_eq!(
+        folio.json(&["trace", "--limit", "2"])["items"].as_array().unwrap()[..],
+        whole[whole.len() - 2..]
+    );
+    assert_eq!(
+        folio.json(&["trace", "--since", "0", "--limit", "2"])["items"]
+            .as_array()
+            .unwrap()[..],
+        whole[..2]
+    );
+    assert_eq!(
+        notes(&["trace", "--turn", "t1", "--limit", "2"]),
+        "2 of more than 2; --limit shows more\n"
+    );
 }

@@ -686,7 +686,7 @@ class ListOfEntryShape(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["EntryShape"]
@@ -705,7 +705,7 @@ class ListOfFound(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["Found"]
@@ -724,7 +724,7 @@ class ListOfGoalShape(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["GoalShape"]
@@ -743,7 +743,7 @@ class ListOfObservation(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["Observation"]
@@ -762,7 +762,7 @@ class ListOfPageShape(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["PageShape"]
@@ -781,7 +781,7 @@ class ListOfPlanVersionShape(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["PlanVersionShape"]
@@ -800,7 +800,7 @@ class ListOfQuestionShape(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["QuestionShape"]
@@ -819,7 +819,7 @@ class ListOfReceiptShape(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["ReceiptShape"]
@@ -838,7 +838,7 @@ class ListOfReliability(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["Reliability"]
@@ -857,7 +857,7 @@ class ListOfRunShape(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["RunShape"]
@@ -876,7 +876,7 @@ class ListOfScratchItem(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["ScratchItem"]
@@ -895,7 +895,7 @@ class ListOfSpaceShape(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["SpaceShape"]
@@ -914,7 +914,7 @@ class ListOfTraceLine(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["TraceLine"]
@@ -933,7 +933,7 @@ class ListOfTurnShape(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["TurnShape"]
@@ -952,7 +952,7 @@ class ListOfVersionShape(TypedDict):
 
     # The commit up to which the answer knows.
     as_of: int
-    # Whether more than `total` match: of what a text finds, so many are counted and no more.
+    # Whether more than `total` match: so many are counted, and no more.
     at_least: NotRequired[bool]
     # What is asked for, in the order that is asked for.
     items: list["VersionShape"]

@@ -38,15 +38,13 @@ pub(crate) async fn run(context: &Context<'_>, episodes: Episodes) -> Result<Exi
         until: episodes.until,
         text: episodes.text,
         before: None,
-        limit: episodes.limit as usize,
+        limit: episodes.limit as usize + 1,
     };
     let as_of = workspace.head().await?.0;
     let now = workspace.now();
     let found = workspace.episodes(&query).await?;
-    let list = List::whole(
-        found.iter().map(|episode| EpisodeShape::of(episode, now)).collect(),
-        as_of,
-    );
+    let found = found.iter().map(|episode| EpisodeShape::of(episode, now)).collect();
+    let list = List::first(found, episodes.limit, as_of);
     context.output.report(&list)?;
     if let Some(remark) = remark(&list, "no turn that has ended matches") {
         context.output.note(remark);

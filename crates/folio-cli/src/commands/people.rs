@@ -18,7 +18,11 @@ use super::cancel::{node_called, note_ended};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
+use crate::report::list::List;
 use crate::report::run::{RunLine, few, path_of, under_way};
+
+/// Runs that are looked through at a time.
+const RUNS_AT_A_TIME: u32 = 1_000;
 
 /// `folio questions`.
 #[derive(Debug, Args)]
@@ -54,9 +58,8 @@ pub(crate) struct Pause {
 
 /// Every question that waits for somebody.
 #[derive(Debug, Serialize)]
-struct QuestionsShape {
-    items: Vec<QuestionShape>,
-}
+#[serde(transparent)]
+struct QuestionsShape(List<QuestionShape>);
 
 #[derive(Debug, Serialize)]
 struct QuestionShape {
@@ -82,7 +85,7 @@ struct QuestionShape {
 
 impl Report for QuestionsShape {
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
-        for item in &self.items {
+        for item in &self.0.items {
             if item.kind == "question" {
                 writeln!(out, "{} {}: {}", item.run, item.path, item.question)?;
             } else {
@@ -95,7 +98,7 @@ impl Report for QuestionsShape {
                 writeln!(out, "  without an answer: {default}")?;
             }
         }
-        if self.items.is_empty() {
+        if self.0.items.is_empty() {
             out.push_str("nobody asks anything\n");
         }
         Ok(())
@@ -138,22 +141,26 @@ pub(super) async fn is_driven(workspace: &Workspace, run: RunId) -> Result<bool,
     Ok(!is_left(&row))
 }
 
-async fn open_questions(runner: &Runner, row: &RunRow) -> Result<Vec<QuestionShape>, Failure> {
-    let run = runner.load(row.id).await?;
+/// What a run asks, whoever is asked.
+fn asked(row: &RunRow, run: &Run) -> impl Iterator<Item = QuestionShape> {
+    open_questions(row, run).into_iter().chain(waiting(row, run))
+}
+
+fn open_questions(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
     let shape = |(node, question): (NodeId, &folio::engine::event::Question)| QuestionShape {
         id: format!("{}.{node}.{}", row.handle, question.mark()),
         kind: "question",
         run: row.handle.to_string(),
         run_id: row.id.to_string(),
         node_id: node.to_string(),
-        path: path_in(&run, node),
+        path: path_in(run, node),
         question: question.text.clone(),
         options: question.options.clone(),
         default: question.default.clone(),
         call: None,
         plan_version: None,
     };
-    Ok(run.questions().into_iter().map(shape).collect())
+    run.questions().into_iter().map(shape).collect()
 }
 
 /// What of a run waits for a yes.
@@ -193,24 +200,42 @@ fn waiting(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
 /// Carries out `folio questions`.
 pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Result<Exit, Failure> {
     let runner = runner(context).await?;
-    let rows = match arguments.run {
-        Some(run) => vec![runner.row(run).await?],
-        None => {
-            let query = RunQuery {
-                status: vec!["running".to_owned()],
-                ..RunQuery::default()
-            };
-            let workspace = runner.workspace();
-            workspace.store().runs(workspace.space(), &query).await?
+    let workspace = runner.workspace();
+    let as_of = workspace.head().await?.0;
+    let items = match arguments.run {
+        Some(run) => {
+            let row = runner.row(run).await?;
+            asked(&row, &runner.load(row.id).await?).collect()
         }
+        None => asked_by_all(&runner).await?,
     };
-    let mut items = Vec::new();
-    for row in &rows {
-        items.extend(open_questions(&runner, row).await?);
-        items.extend(waiting(row, &runner.load(row.id).await?));
-    }
-    context.output.report(&QuestionsShape { items })?;
+    context.output.report(&QuestionsShape(List::whole(items, as_of)))?;
     Ok(Exit::Done)
+}
+
+/// What all runs of the space ask that go on, the newest first. Only those are read whose last commit says that they ask something, or
+/// nothing of it.
+async fn asked_by_all(runner: &Runner) -> Result<Vec<QuestionShape>, Failure> {
+    let workspace = runner.workspace();
+    let (mut items, mut before) = (Vec::new(), None);
+    loop {
+        let query = RunQuery {
+            status: vec!["running".to_owned()],
+            before,
+            limit: RUNS_AT_A_TIME,
+        };
+        let rows = workspace.store().runs(workspace.space(), &query).await?;
+        let told = workspace.runs_so_far(&rows).await?;
+        for row in &rows {
+            if told.get(&row.id).is_none_or(|so_far| so_far.asks > 0) {
+                items.extend(asked(row, &runner.load(row.id).await?));
+            }
+        }
+        match rows.last() {
+            Some(last) if rows.len() >= RUNS_AT_A_TIME as usize => before = Some(last.handle.0),
+            _ => return Ok(items),
+        }
+    }
 }
 
 /// Carries out `folio answer`.
@@ -229,7 +254,7 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
 }
 
 async fn only_one(runner: &Runner, row: &RunRow) -> Result<NodeId, Failure> {
-    let open = open_questions(runner, row).await?;
+    let open = open_questions(row, &runner.load(row.id).await?);
     let missing = |message: String| Failure::new(Exit::NotFound, "no_question", message);
     match open.as_slice() {
         [] => Err(missing(format!("run {} asks nothing", row.handle))),

@@ -3,7 +3,7 @@
 use clap::Args;
 use folio::Workspace;
 use folio::engine::Run;
-use folio::memory::id::Ref;
+use folio::memory::id::{Ref, RunHandle};
 use folio::runner::{Watch, row_as_of};
 use folio::store::{RunQuery, RunRow};
 
@@ -22,6 +22,13 @@ pub(crate) struct Runs {
     /// How many at most
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
+    /// Go on after the run that an earlier answer ended with: r3
+    #[arg(long, value_name = "RUN", value_parser = run_handle)]
+    cursor: Option<RunHandle>,
+}
+
+fn run_handle(text: &str) -> Result<RunHandle, String> {
+    text.parse().map_err(|_| "no handle of a run, as r3 is".to_owned())
 }
 
 /// Each of `rows` with what lists tell of it. Of a run whose last event an older version wrote, its journal does.
@@ -59,11 +66,19 @@ pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failu
     }
     let query = RunQuery {
         status: runs.status,
-        limit: runs.limit,
-        ..RunQuery::default()
+        before: runs.cursor.map(|handle| handle.0),
+        // One more, so that it is known whether there are more.
+        limit: runs.limit + 1,
     };
-    let lines = lines_of(&workspace, workspace.runs(&query).await?).await?;
-    let list = List::whole(lines, workspace.head().await?.0);
+    let mut rows = workspace.runs(&query).await?;
+    let goes_on = rows.len() > runs.limit as usize;
+    rows.truncate(runs.limit as usize);
+    let last = rows.last().map(|row| row.handle.to_string());
+    let as_of = workspace.head().await?.0;
+    let mut list = List::whole(lines_of(&workspace, rows).await?, as_of);
+    if goes_on {
+        (list.total, list.next) = (None, last);
+    }
     context.output.report(&list)?;
     if let Some(remark) = remark(&list, "no run matches") {
         context.output.note(remark);

@@ -9,7 +9,7 @@ use folio::store::workspace::TraceQuery;
 use super::Context;
 use crate::arguments::{entry_ref, run_ref};
 use crate::error::{Exit, Failure};
-use crate::report::list::{List, remark};
+use crate::report::list::remark;
 use crate::report::timeline;
 use crate::report::trace::TraceLine;
 
@@ -52,17 +52,25 @@ pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Fai
         entry: trace.entry,
         component: trace.component,
         since: trace.since.map(Seq),
-        limit: trace.limit as usize,
+        limit: trace.limit as usize + 1,
     };
     let as_of = workspace.head().await?.0;
-    let lines = workspace.trace(query).await?;
+    let mut lines = workspace.trace(query).await?;
+    let list = lines.iter().map(TraceLine::of).collect();
+    let list = TraceLine::listed(list, trace.since, trace.limit, as_of);
     if let Some(turn) = turn.filter(|_| !context.output.is_json()) {
+        match trace.since {
+            Some(_) => lines.truncate(list.returned),
+            None => drop(lines.drain(..lines.len() - list.returned)),
+        }
         context
             .output
             .text(&timeline::text(turn, began, &lines, context.output.style()))?;
+        if let Some(remark) = remark(&list, "").filter(|remark| !remark.is_empty()) {
+            context.output.note(remark);
+        }
         return Ok(Exit::Done);
     }
-    let list = List::whole(lines.iter().map(TraceLine::of).collect(), as_of);
     context.output.report(&list)?;
     if let Some(remark) = remark(&list, "nothing happened") {
         context.output.note(remark);

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use folio::Workspace;
-use folio::memory::id::{Ref, TurnRef};
+use folio::memory::id::{Ref, TurnHandle, TurnRef};
 use folio::memory::turn::{Turn, TurnQuery};
 use folio::store::workspace::TurnInput;
 use folio_server::wire::{manifest_line, touched_line};
@@ -78,6 +78,13 @@ pub(crate) struct ListTurns {
     /// How many at most
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
+    /// Go on after the turn that an earlier answer ended with: t3
+    #[arg(long, value_name = "TURN", value_parser = turn_handle)]
+    cursor: Option<TurnHandle>,
+}
+
+fn turn_handle(text: &str) -> Result<TurnHandle, String> {
+    text.parse().map_err(|_| "no handle of a turn, as t3 is".to_owned())
 }
 
 /// Carries out `folio turn`.
@@ -195,12 +202,15 @@ async fn list(context: &Context<'_>, list: ListTurns) -> Result<Exit, Failure> {
     let query = TurnQuery {
         thread: (!list.all_threads).then(|| context.settings.thread.clone()),
         ended: list.open.then_some(false),
-        limit: list.limit,
+        before: list.cursor.map(|handle| handle.0),
+        limit: list.limit + 1,
         ..TurnQuery::default()
     };
     let as_of = workspace.head().await?.0;
     let turns = workspace.turns(&query).await?;
-    let list = List::whole(turns.iter().map(TurnShape::of).collect(), as_of);
+    let turns = turns.iter().map(TurnShape::of).collect();
+    let is_start = list.cursor.is_none();
+    let list = List::part(turns, list.limit, as_of, TurnShape::name).from_start(is_start);
     context.output.report(&list)?;
     if let Some(remark) = remark(&list, "no turn matches") {
         context.output.note(remark);

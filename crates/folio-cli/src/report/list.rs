@@ -12,8 +12,13 @@ pub(crate) fn remark<T>(list: &List<T>, nothing: &str) -> Option<String> {
     let total = list.total.unwrap_or(list.returned as u64);
     match (&list.next, list.returned) {
         (_, 0) => Some(nothing.to_owned()),
+        (Some(next), shown) if list.total.is_none() => {
+            Some(format!("{shown}, and there are more; go on with --cursor {next}"))
+        }
         (Some(next), shown) => Some(format!("{shown} of {of}{total}; go on with --cursor {next}")),
-        (None, shown) if (shown as u64) < total => Some(format!("{shown} of {of}{total}; --limit shows more")),
+        (None, shown) if (shown as u64) < total || list.at_least => {
+            Some(format!("{shown} of {of}{total}; --limit shows more"))
+        }
         (None, _) => None,
     }
 }

@@ -129,12 +129,13 @@ pub struct TurnQuery {
 }
 
 impl TurnQuery {
-    /// The number of turns that an answer gives at most.
+    /// The number of turns that an answer gives at most; one more than any list has, so that whoever makes one knows whether there are
+    /// more.
     #[must_use]
     pub fn limit(&self) -> u32 {
         match self.limit {
             0 => 100,
-            limit => limit.min(crate::query::MAX_LIMIT),
+            limit => limit.min(crate::query::MAX_LIMIT + 1),
         }
     }
 

@@ -19,7 +19,7 @@ pub struct List<T> {
     pub returned: usize,
     /// How many match altogether; null where that is not counted.
     pub total: Option<u64>,
-    /// Whether more than `total` match: of what a text finds, so many are counted and no more.
+    /// Whether more than `total` match: so many are counted, and no more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
     /// What to ask with, as `cursor`, to go on; null at the end.
@@ -61,6 +61,35 @@ impl<T: Serialize> List<T> {
         items.truncate(limit);
         let next = items.last().filter(|_| goes_on).map(name);
         Self::new(items, None, next, as_of)
+    }
+
+    /// The same of a list that may have been gone on with after a `cursor`: if it was not, and does not go on, these are all.
+    #[must_use]
+    pub fn from_start(self, is_start: bool) -> Self {
+        let is_all = is_start && self.next.is_none();
+        let total = is_all.then_some(self.returned as u64).or(self.total);
+        Self { total, ..self }
+    }
+
+    /// The first `limit` of `items`, of which one more was asked for: if it is there, more than `limit` match, and nobody counted them.
+    pub fn first(mut items: Vec<T>, limit: u32, as_of: u64) -> Self {
+        let limit = limit as usize;
+        let at_least = items.len() > limit;
+        items.truncate(limit);
+        Self {
+            at_least,
+            ..Self::whole(items, as_of)
+        }
+    }
+
+    /// The same with the last ones.
+    pub fn last(mut items: Vec<T>, limit: u32, as_of: u64) -> Self {
+        let beyond = items.len().saturating_sub(limit as usize);
+        items.drain(..beyond);
+        Self {
+            at_least: beyond > 0,
+            ..Self::whole(items, as_of)
+        }
     }
 
     fn new(items: Vec<T>, total: Option<u64>, next: Option<String>, as_of: u64) -> Self {

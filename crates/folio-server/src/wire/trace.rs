@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::List;
+
 /// One thing that happened.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TraceLine {
@@ -44,6 +46,14 @@ pub struct TraceLine {
 }
 
 impl TraceLine {
+    /// What a question for `limit` lines came to that asked for one more: the first after `since`, or else the last.
+    pub fn listed(lines: Vec<Self>, since: Option<u64>, limit: u32, as_of: u64) -> List<Self> {
+        match since {
+            Some(_) => List::first(lines, limit, as_of),
+            None => List::last(lines, limit, as_of),
+        }
+    }
+
     /// `entry` as programs read it.
     pub fn of(entry: &TraceEntry) -> Self {
         Self {

@@ -49,6 +49,12 @@ pub struct TurnShape {
 }
 
 impl TurnShape {
+    /// Its handle, after which a list goes on.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.handle.clone()
+    }
+
     /// `turn` as it stands.
     #[must_use]
     pub fn of(turn: &Turn) -> Self {

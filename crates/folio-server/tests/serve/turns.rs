@@ -211,3 +211,31 @@ async fn goals_patterns_calibration_and_the_trace_are_lists() {
     house.refuses("/trace?run=r9", 404, "not_found").await;
     house.refuses("/trace?entry=x", 400, "id_invalid").await;
 }
+
+#[tokio::test]
+async fn a_list_of_turns_goes_on_and_a_trace_that_is_cut_says_so_m7_2_15() {
+    let house = House::new().await;
+    for nth in 0..3 {
+        house
+            .makes("/turns", 201, json!({"input": format!("number {nth}")}))
+            .await;
+    }
+    let first = house.gives("/turns?limit=2").await;
+    assert_eq!(
+        (&first["total"], &first["next"], &first["items"][1]["handle"]),
+        (&Value::Null, &json!("t2"), &json!("t2")),
+        "{first}"
+    );
+    let rest = house.gives("/turns?limit=2&cursor=t2").await;
+    assert_eq!((&rest["returned"], &rest["next"]), (&json!(1), &Value::Null), "{rest}");
+    house.refuses("/turns?cursor=nowhere", 400, "query_invalid").await;
+    for trace in ["/turns/t1/trace", "/trace"] {
+        let cut = house.gives(&format!("{trace}?limit=2")).await;
+        assert_eq!((&cut["total"], &cut["at_least"]), (&json!(2), &json!(true)), "{cut}");
+        let whole = house.gives(&format!("{trace}?limit=1000")).await;
+        assert!(
+            whole.get("at_least").is_none() && whole["total"].as_u64() > Some(2),
+            "{whole}"
+        );
+    }
+}

@@ -310,18 +310,17 @@ async fn trace(caller: Caller, Asked(asked): Asked<Lines>) -> Result<Answer<List
         Some(name) => Some(turn_named(workspace, name).await?),
         None => None,
     };
+    let limit = asked.limit.unwrap_or(LINES_DEFAULT);
     let query = TraceQuery {
         run,
         turn,
         entry,
         component: asked.component,
         since: asked.since.map(Seq),
-        limit: usize::try_from(asked.limit.unwrap_or(LINES_DEFAULT)).unwrap_or(usize::MAX),
+        limit: limit as usize + 1,
     };
     let as_of = workspace.head().await?.0;
     let lines = workspace.trace(query).await?;
-    Ok(Answer::of(List::whole(
-        lines.iter().map(TraceLine::of).collect(),
-        as_of,
-    )))
+    let lines = lines.iter().map(TraceLine::of).collect();
+    Ok(Answer::of(TraceLine::listed(lines, asked.since, limit, as_of)))
 }

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use folio::Timestamp;
 use folio::memory::Seq;
-use folio::memory::id::{Ref, TurnRef};
+use folio::memory::id::{Ref, TurnHandle, TurnRef};
 use folio::memory::tokens::for_model;
 use folio::memory::turn::TurnQuery;
 use folio::store::workspace::{ContextRequest, TraceQuery, TurnInput};
@@ -20,7 +20,7 @@ use crate::http::caller::{Caller, thread_called};
 use crate::http::describe::{LINES, about, giving};
 use crate::http::input::MayBody;
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Fields, Nothing};
+use crate::http::query::{Asked, Fields, Nothing, wrong};
 use crate::wire::{
     BegunShape, ContextShape, EndedShape, GoalShape, List, Observation, ReceiptShape, TraceLine, TurnShape,
     manifest_line, touched_line,
@@ -101,23 +101,33 @@ struct Filter {
     /// How many at most; 20 if it is not said.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
+    /// What `next` of an earlier answer was.
+    cursor: Option<String>,
 }
 
 impl Fields for Filter {}
 
 async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List<TurnShape>>, Problem> {
+    let limit = asked.limit.unwrap_or(LIMIT_DEFAULT);
+    let before: Option<TurnHandle> = match asked.cursor.as_deref() {
+        None => None,
+        Some(text) => Some(
+            text.parse()
+                .map_err(|_| wrong("cursor", text, "what `next` of an earlier answer was"))?,
+        ),
+    };
     let query = TurnQuery {
         thread: asked.thread.map(thread_called).transpose()?,
         ended: asked.open.then_some(false),
-        limit: asked.limit.unwrap_or(LIMIT_DEFAULT),
+        before: before.map(|handle| handle.0),
+        limit: limit + 1,
         ..TurnQuery::default()
     };
     let as_of = caller.workspace.head().await?.0;
     let turns = caller.workspace.turns(&query).await?;
-    Ok(Answer::of(List::whole(
-        turns.iter().map(TurnShape::of).collect(),
-        as_of,
-    )))
+    let turns = turns.iter().map(TurnShape::of).collect();
+    let list = List::part(turns, limit, as_of, TurnShape::name);
+    Ok(Answer::of(list.from_start(asked.cursor.is_none())))
 }
 
 /// An input that a turn is to handle.
@@ -227,19 +237,18 @@ impl Fields for Lines {}
 async fn trace(caller: Caller, Asked(asked): Asked<Lines>) -> Result<Answer<List<TraceLine>>, Problem> {
     let workspace = &caller.workspace;
     let turn = workspace.turn(caller.named("turn")?).await?.begun.id;
+    let limit = asked.limit.unwrap_or(LINES_DEFAULT);
     let query = TraceQuery {
         turn: Some(turn),
         component: asked.component,
         since: asked.since.map(Seq),
-        limit: usize::try_from(asked.limit.unwrap_or(LINES_DEFAULT)).unwrap_or(usize::MAX),
+        limit: limit as usize + 1,
         ..TraceQuery::default()
     };
     let as_of = workspace.head().await?.0;
     let lines = workspace.trace(query).await?;
-    Ok(Answer::of(List::whole(
-        lines.iter().map(TraceLine::of).collect(),
-        as_of,
-    )))
+    let lines = lines.iter().map(TraceLine::of).collect();
+    Ok(Answer::of(TraceLine::listed(lines, asked.since, limit, as_of)))
 }
 
 /// How much of an export.
