@@ -50,6 +50,15 @@ describe('runs', () => {
     await node(page, 'Look to the left, at work').waitFor();
     await node(page, 'Note what is here').click();
     await page.getByRole('article').getByText('one').first().waitFor();
+    await node(page, 'A look around').first().click();
+    await page.getByRole('button', { name: 'Branches' }).click();
+    const article = page.getByRole('article');
+    await article.getByRole('link', { name: /^Look to the right/ }).waitFor();
+    const branch = article.getByRole('listitem').filter({ has: page.getByRole('link', { name: /^Note what is here/ }) });
+    assert.match(await branch.innerText(), /^Note what is here · ok · first.*\n.*ok: 3 characters/s);
+    await branch.getByRole('link').click();
+    await page.getByRole('heading', { name: 'Note what is here', level: 1 }).waitFor();
+    await page.goBack();
     await node(page, 'Look to the left').click();
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('button', { name: 'Stop it' }).click();

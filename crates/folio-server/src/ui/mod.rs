@@ -32,9 +32,10 @@ macro_rules! files {
 }
 
 /// What the page loads, from below `/ui/`.
-const FILES: [(&str, &str); 24] = files![
+const FILES: [(&str, &str); 25] = files![
     "app.js",
     "ask.js",
+    "branches.js",
     "diff.js",
     "docs.js",
     "dom.js",

@@ -1,6 +1,7 @@
 // One run as it happens: its tree, and beside it what the chosen part came to.
 
 import { QUIET, follow, get, post, told } from './ask.js';
+import { branches, branchesOf } from './branches.js';
 import { $, announce, element, empty, keep, settle, soon, sure, trouble, written } from './dom.js';
 import { cost, mark, moment, number, revealed, span, stateLine, words } from './format.js';
 import { changeLimits } from './limits.js';
@@ -18,7 +19,7 @@ const SEARCHED = 25;
 const TALLIED = ['failed', 'partial', 'skipped', 'cancelled', 'superseded'];
 /** States in which something is under way. */
 const BUSY = ['executing', 'deciding', 'aggregating', 'verifying', 'replanning', 'cancelling', 'parked'];
-const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', plan: 'Plan', summary: 'Summary' };
+const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', branches: 'Branches', plan: 'Plan', summary: 'Summary' };
 
 export async function showRun(view, { name, query, signal, title, go }) {
   let run = await get(`/runs/${encodeURIComponent(name)}`, { signal });
@@ -128,7 +129,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
 
   // ---- what is chosen
   function tabsOf(node) {
-    if (node === tree.root) return Object.keys(RUN_TABS).filter((one) => ['result', 'log', 'plan'].includes(one) || run.pages[one]);
+    if (node === tree.root) return Object.keys(RUN_TABS).filter((one) => ['result', 'log', 'branches', 'plan'].includes(one) || run.pages[one]);
     return ['result', 'log', ...(node.plan_version > 0 || node.kind === 'plan' ? ['plan'] : [])];
   }
   function chose(node, isByPerson) {
@@ -136,7 +137,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
     if (isByPerson && node === shown && pane.querySelector('textarea')) { view.classList.add('reading'); return; }
     shown = node;
     const tabsThere = tabsOf(node);
-    if (isByPerson && node !== tree.root) tab = tab === 'report' || tab === 'summary' || !tabsThere.includes(tab) ? 'result' : tab;
+    if (isByPerson && node !== tree.root) tab = !tabsThere.includes(tab) ? 'result' : tab;
     else if (!tabsThere.includes(tab)) tab = 'result';
     if (isByPerson) {
       history.replaceState(null, '', node === tree.root ? at : `${at}?node=${node.id}`);
@@ -165,6 +166,9 @@ export async function showRun(view, { name, query, signal, title, go }) {
         put(`${node.id}${state}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, find: (id) => tree.nodes.get(id), choose: (other) => { tree.focus(other); tree.select(other); } }));
       } else if (wanted === 'plan') {
         if (!isOld()) await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal });
+      } else if (wanted === 'branches') {
+        const told = await get(branchesOf(run.pages.main), { signal });
+        put(told.rollup, () => (told.rollup ? branches(told) : [empty('No branches yet.')]));
       } else {
         const page = node === tree.root ? run.pages[wanted === 'log' ? 'main' : wanted] : node.page_id;
         const text = await get(`/pages/${page}.md`, { as: 'text', signal });
