@@ -215,3 +215,33 @@ fn a_run_whose_database_went_away_goes_on_when_it_is_back() {
     assert_eq!(list["total"], STEPS, "{list}");
     assert_eq!(folio.json(&["--store", &url, "doctor"])["problems"], json!([]));
 }
+
+/// What a tool noticed while the database was away waits in a file, which another process delivers, once.
+#[test]
+fn what_is_noticed_while_the_database_is_away_waits_and_is_delivered_once_m7_3_26() {
+    let cluster = folio_testkit::cluster::Cluster::start(folio_testkit::cluster::ClusterOptions::default());
+    let folio = Folio::new();
+    let url = cluster.url().to_owned();
+    let server = Served::of(folio.process(&["--store", &url, "serve", "--listen", "127.0.0.1:0"]));
+    let noticed = |call: &str, content: &str| {
+        let answer = json!({"tool_id": "scan", "request_id": call, "observations": [{"content": content}]});
+        server.post("/v1/spaces/main/tool-responses", &answer.to_string())
+    };
+    let before = noticed("first", "there before");
+    assert!(before.contains(" 200 ") && !before.contains("spooled"), "{before}");
+    cluster.kill();
+    let away = noticed("second", "kept meanwhile");
+    assert!(away.contains(" 200 ") && away.contains("\"spooled\":1"), "{away}");
+    cluster.start_again();
+    folio.ok(&["--store", &url, "turn", "begin", "--input", "go on"]);
+    let after = noticed("third", "there after");
+    assert!(after.contains(" 200 ") && !after.contains("spooled"), "{after}");
+    let list = folio.json(&["--store", &url, "observe", "list"]);
+    let seen: Vec<_> = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| &item["content"])
+        .collect();
+    assert_eq!(seen, ["there after", "kept meanwhile", "there before"]);
+}
