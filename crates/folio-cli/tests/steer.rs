@@ -529,6 +529,28 @@ fn a_part_that_is_paused_is_named_where_its_run_is_shown_e9_14() {
 }
 
 #[test]
+fn of_what_is_paused_only_calls_that_have_begun_are_under_way_e9_14() {
+    let folio = Folio::new();
+    interrupted(&folio);
+    folio.ok(&["pause", "r1", "--node", "wait"]);
+    let shown = folio.ok(&["show", "r1"]);
+    assert!(
+        shown.contains("r1 interrupted: paused: wait; was under way: wait; nobody drives it"),
+        "{shown}"
+    );
+    // Who takes the run over gives the call up that nobody carries out any more, and begins it no more while it is paused.
+    folio.ok(&["pause", "r1"]);
+    let running = folio.spawn(&["resume", "r1", "--quiet"]);
+    folio.until(&["trace", "--run", "r1"], |trace| {
+        let entries = trace["items"].as_array().unwrap();
+        entries.iter().any(|entry| entry["operation"] == "resumed")
+    });
+    let shown = folio.ok(&["show", "r1"]);
+    assert!(shown.contains("r1 running: paused; nothing is under way"), "{shown}");
+    running.kill();
+}
+
+#[test]
 fn a_run_that_waits_for_another_one_is_shown_with_it_e9_15() {
     let folio = Folio::new();
     folio.file(

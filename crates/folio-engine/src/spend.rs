@@ -367,6 +367,14 @@ impl Purse {
         Some(self.limit.of(dimension)?.saturating_sub(self.used(dimension)))
     }
 
+    /// How much more of one dimension is used up than there may be: what calls came to beyond what was set aside for them, and what went on
+    /// after a limit of that of which nothing is set aside. Of calls themselves nothing (E9.10).
+    #[must_use]
+    pub fn over(&self, dimension: Dimension) -> u64 {
+        let limit = self.limit.of(dimension);
+        limit.map_or(0, |limit| self.used(dimension).saturating_sub(limit))
+    }
+
     /// The fullest dimension, in per cent of its limit.
     #[must_use]
     pub fn per_cent(&self) -> u64 {
@@ -449,6 +457,21 @@ mod tests {
             assert_eq!(purse.is_used_up(false, false), None, "a tool takes nothing of a cache");
         }
         assert_eq!(Purse::default().is_used_up(true, false), None, "without a limit");
+    }
+
+    #[test]
+    fn what_is_used_beyond_a_limit_is_told_by_name_e9_10() {
+        let mut purse = purse(1_000);
+        for (spent, reserved, over) in [(400, 600, 0), (400, 601, 1), (1_250, 0, 250)] {
+            purse.spent.tokens_in = spent;
+            purse.reserved.tokens_out = reserved;
+            assert_eq!(purse.over(Dimension::Tokens), over, "{spent} and {reserved}");
+            assert_eq!(
+                purse.free(Dimension::Tokens),
+                Some(1_000_u64.saturating_sub(spent + reserved))
+            );
+        }
+        assert_eq!(purse.over(Dimension::TokensIn), 0, "without a limit");
     }
 
     #[test]

@@ -394,9 +394,8 @@ fn offer_of(spec: &ToolSpec, short: &[Definition]) -> ToolOffer {
 fn need_of(tool: &str) -> Need {
     match tool {
         "read" | "write" | "scratch_add" => Need::Always,
-        "git" | "text" | "wait" | "page_append" | "observe" | "scratch_update" | "scratch_pin" | "scratch_unpin" => {
-            Need::Seldom
-        }
+        "git" | "text" | "http_get" | "wait" | "page_append" | "observe" | "scratch_update" | "scratch_pin"
+        | "scratch_unpin" => Need::Seldom,
         _ => Need::Often,
     }
 }

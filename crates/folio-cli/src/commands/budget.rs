@@ -238,6 +238,9 @@ struct LimitShape {
     what: &'static str,
     limit: Option<u64>,
     used: u64,
+    /// How much of that is beyond the limit: what a call came to more than was set aside for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    over: Option<u64>,
     /// Of how many calls of models nobody knows what they used up of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<u64>,
@@ -249,6 +252,7 @@ impl LimitShape {
             what: dimension.as_str(),
             limit: purse.limit.of(dimension),
             used: purse.used(dimension),
+            over: Some(purse.over(dimension)).filter(|over| *over > 0),
             unknown: Some(purse.spent.unpriced_calls).filter(|calls| dimension == Dimension::MicroUsd && *calls > 0),
         }
     }
@@ -265,7 +269,10 @@ impl Report for BudgetShape {
                 Some(1) => ", and 1 call of which nobody knows what it cost".to_owned(),
                 Some(calls) => format!(", and {calls} calls of which nobody knows what they cost"),
             };
-            writeln!(out, "  {:<13} {} of {most}{unknown}", limit.what, limit.used)?;
+            let over = limit
+                .over
+                .map_or_else(String::new, |over| format!(", {over} beyond it"));
+            writeln!(out, "  {:<13} {} of {most}{over}{unknown}", limit.what, limit.used)?;
         }
         if let Some(deadline) = self.deadline {
             writeln!(out, "  {:<13} {deadline}", "deadline")?;
@@ -316,6 +323,7 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
             what: "nodes",
             limit: Some(run.limits().nodes_max.into()),
             used: run.planned_nodes() as u64,
+            over: None,
             unknown: None,
         }),
         deadline: run.deadline().filter(|_| node.is_none()),

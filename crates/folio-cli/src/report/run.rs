@@ -1,6 +1,6 @@
 //! Runs and what happens in them, as programs read it, and the bridge to the tree for people.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
@@ -87,22 +87,28 @@ impl Report for RunLine {
 /// What a run is called of which no call is begun until somebody says so.
 const PAUSED: &str = "paused";
 
-/// The paths of what is under way in `run`, of its part `within` if one is named; `run` for the run itself.
+/// The paths of what is under way in `run`, of its part `within` if one is named; `run` for the run itself. Of what is paused only calls that have
+/// begun are: nothing else goes on there.
 pub(crate) fn under_way(run: &Run, within: Option<NodeId>) -> Vec<String> {
-    paths_of(run, within, |view| {
-        matches!(mark_of(view), Mark::Running | Mark::Stopping)
+    let begun: HashSet<_> = run.in_flight().into_iter().collect();
+    paths_of(run, within, |view, is_paused| match mark_of(view) {
+        Mark::Running | Mark::Stopping => !is_paused || begun.contains(&view.id),
+        Mark::Paused => begun.contains(&view.id),
+        _ => false,
     })
 }
 
-/// The paths of those parts of `run`, of its part `within` if one is named, of which `is_meant` holds.
-fn paths_of(run: &Run, within: Option<NodeId>, is_meant: impl Fn(&NodeView<'_>) -> bool) -> Vec<String> {
+/// The paths of those parts of `run`, of its part `within` if one is named, of which `is_meant` holds; it is told whether the part is paused, by
+/// itself or with what is around it.
+fn paths_of(run: &Run, within: Option<NodeId>, is_meant: impl Fn(&NodeView<'_>, bool) -> bool) -> Vec<String> {
     let views = run.tree();
-    let parents: HashMap<_, _> = views.iter().map(|view| (view.id, view.parent)).collect();
-    let is_within = |view: &&NodeView<'_>| {
-        let mut around = std::iter::successors(Some(view.id), |id| parents.get(id).copied().flatten());
-        within.is_none_or(|within| around.any(|id| id == within))
-    };
-    let meant = views.iter().filter(|view| is_meant(view)).filter(is_within);
+    let of_each: HashMap<_, _> = views.iter().map(|view| (view.id, (view.parent, view.paused))).collect();
+    let parent_of = |id: &NodeId| of_each.get(id).and_then(|(parent, _)| *parent);
+    let around = |view: &NodeView<'_>| std::iter::successors(Some(view.id), parent_of);
+    let is_paused = |id: NodeId| of_each.get(&id).is_some_and(|(_, paused)| *paused);
+    let meant = views.iter().filter(|view| {
+        within.is_none_or(|within| around(view).any(|id| id == within)) && is_meant(view, around(view).any(is_paused))
+    });
     meant.map(|view| path_of(view).to_owned()).collect()
 }
 
@@ -131,7 +137,7 @@ fn doing(run: &Run, driven: bool) -> String {
     if run.is_paused_whole() {
         parts.push(PAUSED.to_owned());
     } else {
-        let paused = paths_of(run, None, |view| mark_of(view) == Mark::Paused);
+        let paused = paths_of(run, None, |view, _| mark_of(view) == Mark::Paused);
         if !paused.is_empty() {
             parts.push(format!("{PAUSED}: {}", few(&paused)));
         }

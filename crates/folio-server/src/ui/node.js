@@ -91,6 +91,6 @@ function budget(node) {
   if (!used && calls.length === 0 && limits.length === 0) return [];
   const figure = (name, n) => ({ micro_usd: dollars, bytes }[name] ?? number)(n);
   const rows = limits.map((one) => element('li', {}, meter(one.limit ? one.used / one.limit : 1, `${LIMITS[one.what]}: ${figure(one.what, one.used)} of ${figure(one.what, one.limit)}`),
-    ` ${figure(one.what, one.used)} of ${figure(one.what, one.limit)} ${LIMITS[one.what] ?? one.what}`));
+    ` ${figure(one.what, one.used)} of ${figure(one.what, one.limit)} ${LIMITS[one.what] ?? one.what}${one.over ? `, ${figure(one.what, one.over)} beyond it` : ''}`));
   return [element('h3', {}, 'Cost, with all below'), element('p', {}, [used, ...calls].filter(Boolean).join(' · ') || 'nothing'), rows.length ? element('ul', { class: 'plain' }, ...rows) : ''];
 }

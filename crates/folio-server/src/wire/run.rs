@@ -425,6 +425,10 @@ pub(crate) struct LimitShape {
     limit: u64,
     /// What is used up, and set aside for calls under way.
     used: u64,
+    /// How much of that is beyond the limit: what a call came to more than was set aside for it.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(default)]
+    over: u64,
 }
 
 impl LimitShape {
@@ -435,6 +439,7 @@ impl LimitShape {
                 what: dimension.as_str(),
                 limit: purse.limit.of(dimension)?,
                 used: purse.used(dimension),
+                over: purse.over(dimension),
             })
         };
         Dimension::ALL.into_iter().filter_map(of).collect()
