@@ -273,7 +273,7 @@ fn the_trace_tells_what_happened_in_order() {
     assert_snapshot!(session(&folio, &["trace", "trace --since 1 --limit 1", "trace --run r1"]), @r#"
     $ folio trace
     #1     TIME page         add_page by human: scratch_page "Scratch page"
-    #1     TIME scratch_page add_observation risk_alert by human: x
+    #1     TIME scratch_page add_observation risk_alert by human: x (confidence=0.5)
     #2     TIME scratch_page archive_observation risk_alert by human: false alarm
     #3     TIME page         add_page by human: scratchbook "Scratchbook of main"
     #3     TIME scratchbook  add_item todo by human: y

@@ -81,7 +81,7 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
     = 2
     $ folio trace --limit 4
     #2     TIME page         add_page by human: scratch_page "Scratch page"
-    #2     TIME scratch_page add_observation weather by human: x
+    #2     TIME scratch_page add_observation weather by human: x (confidence=0.5)
     #3     TIME policy       set_policy by human
     #4     TIME policy       set_policy by human
     ! 4 of more than 4; --limit shows more

@@ -6,7 +6,6 @@ use std::time::Duration;
 use folio::Timestamp;
 use folio::memory::TurnId;
 use folio::store::workspace::TraceEntry;
-use serde_json::Value;
 
 use super::{instant, printable};
 use crate::output::Style;
@@ -68,11 +67,10 @@ fn of_line(line: &TraceEntry, began: Timestamp, style: Style) -> String {
         text.push_str(&format!(" using {}", used.join(", ")));
     }
     if let Some(detail) = &line.detail {
-        let said = match detail {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        text.push_str(&format!(": {}", super::first_line(&said, DETAIL_CHARS)));
+        text.push_str(&format!(
+            ": {}",
+            super::first_line(&super::trace::said(detail), DETAIL_CHARS)
+        ));
     }
     text
 }

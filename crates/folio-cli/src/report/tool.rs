@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::first_line;
+use super::list::List;
 use crate::output::{Report, Style};
 
 impl Report for TakenIn {
@@ -63,11 +64,10 @@ impl Report for LoggedOut {
     }
 }
 
-/// The tools that a task can call.
+/// The tools that a task can call. No commit has to do with them: `as_of` is 0.
 #[derive(Debug, Serialize)]
-pub(crate) struct ToolsShape {
-    pub(crate) items: Vec<ToolShape>,
-}
+#[serde(transparent)]
+pub(crate) struct ToolsShape(pub(crate) List<ToolShape>);
 
 /// One of them.
 #[derive(Debug, Serialize)]
@@ -96,9 +96,10 @@ impl ToolShape {
 
 impl Report for ToolsShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let width = self.items.iter().map(|tool| tool.name.chars().count()).max();
+        let items = &self.0.items;
+        let width = items.iter().map(|tool| tool.name.chars().count()).max();
         let width = width.unwrap_or_default().min(40);
-        for tool in &self.items {
+        for tool in items {
             let name = style.strong(format_args!("{:<width$}", tool.name));
             let effect = match tool.effect {
                 Effect::Pure => "pure",

@@ -47,12 +47,13 @@ impl Report for TraceLine {
 }
 
 /// A detail for people: words as they are, what was shown and what was asked in a few words, anything else name by name.
-fn said(detail: &Value) -> String {
+pub(super) fn said(detail: &Value) -> String {
     let text = match detail {
         Value::String(text) => text.clone(),
         Value::Object(parts) => match (parts.get("receipt"), parts.get("filters")) {
             (Some(receipt), _) => shown(receipt, parts.get("omitted")),
             (_, Some(Value::Object(filters))) => asked(filters, parts),
+            _ if parts.contains_key("text") => noticed(parts),
             _ => pairs(parts),
         },
         other => other.to_string(),
@@ -91,6 +92,17 @@ fn asked(filters: &Map<String, Value>, parts: &Map<String, Value>) -> String {
         let _infallible = write!(text, ", where {}", pairs(filters));
     }
     text
+}
+
+/// What was noticed, and beside it how sure that is and what else is said of it: `likes Burgundy (confidence=0.9)`.
+fn noticed(parts: &Map<String, Value>) -> String {
+    let mut rest = parts.clone();
+    let text = rest.remove("text").unwrap_or_default();
+    let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+    match rest.is_empty() {
+        true => text,
+        false => format!("{text} ({})", pairs(&rest)),
+    }
 }
 
 fn pairs(parts: &Map<String, Value>) -> String {

@@ -354,7 +354,7 @@ impl Workspace {
             };
             let decisions = decisions_of(&line, change);
             let mut line = of_change(line.clone(), change, kind);
-            line.detail = row.record.reason.clone().map(Value::String).or(line.detail);
+            line.detail = with_reason(line.detail, row.record.reason.as_deref());
             keep(line);
             decisions.into_iter().for_each(&mut keep);
         }
@@ -388,5 +388,17 @@ impl Workspace {
         };
         known.insert(entry, kind.clone());
         Ok(kind)
+    }
+}
+
+/// Why something was done takes the place of words; where there is more than words it stands beside it.
+fn with_reason(detail: Option<Value>, reason: Option<&str>) -> Option<Value> {
+    match (detail, reason) {
+        (detail, None) => detail,
+        (Some(Value::Object(mut parts)), Some(reason)) => {
+            parts.insert("reason".to_owned(), reason.into());
+            Some(parts.into())
+        }
+        (_, Some(reason)) => Some(reason.into()),
     }
 }

@@ -16,12 +16,13 @@ async fn the_trace_names_what_was_done_to_what_by_whom() {
 
     let line = |entry: &TraceEntry| {
         let kind = entry.entry_type.as_deref().unwrap_or("-");
+        let detail = match &entry.detail {
+            Some(serde_json::Value::String(text)) => text.clone(),
+            detail => json!(detail).to_string(),
+        };
         format!(
-            "{} {} {kind} {} {}",
-            entry.component,
-            entry.operation,
-            entry.source,
-            entry.detail.as_ref().and_then(|detail| detail.as_str()).unwrap_or("-")
+            "{} {} {kind} {} {detail}",
+            entry.component, entry.operation, entry.source
         )
     };
     let all = f.workspace.trace(TraceQuery::default()).await.unwrap();
@@ -30,7 +31,7 @@ async fn the_trace_names_what_was_done_to_what_by_whom() {
         lines,
         [
             "page add_page - wine_recommender scratch_page \"Scratch page\"",
-            "scratch_page add_observation contextual_insight wine_recommender likes Burgundy",
+            "scratch_page add_observation contextual_insight wine_recommender {\"text\":\"likes Burgundy\",\"confidence\":0.5}",
             "scratch_page archive_observation contextual_insight ada old",
             "page add_page - ada scratchbook \"Scratchbook of main\"",
             "scratchbook add_item todo ada call",
@@ -61,5 +62,37 @@ async fn the_trace_names_what_was_done_to_what_by_whom() {
             .map(line)
             .collect::<Vec<_>>(),
         lines[2..4]
+    );
+}
+
+#[tokio::test]
+async fn the_trace_says_how_sure_an_observation_became_and_why() {
+    let f = fixture();
+    let insight = input(json!({"content": "likes Burgundy", "confidence": 0.4, "context": {"user": "u1"}}));
+    let entry = f
+        .workspace
+        .add_observation(&person(), insight, None)
+        .await
+        .unwrap()
+        .entry;
+    let patch = ObservationPatch::from_json(&json!({"confidence": 0.9, "context": {"user": "u2"}, "tags": ["wine"]}));
+    let guard = Guard {
+        reason: Some("said so twice".to_owned()),
+        ..Guard::default()
+    };
+    f.workspace
+        .update_observation_under(&person(), Ref::Id(entry.id), patch.unwrap(), guard)
+        .await
+        .unwrap();
+    let all = f.workspace.trace(TraceQuery::default()).await.unwrap();
+    let details: Vec<_> = all.iter().map(|line| line.detail.clone().unwrap()).collect();
+    assert_eq!(
+        details[1..],
+        [
+            json!({"text": "likes Burgundy", "confidence": 0.4, "context": {"user": "u1"}}),
+            json!({
+                "fields": "confidence, tags, context", "confidence": 0.9, "context": {"user": "u2"}, "reason": "said so twice"
+            }),
+        ]
     );
 }

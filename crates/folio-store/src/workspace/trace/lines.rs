@@ -3,14 +3,16 @@
 use folio_engine::Event;
 use folio_memory::entry::Status;
 use folio_memory::turn::Decision;
-use folio_memory::{Change, EntryKind, FieldChange};
-use serde_json::Value;
+use folio_memory::{Change, Confidence, EntryFields, EntryKind, FieldChange};
+use serde_json::{Map, Value};
 
 use super::TraceEntry;
 use crate::workspace::noted::place_of;
 
 /// Characters of a text that a line shows.
 const DETAIL_CHARS: usize = 100;
+/// Bytes of a context that a line shows.
+const CONTEXT_BYTES: usize = 1_024;
 
 /// What an entry is, as far as a line of the trace says it.
 #[derive(Debug, Clone)]
@@ -45,10 +47,14 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
         }
         Change::AddEntry(new) => {
             let (component, noun) = place_of(new.kind);
-            let text = if new.fields.title.is_empty() {
+            let text = short(if new.fields.title.is_empty() {
                 &new.fields.body
             } else {
                 &new.fields.title
+            });
+            let detail = match new.kind {
+                EntryKind::Observation => noticed(text, &new.fields),
+                _ => said(text),
             };
             TraceEntry {
                 component: component.to_owned(),
@@ -56,7 +62,7 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
                 entry: Some(new.id),
                 entry_type: Some(new.fields.type_name.clone().unwrap_or_else(|| new.kind.to_string())),
                 node: new.fields.source.node.as_deref().and_then(|node| node.parse().ok()),
-                detail: said(short(text)),
+                detail,
                 ..line
             }
         }
@@ -72,7 +78,7 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
                 operation: format!("{}_{noun}", verb_of(fields)),
                 entry: Some(*entry),
                 entry_type: Some(patched.type_name.unwrap_or_else(|| patched.kind.to_string())),
-                detail: said(names.join(", ")),
+                detail: changed(&names.join(", "), fields),
                 ..line
             }
         }
@@ -117,6 +123,47 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
             operation: operation("change"),
             ..line
         },
+    }
+}
+
+/// What was noticed, how sure whoever noticed it is, and what it has to do with.
+fn noticed(text: String, fields: &EntryFields) -> Option<Value> {
+    let mut detail = Map::new();
+    detail.insert("text".to_owned(), text.into());
+    insert_confidence(&mut detail, fields.confidence);
+    insert_context(&mut detail, fields.context.as_ref());
+    Some(detail.into())
+}
+
+/// Which fields were changed, and to what where that is a confidence or a context.
+fn changed(names: &str, fields: &[FieldChange]) -> Option<Value> {
+    let mut detail = Map::new();
+    for field in fields {
+        match field {
+            FieldChange::Confidence(confidence) => insert_confidence(&mut detail, Some(*confidence)),
+            FieldChange::Context(context) => insert_context(&mut detail, context.as_ref()),
+            _ => {}
+        }
+    }
+    if detail.is_empty() {
+        return said(names.to_owned());
+    }
+    detail.insert("fields".to_owned(), names.into());
+    Some(detail.into())
+}
+
+fn insert_confidence(detail: &mut Map<String, Value>, confidence: Option<Confidence>) {
+    detail.extend(confidence.map(|confidence| ("confidence".to_owned(), confidence.value().into())));
+}
+
+/// The whole context, or how many bytes it has if that is too much for a line.
+fn insert_context(detail: &mut Map<String, Value>, context: Option<&Value>) {
+    let Some(context) = context else { return };
+    let bytes = context.to_string().len();
+    if bytes <= CONTEXT_BYTES {
+        detail.insert("context".to_owned(), context.clone());
+    } else {
+        detail.insert("context_bytes".to_owned(), bytes.into());
     }
 }
 
