@@ -188,19 +188,12 @@ impl Output {
     /// Tells people what was put right. Programs find it in the answer.
     pub(crate) fn warnings(&self, warnings: &[Warning]) {
         let style = self.error_style();
-        for Warning {
-            code,
-            message,
-            given,
-            used,
-        } in warnings
-        {
-            let values = if given.is_empty() {
-                String::new()
-            } else {
-                format!(" (given {given}, used {used})")
-            };
-            self.note(format_args!("{} {message}{values} [{code}]", style.warning("warning:")));
+        for warning in warnings {
+            let values = warning
+                .values()
+                .map_or_else(String::new, |(given, used)| format!(" (given {given}, used {used})"));
+            let (called, Warning { code, message, .. }) = (style.warning("warning:"), warning);
+            self.note(format_args!("{called} {message}{values} [{code}]"));
         }
     }
 

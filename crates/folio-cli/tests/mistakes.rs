@@ -38,6 +38,16 @@ fn a_mistake_is_told_with_what_it_is_about() {
         ("offload talk.json --share 2", 2, "share: 2 is not from 0 to 1"),
         ("offload talk.json --share -0.5", 2, "share: -0.5 is not from 0 to 1"),
         ("offload talk.json --share nan", 2, "share: NaN is not from 0 to 1"),
+        (
+            "offload talk.json --window 0",
+            2,
+            "window: 0 tokens are room for nothing",
+        ),
+        (
+            "offload talk.json --summary 0",
+            2,
+            "summary: 0 tokens are room for nothing",
+        ),
     ] {
         let words: Vec<_> = line.split(' ').map(|word| word.trim_matches('\'')).collect();
         let called = folio.call(&words);

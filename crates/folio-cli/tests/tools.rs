@@ -36,7 +36,7 @@ fn the_answer_of_a_tool_is_taken_in_item_by_item() {
         (&warning["index"], &warning["code"]),
         (&json!(0), &json!("confidence_clamped"))
     );
-    assert_eq!((&warning["given"], &warning["used"]), (&json!("7"), &json!("1")));
+    assert_eq!((&warning["given"], &warning["used"]), (&json!(7), &json!(1)));
     assert_eq!(folio.json(&call)["replayed"], 1, "the same answer is stored once");
     assert_eq!(folio.json(&["observe", "list"])["total"], 1);
 }

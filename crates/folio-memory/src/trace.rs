@@ -311,7 +311,7 @@ mod tests {
         assert_eq!((note.status.as_str(), note.source.as_str()), (WARNING, "human"));
         assert_eq!(
             note.detail.unwrap().to_string(),
-            r#"[{"code":"ttl_invalid","given":"-1","used":"10080"}]"#
+            r#"[{"code":"ttl_invalid","given":-1,"used":10080}]"#
         );
     }
 }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A value that was put right. The answer carries it, and so does the trace (M7.1.4, M7.3.21).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -10,22 +11,37 @@ pub struct Warning {
     pub code: String,
     /// What happened, in words.
     pub message: String,
-    /// The value as it came.
-    pub given: String,
+    /// The value as it came, a number as a number; words where it is none that JSON has.
+    pub given: Value,
     /// The value that is used instead.
-    pub used: String,
+    pub used: Value,
 }
 
 impl Warning {
     /// A warning that `given` became `used`.
     #[must_use]
-    pub fn new(code: &str, message: impl Into<String>, given: impl ToString, used: impl ToString) -> Self {
+    pub fn new(code: &str, message: impl Into<String>, given: impl Into<Value>, used: impl Into<Value>) -> Self {
         Self {
             code: code.to_owned(),
             message: message.into(),
-            given: given.to_string(),
-            used: used.to_string(),
+            given: given.into(),
+            used: used.into(),
         }
+    }
+
+    /// The whole in one line, for people.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let values = self.values();
+        let values = values.map_or_else(String::new, |(given, used)| format!(" ({given} became {used})"));
+        format!("{}{values}", self.message)
+    }
+
+    /// What was given and what is used, as people read it: a text without quotes. `None` where nothing was given.
+    #[must_use]
+    pub fn values(&self) -> Option<(String, String)> {
+        let told = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Some((told(&self.given), told(&self.used))).filter(|(given, _)| !given.is_empty())
     }
 }
 

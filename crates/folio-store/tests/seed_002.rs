@@ -139,6 +139,13 @@ async fn scenario_2_confidence_is_stored_and_filtered_by() {
         ]))
         .await;
     assert_eq!(stored_confidences(&house).await, [0.99, 0.75, 0.5]);
+    let logged = house.traced("add_observation").await;
+    let logged: Vec<_> = logged.iter().map(|line| line.detail.clone().unwrap()).collect();
+    assert_eq!(logged[0], json!({"text": "high", "confidence": 0.99}));
+    assert_eq!(
+        (&logged[1]["confidence"], &logged[2]["confidence"]),
+        (&json!(0.75), &json!(0.5))
+    );
     let sure = EntryQuery {
         min_confidence: Some(0.75),
         ..EntryQuery::default()
@@ -167,16 +174,16 @@ async fn scenario_2_confidence_out_of_range_is_clamped_with_a_warning_and_in_the
             (
                 one.index,
                 one.warning.code.as_str(),
-                one.warning.given.as_str(),
-                one.warning.used.as_str(),
+                one.warning.given.clone(),
+                one.warning.used.clone(),
             )
         })
         .collect();
     assert_eq!(
         warnings,
         [
-            (0, "confidence_clamped", "1.5", "1"),
-            (1, "confidence_clamped", "-0.1", "0")
+            (0, "confidence_clamped", json!(1.5), json!(1)),
+            (1, "confidence_clamped", json!(-0.1), json!(0))
         ]
     );
     let lines = house.traced("add_observation").await;
@@ -329,6 +336,23 @@ async fn scenario_7_context_is_stored_and_queried_by() {
         found[0].fields.context,
         Some(json!({"goal_id": "find_wine", "user_id": "user_123"}))
     );
+    let logged = house.traced("add_observation").await;
+    let logged = logged.iter().find(|line| line.entry == Some(found[0].id)).unwrap();
+    assert_eq!(
+        logged.detail.as_ref().unwrap()["context"],
+        json!({"goal_id": "find_wine", "user_id": "user_123"})
+    );
+}
+
+#[tokio::test]
+async fn scenario_7_of_a_large_context_the_trace_says_how_large_it_is() {
+    let house = House::new();
+    house
+        .observed(json!([{"content": "a", "context": {"log": "x".repeat(2_000)}}]))
+        .await;
+    let logged = house.traced("add_observation").await;
+    let detail = logged[0].detail.as_ref().unwrap();
+    assert_eq!((&detail["context_bytes"], detail.get("context")), (&json!(2_010), None));
 }
 
 #[tokio::test]
@@ -391,8 +415,8 @@ async fn a_ttl_that_is_negative_or_too_large_becomes_the_default_with_a_warning(
             .all(|entry| entry.fields.lifetime.expires_at() == Some(week))
     );
     let said = ingested.warnings.iter();
-    let said: Vec<_> = said.map(|one| (one.index, one.warning.given.as_str())).collect();
-    assert_eq!(said, [(0, "-1"), (1, "576000")]);
+    let said: Vec<_> = said.map(|one| (one.index, one.warning.given.clone())).collect();
+    assert_eq!(said, [(0, json!(-1)), (1, json!(576_000))]);
 }
 
 #[tokio::test]

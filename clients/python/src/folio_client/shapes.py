@@ -152,6 +152,8 @@ class ContextShape(TypedDict):
     context: str
     # What it holds, shortens and leaves out.
     receipt: "Receipt"
+    # The same by section: those that were asked for, in the order in which they stand there.
+    sections: list["SectionShape"]
     # What that costs.
     tokens: int
 
@@ -172,14 +174,14 @@ class Correction(TypedDict):
     channel: "Channel"
     # A stable name, such as `confidence_clamped`.
     code: str
-    # The value as it came.
-    given: str
+    # The value as it came, a number as a number; words where it is none that JSON has.
+    given: Any
     # Its place in its array, from 0.
     index: int
     # What happened, in words.
     message: str
     # The value that is used instead.
-    used: str
+    used: Any
 
 
 class CriterionShape(TypedDict):
@@ -635,6 +637,8 @@ class LimitShape(TypedDict):
     """One limit of a part of a run."""
 
     limit: int
+    # How much of that is beyond the limit: what a call came to more than was set aside for it.
+    over: NotRequired[int]
     # What is used up, and set aside for calls under way.
     used: int
     # Of what: `tokens`, `tokens_in`, `tokens_cached`, `tokens_out`, `micro_usd`, `model_calls`, `tool_calls`,
@@ -1733,6 +1737,17 @@ class SectionReceipt(TypedDict):
     tokens: int
 
 
+class SectionShape(TypedDict):
+    """A section of what goes into a prompt."""
+
+    # Which: `scratch_page`, `scratchbook`, `pages`, `episodic`, `semantic`.
+    section: str
+    # What a model reads of it; empty if it has nothing to show, or no room.
+    text: str
+    # What it costs.
+    tokens: int
+
+
 # Sections of a context: `scratch_page`, `scratchbook`, `pages`, `episodic`, `semantic`.
 Sections: TypeAlias = list[str] | dict[str, int]
 
@@ -2038,12 +2053,12 @@ class Warning(TypedDict):
 
     # A stable name, such as `confidence_clamped`.
     code: str
-    # The value as it came.
-    given: str
+    # The value as it came, a number as a number; words where it is none that JSON has.
+    given: Any
     # What happened, in words.
     message: str
     # The value that is used instead.
-    used: str
+    used: Any
 
 
 Way: TypeAlias = Literal['newest', 'oldest', 'priority', 'relevance']

@@ -86,9 +86,5 @@ pub(crate) async fn assembled(
         sections: Vec::new(),
     };
     let assembled = workspace.assemble_context(request, &tokens).await?;
-    Ok(ContextShape {
-        context: assembled.text,
-        tokens: assembled.receipt.tokens,
-        receipt: assembled.receipt,
-    })
+    Ok(ContextShape::of(assembled))
 }

@@ -13,6 +13,7 @@ use folio::{Actor, Workspace};
 use super::tool_login::{self, Login, Logout};
 use super::{Context, json_file};
 use crate::error::{Exit, Failure};
+use crate::report::list::List;
 use crate::report::tool::{Seen, TakenIn, ToolShape, ToolsShape};
 
 /// `folio tool`.
@@ -69,9 +70,8 @@ pub(crate) async fn run(context: &Context<'_>, tool: Tool) -> Result<Exit, Failu
 
 async fn list(context: &Context<'_>) -> Result<Exit, Failure> {
     let registry = context.registry().await?;
-    context.output.report(&ToolsShape {
-        items: registry.specs().map(ToolShape::of).collect(),
-    })?;
+    let tools = registry.specs().map(ToolShape::of).collect();
+    context.output.report(&ToolsShape(List::whole(tools, 0)))?;
     Ok(Exit::Done)
 }
 

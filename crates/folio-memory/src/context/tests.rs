@@ -109,6 +109,13 @@ fn a_budget_is_kept_whatever_it_is_and_nothing_gives_nothing_m7_11_4() {
         };
         let first = assemble(of().into(), budget, MAX, &Estimate);
         assert!(Estimate.count(&first.text) <= budget, "{budget}: {}", first.text);
+        let texts: String = first.sections().map(|(_, text)| text).collect();
+        assert_eq!(texts, first.text, "each section has what it shows");
+        assert!(
+            first
+                .sections()
+                .all(|(section, text)| (section.tokens == 0) == text.is_empty())
+        );
         assert_eq!(first, assemble(of().into(), budget, MAX, &Estimate), "the same bytes");
     }
     assert_eq!(assemble(Vec::new(), 0, MAX, &Estimate).text, "");

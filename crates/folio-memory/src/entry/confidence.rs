@@ -1,6 +1,7 @@
 //! How sure somebody was.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
 
 use crate::warning::Warning;
 
@@ -8,6 +9,12 @@ use crate::warning::Warning;
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Confidence(f64);
+
+/// `number` as it is written: a whole one without a point, and one that is not finite, which JSON has not, in words.
+fn shown(number: f64) -> Value {
+    let text = number.to_string();
+    text.parse::<Number>().map_or_else(|_| text.into(), Value::Number)
+}
 
 impl Confidence {
     /// What is assumed when nothing was said.
@@ -19,7 +26,12 @@ impl Confidence {
         let warn = |code, used: Self| {
             (
                 used,
-                Some(Warning::new(code, "confidence is a number from 0 to 1", raw, used.0)),
+                Some(Warning::new(
+                    code,
+                    "confidence is a number from 0 to 1",
+                    shown(raw),
+                    shown(used.0),
+                )),
             )
         };
         if !raw.is_finite() {

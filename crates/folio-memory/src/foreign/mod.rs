@@ -179,7 +179,7 @@ impl<'d> Gathered<'d> {
                 "item_adapted",
                 "title: is one short line here",
                 said.title,
-                &title,
+                title.as_str(),
             ));
         }
         let mut fields = EntryFields::new(said.kind, Owner::agent(), Trust::Imported);
@@ -191,8 +191,8 @@ impl<'d> Gathered<'d> {
             match Tag::parse(&text) {
                 Ok(tag) if fields.tags.contains(&tag) => {}
                 Ok(tag) if fields.tags.len() < Tag::MAX_PER_ENTRY => fields.tags.push(tag),
-                Ok(_) => changed.push(Warning::new("item_adapted", "tags: 32 at most", &text, "")),
-                Err(invalid) => changed.push(Warning::new("item_adapted", invalid.message, &text, "")),
+                Ok(_) => changed.push(Warning::new("item_adapted", "tags: 32 at most", text, "")),
+                Err(invalid) => changed.push(Warning::new("item_adapted", invalid.message, text, "")),
             }
         }
         let (created_at, updated_at) = Brought::times(

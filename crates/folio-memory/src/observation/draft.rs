@@ -132,7 +132,7 @@ pub fn draft(
         }
         None => {
             let message = "the type was not registered; it is now, as an observation";
-            warnings.push(Warning::new("type_unknown", message, &type_name, "observation"));
+            warnings.push(Warning::new("type_unknown", message, type_name.as_str(), "observation"));
             let new = registers.insert(TypePolicy::of(Class::Insight));
             ObservationType::from(&*new).default_ttl
         }

@@ -74,7 +74,7 @@ pub(super) fn lifetime(
                 "ttl_and_expires_at",
                 message,
                 format!("{a} and {b}"),
-                earlier,
+                earlier.to_string(),
             ));
             Lifetime::Until(earlier)
         }
@@ -94,9 +94,9 @@ fn ttl_of(value: &Value, default_ttl: Option<Duration>, warnings: &mut Vec<Warni
         // Stored as millisecond instants (M7.1.2). The range above keeps the seconds finite and not negative.
         Some(minutes) => Some(Duration::from_secs_f64((minutes * 60_000.0).round() / 1000.0)),
         None => {
-            let used = default_ttl.map_or_else(|| "never".to_owned(), |ttl| (ttl.as_secs() / 60).to_string());
+            let used = default_ttl.map_or_else(|| Value::from("never"), |ttl| (ttl.as_secs() / 60).into());
             let message = "ttl_minutes is a number from 0 to 525600; the default of the type is used";
-            warnings.push(Warning::new("ttl_invalid", message, value, used));
+            warnings.push(Warning::new("ttl_invalid", message, value.clone(), used));
             default_ttl
         }
     }

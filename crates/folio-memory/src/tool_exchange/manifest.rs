@@ -143,7 +143,7 @@ impl ToolManifest {
         let (code, message, given) = warning?;
         let end = until?;
         fields.lifetime = Lifetime::Until(end);
-        (asked == Bound::Given).then(|| Warning::new(code, message, given, end))
+        (asked == Bound::Given).then(|| Warning::new(code, message, given, end.to_string()))
     }
 }
 

@@ -52,18 +52,22 @@ pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
     }
     hand_out(&mut all, budget);
     // A tokenizer may count a whole more than its parts.
-    let mut text = text_of(&all);
+    let (mut text, mut ends) = text_of(&all);
     let mut total = tokens.count(&text);
     while total > budget {
         match all.iter_mut().rev().find(|part| part.says_something()) {
             Some(last) => last.drop_one(),
             None => break,
         }
-        text = text_of(&all);
+        (text, ends) = text_of(&all);
         total = tokens.count(&text);
     }
     if all.iter().all(|part| part.taken.is_empty()) {
         (text, total) = alone(&mut all, budget, tokens).unwrap_or_default();
+        let before = all.iter().take_while(|part| part.taken.is_empty()).count();
+        ends = (0..all.len())
+            .map(|at| if at < before { 0 } else { text.len() })
+            .collect();
     }
     let receipt = Receipt {
         hash: hash_of(&text),
@@ -74,7 +78,7 @@ pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
             .map(|at| all[at].receipt(opens_group(&all, at)))
             .collect(),
     };
-    Rendered { text, receipt }
+    Rendered { text, receipt, ends }
 }
 
 /// Has every part that has something say so, from the first on, as far as `budget` goes.
@@ -185,12 +189,15 @@ fn opens_group(all: &[Filled<'_>], at: usize) -> bool {
     !group.is_empty() && !before.into_iter().any(Filled::says_something)
 }
 
-fn text_of(all: &[Filled<'_>]) -> String {
+/// The text, and where in it each part ends.
+fn text_of(all: &[Filled<'_>]) -> (String, Vec<usize>) {
     let mut text = String::new();
-    for (at, part) in all.iter().enumerate() {
+    let write = |(at, part): (usize, &Filled<'_>)| {
         part.write(&mut text, opens_group(all, at));
-    }
-    text
+        text.len()
+    };
+    let ends = all.iter().enumerate().map(write).collect();
+    (text, ends)
 }
 
 /// A part with what of it is shown.

@@ -121,6 +121,17 @@ pub struct Rendered {
     pub text: String,
     /// What it holds and what not.
     pub receipt: Receipt,
+    /// Where in the text each section of the receipt ends, in bytes; the next one begins there.
+    pub(super) ends: Vec<usize>,
+}
+
+impl Rendered {
+    /// What each section of the receipt says, in order; nothing for those that say nothing.
+    pub fn sections(&self) -> impl Iterator<Item = (&SectionReceipt, &str)> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        let texts = begins.zip(&self.ends).map(|(begin, end)| &self.text[begin..*end]);
+        self.receipt.sections.iter().zip(texts)
+    }
 }
 
 /// The SHA-256 of what is read, as 64 hexadecimal digits.

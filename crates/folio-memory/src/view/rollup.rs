@@ -523,7 +523,8 @@ fn receipted(fitted: Fitted, pages: &[PageLines], budget: u32, tokens: &dyn Toke
         counted: tokens.method(),
         sections: vec![section],
     };
-    Rendered { text, receipt }
+    let ends = vec![text.len()];
+    Rendered { text, receipt, ends }
 }
 
 #[cfg(test)]

@@ -214,8 +214,23 @@ pub(crate) async fn counted(State(metrics): State<Metrics>, request: Request, ne
     response
 }
 
-/// `text` with its type.
-pub(crate) fn answer(text: String) -> Response {
+/// `text`, which is OpenMetrics, with its type; as the older text of Prometheus for whoever takes only that.
+pub(crate) fn answer(text: String, accept: &str) -> Response {
+    let takes = |kind: &str| accept.split(',').any(|range| range.trim().starts_with(kind));
+    if takes("text/plain") && !takes("application/openmetrics-text") {
+        let kind = "text/plain; version=0.0.4; charset=utf-8";
+        return ([(header::CONTENT_TYPE, kind)], older(&text)).into_response();
+    }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// OpenMetrics in the older text: a counter is called there as its line is, and there is no line at the end.
+fn older(text: &str) -> String {
+    let lines = text.lines().filter(|line| *line != "# EOF");
+    let named = lines.map(|line| match line.strip_suffix(" counter") {
+        Some(name) if name.starts_with("# TYPE ") => format!("{name}_total counter\n"),
+        _ => format!("{line}\n"),
+    });
+    named.collect()
 }

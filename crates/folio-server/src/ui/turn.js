@@ -38,7 +38,7 @@ export async function showTurn(view, { name, signal, title }) {
     const entries = trace.items.filter((entry) => !only || entry.component === only);
     keep(line, entries.map((entry, at) => ({ ...entry, at })), (entry) => `${entry.seq}.${entry.at}`, (entry) => entryRow(entry, begin, last));
     // Of a long trace the end is given.
-    const isCut = trace.items.length === limit && limit < MOST;
+    const isCut = Boolean(trace.at_least) && limit < MOST;
     if (note.isCut !== isCut) {
       note.isCut = isCut;
       note.replaceChildren(...(isCut ? [element('button', { type: 'button', onclick: () => { limit = Math.min(MOST, limit * 4); draw(); } }, 'What came before that')] : []));

@@ -21,11 +21,11 @@ export async function showTurns(view, { query, signal, title }) {
   const draw = latest({
     signal,
     ask: () => get(addressOf('/turns', { ...wanted, limit }), { signal }),
-    show({ items }) {
+    show({ items, next }) {
       keep(list, items, (turn) => turn.turn_id, card);
       const more = element('button', { type: 'button', onclick: () => { limit = Math.min(1000, limit + MANY); draw(); } }, 'Older ones');
       const nothing = Object.keys(wanted).length ? empty('No turn is like that.') : empty('No turns yet. Try', 'folio turn begin --input "Rotate the key"');
-      settle(note, [...(items.length === 0 ? [nothing] : []), ...(items.length === limit && limit < 1000 ? [more] : [])]);
+      settle(note, [...(items.length === 0 ? [nothing] : []), ...(next && limit < 1000 ? [more] : [])]);
     },
     refused(why) {
       list.replaceChildren();

@@ -34,7 +34,9 @@ pub use self::page::{EntryShape, LinkShape, PageShape};
 pub use self::plan::StepState;
 pub use self::run::SpendShape;
 pub use self::trace::TraceLine;
-pub use self::turn::{BegunShape, ContextShape, EndedShape, EpisodeShape, GoalShape, ReceiptShape, TurnShape};
+pub use self::turn::{
+    BegunShape, ContextShape, EndedShape, EpisodeShape, GoalShape, ReceiptShape, SectionShape, TurnShape,
+};
 pub use self::view::{RollupShape, ViewShape};
 pub use self::written::Written;
 

@@ -5,7 +5,7 @@ use folio::memory::goals::Proposal;
 use folio::memory::patterns::Found;
 use folio::memory::scratchbook::ScratchItem;
 use folio::memory::turn::{Decision, Turn, Used};
-use folio::memory::view::Receipt;
+use folio::memory::view::{Receipt, Rendered};
 use folio::store::workspace::{Episode, GoalState, KeptReceipt};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -158,8 +158,49 @@ pub struct ContextShape {
     pub context: String,
     /// What that costs.
     pub tokens: u32,
+    /// The same by section: those that were asked for, in the order in which they stand there.
+    pub sections: Vec<SectionShape>,
     /// What it holds, shortens and leaves out.
     pub receipt: Receipt,
+}
+
+/// A section of what goes into a prompt.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct SectionShape {
+    /// Which: `scratch_page`, `scratchbook`, `pages`, `episodic`, `semantic`.
+    pub section: String,
+    /// What it costs.
+    pub tokens: u32,
+    /// What a model reads of it; empty if it has nothing to show, or no room.
+    pub text: String,
+}
+
+impl ContextShape {
+    /// `assembled` with its sections one by one; the parts of a scratchbook are one.
+    #[must_use]
+    pub fn of(assembled: Rendered) -> Self {
+        let mut sections: Vec<SectionShape> = Vec::new();
+        for (part, text) in assembled.sections() {
+            let name = part.section.split('/').next().unwrap_or_default();
+            if sections.last().is_none_or(|last| last.section != name) {
+                sections.push(SectionShape {
+                    section: name.to_owned(),
+                    ..SectionShape::default()
+                });
+            }
+            if let Some(section) = sections.last_mut() {
+                section.tokens = section.tokens.saturating_add(part.tokens);
+                section.text.push_str(text);
+            }
+        }
+        let Rendered { text, receipt, .. } = assembled;
+        Self {
+            context: text,
+            tokens: receipt.tokens,
+            sections,
+            receipt,
+        }
+    }
 }
 
 /// An earlier turn.

@@ -130,6 +130,26 @@ async fn what_is_counted_has_a_type_and_no_names_that_strangers_make_up() {
             counted.body
         );
     }
+    let older = send(
+        house.at,
+        &[
+            "GET /metrics HTTP/1.1",
+            "Host: localhost",
+            "Accept: text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+            "Connection: close",
+        ],
+        "",
+    )
+    .await;
+    assert!(
+        older.header("content-type").starts_with("text/plain; version=0.0.4"),
+        "{older:?}"
+    );
+    assert!(
+        older.body.contains("# TYPE folio_http_requests_total counter\n"),
+        "{older:?}"
+    );
+    assert!(!older.body.contains("# EOF"));
     assert!(!counted.body.contains("BREW") && !counted.body.contains("POUR"));
     assert!(!counted.body.contains("made/up") && counted.body.contains("folio_http_request_duration_seconds_bucket"));
     drop(events);

@@ -124,6 +124,17 @@ async fn a_context_is_made_of_the_sections_that_are_asked_for() {
     let text = all["context"].as_str().unwrap();
     assert!(text.contains("Likes Burgundy") && text.contains("Order wine"), "{text}");
     assert!(all["tokens"].as_u64().unwrap() <= 400, "{all}");
+    let sections = all["sections"].as_array().unwrap();
+    let of = |section: &Value, field: &str| section[field].as_str().unwrap().to_owned();
+    let names: Vec<_> = sections.iter().map(|section| of(section, "section")).collect();
+    assert_eq!(names, ["scratch_page", "scratchbook", "pages", "episodic", "semantic"]);
+    let texts: Vec<_> = sections.iter().map(|section| of(section, "text")).collect();
+    assert_eq!(texts.concat(), text);
+    assert!(
+        texts[0].contains("Likes Burgundy") && texts[1].contains("Order wine"),
+        "{texts:?}"
+    );
+    assert_eq!((texts[2].as_str(), &sections[2]["tokens"]), ("", &json!(0)));
     for sections in [json!(["scratch_page"]), json!({"scratch_page": 100})] {
         let part = house
             .makes("/context", 200, json!({"thread": "a", "sections": sections}))

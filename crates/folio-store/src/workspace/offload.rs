@@ -115,7 +115,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Invalid` if `list` is no list of messages, the share is not from 0 to 1, or there are more than 16 MiB to put away; `Refused`; `Unavailable`.
+    /// `Invalid` if `list` is no list of messages, the share is not from 0 to 1, the window or the summary has no tokens, or there are more than 16 MiB to put away; `Refused`; `Unavailable`.
     pub async fn offload(
         &self,
         actor: &Actor,
@@ -127,6 +127,11 @@ impl Workspace {
         if !(0.0..=1.0).contains(&how.share) {
             let message = format!("{} is not from 0 to 1", how.share);
             return Err(Invalid::new("share_invalid", "share", message).into());
+        }
+        for (tokens, place) in [(how.window_tokens, "window"), (how.summary_tokens, "summary")] {
+            if tokens == 0 {
+                return Err(Invalid::new("tokens_invalid", place, "0 tokens are room for nothing").into());
+            }
         }
         let messages = Message::read_all(list)?;
         let given = || messages.iter().map(|message| message.given.clone());

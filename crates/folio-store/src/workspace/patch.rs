@@ -103,7 +103,7 @@ impl Workspace {
                             "somebody else had changed {} meanwhile, in version {}; this one holds",
                             lost.field, lost.overwrote_version
                         );
-                        Warning::new("conflict", message, &lost.theirs, &lost.ours)
+                        Warning::new("conflict", message, lost.theirs.clone(), lost.ours.clone())
                     }));
                     let entry = self.read_entry(entry).await?;
                     self.note_warnings(actor, "update", &entry, &warnings);

@@ -152,11 +152,7 @@ fn answer_of(written: &Written, now: Timestamp) -> ScratchAnswer {
         text.push_str(" (pinned)");
     }
     for warning in &written.warnings {
-        let line = format!(
-            "\nwarning: {} ({} became {})",
-            warning.message, warning.given, warning.used
-        );
-        text.push_str(&line);
+        text.push_str(&format!("\nwarning: {}", warning.told()));
     }
     let mut structured = shape_of(entry, now);
     if let Value::Object(fields) = &mut structured {

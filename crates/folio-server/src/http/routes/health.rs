@@ -5,7 +5,7 @@ use std::time::Duration;
 use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use folio::Workspace;
 use folio::memory::{RunId, Seq};
@@ -49,8 +49,10 @@ pub(super) fn routes() -> ApiRouter<App> {
 const METRICS: &str = "application/openmetrics-text";
 
 /// What is counted, as it is now.
-async fn counts(State(app): State<App>) -> Result<Response, Problem> {
-    app.metrics.text(&app.runner).await.map(metrics::answer)
+async fn counts(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let text = app.metrics.text(&app.runner).await?;
+    Ok(metrics::answer(text, accept.unwrap_or_default()))
 }
 
 /// That it answers.

@@ -160,11 +160,7 @@ async fn context(
     };
     let tokens = for_model(asked.model.as_deref().unwrap_or_default());
     let assembled = caller.workspace.assemble_context(request, &tokens).await?;
-    Ok(Answer::of(ContextShape {
-        context: assembled.text,
-        tokens: assembled.receipt.tokens,
-        receipt: assembled.receipt,
-    }))
+    Ok(Answer::of(ContextShape::of(assembled)))
 }
 
 /// What is looked for.

@@ -172,11 +172,7 @@ async fn begin(caller: Caller, _: Asked<Nothing>, MayBody(new): MayBody<Begin>) 
             };
             let tokens = for_model(new.model.as_deref().unwrap_or_default());
             let assembled = workspace.assemble_context(request, &tokens).await?;
-            Some(ContextShape {
-                context: assembled.text,
-                tokens: assembled.receipt.tokens,
-                receipt: assembled.receipt,
-            })
+            Some(ContextShape::of(assembled))
         }
     };
     let shape = |entry| Observation::of(entry, workspace.now());

@@ -126,8 +126,7 @@ async fn update(call: Call<'_>) -> Result<Answer, Problem> {
 fn written(written: &Written, call: &Call<'_>) -> Answer {
     let mut text = candidate(&written.entry).lengths[1].clone();
     for warning in &written.warnings {
-        let (given, used) = (&warning.given, &warning.used);
-        text.push_str(&format!("\nwarning: {} ({given} became {used})", warning.message));
+        text.push_str(&format!("\nwarning: {}", warning.told()));
     }
     if written.entry.state(call.caller.workspace.now()) == State::Expired {
         text.push_str(

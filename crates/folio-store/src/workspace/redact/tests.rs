@@ -171,7 +171,7 @@ fn no_field_of_an_entry_carries_a_secret_to_the_disk() {
 
     let written = serde_json::to_string(&commit.record).unwrap();
     assert!(!written.contains(&token), "{written}");
-    let fields: Vec<_> = warnings.iter().map(|w| w.given.as_str()).collect();
+    let fields: Vec<_> = warnings.iter().map(|w| w.given.as_str().unwrap()).collect();
     assert_eq!(
         fields,
         [

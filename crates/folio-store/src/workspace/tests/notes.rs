@@ -62,8 +62,8 @@ async fn what_was_put_right_is_noted_with_the_given_and_the_used_value_m7_1_4() 
     assert_eq!(
         lines[0].detail,
         Some(json!([
-            {"code": "confidence_clamped", "given": "7", "used": "1"},
-            {"code": "ttl_invalid", "given": "-5", "used": "10080"},
+            {"code": "confidence_clamped", "given": 7, "used": 1},
+            {"code": "ttl_invalid", "given": -5, "used": 10_080},
         ]))
     );
 }

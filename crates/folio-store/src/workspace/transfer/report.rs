@@ -122,17 +122,7 @@ impl Imported {
     pub(super) fn adapted(&mut self, item: &str, warnings: &[Warning]) {
         self.changed += u64::from(!warnings.is_empty());
         for warning in warnings {
-            let Warning {
-                code,
-                message,
-                given,
-                used,
-            } = warning;
-            let message = match given.as_str() {
-                "" => message.clone(),
-                _ => format!("{message} ({given} became {used})"),
-            };
-            self.say(Fate::Changed, item, code, message);
+            self.say(Fate::Changed, item, &warning.code, warning.told());
         }
     }
 }
