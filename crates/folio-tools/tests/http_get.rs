@@ -334,6 +334,10 @@ async fn who_does_not_answer_is_given_up() {
         assert_eq!(refused(&response), ("http_failed", FailureKind::Unavailable));
         assert!(response.notes.contains(words), "{}", response.notes);
     }
+    // What was to speak TLS speaks plainly.
+    let response = ask(&allowing(&[&strange]), format!("https://{strange}/")).await;
+    assert_eq!(refused(&response), ("http_failed", FailureKind::Unavailable));
+    assert!(response.notes.contains("does not speak TLS"), "{}", response.notes);
     // A port at which nobody listens any more.
     let host = TcpListener::bind("127.0.0.1:0")
         .await

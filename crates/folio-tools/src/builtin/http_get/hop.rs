@@ -1,7 +1,10 @@
 //! One request, and whether it is the last one.
 
+use std::error::Error;
+
 use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::{Client, Response, Url};
+use rustls::CertificateError;
 
 use super::client::{NotPublic, causes, innermost};
 use crate::response::{FailureKind, ToolError};
@@ -41,6 +44,22 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
             refused.address
         ));
     }
+    let tls = causes(error).find_map(<dyn Error>::downcast_ref::<rustls::Error>);
+    if let Some(rustls::Error::InvalidCertificate(why)) = tls {
+        let host = url.host_str().unwrap_or_default();
+        let message = format!(
+            "http_get: {url} was not asked for: the certificate of {host} {}",
+            untrusted(why)
+        );
+        return ToolError::new(FailureKind::Failed, "http_untrusted", message).hint(
+            "certificates that this machine trusts are trusted here, or those in the file that SSL_CERT_FILE names",
+        );
+    }
+    if tls.is_some() && error.is_connect() {
+        let message = format!("http_get: {url} cannot be reached: its server does not speak TLS as it should");
+        return ToolError::new(FailureKind::Unavailable, "http_failed", message)
+            .hint("is it http:// and not https://?");
+    }
     let what = if error.is_connect() {
         "cannot be reached"
     } else if error.is_timeout() {
@@ -52,4 +71,16 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
     };
     let message = format!("http_get: {url} {what}: {}", innermost(error));
     ToolError::new(FailureKind::Unavailable, "http_failed", message)
+}
+
+/// What is wrong with a certificate.
+fn untrusted(why: &CertificateError) -> &'static str {
+    match why {
+        CertificateError::UnknownIssuer => "is signed by nobody who is trusted",
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => "is for another host",
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "has expired",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "does not hold yet",
+        CertificateError::Revoked => "was revoked",
+        _ => "is not valid",
+    }
 }
