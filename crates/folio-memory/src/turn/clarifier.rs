@@ -6,7 +6,11 @@ use super::decision::{Decision, Stage, Used};
 use super::router::Situation;
 use super::words::{common, subjects, subjects_of};
 use crate::entry::{Entry, EntryKind, State};
-use crate::observation::Class;
+use crate::goals::ACTION_PATH;
+use crate::id::TurnHandle;
+use crate::observation::{Class, TypeRegistry};
+use crate::query::at_path;
+use crate::time::Timestamp;
 
 const YES: &[&str] = &[
     "agreed",
@@ -28,6 +32,49 @@ const NO: &[&str] = &[
 const POINTING: &[&str] = &["it", "that", "them", "these", "this", "those"];
 /// An input of more words explains itself.
 const FEW: usize = 6;
+/// Begins the name of what waits for an unclear input to be explained: `clarify_t5`.
+const CLARIFY: &str = "clarify_";
+/// Begins the question which of several confirmations was answered. Nobody means that one.
+const WHICH: &str = "Which of these do you mean";
+
+/// The name of what waits for the input of `turn` to be explained.
+#[must_use]
+pub fn clarification_of(turn: TurnHandle) -> String {
+    format!("{CLARIFY}{turn}")
+}
+
+/// Whether `entry` asks what an earlier input meant, or is what waits for that.
+#[must_use]
+pub fn is_clarification(entry: &Entry) -> bool {
+    key_of(entry).is_some_and(|key| key.starts_with(CLARIFY))
+}
+
+/// What of `active` asks what an earlier input of the thread meant: the next input says it, in other words or by being about something
+/// else (seed 004: the observation is updated when the clarification is received).
+#[must_use]
+pub fn clarified_by_next<'e>(active: &'e [Entry], types: &TypeRegistry, now: Timestamp) -> Vec<&'e Entry> {
+    // What waits for it is in the book of the thread that is asked.
+    let waits: Vec<_> = active
+        .iter()
+        .filter(|entry| entry.kind == EntryKind::PendingAction && entry.state(now) == State::Live)
+        .filter_map(key_of)
+        .collect();
+    let asks = |entry: &&Entry| {
+        types.class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation
+            && entry.state(now) == State::Live
+            && is_clarification(entry)
+            && key_of(entry).is_some_and(|key| waits.contains(&key))
+    };
+    active
+        .iter()
+        .filter(|entry| entry.fields.type_name.is_some())
+        .filter(asks)
+        .collect()
+}
+
+fn key_of(entry: &Entry) -> Option<&str> {
+    at_path(entry.fields.context.as_ref(), ACTION_PATH)?.as_str()
+}
 
 /// What an answer to a confirmation says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +151,8 @@ impl Clarifier for RuleClarifier {
         if said.is_empty() || said.len() > FEW || situation.background {
             return Clarity::Clear(Vec::new());
         }
-        let waiting = situation.of_class(Class::PendingConfirmation);
+        let mut waiting = situation.of_class(Class::PendingConfirmation);
+        waiting.retain(|entry| !(is_clarification(entry) && entry.fields.body.starts_with(WHICH)));
         let first = said[0];
         let named: Vec<_> = waiting
             .iter()
@@ -157,7 +205,7 @@ fn by_answer(situation: &Situation<'_>, answer: Answer, waiting: &[&Entry], said
             match matching[..] {
                 [only] => Clarity::Answers(Used::of(only), answer),
                 _ => Clarity::Ambiguous {
-                    question: format!("Which of these do you mean: {}?", texts(several)),
+                    question: format!("{WHICH}: {}?", texts(several)),
                     reason: format!("{} confirmations are waited for", several.len()),
                     options: several.iter().map(|entry| Used::of(entry)).collect(),
                 },
@@ -175,6 +223,7 @@ fn by_pointing(situation: &Situation<'_>, word: &str) -> Clarity {
                 entry.kind,
                 EntryKind::Goal | EntryKind::PendingAction | EntryKind::Task | EntryKind::Todo
             ) && entry.state(situation.now) == State::Live
+                && !is_clarification(entry)
         })
         .collect();
     match open[..] {

@@ -167,6 +167,22 @@ fn a_bare_yes_answers_the_one_confirmation_or_asks_which_m7_11_2() {
 }
 
 #[test]
+fn a_question_about_an_input_is_meant_by_no_other_input_m7_11_2() {
+    let (mail, flight) = (
+        confirmation(1, "Send the email?", "email"),
+        confirmation(2, "Book the flight?", "flight"),
+    );
+    let key = Some(serde_json::json!({"pending_action_id": "clarify_t4"}));
+    let mut which = confirmation(3, "Which of these do you mean: e1; e2?", "other");
+    which.fields.context.clone_from(&key);
+    let all = [mail, flight, which];
+    assert!(matches!(clarity("yes", &all), Clarity::Ambiguous { options, .. } if options.len() == 2));
+    let mut waits = work(5, EntryKind::PendingAction, "Clarify: What does \"it\" mean here?");
+    waits.fields.context = key;
+    assert!(matches!(clarity("fix it", &[waits]), Clarity::Ambiguous { options, .. } if options.is_empty()));
+}
+
+#[test]
 fn what_points_at_one_open_thing_is_clear_m7_11_2() {
     let task = work(4, EntryKind::Task, "Write the tests");
     assert_eq!(

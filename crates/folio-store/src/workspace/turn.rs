@@ -18,7 +18,10 @@ use folio_memory::observation::{self, Class};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Sight;
 use folio_memory::scratchbook;
-use folio_memory::turn::{Answer, Assessment, Clarity, Decision, NewTurn, Situation, Turn, TurnQuery, Used, WorkOrder};
+use folio_memory::turn::{
+    Answer, Assessment, Clarity, Decision, NewTurn, Situation, Turn, TurnQuery, Used, WorkOrder, clarification_of,
+    clarified_by_next, is_clarification,
+};
 use folio_memory::{
     Actor, Change, Confidence, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, NewEntry,
     Owner, Role, RunId, State, ThreadKey, TurnId,
@@ -75,8 +78,21 @@ pub struct DraftedTurn {
     pub assessment: Assessment,
     /// Whether it is clear.
     pub clarity: Clarity,
+    /// What earlier inputs of the thread were asked about, and this one says.
+    pub clarified: Vec<Used>,
     /// In which order things are done.
     pub order: WorkOrder,
+}
+
+impl DraftedTurn {
+    /// What the clarifier decided, as it is recorded.
+    fn of_clarifier(clarity: &Clarity, clarified: &[Used]) -> Decision {
+        let mut decision = clarity.decision();
+        let says = |used: &Used| format!("says what {} asks", used.handle);
+        decision.reasons.extend(clarified.iter().map(says));
+        decision.used.extend(clarified);
+        decision
+    }
 }
 
 /// A turn that has begun.
@@ -140,13 +156,33 @@ impl Workspace {
             calibration: &calibration,
             now,
         };
-        let assessment = self.stages.router.assess(&situation);
         // What a run is to do is said by its plan.
         let clarity = match input.run {
             Some(_) => Clarity::Clear(Vec::new()),
             None => self.stages.clarifier.assess(&situation),
         };
-        let order = self.stages.orderer.order(&active, types, now);
+        let is_said = input.run.is_none() && !input.background && !input.input.trim().is_empty();
+        let clarified = match is_said {
+            true => clarified_by_next(&active, types, now),
+            false => Vec::new(),
+        };
+        let is_answered = |entry: &&Entry| matches!(&clarity, Clarity::Answers(used, _) if used.id == entry.id);
+        let clarified: Vec<Used> = clarified
+            .into_iter()
+            .filter(|entry| !is_answered(entry))
+            .map(Used::of)
+            .collect();
+        // Nobody waits for them any more, nor for what they are about.
+        let is_over = |entry: &Entry| {
+            clarified.iter().any(|used| used.id == entry.id)
+                || entry.kind == EntryKind::PendingAction && !clarified.is_empty() && is_clarification(entry)
+        };
+        let left: Vec<Entry> = active.iter().filter(|entry| !is_over(entry)).cloned().collect();
+        let assessment = self.stages.router.assess(&Situation {
+            active: &left,
+            ..situation
+        });
+        let order = self.stages.orderer.order(&left, types, now);
         let new = NewTurn {
             id: TurnId::draw(&*self.inner.ids, now),
             thread: input.thread,
@@ -154,12 +190,17 @@ impl Workspace {
             run: input.run,
             background: input.background,
             as_of,
-            decisions: vec![assessment.decision(), clarity.decision(), order.decision()],
+            decisions: vec![
+                assessment.decision(),
+                DraftedTurn::of_clarifier(&clarity, &clarified),
+                order.decision(),
+            ],
         };
         let drafted = DraftedTurn {
             new,
             assessment,
             clarity,
+            clarified,
             order,
         };
         Ok((drafted, active))
@@ -211,6 +252,7 @@ impl Workspace {
             new,
             assessment,
             clarity,
+            clarified,
             order,
         } = drafted;
         let (id, thread) = (new.id, new.thread.clone());
@@ -221,6 +263,9 @@ impl Workspace {
         };
         let replayed = self.record(&actor, write).await?.committed.replayed;
         let (mut question, mut answered) = (None, None);
+        for asked in clarified.into_iter().filter(|_| !replayed) {
+            answered = Some(self.clarify(id, asked).await?);
+        }
         match &clarity {
             _ if replayed => {}
             Clarity::Ambiguous { question: text, .. } => question = Some(self.ask(id, &thread, text).await?),
@@ -352,7 +397,7 @@ impl Workspace {
     async fn ask(&self, turn: TurnId, thread: &ThreadKey, question: &str) -> Result<Entry, WorkspaceError> {
         let actor = Actor::new(Role::Clarifier, "").in_turn(turn);
         let now = self.now();
-        let key = format!("clarify_{}", self.read_turn(Ref::Id(turn)).await?.handle);
+        let key = clarification_of(self.read_turn(Ref::Id(turn)).await?.handle);
         let context = Some(json!({ACTION_PATH: key}));
         let (page, scratch_page) = self.scratch_page().await?;
         let (book, book_fields) = scratchbook::page_of(self.space(), thread);
@@ -397,6 +442,21 @@ impl Workspace {
         )
         .await?;
         self.read_entry(Ref::Id(id)).await
+    }
+
+    /// Resolves a question what an earlier input meant, which the input of `turn` says.
+    async fn clarify(&self, turn: TurnId, question: Used) -> Result<Entry, WorkspaceError> {
+        let actor = Actor::new(Role::Clarifier, "").in_turn(turn);
+        let changes = |current: &Entry| {
+            let is_open = current.state(self.now()) == State::Live;
+            let resolved = FieldChange::Status(Status::Resolved);
+            Ok((is_open.then_some(resolved).into_iter().collect(), Vec::new()))
+        };
+        let why = Some("the next input says what was meant".to_owned());
+        Ok(self
+            .patch(&actor, Ref::Id(question.id), None, why, changes)
+            .await?
+            .entry)
     }
 
     /// Resolves a confirmation with what was answered.

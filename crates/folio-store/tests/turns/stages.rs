@@ -10,10 +10,10 @@ use folio_memory::turn::{
     Answer, Assessment, Clarity, Ending, Evaluation, Evaluator, Finished, Orderer, Reflection, Reflector, Router,
     Situation, Stage, Stages, Urgency, Used, WorkOrder,
 };
-use folio_memory::{Entry, EntryKind, EntryQuery, Timestamp};
+use folio_memory::{Entry, EntryKind, EntryQuery, ThreadKey, Timestamp};
 use folio_store::StoreError;
 use folio_store::WorkspaceError;
-use folio_store::workspace::TraceQuery;
+use folio_store::workspace::{TraceQuery, TurnInput};
 use serde_json::{from_value, json};
 
 use crate::scene::{Scene, person, used};
@@ -101,6 +101,61 @@ async fn the_clarifier_asks_and_the_answer_resolves_it_m7_11_2() {
         "its pending action is done"
     );
     assert_eq!(scene.read(question.id).await.fields.status, Status::Archived);
+}
+
+#[tokio::test]
+async fn the_next_input_says_what_an_unclear_one_meant_m7_11_2() {
+    let scene = Scene::new();
+    let unclear = scene.begin("fix it").await;
+    let question = unclear.question.clone().unwrap();
+    scene.end(&unclear).await;
+    // What is as unclear is asked again, and nobody waits for the first question any more.
+    let again = scene.begin("fix it").await;
+    let asked_again = again.question.clone().unwrap();
+    assert_eq!(again.answered.as_ref().unwrap().id, question.id);
+    scene.end(&again).await;
+
+    let clear = scene.begin("The login page shows an error after the update").await;
+    assert_eq!(clear.answered.as_ref().unwrap().id, asked_again.id);
+    assert_eq!(
+        (clear.assessment.urgency, &clear.order.order),
+        (Urgency::Normal, &Vec::new()),
+        "nobody waits any more"
+    );
+    let decision = clear.turn.decision(Stage::Clarifier).unwrap();
+    assert_eq!(
+        (decision.verdict.as_str(), &decision.used),
+        ("clear", &vec![Used::of(&asked_again)])
+    );
+    assert_eq!(
+        scene.read(asked_again.id).await.fields.outcome,
+        None,
+        "neither confirmed nor refuted"
+    );
+    let ended = scene.end(&clear).await;
+    assert!(ended.evaluation.complete);
+    assert!(ended.goals.iter().all(|goal| goal.entry.fields.status == Status::Done));
+}
+
+#[tokio::test]
+async fn what_is_said_elsewhere_or_by_nobody_clarifies_nothing_m7_11_2() {
+    let scene = Scene::new();
+    let unclear = scene.begin("fix it").await;
+    let question = unclear.question.clone().unwrap();
+    let of = |thread: &str, input: &str, background| TurnInput {
+        background,
+        ..TurnInput::of(ThreadKey(thread.to_owned()), input)
+    };
+    let thread = unclear.turn.begun.thread.to_string();
+    for input in [
+        of("elsewhere", "The login page shows an error after the update", false),
+        of(&thread, "The nightly build has failed on every machine", true),
+        of(&thread, " ", false),
+    ] {
+        let begun = scene.workspace.begin_turn(&person(), input).await.unwrap();
+        assert_eq!(begun.answered, None);
+    }
+    assert_eq!(scene.read(question.id).await.fields.status, Status::Active);
 }
 
 #[tokio::test]

@@ -141,7 +141,10 @@ impl Workspace {
                 options: Vec::new(),
             };
         }
-        let decisions = [drafted.assessment.decision(), drafted.clarity.decision()];
+        let decisions = [
+            drafted.assessment.decision(),
+            DraftedTurn::of_clarifier(&drafted.clarity, &drafted.clarified),
+        ];
         for decision in decisions {
             if let Some(known) = drafted
                 .new
