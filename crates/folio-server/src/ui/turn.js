@@ -19,9 +19,12 @@ export async function showTurn(view, { name, signal, title }) {
   const receipts = element('div');
   view.append(element('p', { class: 'up' }, element('a', { href: '/turns' }, '← Turns')), head, about, element('h2', {}, 'Decisions'), decided,
     element('h2', {}, 'What happened'), chips, note, line, element('h2', {}, 'What models were shown'), receipts);
-  let limit = MANY, only = null;
+  let limit = MANY, only = null, asked = 0;
   const draw = async () => {
+    const mine = ++asked;
     const [turn, trace, shown] = await Promise.all([get(at, { signal }), get(addressOf(`${at}/trace`, { limit }), { signal }), get(`${at}/receipts`, { signal })]);
+    // An answer that comes after something newer was asked for is not shown.
+    if (mine !== asked) return;
     head.textContent = turn.input || `Turn ${turn.handle}`;
     title(turn.input || turn.handle);
     const end = turn.ended_at ? `took ${span(Date.parse(turn.ended_at) - Date.parse(turn.started_at))}${turn.complete === false ? ', something is left' : ''}` : 'goes on';
