@@ -8,9 +8,8 @@ use super::words::{common, subjects, subjects_of};
 use crate::entry::{Entry, EntryKind, State};
 use crate::goals::ACTION_PATH;
 use crate::id::TurnHandle;
-use crate::observation::{Class, TypeRegistry};
+use crate::observation::Class;
 use crate::query::at_path;
-use crate::time::Timestamp;
 
 const YES: &[&str] = &[
     "agreed",
@@ -49,27 +48,24 @@ pub fn is_clarification(entry: &Entry) -> bool {
     key_of(entry).is_some_and(|key| key.starts_with(CLARIFY))
 }
 
-/// What of `active` asks what an earlier input of the thread meant: the next input says it, in other words or by being about something
-/// else (seed 004: the observation is updated when the clarification is received).
+/// What asks what an earlier input of the thread meant, and is settled by the one of `situation`, which says it in other words or is about
+/// something else (seed 004: the observation is updated when the clarification is received). What `clarity` answers is settled by that.
 #[must_use]
-pub fn clarified_by_next<'e>(active: &'e [Entry], types: &TypeRegistry, now: Timestamp) -> Vec<&'e Entry> {
+pub fn clarified(situation: &Situation<'_>, clarity: &Clarity) -> Vec<Used> {
+    if situation.background || situation.input.trim().is_empty() {
+        return Vec::new();
+    }
     // What waits for it is in the book of the thread that is asked.
-    let waits: Vec<_> = active
+    let waits: Vec<_> = situation
+        .active
         .iter()
-        .filter(|entry| entry.kind == EntryKind::PendingAction && entry.state(now) == State::Live)
+        .filter(|entry| entry.kind == EntryKind::PendingAction && entry.state(situation.now) == State::Live)
         .filter_map(key_of)
         .collect();
-    let asks = |entry: &&Entry| {
-        types.class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation
-            && entry.state(now) == State::Live
-            && is_clarification(entry)
-            && key_of(entry).is_some_and(|key| waits.contains(&key))
-    };
-    active
-        .iter()
-        .filter(|entry| entry.fields.type_name.is_some())
-        .filter(asks)
-        .collect()
+    let mut asks = situation.of_class(Class::PendingConfirmation);
+    asks.retain(|entry| is_clarification(entry) && key_of(entry).is_some_and(|key| waits.contains(&key)));
+    asks.retain(|entry| !matches!(clarity, Clarity::Answers(used, _) if used.id == entry.id));
+    asks.into_iter().map(Used::of).collect()
 }
 
 fn key_of(entry: &Entry) -> Option<&str> {

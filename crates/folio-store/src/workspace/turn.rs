@@ -7,6 +7,7 @@ mod export;
 mod learn;
 mod touched;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -20,7 +21,7 @@ use folio_memory::roles::Sight;
 use folio_memory::scratchbook;
 use folio_memory::turn::{
     Answer, Assessment, Clarity, Decision, NewTurn, Situation, Turn, TurnQuery, Used, WorkOrder, clarification_of,
-    clarified_by_next, is_clarification,
+    clarified, is_clarification,
 };
 use folio_memory::{
     Actor, Change, Confidence, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, NewEntry,
@@ -157,27 +158,23 @@ impl Workspace {
             now,
         };
         // What a run is to do is said by its plan.
-        let clarity = match input.run {
-            Some(_) => Clarity::Clear(Vec::new()),
-            None => self.stages.clarifier.assess(&situation),
+        let (clarity, clarified) = match input.run {
+            Some(_) => (Clarity::Clear(Vec::new()), Vec::new()),
+            None => {
+                let clarity = self.stages.clarifier.assess(&situation);
+                let clarified = clarified(&situation, &clarity);
+                (clarity, clarified)
+            }
         };
-        let is_said = input.run.is_none() && !input.background && !input.input.trim().is_empty();
-        let clarified = match is_said {
-            true => clarified_by_next(&active, types, now),
-            false => Vec::new(),
+        // Nobody waits any more for what is said, nor for what that was about.
+        let is_left = |entry: &&Entry| {
+            let waits = entry.kind == EntryKind::PendingAction && is_clarification(entry);
+            !waits && clarified.iter().all(|used| used.id != entry.id)
         };
-        let is_answered = |entry: &&Entry| matches!(&clarity, Clarity::Answers(used, _) if used.id == entry.id);
-        let clarified: Vec<Used> = clarified
-            .into_iter()
-            .filter(|entry| !is_answered(entry))
-            .map(Used::of)
-            .collect();
-        // Nobody waits for them any more, nor for what they are about.
-        let is_over = |entry: &Entry| {
-            clarified.iter().any(|used| used.id == entry.id)
-                || entry.kind == EntryKind::PendingAction && !clarified.is_empty() && is_clarification(entry)
+        let left: Cow<'_, [Entry]> = match clarified.is_empty() {
+            true => Cow::Borrowed(&active),
+            false => Cow::Owned(active.iter().filter(is_left).cloned().collect()),
         };
-        let left: Vec<Entry> = active.iter().filter(|entry| !is_over(entry)).cloned().collect();
         let assessment = self.stages.router.assess(&Situation {
             active: &left,
             ..situation
@@ -447,16 +444,8 @@ impl Workspace {
     /// Resolves a question what an earlier input meant, which the input of `turn` says.
     async fn clarify(&self, turn: TurnId, question: Used) -> Result<Entry, WorkspaceError> {
         let actor = Actor::new(Role::Clarifier, "").in_turn(turn);
-        let changes = |current: &Entry| {
-            let is_open = current.state(self.now()) == State::Live;
-            let resolved = FieldChange::Status(Status::Resolved);
-            Ok((is_open.then_some(resolved).into_iter().collect(), Vec::new()))
-        };
-        let why = Some("the next input says what was meant".to_owned());
-        Ok(self
-            .patch(&actor, Ref::Id(question.id), None, why, changes)
-            .await?
-            .entry)
+        self.resolve(&actor, question, None, "the next input says what was meant")
+            .await
     }
 
     /// Resolves a confirmation with what was answered.
@@ -465,16 +454,27 @@ impl Workspace {
             Answer::Yes => (Outcome::Confirmed, "answered with yes"),
             Answer::No => (Outcome::Refuted, "answered with no"),
         };
+        self.resolve(actor, confirmation, Some(outcome), said).await
+    }
+
+    /// Resolves `confirmation`, if somebody waits for it still.
+    async fn resolve(
+        &self,
+        actor: &Actor,
+        confirmation: Used,
+        outcome: Option<Outcome>,
+        why: &str,
+    ) -> Result<Entry, WorkspaceError> {
         let changes = |current: &Entry| {
-            let is_open = current.state(self.now()) == State::Live;
-            let changes = [
-                FieldChange::Status(Status::Resolved),
-                FieldChange::Outcome(Some(outcome)),
-            ];
-            Ok((if is_open { changes.into() } else { Vec::new() }, Vec::new()))
+            if current.state(self.now()) != State::Live {
+                return Ok((Vec::new(), Vec::new()));
+            }
+            let mut changes = vec![FieldChange::Status(Status::Resolved)];
+            changes.extend(outcome.map(|outcome| FieldChange::Outcome(Some(outcome))));
+            Ok((changes, Vec::new()))
         };
         let written = self
-            .patch(actor, Ref::Id(confirmation.id), None, Some(said.to_owned()), changes)
+            .patch(actor, Ref::Id(confirmation.id), None, Some(why.to_owned()), changes)
             .await?;
         Ok(written.entry)
     }
