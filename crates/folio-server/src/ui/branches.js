@@ -10,7 +10,7 @@ export const branchesOf = (page) => `/pages/${page}/rollup?budget=${BUDGET}`;
 
 /** A line for each page with its newest entries below it, as a list. */
 export function branches({ rollup }) {
-  const list = element('ul', { class: 'branches' }), made = [list];
+  const list = element('ul', {}), made = [list];
   for (const line of rollup.split('\n').filter(Boolean)) {
     const page = /^(p\d+) \[[^/\]]*\/([^\]]*)\] (.*)$/.exec(line);
     if (page) {

@@ -16,7 +16,7 @@ export function filters(query, then) {
 
 /**
  * A function that asks and shows. An answer that comes after something newer was asked for is not shown, and what the server
- * refuses is told by `refused`.
+ * refuses is told by `refused`; without it, whoever called hears of it.
  */
 export function latest({ signal, ask, show, refused }) {
   let turn = 0;
@@ -26,7 +26,7 @@ export function latest({ signal, ask, show, refused }) {
       const answer = await ask();
       if (mine === turn) show(answer);
     } catch (error) {
-      if (signal.aborted || error instanceof TypeError) throw error;
+      if (signal.aborted || error instanceof TypeError || !refused) throw error;
       if (mine === turn) refused(trouble(error));
     }
   };

@@ -2,6 +2,7 @@
 
 import { get, live, query as addressOf } from './ask.js';
 import { element, empty, keep, settle, wide, written } from './dom.js';
+import { latest } from './filters.js';
 import { absolute, moment, span } from './format.js';
 import { receiptTable } from './threads.js';
 
@@ -19,38 +20,38 @@ export async function showTurn(view, { name, signal, title }) {
   const receipts = element('div');
   view.append(element('p', { class: 'up' }, element('a', { href: '/turns' }, '← Turns')), head, about, element('h2', {}, 'Decisions'), decided,
     element('h2', {}, 'What happened'), chips, note, line, element('h2', {}, 'What models were shown'), receipts);
-  let limit = MANY, only = null, asked = 0;
-  const draw = async () => {
-    const mine = ++asked;
-    const [turn, trace, shown] = await Promise.all([get(at, { signal }), get(addressOf(`${at}/trace`, { limit }), { signal }), get(`${at}/receipts`, { signal })]);
-    // An answer that comes after something newer was asked for is not shown.
-    if (mine !== asked) return;
-    head.textContent = turn.input || `Turn ${turn.handle}`;
-    title(turn.input || turn.handle);
-    const end = turn.ended_at ? `took ${span(Date.parse(turn.ended_at) - Date.parse(turn.started_at))}${turn.complete === false ? ', something is left' : ''}` : 'goes on';
-    settle(about, [`${turn.handle} · thread `, element('a', { href: `/threads/${encodeURIComponent(turn.thread)}` }, turn.thread), ` · ${end} · `, moment(turn.started_at),
-      ...(turn.run_id ? [' · of ', element('a', { href: `/runs/${turn.run_id}` }, 'a run')] : [])]);
-    keep(decided, turn.decisions, (one) => JSON.stringify(one), decision);
-    if (turn.decisions.length === 0) decided.replaceChildren(element('li', { 'data-key': '' }, empty('None.')));
-    const parts = [...new Set(trace.items.map((entry) => entry.component))].sort();
-    keep(chips, parts.length < 2 ? [] : parts.map((part) => ({ part, isOnly: only === part })), ({ part }) => part, ({ part, isOnly }) => element('button', {
-      type: 'button', class: 'chip', 'aria-pressed': String(isOnly), onclick: () => { only = isOnly ? null : part; draw(); },
-    }, part.replaceAll('_', ' ')));
-    const begin = Date.parse(turn.started_at);
-    const last = Math.max(begin + 1, ...trace.items.map((entry) => Date.parse(entry.timestamp)));
-    const entries = trace.items.filter((entry) => !only || entry.component === only);
-    keep(line, entries.map((entry, at) => ({ ...entry, at })), (entry) => `${entry.seq}.${entry.at}`, (entry) => entryRow(entry, begin, last));
-    // Of a long trace the end is given.
-    const isCut = Boolean(trace.at_least) && limit < MOST;
-    if (note.isCut !== isCut) {
-      note.isCut = isCut;
-      note.replaceChildren(...(isCut ? [element('button', { type: 'button', onclick: () => { limit = Math.min(MOST, limit * 4); draw(); } }, 'What came before that')] : []));
-    }
-    if (trace.items.length === 0) line.replaceChildren(element('li', { 'data-key': '' }, empty('Nothing yet.')));
-    keep(receipts, shown.items.map((one, at) => ({ ...one, at })), ({ at }) => at, (one) => element('details', { class: 'panel' },
-      element('summary', {}, `${one.of}${one.thread ? ` of ${one.thread}` : ''}: ${one.receipt.tokens} of ${one.receipt.budget} tokens, `, moment(one.timestamp)), wide(receiptTable(one.receipt))));
-    if (shown.items.length === 0) receipts.replaceChildren(empty('Nothing was shown to a model in this turn.'));
-  };
+  let limit = MANY, only = null;
+  const draw = latest({
+    signal,
+    ask: () => Promise.all([get(at, { signal }), get(addressOf(`${at}/trace`, { limit }), { signal }), get(`${at}/receipts`, { signal })]),
+    show([turn, trace, shown]) {
+      head.textContent = turn.input || `Turn ${turn.handle}`;
+      title(turn.input || turn.handle);
+      const end = turn.ended_at ? `took ${span(Date.parse(turn.ended_at) - Date.parse(turn.started_at))}${turn.complete === false ? ', something is left' : ''}` : 'goes on';
+      settle(about, [`${turn.handle} · thread `, element('a', { href: `/threads/${encodeURIComponent(turn.thread)}` }, turn.thread), ` · ${end} · `, moment(turn.started_at),
+        ...(turn.run_id ? [' · of ', element('a', { href: `/runs/${turn.run_id}` }, 'a run')] : [])]);
+      keep(decided, turn.decisions, (one) => JSON.stringify(one), decision);
+      if (turn.decisions.length === 0) decided.replaceChildren(element('li', { 'data-key': '' }, empty('None.')));
+      const parts = [...new Set(trace.items.map((entry) => entry.component))].sort();
+      keep(chips, parts.length < 2 ? [] : parts.map((part) => ({ part, isOnly: only === part })), ({ part }) => part, ({ part, isOnly }) => element('button', {
+        type: 'button', class: 'chip', 'aria-pressed': String(isOnly), onclick: () => { only = isOnly ? null : part; draw(); },
+      }, part.replaceAll('_', ' ')));
+      const begin = Date.parse(turn.started_at);
+      const last = Math.max(begin + 1, ...trace.items.map((entry) => Date.parse(entry.timestamp)));
+      const entries = trace.items.filter((entry) => !only || entry.component === only);
+      keep(line, entries.map((entry, at) => ({ ...entry, at })), (entry) => `${entry.seq}.${entry.at}`, (entry) => entryRow(entry, begin, last));
+      // Of a long trace the end is given.
+      const isCut = Boolean(trace.at_least) && limit < MOST;
+      if (note.isCut !== isCut) {
+        note.isCut = isCut;
+        note.replaceChildren(...(isCut ? [element('button', { type: 'button', onclick: () => { limit = Math.min(MOST, limit * 4); draw(); } }, 'What came before that')] : []));
+      }
+      if (trace.items.length === 0) line.replaceChildren(element('li', { 'data-key': '' }, empty('Nothing yet.')));
+      keep(receipts, shown.items.map((one, at) => ({ ...one, at })), ({ at }) => at, (one) => element('details', { class: 'panel' },
+        element('summary', {}, `${one.of}${one.thread ? ` of ${one.thread}` : ''}: ${one.receipt.tokens} of ${one.receipt.budget} tokens, `, moment(one.timestamp)), wide(receiptTable(one.receipt))));
+      if (shown.items.length === 0) receipts.replaceChildren(empty('Nothing was shown to a model in this turn.'));
+    },
+  });
   await live(draw, signal);
 }
 
@@ -66,7 +67,7 @@ function said(detail) {
   if (typeof detail !== 'object') return [written('span', { class: 'detail' }, String(detail))];
   const parts = Object.entries(detail);
   const plain = parts.filter(([, value]) => typeof value !== 'object');
-  const shown = plain.length ? [element('span', { class: 'detail' }, plain.map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`).join(', '))] : [];
+  const shown = plain.length ? [element('span', { class: 'detail' }, plain.map(([name, value]) => (name === 'text' ? value : `${name.replaceAll('_', ' ')} ${value}`)).join(', '))] : [];
   if (plain.length === parts.length) return shown;
   return [...shown, element('details', {}, element('summary', {}, 'all of it'), element('pre', {}, JSON.stringify(detail, null, 2)))];
 }
