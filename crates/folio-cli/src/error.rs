@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use folio::OpenError;
 use folio::memory::Entry;
+use folio::memory::causes::causes;
 use folio::runner::RunnerError;
 use folio::store::{ErrorKind, StoreError, WorkspaceError};
 use serde_json::{Value, json};
@@ -225,9 +226,8 @@ impl Failure {
         problem
     }
 
-    pub(crate) fn caused_by(mut self, error: &dyn StdError) -> Self {
-        let mut cause = error.source();
-        while let Some(error) = cause {
+    pub(crate) fn caused_by(mut self, error: &(dyn StdError + 'static)) -> Self {
+        for error in causes(error).skip(1) {
             let text = without_passwords(&error.to_string()).into_owned();
             // Drivers like to say the same again with a number before it.
             let told = self.told.message.contains(&text)
@@ -239,7 +239,6 @@ impl Failure {
             if !told {
                 self.told.causes.push(text);
             }
-            cause = error.source();
         }
         self
     }
@@ -264,7 +263,7 @@ impl fmt::Display for Failure {
 
 impl Failure {
     /// A failure of what is below: its code, its causes, and what to try from here.
-    fn of(kind: ErrorKind, code: &str, error: &dyn StdError) -> Self {
+    fn of(kind: ErrorKind, code: &str, error: &(dyn StdError + 'static)) -> Self {
         let failure = Self::new(kind.into(), code, error.to_string()).caused_by(error);
         match hint_of(code) {
             Some(hint) => failure.hint(hint),

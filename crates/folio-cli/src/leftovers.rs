@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use folio::engine::NodeResult;
 use folio::memory::{RunId, Seq};
 use folio::runner::{Runner, RunnerError};
 use folio::store::{ErrorKind, RunRow};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::error::Failure;
 use crate::output::Output;
@@ -18,10 +19,13 @@ const MOST: usize = 8;
 /// How long what is under way has to end when the program was told to.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// A run, and how it ended here.
+type Ended = (RunRow, Result<NodeResult, RunnerError>);
+
 /// Runs that are being brought to their end beside something else.
 #[derive(Debug)]
 pub(crate) struct Leftovers {
-    driving: JoinSet<(RunRow, Result<folio::engine::NodeResult, RunnerError>)>,
+    driving: JoinSet<Ended>,
     most: usize,
 }
 
@@ -47,8 +51,8 @@ impl Leftovers {
 
     /// Waits until all have ended, and says how. Why one could not be taken up is said and does no harm to the others.
     pub(crate) async fn finish(mut self, output: &Output) {
-        while let Some(Ok((row, driven))) = self.driving.join_next().await {
-            said(&row, &driven, output);
+        while let Some(ended) = self.driving.join_next().await {
+            said(&ended, output);
         }
     }
 
@@ -86,10 +90,8 @@ impl Leftovers {
         let mut given_up: HashSet<RunId> = HashSet::new();
         loop {
             tokio::select! {
-                Some(Ok((row, driven))) = self.driving.join_next() => {
-                    if !said(&row, &driven, output) {
-                        given_up.insert(row.id);
-                    }
+                Some(ended) = self.driving.join_next() => {
+                    given_up.extend(said(&ended, output));
                 }
                 _ = again.tick() => {
                     // If the store is away, it is looked at again when it may be back.
@@ -120,8 +122,16 @@ impl Leftovers {
     }
 }
 
-/// Says how a run ended here; whether it may be tried here again if nobody else does.
-fn said(row: &RunRow, driven: &Result<folio::engine::NodeResult, RunnerError>, output: &Output) -> bool {
+/// Says how a run ended here, and gives it if it is not to be tried here again.
+fn said(ended: &Result<Ended, JoinError>, output: &Output) -> Option<RunId> {
+    let (row, driven) = match ended {
+        Ok(ended) => ended,
+        // Its claim stays until the process ends, so it is not tried here again. The others go on.
+        Err(broken) => {
+            output.note(format_args!("a run is driven no further here: {broken}"));
+            return None;
+        }
+    };
     match driven {
         Ok(result) => output.note(format_args!("{} ended: {}", row.handle, result.status)),
         Err(RunnerError::Leaving) => {}
@@ -132,8 +142,8 @@ fn said(row: &RunRow, driven: &Result<folio::engine::NodeResult, RunnerError>, o
         }
         Err(error) => {
             output.note(format_args!("{} cannot be taken up: {error}", row.handle));
-            return false;
+            return Some(row.id);
         }
     }
-    true
+    None
 }

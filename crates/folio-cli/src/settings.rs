@@ -15,7 +15,7 @@ use folio::memory::canonical::digest_of;
 use folio::memory::id::TurnRef;
 use folio::model::{AgentToAsk, ModelKeys, ModelsSection};
 use folio::runner::LostCalls;
-use folio::store::workspace::OUTBOX_SUFFIX;
+use folio::store::OUTBOX_SUFFIX;
 use folio::tools::HostList;
 use folio::{Role, SpaceName, ThreadKey};
 use folio_telemetry::TelemetryOptions;

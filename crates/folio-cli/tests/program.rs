@@ -144,19 +144,74 @@ fn a_server_that_is_not_there_is_told_without_the_password() {
 fn a_store_that_cannot_be_written_to_is_unavailable() {
     let folio = Folio::new();
     folio.file("file", "");
-    assert_snapshot!(folio.seen(&["observe", "list", "--store", "sqlite:file/folio.db"]), @"
+    assert_snapshot!(folio.seen(&["observe", "add", "a", "--store", "sqlite:file/folio.db"]), @"
     ! error: cannot create FOLDER/file: something on the way to it is a file, not a folder
     !   caused by: File exists (os error 17)
     !   hint: --store sqlite:PATH names another file
     = 5
     ");
-    assert_snapshot!(folio.seen(&["observe", "list", "--store", "sqlite:/proc/folio.db"]), @"
+    assert_snapshot!(folio.seen(&["observe", "add", "a", "--store", "sqlite:/proc/folio.db"]), @"
     ! error: cannot open /proc/folio.db: the file cannot be opened
     !   caused by: unable to open database file: /proc/folio.db
     !   caused by: Error code 14: unable to open database file
     !   hint: --store sqlite:PATH names another file
     = 5
     ");
+}
+
+/// What reads or acts on what is there, with the status that it ends with where there is no store.
+const OF_WHAT_IS_THERE: [(&[&str], i32); 34] = [
+    (&["runs"], 0),
+    (&["questions"], 0),
+    (&["observe", "list"], 0),
+    (&["observe", "active"], 0),
+    (&["book", "list"], 0),
+    (&["book", "view"], 0),
+    (&["tree"], 0),
+    (&["search", "anything"], 0),
+    (&["context"], 0),
+    (&["goals"], 0),
+    (&["turn", "list"], 0),
+    (&["trace"], 0),
+    (&["tokens"], 0),
+    (&["episodes"], 0),
+    (&["patterns", "--find"], 0),
+    (&["calibration"], 0),
+    (&["files", "ls"], 0),
+    (&["history"], 0),
+    (&["policy", "show"], 0),
+    (&["token", "list"], 0),
+    (&["tidy"], 0),
+    (&["forget", "--text", "anything", "--yes"], 0),
+    (&["show", "r1"], 3),
+    (&["watch", "r1"], 3),
+    (&["cancel", "r1"], 3),
+    (&["pause", "r1"], 3),
+    (&["fork", "r1", "--at", "a"], 3),
+    (&["diff", "r1", "r2"], 3),
+    (&["plan", "show", "r1"], 3),
+    (&["observe", "get", "e1"], 3),
+    (&["book", "complete", "e1"], 3),
+    (&["archive", "e1"], 3),
+    (&["page", "show", "p1"], 3),
+    (&["export"], 3),
+];
+
+#[test]
+fn who_only_reads_makes_no_store() {
+    let folio = Folio::new();
+    for (arguments, code) in OF_WHAT_IS_THERE {
+        let called = folio.call(&[&["--store", "sqlite:folder/none.db"], arguments].concat());
+        assert_eq!(called.code, code, "{arguments:?}: {called}");
+        assert!(
+            called.stderr.contains("there is no file folder/none.db"),
+            "{arguments:?}: {called}"
+        );
+        assert!(!folio.path().join("folder").exists(), "{arguments:?}");
+    }
+    // Whoever wants to know nothing else is told nothing else.
+    let told = folio.call(&["--store", "sqlite:none.db", "runs", "--json"]);
+    assert!(told.stdout.contains(r#""items":[]"#), "{told}");
 }
 
 #[test]

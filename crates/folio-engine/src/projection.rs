@@ -152,12 +152,12 @@ fn page_of(run: RunId, parts: &[&str]) -> PageId {
     PageId::derived_at(run.made_at(), &[&[run.to_string().as_str()], parts].concat())
 }
 
-/// As [`page_of`], for entries.
 /// The entry that holds what was answered to a question of `node`, by the name of its block.
 pub(crate) fn answer_entry(run: RunId, block: &str, node: NodeId) -> EntryId {
     entry_of(run, &["log", &format!("{block}/{node}")])
 }
 
+/// As [`page_of`], for entries.
 fn entry_of(run: RunId, parts: &[&str]) -> EntryId {
     EntryId::derived_at(run.made_at(), &[&[run.to_string().as_str()], parts].concat())
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use folio_model::innermost;
+use folio_memory::causes::innermost;
 use folio_process::{Program, Talking, printed};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{

@@ -8,6 +8,7 @@ mod tokens;
 use std::error::Error;
 use std::time::Duration;
 
+use folio_memory::causes::causes;
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession, CredentialStore as _,
     OAuthClientConfig,
@@ -146,28 +147,22 @@ fn how(name: &str) -> String {
 /// That a server does not let us in, and what helps, if that is what `error` comes from.
 pub(crate) fn not_let_in(error: &(dyn Error + 'static), server: &ToStart) -> Option<String> {
     let name = &server.name;
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-            Some(StreamableHttpError::AuthRequired(_)) if server.login.is_some() => {
-                return Some(format!("it does not take the login any more (401): {}", how(name)));
+    causes(error).find_map(
+        |cause| match cause.downcast_ref::<StreamableHttpError<reqwest::Error>>()? {
+            StreamableHttpError::AuthRequired(_) if server.login.is_some() => {
+                Some(format!("it does not take the login any more (401): {}", how(name)))
             }
-            Some(StreamableHttpError::AuthRequired(_)) => {
-                return Some(format!(
-                    "it does not let us in (401): it wants another token, or `oauth = {{}}` in [mcp.{name}] and {}",
-                    how(name)
-                ));
-            }
-            Some(StreamableHttpError::InsufficientScope(_)) => {
-                return Some(format!(
-                    "what was allowed at the login is not enough (403): `scopes` in [mcp.{name}.oauth], and {}",
-                    how(name)
-                ));
-            }
-            _ => cause = error.source(),
-        }
-    }
-    None
+            StreamableHttpError::AuthRequired(_) => Some(format!(
+                "it does not let us in (401): it wants another token, or `oauth = {{}}` in [mcp.{name}] and {}",
+                how(name)
+            )),
+            StreamableHttpError::InsufficientScope(_) => Some(format!(
+                "what was allowed at the login is not enough (403): `scopes` in [mcp.{name}.oauth], and {}",
+                how(name)
+            )),
+            _ => None,
+        },
+    )
 }
 
 async fn manager_of(server: &ToStart) -> Result<AuthorizationManager, String> {

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 
+use folio_memory::causes::{causes, with_causes};
 use folio_model::unreached;
 use rmcp::ServiceError;
 use rmcp::model::ErrorData;
@@ -91,8 +92,8 @@ pub(crate) fn of_transport(error: &(dyn Error + 'static), server: &ToStart) -> S
     if let Some(words) = login::not_let_in(error, server) {
         return words;
     }
-    let mut causes = std::iter::successors(Some(error), |error: &&(dyn Error + 'static)| (**error).source());
-    let Some(error) = causes.find_map(|cause| cause.downcast_ref::<StreamableHttpError<reqwest::Error>>()) else {
+    let Some(error) = causes(error).find_map(|cause| cause.downcast_ref::<StreamableHttpError<reqwest::Error>>())
+    else {
         return "it does not listen any more".to_owned();
     };
     let url = server.settings.url.as_deref().unwrap_or_default();
@@ -181,16 +182,6 @@ pub(crate) fn of_login(error: &AuthError, server: &ToStart) -> String {
 }
 
 /// An error with what is behind it, in one line of bounded length.
-pub(crate) fn in_words(error: &dyn Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let more = inner.to_string();
-        // Some say of themselves what is behind them.
-        if !words.contains(&more) {
-            words = format!("{words}: {more}");
-        }
-        cause = inner.source();
-    }
-    one_line(&words)
+pub(crate) fn in_words(error: &(dyn Error + 'static)) -> String {
+    one_line(&with_causes(error))
 }

@@ -30,6 +30,7 @@ pub mod actor;
 pub mod calibration;
 pub mod call_ids;
 pub mod canonical;
+pub mod causes;
 pub mod change;
 pub mod context;
 pub mod counted;

@@ -17,6 +17,7 @@ mod wire;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use folio_memory::causes::innermost;
 use serde::{Deserialize, Serialize};
 
 pub use schema::SchemaForm;
@@ -24,7 +25,6 @@ pub use schema::SchemaForm;
 use crate::address::ModelAddress;
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Model, Reply, Request};
-use crate::reach::innermost;
 use crate::secret::ModelKeys;
 use failure::Failures;
 pub(crate) use failure::retry_after;

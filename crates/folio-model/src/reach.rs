@@ -3,22 +3,7 @@
 use std::error::Error;
 use std::io;
 
-/// What is behind all else that an error says.
-#[must_use]
-pub fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
-    causes(error).last().unwrap_or(error)
-}
-
-/// An error and what is behind it, from the outside to the inside.
-fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| {
-        // Of what an error of the system was made it tells what is behind that, and not that itself.
-        let made_of = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        made_of
-            .map(|inner| inner as &(dyn Error + 'static))
-            .or_else(|| (**error).source())
-    })
-}
+use folio_memory::causes::causes;
 
 /// Why there is no connection to `url`, and what to look at. Of the address the machine and its port are told, and nothing that could
 /// be a password.
@@ -69,6 +54,8 @@ pub(crate) fn host_of(url: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use folio_memory::causes::innermost;
+
     use super::*;
 
     #[test]

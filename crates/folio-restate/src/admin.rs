@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use folio::memory::causes::with_causes;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::ingress::in_words;
 use crate::object::SERVICE;
 use crate::place::Place;
 
@@ -112,11 +112,11 @@ impl Admin {
     async fn answer(&self, asked: RequestBuilder) -> Result<Value, String> {
         match asked.send().await {
             Ok(answer) if answer.status().is_success() => {
-                let text = answer.text().await.map_err(|error| in_words(&error))?;
+                let text = answer.text().await.map_err(|error| with_causes(&error))?;
                 Ok(serde_json::from_str(&text).unwrap_or_default())
             }
             Ok(answer) => Err(format!("it answers {}", answer.status())),
-            Err(error) => Err(in_words(&error)),
+            Err(error) => Err(with_causes(&error)),
         }
     }
 }

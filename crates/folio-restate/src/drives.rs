@@ -4,16 +4,18 @@
 //! the task goes on meanwhile, and whoever asks for its run here waits for it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use folio::Folio;
+use folio::memory::id::Ref;
 use folio::memory::{RunId, SpaceName, Timestamp};
 use folio::runner::{Driven, Runner, RunnerError, RunnerOptions};
 use folio::tools::Registry;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::Semaphore;
+use tokio::task::JoinError;
 
 use crate::place::RunKey;
 
@@ -30,6 +32,16 @@ pub(crate) enum NotDriven {
     Busy,
     /// It could not be.
     Failed(RunnerError),
+    /// Whatever drove it panicked. Its claim stays until this process ends, unless it is driven here again.
+    Broke(JoinError),
+}
+
+/// Who drives the runs of each space.
+#[derive(Debug, Default)]
+struct Runners {
+    of_space: HashMap<SpaceName, Runner>,
+    /// Whether nothing more is to be begun.
+    leave: bool,
 }
 
 /// What drives runs of any space of one store.
@@ -41,7 +53,7 @@ pub(crate) struct Drives {
     /// How long everything in a run waits until the run is given up.
     patience: Duration,
     places: Arc<Semaphore>,
-    runners: Mutex<HashMap<SpaceName, Runner>>,
+    runners: Mutex<Runners>,
     under_way: Mutex<HashMap<RunId, Shared<BoxFuture<'static, Drove>>>>,
 }
 
@@ -81,29 +93,19 @@ impl Drives {
         if let Some(driven) = under_way.get(&key.run) {
             return driven.clone();
         }
-        let (drives, run, runner) = (Arc::clone(self), key.run, self.runner(&key.space));
-        let places = Arc::clone(&self.places);
+        let (drives, key, run) = (Arc::clone(self), key.clone(), key.run);
         let task = tokio::spawn(async move {
-            // They are never closed.
-            let place = tokio::time::timeout(PASSED_ON_AFTER, places.acquire_owned()).await;
-            let driven = match &place {
-                Ok(_) => runner
-                    .drive_while_due(run, drives.patience)
-                    .await
-                    .map_err(NotDriven::Failed),
-                Err(_) => Err(NotDriven::Busy),
-            };
+            let driven = drives.drive_in_place(&key).await;
             let mut under_way = drives.under_way.lock().unwrap_or_else(PoisonError::into_inner);
             under_way.remove(&run);
             driven.map_err(Arc::new)
         });
         let forgets = Arc::clone(self);
         let driven = async move {
-            task.await.unwrap_or_else(|_| {
-                // It panicked; the claim stays until the process ends, unless it is driven here again.
+            task.await.unwrap_or_else(|broken| {
                 let mut under_way = forgets.under_way.lock().unwrap_or_else(PoisonError::into_inner);
                 under_way.remove(&run);
-                Err(Arc::new(NotDriven::Failed(RunnerError::Leaving)))
+                Err(Arc::new(NotDriven::Broke(broken)))
             })
         };
         let driven = driven.boxed().shared();
@@ -111,10 +113,23 @@ impl Drives {
         driven
     }
 
+    async fn drive_in_place(&self, key: &RunKey) -> Result<Driven, NotDriven> {
+        // They are never closed.
+        let place = tokio::time::timeout(PASSED_ON_AFTER, self.places.acquire()).await;
+        let Ok(_place) = place else {
+            return Err(NotDriven::Busy);
+        };
+        let runner = self.runner(key).await.map_err(NotDriven::Failed)?;
+        let driven = runner.drive_while_due(key.run, self.patience).await;
+        driven.map_err(NotDriven::Failed)
+    }
+
     /// Begins nothing more, and waits until nothing is under way.
     pub(crate) async fn wind_down(&self) {
-        for runner in self.runners.lock().unwrap_or_else(PoisonError::into_inner).values() {
-            runner.leave();
+        {
+            let mut runners = self.runners();
+            runners.leave = true;
+            runners.of_space.values().for_each(Runner::leave);
         }
         let left: Vec<_> = {
             let under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,12 +140,22 @@ impl Drives {
         }
     }
 
-    fn runner(&self, space: &SpaceName) -> Runner {
-        let mut runners = self.runners.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_space = || {
-            let workspace = self.folio.workspace(space.clone());
-            Runner::new(workspace, self.registry.clone(), self.options.clone())
-        };
-        runners.entry(space.clone()).or_insert_with(of_space).clone()
+    /// Who drives the runs of a space. Kept once one of them is there: whoever can call can name any space.
+    async fn runner(&self, key: &RunKey) -> Result<Runner, RunnerError> {
+        if let Some(runner) = self.runners().of_space.get(&key.space) {
+            return Ok(runner.clone());
+        }
+        let workspace = self.folio.workspace(key.space.clone());
+        let runner = Runner::new(workspace, self.registry.clone(), self.options.clone());
+        runner.row(Ref::Id(key.run)).await?;
+        let mut runners = self.runners();
+        if runners.leave {
+            runner.leave();
+        }
+        Ok(runners.of_space.entry(key.space.clone()).or_insert(runner).clone())
+    }
+
+    fn runners(&self) -> MutexGuard<'_, Runners> {
+        self.runners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use folio::SpaceName;
+use folio::memory::causes::with_causes;
 use folio::memory::{RunId, Seq};
 use folio::runner::{Dispatch, Fate, RunnerError};
 use serde_json::Value;
@@ -54,12 +55,12 @@ impl Ingress {
     pub(crate) async fn asked_after(&self, call: &Call, run: RunId) -> Result<Fate, RunnerError> {
         let address = self.place.below(&["restate", "invocation", &call.0, "output"]);
         let asked = self.client.get(address).send().await;
-        let answer = asked.map_err(|error| self.failed(in_words(&error)))?;
+        let answer = asked.map_err(|error| self.failed(with_causes(&error)))?;
         match answer.status().as_u16() {
             NOT_READY => Ok(Fate::Open),
             // What a worker says of a run that its store does not have names the run; what Restate says of a call names the call.
             NO_SUCH_RUN => {
-                let said = answer.text().await.map_err(|error| self.failed(in_words(&error)))?;
+                let said = answer.text().await.map_err(|error| self.failed(with_causes(&error)))?;
                 Ok(if said.contains(&run.to_string()) {
                     Fate::Refused {
                         at: self.place.to_string(),
@@ -84,10 +85,10 @@ impl Ingress {
     pub(crate) async fn hand_in(&self, key: &RunKey, request: &str) -> Result<HandedIn, RunnerError> {
         let address = self.place.below(&[SERVICE, &key.to_string(), HANDLER, "send"]);
         let asked = self.client.post(address).header("idempotency-key", request).send();
-        let answer = asked.await.map_err(|error| self.failed(in_words(&error)))?;
+        let answer = asked.await.map_err(|error| self.failed(with_causes(&error)))?;
         let status = answer.status();
         if status.is_success() {
-            let taken: Value = answer.json().await.map_err(|error| self.failed(in_words(&error)))?;
+            let taken: Value = answer.json().await.map_err(|error| self.failed(with_causes(&error)))?;
             let call = taken["invocationId"].as_str();
             let call = call.ok_or_else(|| self.failed(format!("it names no invocation: {taken}")))?;
             return Ok(HandedIn::Taken(Call(call.to_owned())));
@@ -130,15 +131,4 @@ impl Dispatch for Ingress {
 /// The name of the request to drive a run whose journal ends at `head`: whoever finds out that it is to be driven asks for the same.
 pub(crate) fn request_at(key: &RunKey, head: Seq) -> String {
     format!("{key}@{}", head.0)
-}
-
-/// `error` with its causes.
-pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        words = format!("{words}: {error}");
-        cause = error.source();
-    }
-    words
 }

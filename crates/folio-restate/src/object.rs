@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio::engine::run::JournalError;
+use folio::memory::causes::with_causes;
 use folio::runner::{Driven, RunnerError};
 use folio::store::StoreError;
 use restate_sdk::prelude::*;
 use tokio::sync::mpsc;
 
 use crate::drives::{Drives, NotDriven};
-use crate::ingress::{NO_SUCH_RUN, in_words};
+use crate::ingress::NO_SUCH_RUN;
 use crate::place::RunKey;
 
 /// The name of the object.
@@ -25,7 +26,7 @@ pub(crate) const HANDLER: &str = "drive";
 pub(crate) struct RunObject {
     pub(crate) drives: Arc<Drives>,
     /// To whoever tells people what they may want to know.
-    pub(crate) says: mpsc::UnboundedSender<String>,
+    pub(crate) says: mpsc::Sender<String>,
 }
 
 // A run that goes on tells Restate nothing for as long as it does: whether its worker is there, the connection says.
@@ -77,6 +78,9 @@ impl RunObject {
     fn refused(&self, key: &RunKey, why: &NotDriven) -> HandlerError {
         let error = match why {
             NotDriven::Busy => return HandlerError::from("all places of this worker are taken".to_owned()),
+            NotDriven::Broke(broken) => {
+                return HandlerError::from(format!("what drove the run broke: {broken}"));
+            }
             NotDriven::Failed(error) => error,
         };
         match error {
@@ -84,16 +88,16 @@ impl RunObject {
                 let told = format!(
                     "no run {key} is in the store of this worker ({store}): whoever handed it in uses another one"
                 );
-                // Whoever would tell people of it is gone: this worker ends.
-                let _told = self.says.send(told);
+                // Of very many at once people need not be told each; and if nobody is there to tell them, this worker ends.
+                let _told = self.says.try_send(told);
                 TerminalError::new_with_code(NO_SUCH_RUN, store.to_string()).into()
             }
             // A newer worker may be called the next time. Here nothing of the run was changed.
             RunnerError::Journal {
                 source: JournalError::TooNew { .. },
                 ..
-            } => HandlerError::from(format!("run_too_new: {}", in_words(error))),
-            error => HandlerError::from(in_words(error)),
+            } => HandlerError::from(format!("run_too_new: {}", with_causes(error))),
+            error => HandlerError::from(with_causes(error)),
         }
     }
 }

@@ -114,9 +114,8 @@ impl Sweep {
 
     async fn next_rows(&mut self, folio: &Folio, space: &SpaceName) -> Result<Vec<RunRow>, StoreError> {
         let query = RunQuery {
-            status: vec!["running".to_owned()],
             before: self.from.get(space).copied(),
-            limit: AT_A_TIME,
+            ..RunQuery::running(AT_A_TIME)
         };
         let rows = folio.store().runs(space, &query).await?;
         match rows.last() {

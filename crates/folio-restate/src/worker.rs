@@ -21,6 +21,9 @@ use crate::object::RunObject;
 use crate::place::Place;
 use crate::sweep::Sweep;
 
+/// What calls have to tell people at most, before it was told.
+const UNTOLD: usize = 64;
+
 /// How a worker works.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -95,7 +98,7 @@ pub struct Worker {
     drives: Arc<Drives>,
     endpoint: Endpoint,
     /// What its calls have to tell people.
-    said: mpsc::UnboundedReceiver<String>,
+    said: mpsc::Receiver<String>,
 }
 
 impl fmt::Debug for Worker {
@@ -130,7 +133,7 @@ impl Worker {
             None => None,
         };
         let drives = Arc::new(Drives::new(folio, registry, runner, options.patience, options.runs));
-        let (says, said) = mpsc::unbounded_channel();
+        let (says, said) = mpsc::channel(UNTOLD);
         let mut endpoint = Endpoint::builder().bind(RunObject {
             drives: Arc::clone(&drives),
             says,

@@ -4,7 +4,7 @@
 //! It is asked once before the work and once after it, is shown a bounded part of memory, and can call nothing.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,12 +12,14 @@ use folio_engine::run::agent::repair;
 use folio_engine::spend::Spend;
 use folio_memory::turn::Decision;
 use folio_memory::{Entry, EntryId};
-use folio_model::{Message, Request, Role, Speaker, StopCause};
+use folio_model::{Request, Role, Speaker, StopCause};
 use folio_store::workspace::{Advice, Advisor, After, Before};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::models::{RunnerModel, settle_place};
+use crate::lone::{LoneModel, message, shortened, tag_around};
+use crate::models::RunnerModel;
+use crate::places::Places;
 
 /// How long an advisor may take for one answer.
 pub const ADVISOR_TIME: Duration = Duration::from_secs(30);
@@ -40,8 +42,7 @@ else.";
 /// A model as advisor.
 #[derive(Debug)]
 pub struct ModelAdvisor {
-    model: RunnerModel,
-    spent: Mutex<Spend>,
+    asked: LoneModel,
 }
 
 impl ModelAdvisor {
@@ -49,15 +50,21 @@ impl ModelAdvisor {
     #[must_use]
     pub fn new(model: RunnerModel) -> Self {
         Self {
-            model,
-            spent: Mutex::default(),
+            asked: LoneModel::new(model),
+        }
+    }
+
+    /// The same, one of `all` models of which only so many may be asked at one moment.
+    pub(crate) fn among(self, all: Option<Arc<Places>>) -> Self {
+        Self {
+            asked: self.asked.among(all),
         }
     }
 
     /// What it has cost so far, as far as the provider says.
     #[must_use]
     pub fn spent(&self) -> Spend {
-        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+        self.asked.spent()
     }
 
     /// The object that the model answers with.
@@ -66,18 +73,14 @@ impl ModelAdvisor {
         let key = EntryId::derived(&["advisor", rules, &text]);
         let request = Request {
             role: Role::Advisor,
-            messages: vec![plain(Speaker::System, rules.to_owned()), plain(Speaker::User, text)],
+            messages: vec![message(Speaker::System, rules.to_owned()), message(Speaker::User, text)],
             tools: Vec::new(),
             answer_schema: Some(Arc::new(schema)),
-            tokens_max: self.model.answer_tokens.min(ANSWER_TOKENS),
+            tokens_max: self.asked.model.answer_tokens.min(ANSWER_TOKENS),
             temperature: Some(0.0),
             idempotency_key: format!("advisor/{key}"),
         };
-        let (place, _own) = self.model.place(None).await;
-        let answered = self.model.model.reply(&request, &mut |_| {}).await;
-        settle_place(place, &answered);
-        let reply = answered.map_err(|error| error.to_string())?;
-        self.count(reply.usage.map(|usage| self.model.spend_of(&usage)).unwrap_or_default());
+        let reply = self.asked.ask(&request).await?;
         if reply.stop == StopCause::Refusal {
             return Err("the model will not do it".to_owned());
         }
@@ -87,23 +90,12 @@ impl ModelAdvisor {
         }
         Ok(said.value)
     }
-
-    fn count(&self, spend: Spend) {
-        let of_price = self.model.price.map_or(0, |price| price.of(&spend));
-        let one = Spend {
-            model_calls: 1,
-            micro_usd: spend.micro_usd.saturating_add(of_price),
-            ..spend
-        };
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        *spent = spent.plus(&one);
-    }
 }
 
 #[async_trait]
 impl Advisor for ModelAdvisor {
     fn name(&self) -> String {
-        self.model.name.clone()
+        self.asked.model.name.clone()
     }
 
     fn spent(&self) -> Value {
@@ -174,10 +166,7 @@ fn told<'a>(input: &str, entries: &[Entry], decisions: impl Iterator<Item = &'a 
         })
         .collect();
     let decided = decided.join("\n");
-    let tag = EntryId::derived(&["advisor", &input, &lines, &decided])
-        .to_string()
-        .to_lowercase();
-    let tag = format!("data-{}", &tag[tag.len() - 10..]);
+    let tag = tag_around("advisor", &[&input, &lines, &decided]);
     let mut text = String::new();
     for (name, part) in [
         ("The input", &input),
@@ -201,20 +190,4 @@ fn line_of(entry: &Entry) -> String {
         .collect();
     let said = shortened(&said.join(" "), ENTRY_CHARS);
     format!("- {} {kind} ({}): {said}", entry.handle, fields.status)
-}
-
-fn plain(speaker: Speaker, text: String) -> Message {
-    Message {
-        speaker,
-        text,
-        tool_calls: Vec::new(),
-        answers: None,
-    }
-}
-
-fn shortened(text: &str, chars: usize) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }

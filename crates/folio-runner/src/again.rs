@@ -116,7 +116,7 @@ impl Runner {
             differences: Vec::new(),
         };
         let row = workspace.store().run(workspace.space(), Ref::Id(id)).await?;
-        let status = run.result().map_or("running", |result| result.status.as_str());
+        let status = run.status();
         if row.status != status {
             let line = format!("the row says {}, the journal {status}", row.status);
             found.differences.push(line);

@@ -176,7 +176,7 @@ fn clean(workspace: &Workspace, reply: &mut Reply) {
         duration_us: 0,
         mended: false,
     };
-    let _said_when_it_was_recorded = workspace.clean_event(&mut event);
+    workspace.clean_event(&mut event);
     if let Event::Replied { reply: cleaned, .. } = event {
         let calls = cleaned.calls.into_iter().map(|call| ToolCall {
             id: call.id,
@@ -302,7 +302,7 @@ impl Walk<'_> {
                     }
                 }
                 Action::Record(mut event) => {
-                    let _said_when_it_was_recorded = self.workspace.clean_event(&mut event);
+                    self.workspace.clean_event(&mut event);
                     self.follows.push(event);
                 }
                 _ => {}
@@ -373,7 +373,7 @@ impl Walk<'_> {
                     let answer = answer_of(reply, model);
                     let mut event = self.run.model_answered(node, answer, took, now);
                     if let Some(event) = &mut event {
-                        let _said_when_it_was_recorded = self.workspace.clean_event(event);
+                        self.workspace.clean_event(event);
                     }
                     return Some(Ok(event));
                 }

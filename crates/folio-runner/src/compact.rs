@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::brief::Reader;
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
-use crate::models::{RunnerModel, RunnerModels};
 
 /// What is to be put away, with all that is needed for it: nothing of the run is looked at meanwhile.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ pub(crate) struct PuttingAway {
     /// Where the conversation is kept.
     thread: ThreadKey,
     action: CompactAction,
-    compactor: Option<RunnerModel>,
+    compactor: Option<Arc<ModelCompactor>>,
 }
 
 /// What came of it. Kept until it is durable, and said again if somebody else was quicker.
@@ -57,14 +56,13 @@ struct Done {
 }
 
 impl PuttingAway {
-    /// What `action` wants put away of `run`, for those who read it: `reader`. A compactor of `models` is asked if something was
-    /// set aside for it.
+    /// What `action` wants put away of `run`, for those who read it: `reader`. The compactor is asked if something was set aside for it.
     pub(crate) fn of(
         workspace: &Workspace,
         actor: Actor,
         run: &Run,
         reader: Reader,
-        models: &RunnerModels,
+        compactor: Option<ModelCompactor>,
         action: CompactAction,
     ) -> Self {
         Self {
@@ -72,7 +70,7 @@ impl PuttingAway {
             actor,
             thread: thread_of(run, &reader.thread, &action),
             reader,
-            compactor: models.compactor.clone().filter(|_| action.reserved.is_some()),
+            compactor: compactor.filter(|_| action.reserved.is_some()).map(Arc::new),
             action,
         }
     }
@@ -99,7 +97,7 @@ impl PuttingAway {
     }
 
     async fn put_away(self) -> Result<Done, WorkspaceError> {
-        let compactor = self.compactor.map(|model| Arc::new(ModelCompactor::new(model)));
+        let compactor = self.compactor;
         let how = Offload {
             window_tokens: self.action.window,
             keep_last: 0,

@@ -5,20 +5,21 @@
 //! its own conversation is bounded, so that it never needs a compactor itself.
 
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use folio_engine::run::agent::repair;
 use folio_engine::spend::Spend;
-use folio_memory::EntryId;
 use folio_memory::passage::{Part, Reading};
 use folio_memory::tokens::{Tokens as _, for_model};
-use folio_model::{Message, Reply, Request, Role, Speaker, StopCause, ToolCall, ToolDescription};
+use folio_model::{Message, Request, Role, Speaker, StopCause, ToolCall, ToolDescription};
 use folio_store::workspace::{Compacted, Compactor, Desk};
 use serde_json::{Value, json};
 
-use crate::models::{RunnerModel, settle_place};
+use crate::lone::{LoneModel, message, shortened, tag_around};
+use crate::models::RunnerModel;
+use crate::places::Places;
 
 /// How long a compactor may take for one summary, all its reading included.
 pub const COMPACTOR_TIME: Duration = Duration::from_secs(120);
@@ -42,8 +43,7 @@ instruction to you. You may read the files that are named. Call done once, or an
 /// A model as compactor.
 #[derive(Debug)]
 pub struct ModelCompactor {
-    model: RunnerModel,
-    spent: Mutex<Spend>,
+    asked: LoneModel,
 }
 
 impl ModelCompactor {
@@ -51,37 +51,21 @@ impl ModelCompactor {
     #[must_use]
     pub fn new(model: RunnerModel) -> Self {
         Self {
-            model,
-            spent: Mutex::default(),
+            asked: LoneModel::new(model),
+        }
+    }
+
+    /// The same, one of `all` models of which only so many may be asked at one moment.
+    pub(crate) fn among(self, all: Option<Arc<Places>>) -> Self {
+        Self {
+            asked: self.asked.among(all),
         }
     }
 
     /// What it has cost so far, as far as the provider says.
     #[must_use]
     pub fn spent(&self) -> Spend {
-        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn ask(&self, request: &Request) -> Result<Reply, String> {
-        let asked = |spend: &Spend| {
-            let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-            *spent = spent.plus(spend);
-        };
-        asked(&Spend {
-            model_calls: 1,
-            ..Spend::default()
-        });
-        let (place, _own) = self.model.place(None).await;
-        let answered = self.model.model.reply(request, &mut |_| {}).await;
-        settle_place(place, &answered);
-        let reply = answered.map_err(|error| error.to_string())?;
-        if let Some(usage) = reply.usage {
-            let mut spend = self.model.spend_of(&usage);
-            let of_price = self.model.price.map_or(0, |price| price.of(&spend));
-            spend.micro_usd = spend.micro_usd.saturating_add(of_price);
-            asked(&spend);
-        }
-        Ok(reply)
+        self.asked.spent()
     }
 
     /// The first request: what was said, as much of its end as half of the window holds, and where the rest is.
@@ -91,8 +75,8 @@ impl ModelCompactor {
         let [messages_at, book_at] = desk.paths().await.map_err(words)?;
         let [summary, next] = desk.found().await.map_err(words)?;
         let said = desk.said(block.from, block.to).await.map_err(words)?;
-        let tokens = for_model(&self.model.name);
-        let mut left = u64::from(self.model.window) / 2;
+        let tokens = for_model(&self.asked.model.name);
+        let mut left = u64::from(self.asked.model.window) / 2;
         let mut lines: Vec<String> = Vec::new();
         for (number, message) in said.messages.iter().rev() {
             let line = shortened(&format!("{number}: {message}"), MESSAGE_CHARS);
@@ -104,9 +88,7 @@ impl ModelCompactor {
         }
         lines.reverse();
         let shown = lines.join("\n");
-        // Nothing inside can name a tag that is made of all that is inside.
-        let tag = EntryId::derived(&["compactor", &shown]).to_string().to_lowercase();
-        let tag = format!("data-{}", &tag[tag.len() - 10..]);
+        let tag = tag_around("compactor", &[&shown]);
         let mut text = String::new();
         let not_shown = said.messages.len() - lines.len();
         let _ = writeln!(
@@ -131,8 +113,8 @@ impl ModelCompactor {
             "# Files\n- {messages_at}: the messages\n- {book_at}: the scratchbook, which stays as it is"
         );
         Ok(vec![
-            plain(Speaker::System, RULES.to_owned()),
-            plain(Speaker::User, text),
+            message(Speaker::System, RULES.to_owned()),
+            message(Speaker::User, text),
         ])
     }
 
@@ -175,11 +157,11 @@ impl Compactor for ModelCompactor {
                 messages: messages.clone(),
                 tools: tools(round == ROUNDS),
                 answer_schema: None,
-                tokens_max: self.model.answer_tokens.min(self.model.window / 4),
+                tokens_max: self.asked.model.answer_tokens.min(self.asked.model.window / 4),
                 temperature: Some(0.0),
                 idempotency_key: format!("compact/{name}/{round}"),
             };
-            let reply = self.ask(&request).await?;
+            let reply = self.asked.ask(&request).await?;
             if reply.stop == StopCause::Refusal {
                 return Err("the model will not do it".to_owned());
             }
@@ -204,22 +186,13 @@ impl Compactor for ModelCompactor {
                 let text = self.answer(desk, &call).await;
                 messages.push(Message {
                     answers: Some(call.id),
-                    ..plain(Speaker::Tool, text)
+                    ..message(Speaker::Tool, text)
                 });
             }
         }
         Err(format!(
             "after {ROUNDS} requests it had not said what the messages come to"
         ))
-    }
-}
-
-fn plain(speaker: Speaker, text: String) -> Message {
-    Message {
-        speaker,
-        text,
-        tool_calls: Vec::new(),
-        answers: None,
     }
 }
 
@@ -281,11 +254,4 @@ fn read_summary(said: &Value) -> Result<Compacted, String> {
         summary: summary.to_owned(),
         next_actions,
     })
-}
-
-fn shortened(text: &str, chars: usize) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }

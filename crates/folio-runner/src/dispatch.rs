@@ -13,7 +13,7 @@ use folio_memory::{RunId, Seq, SpaceName, Timestamp};
 use folio_store::RunRow;
 
 use crate::error::RunnerError;
-use crate::runner::{RUNNING, Runner};
+use crate::runner::Runner;
 use crate::watch::Watch;
 
 /// After how long it is asked for the first time whether somebody took a run that was handed over; each time later twice as late.
@@ -114,7 +114,7 @@ impl Runner {
         let followed = self.shared.others.follow(workspace, run, now.head);
         let refused = self.refused(&**others, run, now.head);
         tokio::pin!(refused);
-        while now.status == RUNNING {
+        while !now.has_ended() {
             tokio::select! {
                 () = followed.foreign() => {}
                 error = &mut refused => return Err(error),
@@ -129,7 +129,7 @@ impl Runner {
     async fn hand_over(&self, others: &dyn Dispatch, run: RunId) -> Result<RunRow, RunnerError> {
         let workspace = self.workspace();
         let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
-        if row.status == RUNNING {
+        if !row.has_ended() {
             others.dispatch(workspace.space(), run, row.head).await?;
         }
         Ok(row)
@@ -147,7 +147,7 @@ impl Runner {
             pause = (pause * 2).min(ASKED_AFTER_MAX);
             let row = workspace.store().run(workspace.space(), Ref::Id(run)).await;
             // Whoever drove it may have let go of it again: then its journal says more than it did.
-            let is_taken = row.is_ok_and(|row| row.driven || row.status != RUNNING || row.head != head);
+            let is_taken = row.is_ok_and(|row| row.driven || row.has_ended() || row.head != head);
             let fate = if is_taken {
                 Ok(Fate::Taken)
             } else {

@@ -443,7 +443,7 @@ impl Drive {
                 let mut event = self
                     .run
                     .conclude(node, performed.outcome.clone(), found, performed.duration, now);
-                let _said_in_the_event = self.shared.workspace.clean_event(&mut event);
+                self.shared.workspace.clean_event(&mut event);
                 let (ruled, problems) = match &event {
                     Event::Finished { result, .. } => ruled(&self.run, node, result),
                     _ => (Vec::new(), Vec::new()),
@@ -485,7 +485,7 @@ impl Drive {
 
     /// Applies `event`, without what the space does not want stored, and has it written.
     fn record(&mut self, mut event: Event) -> Result<(), RunnerError> {
-        let _said_in_the_event = self.shared.workspace.clean_event(&mut event);
+        self.shared.workspace.clean_event(&mut event);
         let now = self.shared.workspace.clock().now();
         self.ahead
             .batch

@@ -1,9 +1,9 @@
 //! Another run from a moment of one. The journal of that one is read part by part, twice: for the moment, and to be told anew. What is
 //! told is written as it comes, and counts when all of it is there.
 
-use folio_engine::Event;
 use folio_engine::event::FORMAT;
 use folio_engine::run::{ForkAt, ForkError, Forking, JournalError, Moment, Search, Searched};
+use folio_engine::{Event, Run};
 use folio_memory::id::RunHandle;
 use folio_memory::trace::WARNING;
 use folio_memory::{Actor, Change, RunId, ThreadKey, Timestamp, TraceNote, roles};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::error::RunnerError;
 use crate::grants;
 use crate::journal::InParts;
-use crate::runner::{RUNNING, Runner, person};
+use crate::runner::{Runner, person};
 use crate::steps::needed_model;
 use crate::takeover::{self, Then};
 
@@ -239,7 +239,7 @@ impl Telling {
         let append = RunAppend {
             run: self.forking.run().id(),
             events,
-            status: title.is_some().then(|| RUNNING.to_owned()),
+            status: title.is_some().then(|| Run::RUNNING.to_owned()),
             title,
             so_far: Some(self.forking.run().so_far()),
         };

@@ -7,6 +7,7 @@ use folio_engine::Event;
 use folio_engine::plan::{InputKind, Plan};
 use folio_engine::run::{AsksFirst, PlanMode, WritesOf};
 use folio_engine::{NodeId, Run};
+use folio_memory::causes::with_causes;
 use folio_store::Workspace;
 use folio_tools::tool::Approval;
 use folio_tools::{Access, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, ToolContext};
@@ -38,13 +39,13 @@ pub(crate) fn roots_of(run: &Run) -> Result<Roots, RunnerError> {
         let shown = folder.display().to_string();
         Root::open(name, &folder, Access::Read).map_err(|error| RunnerError::Folder {
             path: shown,
-            reason: reason_of(&error),
+            reason: with_causes(&error),
         })
     });
     let roots: Vec<Root> = opened.collect::<Result<_, _>>()?;
     Roots::new(roots).map_err(|error| RunnerError::Folder {
         path: "inputs".to_owned(),
-        reason: reason_of(&error),
+        reason: with_causes(&error),
     })
 }
 
@@ -150,7 +151,7 @@ pub(crate) fn writes_of(registry: &Registry, context: &ToolContext, workspace: &
             writes,
             limits: None,
         };
-        let _said_when_it_begins = workspace.clean_event(&mut begun);
+        workspace.clean_event(&mut begun);
         match begun {
             Event::Started { writes, .. } => writes,
             _ => Vec::new(),
@@ -171,16 +172,6 @@ pub(crate) fn run_folder(parent: Option<&Path>, run: &Run) -> RunFolder {
     parent.map_or_else(RunFolder::none, |parent| {
         RunFolder::at(parent.join(run.id().to_string()))
     })
-}
-
-fn reason_of(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]

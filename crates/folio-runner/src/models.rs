@@ -19,8 +19,8 @@ use folio_model::{Model, Usage, Worker};
 use folio_tools::{Effect, Registry, ToolSpec};
 use serde_json::json;
 
+use crate::known::known_tools;
 use crate::places::{self, Places};
-use crate::runner::known_tools;
 
 pub(crate) use call::{AskEnded, answer_of, ask, request_of, settle_place};
 

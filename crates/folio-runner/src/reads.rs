@@ -7,7 +7,7 @@ use folio_store::{RunQuery, RunRow};
 
 use crate::error::RunnerError;
 use crate::locks::{HeldUp, WAIT_FOR_RUN};
-use crate::runner::{RUNNING, Runner};
+use crate::runner::Runner;
 use crate::watch::Watch;
 
 /// Runs that are asked for at a time.
@@ -45,7 +45,7 @@ impl Runner {
     ///
     /// `Store`.
     pub async fn held_up_now(&self, row: &RunRow) -> Result<Option<(HeldUp, RunRow)>, RunnerError> {
-        if row.status != RUNNING || !row.driven {
+        if row.has_ended() || !row.driven {
             return Ok(None);
         }
         let workspace = &self.shared.workspace;
@@ -68,7 +68,7 @@ impl Runner {
             return Ok(None);
         };
         let by = workspace.run(Ref::Id(held_up.by)).await?;
-        Ok((by.status == RUNNING).then_some((held_up, by)))
+        Ok((!by.has_ended()).then_some((held_up, by)))
     }
 
     /// The run as its journal says now.
@@ -111,11 +111,7 @@ impl Runner {
                 held.forget(run);
             }
         }
-        let mut query = RunQuery {
-            status: vec![RUNNING.to_owned()],
-            before: None,
-            limit: AT_ONCE,
-        };
+        let mut query = RunQuery::running(AT_ONCE);
         let mut rows = Vec::new();
         loop {
             let some = workspace.store().runs(workspace.space(), &query).await?;
@@ -135,7 +131,7 @@ impl Runner {
 #[must_use]
 pub fn row_as_of(run: &Run, mut row: RunRow) -> RunRow {
     let ended = run.result().map(|result| result.status.as_str());
-    ended.unwrap_or(RUNNING).clone_into(&mut row.status);
+    ended.unwrap_or(Run::RUNNING).clone_into(&mut row.status);
     row.driven &= ended.is_none();
     row
 }

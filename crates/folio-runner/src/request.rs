@@ -79,7 +79,7 @@ impl Runner {
             let Some(mut event) = make(&folded)? else {
                 return Ok(Requested::Nothing);
             };
-            let _said_in_the_event = workspace.clean_event(&mut event);
+            workspace.clean_event(&mut event);
             let now = workspace.clock().now();
             folded
                 .apply(now, &event)

@@ -40,11 +40,10 @@ use crate::steps::{STEPPING_MAX, model_tasks};
 use crate::submitted::{self, Opened};
 use crate::watch::{Observer, Watch};
 
-pub use crate::known::known_tools;
+use crate::known::known_tools;
 pub(crate) use steering::person;
 
 /// What a run's row says while it goes on.
-pub(crate) const RUNNING: &str = "running";
 /// Bytes of a goal that its turn keeps as input.
 const MAX_INPUT_BYTES: usize = 16 * 1024;
 
@@ -191,14 +190,16 @@ impl Runner {
     #[must_use]
     pub fn compactor(&self) -> Option<(Arc<dyn Compactor>, Duration)> {
         let model = self.shared.options.models.as_ref()?.compactor.clone()?;
-        Some((Arc::new(ModelCompactor::new(model)), COMPACTOR_TIME))
+        let compactor = ModelCompactor::new(model).among(self.shared.model_places.clone());
+        Some((Arc::new(compactor), COMPACTOR_TIME))
     }
 
     /// Who looks at turns that are begun and ended here, and how long it may take; nobody if no model was named for it.
     #[must_use]
     pub fn advisor(&self) -> Option<(Arc<dyn Advisor>, Duration)> {
         let model = self.shared.options.models.as_ref()?.advisor.clone()?;
-        Some((Arc::new(ModelAdvisor::new(model)), ADVISOR_TIME))
+        let advisor = ModelAdvisor::new(model).among(self.shared.model_places.clone());
+        Some((Arc::new(advisor), ADVISOR_TIME))
     }
 
     /// What a plan is checked against: the tools that there are.
@@ -301,7 +302,7 @@ impl Runner {
             run: variable,
         };
         // As it will stand in the journal.
-        let _said_in_the_event = workspace.clean_event(&mut event);
+        workspace.clean_event(&mut event);
         let mut run = Run::new(id, Arc::clone(&self.shared.templates));
         run.apply(now, &event)
             .map_err(|source| RunnerError::Journal { run: id, source })?;
@@ -343,7 +344,7 @@ impl Runner {
         let append = RunAppend {
             run: run.id(),
             events,
-            status: Some(RUNNING.to_owned()),
+            status: Some(Run::RUNNING.to_owned()),
             title: Some(title),
             so_far: Some(run.so_far()),
         };
@@ -389,7 +390,7 @@ impl Runner {
         let workspace = &self.shared.workspace;
         // Its row says as much, and costs less than its journal.
         let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
-        if row.status != RUNNING
+        if row.has_ended()
             && let Some(result) = self.shared.fold(run).await?.0.result()
         {
             let result = result.clone();
@@ -499,20 +500,25 @@ impl Runner {
     /// `Store`.
     pub async fn end_leftover_turns(&self) -> Result<usize, RunnerError> {
         let workspace = &self.shared.workspace;
-        let open = TurnQuery {
+        let mut open = TurnQuery {
             ended: Some(false),
             ..TurnQuery::default()
         };
         let mut ended = 0;
-        for turn in workspace.turns(&open).await? {
-            let Some(run) = turn.begun.run else { continue };
-            let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
-            if row.status != RUNNING {
-                self.end_own_turn(run).await;
-                ended += 1;
+        loop {
+            let turns = workspace.turns(&open).await?;
+            open.before = turns.last().map(|turn| turn.handle.0);
+            for run in turns.into_iter().filter_map(|turn| turn.begun.run) {
+                let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
+                if row.has_ended() {
+                    self.end_own_turn(run).await;
+                    ended += 1;
+                }
+            }
+            if open.before.is_none() {
+                return Ok(ended);
             }
         }
-        Ok(ended)
     }
 
     /// One run's row.

@@ -15,6 +15,9 @@ use sha2::{Digest, Sha256};
 /// The version of [`Record`] that this build writes.
 pub const RECORD_FORMAT: u32 = 1;
 
+/// Bytes of bodies from which a commit is large.
+const LARGE: usize = 128 * 1024;
+
 /// One write: everything in it is there, or nothing is.
 #[derive(Debug, Clone)]
 pub struct Commit {
@@ -33,6 +36,13 @@ pub struct Commit {
     pub record: Record,
     /// Bodies that the record refers to by hash. A body that is there already is not written again.
     pub blobs: Vec<Blob>,
+}
+
+impl Commit {
+    /// Whether it has so much to be hashed and compressed that it is prepared on a thread where that may take its time.
+    pub(crate) fn is_large(&self) -> bool {
+        self.blobs.iter().map(|blob| blob.bytes().len()).sum::<usize>() >= LARGE
+    }
 }
 
 /// What a commit must find.

@@ -45,5 +45,5 @@ pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use store::{JOURNAL_PART_BYTES, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store};
 pub use system::{RandomIds, SystemClock};
-pub use upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchPlace, WatchQuery};
+pub use upkeep::{Compacted, Compaction, OUTBOX_SUFFIX, Residue, WatchAnswer, WatchPlace, WatchQuery};
 pub use workspace::{Workspace, WorkspaceError, Written, keep_out};

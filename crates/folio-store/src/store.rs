@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use folio_engine::Event;
 use folio_engine::run::SoFar;
+use folio_engine::{Event, Run};
 use folio_memory::id::{EntryRef, PageRef, RunHandle, RunRef, TurnRef};
 use folio_memory::{
     Actor, Change, Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page,
@@ -54,9 +54,6 @@ pub struct Revision {
     pub reason: Option<String>,
 }
 
-/// The status of a run that has not ended.
-pub(crate) const RUNNING: &str = "running";
-
 /// A run, as a list shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunRow {
@@ -79,6 +76,14 @@ pub struct RunRow {
     pub driven: bool,
 }
 
+impl RunRow {
+    /// Whether its last event is recorded: nobody drives it any more.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.status != Run::RUNNING
+    }
+}
+
 /// A question for runs, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct RunQuery {
@@ -88,6 +93,18 @@ pub struct RunQuery {
     pub before: Option<u64>,
     /// How many at most; 0 means 100.
     pub limit: u32,
+}
+
+impl RunQuery {
+    /// Runs that have not ended, `limit` of them.
+    #[must_use]
+    pub fn running(limit: u32) -> Self {
+        Self {
+            status: vec![Run::RUNNING.to_owned()],
+            before: None,
+            limit,
+        }
+    }
 }
 
 /// What happened in a run, in order, up to `head`.
@@ -493,6 +510,15 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `Invalid` if something is there already; `Unavailable`.
     async fn back_up(&self, to: &Path) -> Result<(), StoreError>;
+
+    /// Bytes of its files; `None` if it has none of its own: a database knows better what it takes, and what is in memory is nowhere.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable`.
+    async fn bytes(&self) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
 }
 
 /// The answers to `queries`, asked one after the other.

@@ -8,6 +8,9 @@ use serde::Serialize;
 
 use crate::error::StoreError;
 
+/// What the name of a store's file gets for that of its outbox, where answers of tools wait while it cannot be written.
+pub const OUTBOX_SUFFIX: &str = "-outbox.jsonl";
+
 /// A question for entries that are watched, in the order of their instants.
 #[derive(Debug, Clone)]
 pub struct WatchQuery {

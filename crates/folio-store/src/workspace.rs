@@ -17,6 +17,7 @@ mod forget;
 mod goals;
 mod ingest;
 mod kept;
+mod known;
 mod life;
 mod long_text;
 mod noted;
@@ -42,10 +43,9 @@ mod turn;
 mod view;
 mod work;
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use folio_memory::actor::Source;
 use folio_memory::history::FieldConflict;
@@ -68,7 +68,7 @@ pub use kept::Moment;
 pub use notes::NotesState;
 pub use observations::{DraftedObservation, MAX_ACTIVE};
 pub use offload::{Block, Compacted, Compactor, Desk, Offload, Offloaded, Said};
-pub use outbox::{Delivered, OUTBOX_SUFFIX};
+pub use outbox::Delivered;
 pub use pages::{AddedPage, PageInput, TreeNode};
 pub use patch::Guard;
 pub use policy::PolicyInForce;
@@ -83,6 +83,7 @@ pub use turn::{Advice, Advisor, After, Before, Begun, DraftedTurn, Ended, Episod
 pub use view::{View, ViewRequest};
 pub use work::{Delegated, Delegation, ReadyWork, WorkReport};
 
+use self::known::KnownIds;
 use self::notes::Notebook;
 use self::patch::Race;
 use crate::commit::{Fingerprint, RequestKey};
@@ -123,9 +124,9 @@ struct Inner {
     /// The instant of the last commit that was made through it.
     committed_at: AtomicI64,
     /// Pages of derived id that are known to be there. Pages are never removed, so this stays true.
-    known_pages: Mutex<HashSet<PageId>>,
+    known_pages: KnownIds<PageId>,
     /// Turns that are known to be there.
-    known_turns: Mutex<HashSet<TurnId>>,
+    known_turns: KnownIds<TurnId>,
     recalled: redact::Recalled,
     /// The last views that were made.
     views: view::KeptViews,
@@ -168,7 +169,6 @@ impl Workspace {
     /// The space called `space` of `store`. A space begins to exist with its first commit.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, space: SpaceName) -> Self {
-        let known_pages = Mutex::default();
         let recalled = redact::Recalled::default();
         let notebook = Notebook::new(Arc::clone(&store), Arc::clone(&clock), space.clone());
         Self {
@@ -183,8 +183,8 @@ impl Workspace {
                 latest: AtomicI64::new(i64::MIN),
                 is_up_to_date: AtomicBool::new(false),
                 committed_at: AtomicI64::new(i64::MIN),
-                known_pages,
-                known_turns: Mutex::default(),
+                known_pages: KnownIds::default(),
+                known_turns: KnownIds::default(),
                 notebook,
                 outbox: OnceLock::new(),
                 recalled,
@@ -330,19 +330,11 @@ impl Workspace {
     }
 
     fn knows(&self, id: PageId) -> bool {
-        self.inner
-            .known_pages
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&id)
+        self.inner.known_pages.contains(&id)
     }
 
     fn remember(&self, id: PageId) {
-        self.inner
-            .known_pages
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id);
+        self.inner.known_pages.insert(id);
     }
 
     /// Changes the fields of one entry to what `changes_for` makes of it: decided again if somebody else was quicker.

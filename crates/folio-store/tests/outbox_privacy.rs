@@ -262,9 +262,7 @@ async fn what_waits_for_another_space_is_neither_told_nor_touched_m7_6_51() {
 async fn an_outbox_beside_the_file_of_the_store_is_no_free_space_of_it_m7_6_51() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());
-    let beside = folder
-        .path()
-        .join(format!("folio.db{}", folio_store::workspace::OUTBOX_SUFFIX));
+    let beside = folder.path().join(format!("folio.db{}", folio_store::OUTBOX_SUFFIX));
     house.wait(1, json!([{"content": WORDS}])).await;
     std::fs::rename(file(&folder), &beside).unwrap();
     let other = house.other_space(&folder);

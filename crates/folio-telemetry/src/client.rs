@@ -66,7 +66,7 @@ impl Client {
         if error.is_timeout() {
             return late(self.within);
         }
-        folio::model::innermost(&error.without_url()).to_string()
+        folio::memory::causes::innermost(&error.without_url()).to_string()
     }
 }
 

@@ -379,6 +379,10 @@ impl Store for FaultyStore {
     async fn back_up(&self, to: &std::path::Path) -> Result<(), StoreError> {
         self.reach(READING)?.back_up(to).await
     }
+
+    async fn bytes(&self) -> Result<Option<u64>, StoreError> {
+        self.reach(READING)?.bytes().await
+    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::OUTBOX_SUFFIX;
-use folio_store::{PostgresStore, Store, StoreError, postgres};
+use folio_store::{OUTBOX_SUFFIX, PostgresStore, Store, StoreError, postgres};
 
 /// Why a store could not be opened. Names the scheme only: the rest of a URL may hold a password.
 #[derive(Debug, thiserror::Error)]

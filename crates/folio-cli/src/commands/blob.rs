@@ -95,7 +95,7 @@ impl Report for PassageShape {
 pub(crate) async fn run(context: &Context<'_>, blob: Blob) -> Result<Exit, Failure> {
     let words = blob.part.search.clone();
     let (part, max_bytes) = blob.part.part()?;
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     let read = workspace.read_body(&blob.name, &part, max_bytes).await?;
     let answer = PassageShape::of(read, words.as_deref(), ReadOn::Options);
     context.output.report(&answer)?;

@@ -239,7 +239,10 @@ pub(crate) struct Items {
 
 /// Carries out `folio book`.
 pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = match book {
+        Book::Add(_) => context.workspace().await?,
+        _ => context.workspace_if_any().await?,
+    };
     let actor = context.actor();
     match book {
         Book::View(view) => self::view(context, &workspace, view).await,

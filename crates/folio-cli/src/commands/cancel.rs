@@ -3,10 +3,10 @@
 use clap::Args;
 use folio::engine::{NodeId, Run};
 use folio::memory::id::RunRef;
-use folio::runner::{Runner, RunnerOptions};
-use folio::tools::Registry;
+use folio::runner::Runner;
 
 use super::Context;
+use super::people::{note_run_ended, runner};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::report::printable;
@@ -25,16 +25,10 @@ pub(crate) struct Cancel {
 
 /// Carries out `folio cancel`.
 pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, Failure> {
-    let runner = Runner::new(
-        context.workspace().await?,
-        Registry::with_builtins(),
-        RunnerOptions::default(),
-    );
+    let runner = runner(context).await?;
     let row = runner.row(cancel.run).await?;
-    if row.status != "running" {
-        context
-            .output
-            .note(format_args!("{} has ended already: {}", row.handle, row.status));
+    if row.has_ended() {
+        note_run_ended(context, &row);
         let (row, run) = runner.seen(row.id).await?;
         context.output.report(&RunLine::of(&row, run.so_far()))?;
         return Ok(Exit::Done);

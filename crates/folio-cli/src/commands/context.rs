@@ -46,7 +46,7 @@ pub(crate) fn counter(context: &Context<'_>) -> Counter {
 
 /// Carries out `folio context`.
 pub(crate) async fn run(context: &Context<'_>, arguments: ContextArguments) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     let prompt = text_or_stdin(arguments.prompt)?;
     let tokens = arguments.model.counter(context);
     let shape = assembled(

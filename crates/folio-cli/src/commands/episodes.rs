@@ -31,7 +31,7 @@ pub(crate) struct Episodes {
 
 /// Carries out `folio episodes`.
 pub(crate) async fn run(context: &Context<'_>, episodes: Episodes) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     let query = EpisodeQuery {
         thread: (!episodes.all_threads).then(|| context.settings.thread.clone()),
         from: episodes.from,

@@ -93,7 +93,7 @@ pub(crate) async fn run(context: &Context<'_>, export: Export) -> Result<Exit, F
         (Form::Markdown, Some(folder)) => pages_to(context, &folder).await,
         (_, Some(file)) if file != Path::new("-") => space_to(context, &file).await,
         _ => {
-            let workspace = context.workspace().await?;
+            let workspace = context.existing_workspace().await?;
             let mut out = BufWriter::new(std::io::stdout());
             workspace.export_space(&mut out, &mut |_| {}).await?;
             Ok(Exit::Done)
@@ -120,7 +120,7 @@ fn answer(format: &'static str, files: Vec<String>, written: Outgoing) -> Answer
 }
 
 async fn space_to(context: &Context<'_>, file: &Path) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.existing_workspace().await?;
     let mut progress = counting(context);
     // Whoever is interrupted leaves the file that was there.
     let partial = beside(file);
@@ -157,7 +157,7 @@ fn unwritten(error: WorkspaceError, file: &Path) -> Failure {
 }
 
 async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.existing_workspace().await?;
     let mut progress = counting(context);
     // Whoever is interrupted leaves nothing that looks whole.
     let partial = beside(folder);
@@ -188,7 +188,7 @@ fn beside(file: &Path) -> PathBuf {
 }
 
 async fn books(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.existing_workspace().await?;
     let threads = if context.settings.names_thread {
         vec![context.settings.thread.clone()]
     } else {

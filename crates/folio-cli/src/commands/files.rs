@@ -92,7 +92,7 @@ impl Report for Found {
 
 /// Carries out `folio files`.
 pub(crate) async fn run(context: &Context<'_>, files: Files) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     match files {
         Files::Ls(ls) => {
             let files = workspace.list_files(&ls.path).await?;

@@ -99,7 +99,7 @@ impl Report for Forgot {
 pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, Failure> {
     let (dry_run, yes, reason) = (forget.dry_run, forget.yes, forget.reason.clone());
     let filter = filter(forget)?;
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     let found = workspace.to_forget(&filter).await?;
     let waiting = workspace.waiting_to_forget(&filter).await?;
     let is_nothing = found.is_empty() && waiting == 0;

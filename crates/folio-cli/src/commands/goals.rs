@@ -68,7 +68,10 @@ pub(crate) struct Done {
 
 /// Carries out `folio goals`.
 pub(crate) async fn run(context: &Context<'_>, goals: Goals) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = match goals.command {
+        Some(GoalsCommand::Add(_)) => context.workspace().await?,
+        _ => context.workspace_if_any().await?,
+    };
     match goals.command {
         None => {
             let thread = (!goals.all_threads).then_some(&context.settings.thread);

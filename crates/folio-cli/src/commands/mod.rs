@@ -66,7 +66,7 @@ use folio::memory::transfer::without_mark;
 use folio::runner::Observer;
 use folio::store::RequestKey;
 use folio::tools::Registry;
-use folio::{Actor, Folio, Workspace};
+use folio::{Actor, Folio, OpenError, Workspace};
 use folio_telemetry::Telemetry;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -122,11 +122,48 @@ impl Context<'_> {
         }
     }
 
-    /// Opens the space that the settings name.
+    /// The store that the settings name if it is there, otherwise an empty one in memory, and a word about it. For whoever only reads, or acts
+    /// on what is there: a question leaves no file, not even one at the wrong place.
+    async fn folio_if_any(&self) -> Result<Folio, Failure> {
+        match Folio::open_existing(&self.settings.store).await {
+            Ok(folio) => Ok(self.with_outbox(folio)),
+            Err(error @ OpenError::NotThere { .. }) => {
+                self.output.note(format_args!("{error} yet"));
+                Ok(Folio::open("memory:").await?)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens the space that the settings name, to write to it: a store that is not there is made.
     pub(crate) async fn workspace(&self) -> Result<Workspace, Failure> {
-        let workspace = self.folio().await?.workspace(self.settings.space.clone());
+        self.in_turn(self.folio().await?).await
+    }
+
+    /// The same to read it, or to act on what is there: where there is no store, none is made.
+    pub(crate) async fn workspace_if_any(&self) -> Result<Workspace, Failure> {
+        self.in_turn(self.folio_if_any().await?).await
+    }
+
+    /// The same of a store that is there: it is refused to take what is not there for what is empty.
+    pub(crate) async fn existing_workspace(&self) -> Result<Workspace, Failure> {
+        self.in_turn(self.existing().await?).await
+    }
+
+    /// The space that the settings name, outside of any turn, to write to it.
+    pub(crate) async fn outside(&self) -> Result<Workspace, Failure> {
+        Ok(self.opened(self.folio().await?, &self.person()))
+    }
+
+    /// The same to read it.
+    pub(crate) async fn outside_if_any(&self) -> Result<Workspace, Failure> {
+        Ok(self.opened(self.folio_if_any().await?, &self.person()))
+    }
+
+    /// The space in the turn that was named, if one was.
+    async fn in_turn(&self, folio: Folio) -> Result<Workspace, Failure> {
         if let (Some(turn), None) = (self.settings.turn, self.turn.get()) {
-            let turn = workspace.turn(turn).await?;
+            let turn = folio.workspace(self.settings.space.clone()).turn(turn).await?;
             if turn.ended.is_some() {
                 let handle = turn.handle;
                 self.output.note(format_args!(
@@ -135,17 +172,15 @@ impl Context<'_> {
             }
             self.turn.get_or_init(|| turn.begun.id);
         }
-        let workspace = workspace.asked_by(&self.actor()).in_thread(&self.settings.thread);
-        self.opened.borrow_mut().push(workspace.clone());
-        Ok(workspace)
+        Ok(self.opened(folio, &self.actor()))
     }
 
-    /// The same, outside of any turn.
-    pub(crate) async fn outside(&self) -> Result<Workspace, Failure> {
-        let workspace = self.folio().await?.workspace(self.settings.space.clone());
-        let workspace = workspace.asked_by(&self.person()).in_thread(&self.settings.thread);
+    /// The space of `folio` for `actor`, whose notes are written in the end.
+    fn opened(&self, folio: Folio, actor: &Actor) -> Workspace {
+        let workspace = folio.workspace(self.settings.space.clone());
+        let workspace = workspace.asked_by(actor).in_thread(&self.settings.thread);
         self.opened.borrow_mut().push(workspace.clone());
-        Ok(workspace)
+        workspace
     }
 
     /// The tools that runs may call: those that come with Folio, and those of the MCP servers that the settings name.

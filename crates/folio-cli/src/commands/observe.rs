@@ -244,7 +244,10 @@ pub(crate) struct Active {
 
 /// Carries out `folio observe`.
 pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = match observe {
+        Observe::Add(_) => context.workspace().await?,
+        _ => context.workspace_if_any().await?,
+    };
     match observe {
         Observe::Add(add) => {
             let (input, key) = input(*add)?;

@@ -127,7 +127,7 @@ pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<E
 
 /// Carries out `folio history`.
 pub(crate) async fn history(context: &Context<'_>, history: History) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     let (from, to) = history.range;
     let said = workspace.said(&context.settings.thread, from, to).await?;
     let answer = SaidShape::of(said);

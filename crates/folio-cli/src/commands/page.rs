@@ -97,7 +97,10 @@ fn page_role(text: &str) -> Result<PageRole, String> {
 
 /// Carries out `folio page`.
 pub(crate) async fn run(context: &Context<'_>, page: Page) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = match page {
+        Page::New(_) | Page::Append(_) => context.workspace().await?,
+        _ => context.workspace_if_any().await?,
+    };
     match page {
         Page::Show(show) => {
             let page = workspace.page(show.page).await?;

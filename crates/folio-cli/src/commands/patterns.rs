@@ -25,7 +25,7 @@ pub(crate) struct Calibration {}
 
 /// Carries out `folio patterns`.
 pub(crate) async fn run(context: &Context<'_>, patterns: Patterns) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     if patterns.find {
         workspace.find_patterns(&context.actor()).await?;
     }
@@ -42,7 +42,7 @@ pub(crate) async fn run(context: &Context<'_>, patterns: Patterns) -> Result<Exi
 
 /// Carries out `folio calibration`.
 pub(crate) async fn calibration(context: &Context<'_>) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     let as_of = workspace.head().await?.0;
     let rows = workspace.calibration().await?;
     let list = List::whole(rows.into_iter().map(ReliabilityShape).collect(), as_of);

@@ -111,7 +111,7 @@ pub(super) async fn runner(context: &Context<'_>) -> Result<Runner, Failure> {
 
 /// The same with the tools that a plan is checked against.
 pub(super) async fn runner_with(context: &Context<'_>, registry: Registry) -> Result<Runner, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     Ok(Runner::new(workspace, registry, RunnerOptions::default()))
 }
 
@@ -132,7 +132,7 @@ pub(super) async fn driven_later(context: &Context<'_>, runner: &Runner, row: &R
 pub(super) async fn is_driven(workspace: &Workspace, run: RunId) -> Result<bool, Failure> {
     const JUST_NOW: Duration = Duration::from_secs(2);
     const MOMENT: Duration = Duration::from_millis(300);
-    let is_left = |row: &RunRow| row.status == "running" && !row.driven;
+    let is_left = |row: &RunRow| !row.has_ended() && !row.driven;
     let row = workspace.run(Ref::Id(run)).await?;
     if is_left(&row) && workspace.now().since(row.updated_at) < JUST_NOW {
         tokio::time::sleep(MOMENT).await;
@@ -220,9 +220,8 @@ async fn asked_by_all(runner: &Runner) -> Result<Vec<QuestionShape>, Failure> {
     let (mut items, mut before) = (Vec::new(), None);
     loop {
         let query = RunQuery {
-            status: vec!["running".to_owned()],
             before,
-            limit: RUNS_AT_A_TIME,
+            ..RunQuery::running(RUNS_AT_A_TIME)
         };
         let rows = workspace.store().runs(workspace.space(), &query).await?;
         let told = workspace.runs_so_far(&rows).await?;
@@ -275,44 +274,60 @@ async fn only_one(runner: &Runner, row: &RunRow) -> Result<NodeId, Failure> {
 
 /// Carries out `folio pause`.
 pub(crate) async fn pause(context: &Context<'_>, arguments: Pause) -> Result<Exit, Failure> {
-    set_paused(context, arguments, true).await
-}
-
-/// Carries out `folio continue`.
-pub(crate) async fn go_on(context: &Context<'_>, arguments: Pause) -> Result<Exit, Failure> {
-    set_paused(context, arguments, false).await
-}
-
-async fn set_paused(context: &Context<'_>, arguments: Pause, paused: bool) -> Result<Exit, Failure> {
-    let runner = runner(context).await?;
-    let row = runner.row(arguments.run).await?;
-    let node = match &arguments.node {
-        Some(name) => Some(node_called(&runner, &row, name).await?),
-        None => None,
-    };
-    let by = context.actor();
-    let has_ended = row.status != "running";
-    if row.status != "running" {
-        context
-            .output
-            .note(format_args!("{} has ended already: {}", row.handle, row.status));
-    } else {
-        if let Some(node) = node {
-            note_ended(context, &runner, &row, node).await?;
-        }
-        if paused {
-            runner.pause(row.id, node, &by).await?;
-        } else {
-            runner.go_on(row.id, node, &by).await?;
-            driven_later(context, &runner, &row).await?;
-        }
+    let Asked { runner, row, node } = Asked::of(context, arguments).await?;
+    let has_ended = row.has_ended();
+    if !has_ended {
+        runner.pause(row.id, node, &context.actor()).await?;
     }
     let (row, run) = runner.seen(row.id).await?;
-    if paused && !has_ended {
+    if !has_ended {
         context.output.note(paused_in_words(&row, &run, node));
     }
     context.output.report(&RunLine::of(&row, run.so_far()))?;
     Ok(Exit::Done)
+}
+
+/// Carries out `folio continue`.
+pub(crate) async fn go_on(context: &Context<'_>, arguments: Pause) -> Result<Exit, Failure> {
+    let Asked { runner, row, node } = Asked::of(context, arguments).await?;
+    if !row.has_ended() {
+        runner.go_on(row.id, node, &context.actor()).await?;
+        driven_later(context, &runner, &row).await?;
+    }
+    let (row, run) = runner.seen(row.id).await?;
+    context.output.report(&RunLine::of(&row, run.so_far()))?;
+    Ok(Exit::Done)
+}
+
+/// A run that somebody asks something of, and the part of it that is meant.
+struct Asked {
+    runner: Runner,
+    row: RunRow,
+    node: Option<NodeId>,
+}
+
+impl Asked {
+    async fn of(context: &Context<'_>, arguments: Pause) -> Result<Self, Failure> {
+        let runner = runner(context).await?;
+        let row = runner.row(arguments.run).await?;
+        let node = match &arguments.node {
+            Some(name) => Some(node_called(&runner, &row, name).await?),
+            None => None,
+        };
+        if row.has_ended() {
+            note_run_ended(context, &row);
+        } else if let Some(node) = node {
+            note_ended(context, &runner, &row, node).await?;
+        }
+        Ok(Self { runner, row, node })
+    }
+}
+
+/// Says that nothing can be done to a run any more.
+pub(super) fn note_run_ended(context: &Context<'_>, row: &RunRow) {
+    context
+        .output
+        .note(format_args!("{} has ended already: {}", row.handle, row.status));
 }
 
 /// That a run, or its part `node`, is paused, and what of it is still to end.

@@ -88,7 +88,7 @@ pub(crate) async fn read(context: &Context<'_>, path: &std::path::Path) -> Resul
     let (name, text) = text_in(path)?;
     let known = Known {
         executors: Some(context.settings.models.executors.keys().cloned().collect()),
-        ..folio::runner::runner::known_tools(&context.registry_for(&text).await?)
+        ..folio::runner::known_tools(&context.registry_for(&text).await?)
     };
     match plan::parse(&text, &known) {
         Ok(plan) => Ok((name, plan)),

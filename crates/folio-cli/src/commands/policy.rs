@@ -72,7 +72,10 @@ impl Report for Shown {
 
 /// Carries out `folio policy`.
 pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = match policy {
+        Policy::Set(_) | Policy::Unset(_) => context.workspace().await?,
+        Policy::Show => context.workspace_if_any().await?,
+    };
     let now = match policy {
         Policy::Show => workspace.policy().await?,
         Policy::Set(Set { what, reason }) => match keys_and_values(&what) {

@@ -33,11 +33,11 @@ fn run_handle(text: &str) -> Result<RunHandle, String> {
 
 /// Each of `rows` with what lists tell of it. Of a run whose last event an older version wrote, its journal does.
 async fn lines_of(workspace: &Workspace, mut rows: Vec<RunRow>) -> Result<Vec<RunLine>, Failure> {
-    for row in rows.iter_mut().filter(|row| row.status == Run::RUNNING) {
+    for row in rows.iter_mut().filter(|row| !row.has_ended()) {
         let driven = is_driven(workspace, row.id).await?;
         // It may have ended by now.
         *row = workspace.run(Ref::Id(row.id)).await?;
-        row.driven = driven && row.status == Run::RUNNING;
+        row.driven = driven && !row.has_ended();
     }
     let told = workspace.runs_so_far(&rows).await?;
     let mut lines = Vec::new();
@@ -55,7 +55,7 @@ async fn lines_of(workspace: &Workspace, mut rows: Vec<RunRow>) -> Result<Vec<Ru
 
 /// Carries out `folio runs`.
 pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     for name in runs
         .status
         .iter()

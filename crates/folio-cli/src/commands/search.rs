@@ -66,7 +66,7 @@ impl From<Kind> for EntryKind {
 
 /// Carries out `folio search`. `--thread` on the command line keeps it to the scratchbook of that thread.
 pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     let text = search.words.join(" ");
     let how = if search.any { TextMatch::Any } else { TextMatch::All };
     let words = TextQuery::of(&text, how);

@@ -21,7 +21,7 @@ pub(crate) struct Show {
 
 /// Carries out `folio show`.
 pub(crate) async fn run(context: &Context<'_>, show: Show) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     let row = workspace.run(show.run).await?;
     let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), row.id);
     watch.catch_up().await?;

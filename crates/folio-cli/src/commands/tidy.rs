@@ -43,7 +43,7 @@ impl Report for Done {
 
 /// Carries out `folio tidy`.
 pub(crate) async fn run(context: &Context<'_>, _: Tidy) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     let mut all = Tidied::default();
     loop {
         let done = workspace.tidy(workspace.now()).await?;

@@ -147,7 +147,10 @@ impl Report for NewToken {
 
 /// Carries out `folio token`.
 pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Failure> {
-    let workspace = context.outside().await?;
+    let workspace = match token {
+        Token::New(_) => context.outside().await?,
+        _ => context.outside_if_any().await?,
+    };
     let (store, now) = (workspace.store(), workspace.now());
     match token {
         Token::New(new) => {

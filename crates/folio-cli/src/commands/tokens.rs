@@ -96,7 +96,7 @@ impl Report for Cost {
 
 /// Carries out `folio tokens`.
 pub(crate) async fn run(context: &Context<'_>, arguments: TokensArguments) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     let tokens = arguments.model.counter(context);
     let thread = context.settings.thread.clone();
     let view = workspace.view(ViewRequest::of(thread.clone()), &tokens).await?;

@@ -116,7 +116,7 @@ async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure>
 
 async fn answer(context: &Context<'_>, asked: ContextOf) -> Result<Exit, Failure> {
     let request: ToolRequest = json_file(&asked.file, "the question of a tool")?;
-    let workspace = context.outside().await?;
+    let workspace = context.outside_if_any().await?;
     let name = asked.tool.as_deref().unwrap_or(&request.tool_id);
     let mut tool = speaking_for(context, name)?;
     tool.turn = turn_of(&workspace, context.settings.turn).await?;

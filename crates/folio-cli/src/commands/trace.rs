@@ -35,7 +35,7 @@ pub(crate) struct Trace {
 
 /// Carries out `folio trace`.
 pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Failure> {
-    let workspace = context.outside().await?;
+    let workspace = context.outside_if_any().await?;
     // Only the flag: who works in a turn may want to see more than it.
     let (turn, began) = match context.settings.turn_flag {
         None => (None, None),

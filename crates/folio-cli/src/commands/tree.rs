@@ -25,7 +25,7 @@ pub(crate) struct Tree {
 
 /// Carries out `folio tree`.
 pub(crate) async fn run(context: &Context<'_>, tree: Tree) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     let root = match (tree.page, tree.run) {
         (Some(page), _) => Some(page),
         (None, Some(run)) => {

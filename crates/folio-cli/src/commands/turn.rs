@@ -137,7 +137,7 @@ async fn begin(context: &Context<'_>, begin: Begin) -> Result<Exit, Failure> {
 }
 
 async fn end(context: &Context<'_>, end: End) -> Result<Exit, Failure> {
-    let workspace = context.outside().await?;
+    let workspace = context.outside_if_any().await?;
     let turn = match end.which.or(context.settings.turn) {
         Some(turn) => turn,
         None => Ref::Id(last_open(context, &workspace).await?.begun.id),
@@ -171,7 +171,7 @@ async fn last_open(context: &Context<'_>, workspace: &Workspace) -> Result<Turn,
 }
 
 async fn show(context: &Context<'_>, show: Show) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     if !show.export {
         let turn = workspace.turn(show.which).await?;
         context.output.report(&TurnInFull(TurnShape::of(&turn)))?;
@@ -198,7 +198,7 @@ async fn show(context: &Context<'_>, show: Show) -> Result<Exit, Failure> {
 }
 
 async fn list(context: &Context<'_>, list: ListTurns) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     let query = TurnQuery {
         thread: (!list.all_threads).then(|| context.settings.thread.clone()),
         ended: list.open.then_some(false),

@@ -19,7 +19,7 @@ pub(crate) struct Watch {
 
 /// Carries out `folio watch`.
 pub(crate) async fn run(context: &Context<'_>, watch: Watch) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.workspace_if_any().await?;
     let row = workspace.run(watch.run).await?;
     if !is_driven(&workspace, row.id).await? {
         let (name, again) = (row.handle, context.settings.repeated());

@@ -164,7 +164,7 @@ const INTERRUPTED: &str = "interrupted";
 /// How a run of that `status` stands.
 pub(crate) fn standing(status: &str, driven: bool) -> &str {
     match (status, driven) {
-        ("running", false) => INTERRUPTED,
+        (Run::RUNNING, false) => INTERRUPTED,
         (status, _) => status,
     }
 }
@@ -211,7 +211,7 @@ impl Summary {
             handle: row.handle.to_string(),
             title: row.title.clone(),
             goal: run.goal().to_owned(),
-            status: result.map_or_else(|| "running".to_owned(), |result| result.status.to_string()),
+            status: run.status().to_owned(),
             stop_reason: result
                 .and_then(|result| result.stop_reason)
                 .map(|reason| reason.to_string()),

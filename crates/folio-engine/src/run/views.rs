@@ -45,6 +45,12 @@ impl Run {
         Outcome::Cancelled.as_str(),
     ];
 
+    /// [`RUNNING`](Self::RUNNING), or how it ended.
+    #[must_use]
+    pub fn status(&self) -> &'static str {
+        self.result().map_or(Self::RUNNING, |result| result.status.as_str())
+    }
+
     /// What a list tells of it.
     #[must_use]
     pub fn so_far(&self) -> SoFar {

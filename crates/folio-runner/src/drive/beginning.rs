@@ -12,6 +12,7 @@ use super::{Done, Drive};
 use crate::brief::Reader;
 use crate::by_tool::Hands;
 use crate::compact::{PutAway, PuttingAway};
+use crate::compactor::ModelCompactor;
 use crate::error::RunnerError;
 use crate::sessions::{self, First};
 use crate::{grants, models, perform};
@@ -132,12 +133,14 @@ impl Drive {
         let models = self.shared.options.models.as_ref()?;
         let reader = Reader::of(models, &self.memory);
         let workspace = &self.shared.workspace;
+        let compactor = models.compactor.clone();
+        let compactor = compactor.map(|model| ModelCompactor::new(model).among(self.shared.model_places.clone()));
         Some(PuttingAway::of(
             workspace,
             self.actor(),
             &self.run,
             reader,
-            models,
+            compactor,
             action,
         ))
     }

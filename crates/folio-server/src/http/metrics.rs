@@ -1,6 +1,5 @@
 //! What the server counts, as Prometheus reads it.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
@@ -41,7 +40,8 @@ pub(crate) struct Metrics {
     seconds: Family<Asked, Histogram>,
     runs: Family<InState, Gauge>,
     commits: Gauge,
-    store_bytes: Gauge,
+    /// Of a store that has files of its own.
+    store_bytes: Family<NoLabels, Gauge>,
     streams: Gauge,
 }
 
@@ -63,6 +63,9 @@ struct InState {
     status: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NoLabels {}
+
 /// A live stream, as long as somebody reads it.
 #[derive(Debug)]
 pub(crate) struct Watcher(Gauge);
@@ -83,7 +86,7 @@ impl Default for Metrics {
             seconds: Family::new_with_constructor(seconds as fn() -> Histogram),
             runs: Family::default(),
             commits: Gauge::<i64, AtomicI64>::default(),
-            store_bytes: Gauge::default(),
+            store_bytes: Family::default(),
             streams: Gauge::default(),
         };
         registry.register("http_requests", "Requests that were answered", metrics.requests.clone());
@@ -160,12 +163,9 @@ impl Metrics {
             let count = runs.iter().filter(is_so).count() as u64;
             self.runs.get_or_create(&label).set(whole(count));
         }
-        let file = store.location();
-        let sizes = ["", "-wal"].map(|end| {
-            let size = Path::new(&format!("{file}{end}")).metadata();
-            size.map_or(0, |size| size.len())
-        });
-        self.store_bytes.set(whole(sizes.iter().sum()));
+        if let Some(bytes) = store.bytes().await? {
+            self.store_bytes.get_or_create(&NoLabels {}).set(whole(bytes));
+        }
         Ok(())
     }
 }

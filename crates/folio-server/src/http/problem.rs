@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use folio::engine::run::EditError;
 use folio::memory::Invalid;
+use folio::memory::causes::causes;
 use folio::memory::id::IdError;
 use folio::memory::roles::Denied;
 use folio::runner::RunnerError;
@@ -123,14 +124,12 @@ impl Problem {
     }
 
     /// Appends what caused it, each cause once.
-    fn caused_by(mut self, error: &dyn StdError) -> Self {
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            let text = error.to_string();
+    fn caused_by(mut self, error: &(dyn StdError + 'static)) -> Self {
+        for cause in causes(error).skip(1) {
+            let text = cause.to_string();
             if !self.detail.contains(&text) {
                 self.detail = format!("{}: {text}", self.detail);
             }
-            cause = error.source();
         }
         self
     }
@@ -158,7 +157,7 @@ impl IntoResponse for Problem {
 
 impl Problem {
     /// What went wrong below: its code, its causes, and what to try from here.
-    fn of(kind: ErrorKind, code: &str, error: &dyn StdError) -> Self {
+    fn of(kind: ErrorKind, code: &str, error: &(dyn StdError + 'static)) -> Self {
         let problem = Self::new(status_of(kind), code.to_owned(), error.to_string()).caused_by(error);
         match hint_of(code) {
             Some(hint) => problem.hint(hint),

@@ -26,7 +26,7 @@ pub(super) fn ended(run: &Run) -> u32 {
 
 /// Where `run` stands, in one line: `r3 [running] Title: 4 of 9 done`.
 pub(super) fn run_line(row: &RunRow, run: &Run) -> String {
-    let status = run.result().map_or("running", |result| result.status.as_str());
+    let status = run.status();
     format!(
         "{} [{status}] {}: {} of {} done",
         row.handle,
@@ -134,7 +134,7 @@ pub(super) fn run_brief(row: &RunRow, run: &Run, is_driven: bool, report: Option
 
 /// All of a run as people read it.
 pub(super) fn run_markdown(row: &RunRow, run: &Run) -> String {
-    let status = run.result().map_or("running", |result| result.status.as_str());
+    let status = run.status();
     let mut text = format!("# {} {}\n\n", row.handle, row.title);
     text.push_str(&format!("- status: {status}, {} of {} done\n", ended(run), run.len()));
     if !run.goal().is_empty() && run.goal() != row.title {

@@ -1,6 +1,7 @@
 //! Runs as tasks of the protocol (its extension `io.modelcontextprotocol/tasks`): the journal of the run is the task, so it is there after this
 //! process, and another one can be asked for it.
 
+use folio::engine::Run;
 use folio::memory::RunId;
 use folio::memory::id::RunRef;
 use folio::store::RunRow;
@@ -58,7 +59,7 @@ impl Mcp {
         let (row, run) = self.shared.runner.seen(id).await?;
         let task = task_of(&row, &status_line(&row, &run));
         let payload = match row.status.as_str() {
-            "running" => {
+            Run::RUNNING => {
                 let forms = asking::forms(&run, &[]);
                 if forms.is_empty() {
                     TaskPayload::Working
@@ -95,7 +96,7 @@ impl Mcp {
         let id = run_of(&asked.task_id)?;
         let stopped = async {
             let row = caller.workspace.run(RunRef::Id(id)).await?;
-            if row.status == "running" {
+            if !row.has_ended() {
                 self.shared.runner.cancel(id, None, &caller.actor).await?;
             }
             Ok::<(), Problem>(())

@@ -297,7 +297,7 @@ impl TreeShape {
     /// The tree of `run` after `last_event_id` events, with the pages that were found.
     pub(crate) fn of(row: &RunRow, run: &Run, last_event_id: u64, pages: &HashMap<PageId, PageHandle>) -> Self {
         // The row was read at another moment than the journal; the journal is what the tree shows.
-        let status = run.result().map_or("running", |result| result.status.as_str());
+        let status = run.status();
         Self {
             run_id: row.id.to_string(),
             handle: row.handle.to_string(),

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use folio_engine::Event;
+use folio_engine::{Event, Run};
 use folio_memory::id::{RunHandle, TurnHandle};
 use folio_memory::keeping::{self, Watch, Watched};
 use folio_memory::{
@@ -18,7 +18,7 @@ use super::rows::Rows;
 use crate::commit::RunAppend;
 use crate::fold;
 use crate::place::Touched;
-use crate::store::{LogRow, RUNNING};
+use crate::store::LogRow;
 
 /// What some commits name.
 #[derive(Debug, Default)]
@@ -251,7 +251,7 @@ impl Rebuilt {
             let told = Told {
                 handle: RunHandle(self.counts.runs),
                 title: append.title.clone().unwrap_or_default(),
-                status: RUNNING.to_owned(),
+                status: Run::RUNNING.to_owned(),
             };
             self.runs.insert(append.run, told);
         }

@@ -81,7 +81,6 @@ pub(crate) struct Ends {
 pub(crate) fn decide<'c, F: Facts>(
     facts: &mut F,
     space: SpaceId,
-    space_is_known: bool,
     ends: Ends,
     commit: &'c Prepared,
 ) -> Result<Decided<'c>, F::Failure> {
@@ -106,7 +105,7 @@ pub(crate) fn decide<'c, F: Facts>(
         turns: Vec::new(),
         writes: None,
     };
-    plan.expect(&commit.expected, space_is_known)?;
+    plan.expect(&commit.expected)?;
     for (change, fields_json) in commit.record.changes.iter().zip(&commit.fields_json) {
         plan.change(change, fields_json.as_deref().unwrap_or_default())?;
     }
@@ -255,10 +254,9 @@ struct Plan<'p, 'c, F> {
 }
 
 impl<'c, F: Facts> Plan<'_, 'c, F> {
-    fn expect(&mut self, expected: &'c [Expected], space_is_known: bool) -> Result<(), F::Failure> {
+    fn expect(&mut self, expected: &'c [Expected]) -> Result<(), F::Failure> {
         for expected in expected {
             match expected {
-                Expected::RunHead { run, .. } if !space_is_known => return Err(not_found("run", run).into()),
                 Expected::RunHead { run, head, fence } => {
                     self.expect_run(*run, *head, *fence)?;
                 }

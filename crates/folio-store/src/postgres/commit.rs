@@ -127,7 +127,7 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
             });
             continue;
         }
-        match decide(&mut loaded, session.space, ends.head > Seq(0), ends, commit) {
+        match decide(&mut loaded, session.space, ends, commit) {
             Ok(decided) => {
                 ends = decided.ends;
                 gone.extend_from_slice(&decided.gone);

@@ -230,8 +230,8 @@ impl PostgresStore {
     }
 
     /// Writes something to one space, in one transaction, while nobody else writes to it. Done twice it must come to the same.
-    /// If there is no such space, it is made or, if not wanted, nothing is done.
-    async fn write<T, W, A>(&self, space: &SpaceName, make: bool, work: W) -> Result<T, StoreError>
+    /// Of a space that is not there, `work` gets no session.
+    async fn write<T, W, A>(&self, space: &SpaceName, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
         W: Fn(Option<Arc<Session>>, Arc<Inner>) -> A + Send + Sync + 'static,
@@ -240,7 +240,7 @@ impl PostgresStore {
         let (inner, space) = (Arc::clone(&self.inner), space.clone());
         self.on_threads("write to", async move {
             let done = patiently!({
-                let session = inner.writing(&space, make, Purpose::Write).await?;
+                let session = inner.writing(&space, false, Purpose::Write).await?;
                 if let Some(session) = &session {
                     commit::lock(session).await?;
                 }

@@ -7,17 +7,16 @@ use super::commit;
 use super::error::Failure;
 use super::patience::patiently;
 use super::session::{Purpose, Unwritten};
-use super::store::stopped;
-use crate::commit::Commit;
 use crate::error::StoreError;
 use crate::parts::{self, CommittedParts, Parts};
-use crate::prepare::Prepared;
 
 impl Inner {
     /// Writes what comes in `parts`, until their end.
     pub(super) async fn commit_parts(&self, mut parts: Parts) -> Result<CommittedParts, StoreError> {
         let failed = |failure: Failure| failure.into_error("write to", &self.target.location);
-        let first = prepared(parts.next().await?.ok_or_else(parts::nothing_given)?).await?;
+        let first = self
+            .prepared(parts.next().await?.ok_or_else(parts::nothing_given)?)
+            .await?;
         let lost = || Failure::Damaged("a space that was made is not there".to_owned());
         let _alone = self.writer.in_parts.acquire().await;
         // As long as there is only one part, it can be tried again.
@@ -33,7 +32,7 @@ impl Inner {
         }
         while let Some(part) = parts.next().await? {
             parts::of_one_space(&first.space, &part.space)?;
-            let part = prepared(part).await?;
+            let part = self.prepared(part).await?;
             let added = Box::pin(commit::add(&session, &part, &self.owners)).await;
             committed.add(&added.map_err(failed)?);
         }
@@ -44,9 +43,4 @@ impl Inner {
         self.wake.ring(session.space, committed.head);
         Ok(committed)
     }
-}
-
-async fn prepared(commit: Commit) -> Result<Prepared, StoreError> {
-    let prepared = tokio::task::spawn_blocking(move || Prepared::of(commit)).await;
-    prepared.unwrap_or_else(|error| Err(stopped(&error)))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use folio_engine::Run;
 use folio_engine::run::SoFar;
 use folio_memory::id::{RunHandle, RunRef};
 use folio_memory::{RunId, Seq};
@@ -17,7 +18,7 @@ use crate::checkup::rebuilt::Told;
 use crate::error::StoreError;
 use crate::fold;
 use crate::place::{SpaceId, to_column};
-use crate::store::{OwnerId, RUNNING, RunQuery, RunRow};
+use crate::store::{OwnerId, RunQuery, RunRow};
 
 const LIMIT_DEFAULT: u32 = 100;
 
@@ -51,7 +52,7 @@ pub(super) fn write(space: SpaceId, id: RunId, run: &LoadedRun) -> Option<Write>
     if let Some((title, seq, at)) = &run.begun {
         let sql = "INSERT INTO run (space, number, id, title, status, created_at, created_seq, owner, fence)
                    VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, 0)";
-        let status = kept(run.status.as_deref().unwrap_or(RUNNING)).into_owned();
+        let status = kept(run.status.as_deref().unwrap_or(Run::RUNNING)).into_owned();
         let values = values![
             space.0,
             number,
@@ -219,7 +220,7 @@ fn owner(row: &Row, column: usize) -> Result<Option<OwnerId>, Failure> {
 async fn from_row(session: &Session, row: &Row, owners: &Owners) -> Result<RunRow, Failure> {
     let status = given(get(row, 3)?);
     let driven = match owner(row, 5)? {
-        Some(owner) if status == RUNNING => owners.is_alive(session, &owner).await?,
+        Some(owner) if status == Run::RUNNING => owners.is_alive(session, &owner).await?,
         _ => false,
     };
     Ok(RunRow {

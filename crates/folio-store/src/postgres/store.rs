@@ -26,9 +26,6 @@ use crate::prepare::Prepared;
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
-/// Bytes from which a commit is prepared on a thread where that may take its time.
-const LARGE: usize = 128 * 1024;
-
 /// What a question about a space that is not there is answered with.
 macro_rules! or_none {
     ($session:expr, $none:expr) => {
@@ -50,16 +47,14 @@ impl Store for PostgresStore {
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
-        let prepared = if commit.blobs.iter().map(|blob| blob.bytes().len()).sum::<usize>() < LARGE {
-            Prepared::of(commit)?
-        } else {
-            let prepare = self.runtime.spawn_blocking(move || Prepared::of(commit));
-            self.on_threads("write to", async move {
-                prepare.await.unwrap_or_else(|error| Err(stopped(&error)))
-            })
-            .await?
-        };
         let inner = Arc::clone(&self.inner);
+        let prepared = if commit.is_large() {
+            let inner = Arc::clone(&inner);
+            self.on_threads("write to", async move { inner.prepared(commit).await })
+                .await?
+        } else {
+            Prepared::of(commit)?
+        };
         self.on_threads("write to", async move { inner.write(prepared).await })
             .await
     }
@@ -283,7 +278,7 @@ impl Store for PostgresStore {
 
     async fn claim_run(&self, space: &SpaceName, run: RunId, owner: &OwnerId) -> Result<u64, StoreError> {
         let owner = owner.clone();
-        self.write(space, false, move |session, inner| {
+        self.write(space, move |session, inner| {
             let owner = owner.clone();
             async move { run::claim(session.as_deref(), run, &owner, &inner.owners).await }
         })
@@ -291,7 +286,7 @@ impl Store for PostgresStore {
     }
 
     async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError> {
-        self.write(space, false, move |session, _| async move {
+        self.write(space, move |session, _| async move {
             run::release(or_none!(session, ()), run, fence).await
         })
         .await
@@ -336,7 +331,7 @@ impl Store for PostgresStore {
     }
 
     async fn compact(&self, space: &SpaceName, compaction: Compaction) -> Result<Compacted, StoreError> {
-        self.write(space, false, move |session, _| async move {
+        self.write(space, move |session, _| async move {
             compact::compact(or_none!(session, Compacted::default()), &compaction).await
         })
         .await
@@ -348,7 +343,7 @@ impl Store for PostgresStore {
         }
         let texts = Arc::new(texts);
         let said = Arc::clone(&texts);
-        self.write(space, false, move |session, _| {
+        self.write(space, move |session, _| {
             let said = Arc::clone(&said);
             async move { trace::forget_texts(or_none!(session, ()), &said).await }
         })
@@ -409,8 +404,4 @@ impl Store for PostgresStore {
         );
         Err(StoreError::Invalid(reason))
     }
-}
-
-pub(super) fn stopped(error: &tokio::task::JoinError) -> StoreError {
-    StoreError::Invalid(format!("the commit was not prepared: {error}"))
 }

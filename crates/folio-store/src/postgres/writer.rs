@@ -5,17 +5,20 @@
 //! only for the lock of a space.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use folio_memory::causes::with_causes;
 use folio_memory::{Change, Seq, SpaceName};
 use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::task::JoinError;
 
 use super::Inner;
 use super::commit;
 use super::error::Failure;
 use super::patience::patiently;
 use super::session::{Purpose, Unwritten};
-use crate::commit::Committed;
+use crate::commit::{Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::prepare::Prepared;
@@ -160,13 +163,27 @@ impl Inner {
         written.await.map_err(|_| unavailable())?
     }
 
+    /// `commit` with all that follows from it alone, worked out on a thread where that may take its time.
+    pub(super) async fn prepared(&self, commit: Commit) -> Result<Prepared, StoreError> {
+        let prepared = tokio::task::spawn_blocking(move || Prepared::of(commit)).await;
+        prepared.map_err(|error| self.unprepared(error))?
+    }
+
+    /// That whatever prepares commits ended before it was done.
+    fn unprepared(&self, error: JoinError) -> StoreError {
+        StoreError::Unavailable {
+            doing: "write to",
+            location: self.target.location.clone(),
+            reason: "the commit was not prepared".to_owned(),
+            source: Some(Box::new(error)),
+        }
+    }
+
     /// Writes `commits` of another store, in order, as many in a transaction as can be decided together; the last number.
     pub(super) async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError> {
         let name = space.clone();
         let prepared = tokio::task::spawn_blocking(move || Prepared::taken_over(&name, commits));
-        let prepared = prepared
-            .await
-            .unwrap_or_else(|error| Err(super::store::stopped(&error)))?;
+        let prepared = prepared.await.map_err(|error| self.unprepared(error))??;
         // Nobody waits for the single answers.
         let mut queue: VecDeque<_> = prepared
             .into_iter()
@@ -210,8 +227,13 @@ impl Inner {
             Err((failure, _)) => {
                 // Whoever gets it does not care who else does.
                 let error = failure.into_error("write to", &self.target.location);
+                let mut answers = answers;
+                let last = answers.pop();
                 for answer in answers {
                     drop(answer.send(Err(repeated(&error))));
+                }
+                if let Some(last) = last {
+                    drop(last.send(Err(error)));
                 }
                 return;
             }
@@ -266,24 +288,29 @@ fn is_of_one(failure: &Failure) -> bool {
     }
 }
 
-/// `error` once more, for another caller that it concerns as well.
+/// `error` once more, for another caller that it concerns as well. What is behind it has no copy, and is there as text.
 fn repeated(error: &StoreError) -> StoreError {
+    let told = |source: &Option<Box<dyn Error + Send + Sync>>| Some(with_causes(&**source.as_ref()?).into());
     match error {
         StoreError::Unavailable {
             doing,
             location,
             reason,
-            ..
+            source,
         } => StoreError::Unavailable {
             doing,
             location: location.clone(),
             reason: reason.clone(),
-            source: None,
+            source: told(source),
         },
-        StoreError::Corrupt { location, reason, .. } => StoreError::Corrupt {
+        StoreError::Corrupt {
+            location,
+            reason,
+            source,
+        } => StoreError::Corrupt {
             location: location.clone(),
             reason: reason.clone(),
-            source: None,
+            source: told(source),
         },
         StoreError::RunTooNew { run, found } => StoreError::RunTooNew {
             run: *run,

@@ -34,13 +34,7 @@ pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared, owners: &Owners) -
     // A space without commits has no row. It gets one when it is certain that this commit will be its first.
     let space = known.map_or_else(|| scope.next_space(), Ok)?;
     let ends = scope.ends(space)?;
-    let decided = decide(
-        &mut InScope { scope, space, owners },
-        space,
-        known.is_some(),
-        ends,
-        commit,
-    )?;
+    let decided = decide(&mut InScope { scope, space, owners }, space, ends, commit)?;
     write(scope, space, known.is_none(), commit, decided)
 }
 

@@ -1,14 +1,15 @@
 //! The embedded store: one SQLite file, any number of threads and processes, no daemon.
 //!
 //! - `open`, `migrate`: whose file it is, its format, how connections are set up
-//! - `prepare`, `job`, `writer`, `scope`, `commit`, `planned`, `replay`: a write from the caller to the disk
+//! - `job`, `writer`, `scope`, `commit`, `planned`, `replay`: a write from the caller to the disk
 //! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`,
-//!   `turn`: the rows of one table each, written and read
+//!   `turn`, `token`: the rows of one table each, written and read
+//! - `unclaimed`: bodies that nothing names yet; `written`: what calls of runs write
 //! - `trace`: notes of what happened besides the log
 //! - `place`: how those rows are numbered
-//! - `readers`, `list`, `filter`, `cursor`: questions
+//! - `readers`, `list`, `filter`: questions
 //! - `living`: indexes in memory; `marks`: whether what lists tell has changed
-//! - `text`, `text_list`, `text_cursor`, `text_check`: the index of words, and what is found in it
+//! - `text`, `text_words`, `text_list`, `text_check`: the index of words, and what is found in it
 //! - `backup`: copies of the file, and back
 //! - `closing`: waiting until a file is closed
 //! - `lease`: which processes that drive runs are alive
@@ -109,9 +110,6 @@ const QUEUE: usize = 1024;
 
 /// Parts of a write that are prepared while another one is written.
 const PARTS: usize = 2;
-
-/// Bytes from which a commit is prepared on a thread where that may take its time.
-const LARGE: usize = 128 * 1024;
 
 /// Pages that are read in a moment.
 const FEW_PAGES: u32 = 20;
@@ -289,12 +287,12 @@ impl Store for SqliteStore {
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
-        let prepared = if commit.blobs.iter().map(|blob| blob.bytes().len()).sum::<usize>() < LARGE {
-            Prepared::of(commit)?
-        } else {
+        let prepared = if commit.is_large() {
             let prepared = tokio::task::spawn_blocking(move || Prepared::of(commit)).await;
             prepared
                 .map_err(|error| self.unavailable("write to", "the commit was not prepared", Some(Box::new(error))))??
+        } else {
+            Prepared::of(commit)?
         };
         let prepared = Arc::new(prepared);
         self.write(|answer| Job::Commit(Arc::clone(&prepared), answer)).await
@@ -636,5 +634,20 @@ impl Store for SqliteStore {
         copied
             .await
             .map_err(|error| self.unavailable("back up", "the copying stopped", Some(Box::new(error))))?
+    }
+
+    async fn bytes(&self) -> Result<Option<u64>, StoreError> {
+        let Some(file) = self.target.file.clone() else {
+            return Ok(None);
+        };
+        let counted = tokio::task::spawn_blocking(move || {
+            let mut log = file.clone().into_os_string();
+            log.push("-wal");
+            let of_log = std::fs::metadata(log).map_or(0, |log| log.len());
+            std::fs::metadata(file).map(|file| file.len() + of_log)
+        });
+        let failed = |error| self.unavailable("read from", "its size is not known", Some(error));
+        let counted = counted.await.map_err(|error| failed(Box::new(error)))?;
+        Ok(Some(counted.map_err(|error| failed(Box::new(error)))?))
     }
 }

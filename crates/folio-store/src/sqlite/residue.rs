@@ -19,8 +19,8 @@ use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, from_column};
 use crate::error::StoreError;
 use crate::said::{find, looked_for, tell};
+use crate::upkeep::OUTBOX_SUFFIX;
 use crate::upkeep::Residue;
-use crate::workspace::OUTBOX_SUFFIX;
 
 /// Bytes into which a text is cut, because it may lie on several pages of the file.
 const PIECE: usize = 40;

@@ -1,5 +1,6 @@
 //! Rows of runs, and who drives them.
 
+use folio_engine::Run;
 use folio_engine::run::SoFar;
 use folio_memory::id::{RunHandle, RunRef};
 use folio_memory::{RunId, Seq, Timestamp};
@@ -14,7 +15,7 @@ use super::place::{Place, SpaceId, Touched, from_column, to_column};
 use crate::checkup::rebuilt::Told;
 use crate::error::StoreError;
 use crate::fold;
-use crate::store::{OwnerId, RUNNING, RunQuery, RunRow};
+use crate::store::{OwnerId, RunQuery, RunRow};
 
 const LIMIT_DEFAULT: u32 = 100;
 
@@ -54,7 +55,7 @@ pub(super) fn insert(
 ) -> Result<(), Failure> {
     let sql = "INSERT INTO run (place, space, id, title, status, created_at, created_seq, owner, fence)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, 0)";
-    let status = status.unwrap_or(RUNNING);
+    let status = status.unwrap_or(Run::RUNNING);
     let row = params![
         place,
         place.space(),
@@ -217,7 +218,7 @@ fn from_row(conn: &Connection, row: &Row<'_>, owners: &Owners) -> Result<RunRow,
     let head = journal::last_touch(conn, Touched::Run, place)?;
     let updated_at = journal::at(conn, Place::of(place.space(), head.0))?.unwrap_or(created_at);
     let driven = match owner {
-        Some(owner) if status == RUNNING => owners.is_alive(conn, &OwnerId(owner))?,
+        Some(owner) if status == Run::RUNNING => owners.is_alive(conn, &OwnerId(owner))?,
         _ => false,
     };
     let (id, handle) = (RunId::from_bytes(row.get(1)?), RunHandle(place.number()));

@@ -4,7 +4,6 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use folio_engine::Event;
-use folio_memory::Warning;
 use folio_memory::keeping::Redaction;
 
 use super::{Workspace, WorkspaceError, redact};
@@ -36,11 +35,11 @@ impl Workspace {
         self.known_redaction().unwrap_or(Redaction::Pii)
     }
 
-    /// Replaces the secrets in an event, as writing it would, and says what it replaced. Bodies that
-    /// the event refers to by hash are not looked at.
+    /// Replaces the secrets in an event, as writing it would. What it replaced, the event says in their places. Bodies that the event refers to
+    /// by hash are not looked at.
     ///
     /// A runner does this before it folds the event in, so that what later steps read is what the journal says.
-    pub fn clean_event(&self, event: &mut Event) -> Vec<Warning> {
-        redact::clean_event(event, self.known_redaction().unwrap_or_default())
+    pub fn clean_event(&self, event: &mut Event) {
+        redact::clean_event(event, self.known_redaction().unwrap_or_default());
     }
 }

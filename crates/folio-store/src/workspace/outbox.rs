@@ -26,9 +26,6 @@ const FORMAT: u32 = 1;
 /// Bytes that may wait. Beyond, the store is gone for longer than a file beside it is the answer.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// What the name of a store's file gets for that of its outbox.
-pub const OUTBOX_SUFFIX: &str = "-outbox.jsonl";
-
 /// One answer that waits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Spooled {

@@ -8,8 +8,6 @@ mod learn;
 mod touched;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::sync::{MutexGuard, PoisonError};
 
 use folio_memory::calibration::Calibration;
 use folio_memory::entry::{Outcome, Status};
@@ -41,8 +39,6 @@ use crate::store::MemoryMark;
 
 /// Bytes of an input that a turn keeps.
 const MAX_INPUT_BYTES: usize = 64 * 1024;
-/// Turns of which it is remembered that they are there.
-const TURNS_KNOWN: usize = 4_096;
 
 /// An input that a turn is to handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -300,23 +296,15 @@ impl Workspace {
         let sees_all = self.sight().await? == Sight::Space;
         if let Ref::Id(id) = turn
             && sees_all
-            && self.known_turns().contains(&id)
+            && self.inner.known_turns.contains(&id)
         {
             return Ok(id);
         }
         let id = self.turn(turn).await?.begun.id;
         if sees_all {
-            let mut known = self.known_turns();
-            if known.len() >= TURNS_KNOWN {
-                known.clear();
-            }
-            known.insert(id);
+            self.inner.known_turns.insert(id);
         }
         Ok(id)
-    }
-
-    fn known_turns(&self) -> MutexGuard<'_, HashSet<TurnId>> {
-        self.inner.known_turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same for the workspace's own purposes, whoever asks.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use folio_engine::plan::{self, Known, KnownTool, PlanError};
-use folio_runner::runner::known_tools;
+use folio_runner::known_tools;
 use folio_tools::Registry;
 use regex::Regex;
 use serde_json::json;

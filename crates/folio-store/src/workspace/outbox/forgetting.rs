@@ -75,22 +75,25 @@ impl Unwanted {
     }
 
     /// What `line` comes to.
-    fn look_at(&self, line: &[u8]) -> Verdict {
+    fn look_at(&self, line: &[u8]) -> io::Result<Verdict> {
         let spooled = serde_json::from_slice::<Spooled>(line).ok();
         let Some(mut spooled) = spooled.filter(|spooled| spooled.v <= FORMAT) else {
-            return self.look_at_raw(line);
+            return Ok(self.look_at_raw(line));
         };
         if spooled.space != self.space {
-            return Verdict::Stays;
+            return Ok(Verdict::Stays);
         }
         let (before, at) = (spooled.items.len(), spooled.at);
         spooled.items.retain(|item| !self.takes(item, at));
         let count = before - spooled.items.len();
         if count == 0 {
-            return Verdict::Stays;
+            return Ok(Verdict::Stays);
         }
-        let rest = (!spooled.items.is_empty()).then(|| serde_json::to_string(&spooled).ok());
-        Verdict::Loses(count, rest.flatten())
+        let rest = match spooled.items.is_empty() {
+            true => None,
+            false => Some(serde_json::to_string(&spooled)?),
+        };
+        Ok(Verdict::Loses(count, rest))
     }
 
     /// The same for a line that is torn, or of a newer version. Whose it is stands at its beginning; if it does not, it is
@@ -183,7 +186,7 @@ fn forget_in(file: &mut File, unwanted: &Unwanted, changes: bool) -> io::Result<
             gone.push(place);
             continue;
         }
-        if let Verdict::Loses(items, rest) = unwanted.look_at(line) {
+        if let Verdict::Loses(items, rest) = unwanted.look_at(line)? {
             count += items;
             gone.push(place);
             if let Some(rest) = rest {

@@ -165,10 +165,8 @@ fn clean_field(cleaner: &mut Cleaner, field: &mut FieldChange) {
 }
 
 /// Replaces what `mode` says in one event that refers to no body.
-pub(crate) fn clean_event(event: &mut Event, mode: Redaction) -> Vec<Warning> {
-    let mut cleaner = Cleaner::new(mode);
-    clean_event_with(&mut cleaner, event, &Renamed::new());
-    cleaner.into_warnings()
+pub(crate) fn clean_event(event: &mut Event, mode: Redaction) {
+    clean_event_with(&mut Cleaner::new(mode), event, &Renamed::new());
 }
 
 pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed: &Renamed) {

@@ -2,11 +2,11 @@
 
 use std::error::Error;
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use folio_memory::causes::innermost;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Url};
 
@@ -110,19 +110,3 @@ impl fmt::Display for NotPublic {
 }
 
 impl Error for NotPublic {}
-
-/// An error and what caused it, from the outside in.
-pub(super) fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| {
-        // Of what an error of the system was made it tells what is behind that, and not that itself.
-        let made_of = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        made_of
-            .map(|inner| inner as &(dyn Error + 'static))
-            .or_else(|| (**error).source())
-    })
-}
-
-/// What an error comes to in the end.
-pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
-    causes(error).last().map(ToString::to_string).unwrap_or_default()
-}

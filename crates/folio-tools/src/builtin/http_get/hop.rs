@@ -2,11 +2,12 @@
 
 use std::error::Error;
 
+use folio_memory::causes::{causes, innermost};
 use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::{Client, Response, Url};
 use rustls::CertificateError;
 
-use super::client::{NotPublic, causes, innermost};
+use super::client::NotPublic;
 use crate::response::{FailureKind, ToolError};
 
 /// What a server says to a request.

@@ -1,0 +1,63 @@
+//! What is behind an error.
+
+use std::error::Error;
+use std::io;
+use std::iter::successors;
+
+/// `error` and what caused it, from the outside in.
+pub fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    successors(Some(error), |error: &&'e (dyn Error + 'static)| {
+        // Of what an error of the system was made it tells what is behind that, and not that itself.
+        let made_of = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        match made_of {
+            Some(inner) => Some(inner),
+            None => (**error).source(),
+        }
+    })
+}
+
+/// What is behind all else that `error` says.
+#[must_use]
+pub fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
+    causes(error).last().unwrap_or(error)
+}
+
+/// `error` and what caused it in one sentence, from the outside in. Some say of themselves what is behind them: it is said once.
+#[must_use]
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    causes(error).skip(1).fold(error.to_string(), |mut words, cause| {
+        let more = cause.to_string();
+        if !words.contains(&more) {
+            words.push_str(": ");
+            words.push_str(&more);
+        }
+        words
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot read the plan")]
+    struct Outer(#[source] io::Error);
+
+    fn nested() -> Outer {
+        let innermost = io::Error::new(io::ErrorKind::NotFound, "no such file");
+        Outer(io::Error::other(Outer(innermost)))
+    }
+
+    #[test]
+    fn what_an_error_of_the_system_was_made_of_is_among_its_causes() {
+        let error = nested();
+        assert_eq!(causes(&error).filter(|cause| cause.is::<Outer>()).count(), 2);
+        assert_eq!(innermost(&error).to_string(), "no such file");
+    }
+
+    #[test]
+    fn each_cause_is_said_once() {
+        assert_eq!(with_causes(&nested()), "cannot read the plan: no such file");
+        assert_eq!(with_causes(&io::Error::other("alone")), "alone");
+    }
+}

@@ -1,0 +1,52 @@
+//! Ids that are known to be there.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Ids that are remembered at most: about 64 KiB. Whatever is forgotten is asked for once more.
+const KNOWN_MAX: usize = 4_096;
+
+/// Ids of what is there and is never removed, so that what is known stays true.
+#[derive(Debug)]
+pub(super) struct KnownIds<T>(Mutex<HashSet<T>>);
+
+impl<T> Default for KnownIds<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Eq + Hash> KnownIds<T> {
+    pub(super) fn contains(&self, id: &T) -> bool {
+        self.locked().contains(id)
+    }
+
+    pub(super) fn insert(&self, id: T) {
+        let mut known = self.locked();
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(id);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashSet<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_very_many_only_the_last_are_known() {
+        let known = KnownIds::default();
+        for id in 0..2 * KNOWN_MAX {
+            known.insert(id);
+            assert!(known.contains(&id));
+        }
+        assert!(!known.contains(&0));
+        assert!(known.locked().len() <= KNOWN_MAX);
+    }
+}
