@@ -19,24 +19,37 @@ use crate::progress::{Lines, Progress};
 use crate::report::printable;
 use crate::report::run::Summary;
 
+/// How long what is under way has to end when the program was told to.
+const GRACE: Duration = Duration::from_secs(10);
 /// Pictures a second, as the eye wants them.
 const PICTURE: Duration = Duration::from_millis(100);
 
-/// Drives `run` to its end while showing it. The first Ctrl-C cancels it, the second leaves at once.
+/// Drives `run` to its end while showing it. The first Ctrl-C cancels it, the second leaves at once. Who ends the program has it given up
+/// where it is.
 pub(crate) async fn drive(context: &Context<'_>, runner: &Runner, run: RunId) -> Result<Exit, Failure> {
+    Ok(drive_until_stopped(context, runner, run).await?.0)
+}
+
+/// The same, and whether somebody pressed Ctrl-C.
+pub(crate) async fn drive_until_stopped(
+    context: &Context<'_>,
+    runner: &Runner,
+    run: RunId,
+) -> Result<(Exit, bool), Failure> {
     let driver = runner.clone();
     let driving = tokio::spawn(async move { driver.drive(run).await });
     let progress = Progress::new(context.output, Lines::Aside);
-    let ended = Follow::new(context, runner.workspace(), run, progress)?
+    let (ended, is_stopped) = Follow::new(context, runner.workspace(), run, progress)?
         .until_ended(Some((runner, driving)))
         .await?;
-    finish(context, runner.workspace(), run, ended).await
+    let exit = finish(context, runner.workspace(), run, ended).await?;
+    Ok((exit, is_stopped))
 }
 
 /// Shows `run`, which somebody else drives, until it has ended. Ctrl-C leaves and does not touch it.
 pub(crate) async fn watch(context: &Context<'_>, workspace: &Workspace, run: RunId) -> Result<Exit, Failure> {
     let progress = Progress::new(context.output, Lines::Answer);
-    let ended = Follow::new(context, workspace, run, progress)?
+    let (ended, _) = Follow::new(context, workspace, run, progress)?
         .until_ended(None)
         .await?;
     finish(context, workspace, run, ended).await
@@ -68,8 +81,8 @@ impl<'a> Follow<'a> {
         })
     }
 
-    /// Stays until all that happened was shown.
-    async fn until_ended(mut self, driving: Option<Driving<'_>>) -> Result<Watch, Failure> {
+    /// Stays until all that happened was shown; whether somebody pressed Ctrl-C.
+    async fn until_ended(mut self, driving: Option<Driving<'_>>) -> Result<(Watch, bool), Failure> {
         let cannot = |error| Failure::cannot("listen for", "Ctrl-C", error);
         let mut interrupts = signal(SignalKind::interrupt()).map_err(cannot)?;
         let mut terminations = signal(SignalKind::terminate()).map_err(cannot)?;
@@ -119,11 +132,20 @@ impl<'a> Follow<'a> {
                     false
                 }
                 _ = interrupts.recv() => true,
-                _ = terminations.recv() => true,
+                _ = terminations.recv() => {
+                    if let Some(runner) = runner {
+                        runner.leave();
+                    }
+                    if driver.is_some() {
+                        // What is under way is given the time to end.
+                        let _in_time = tokio::time::timeout(GRACE, join(&mut driver)).await;
+                    }
+                    return Err(left(self.context, self.workspace, run, asked_to_stop, runner.is_some()).await);
+                }
             };
             if interrupted {
                 let Some(runner) = runner.filter(|_| !asked_to_stop) else {
-                    return Err(left(self.context, self.workspace, run, asked_to_stop).await);
+                    return Err(left(self.context, self.workspace, run, asked_to_stop, false).await);
                 };
                 asked_to_stop = true;
                 self.progress
@@ -136,7 +158,7 @@ impl<'a> Follow<'a> {
         if driver.is_some() {
             join(&mut driver).await?;
         }
-        Ok(self.watch)
+        Ok((self.watch, asked_to_stop))
     }
 
     /// That a call waits, and for whom.
@@ -179,7 +201,8 @@ async fn join(driver: &mut Option<JoinHandle<Result<NodeResult, RunnerError>>>) 
     }
 }
 
-async fn left(context: &Context<'_>, workspace: &Workspace, run: RunId, cancelled: bool) -> Failure {
+/// That somebody ended the program before the run had ended. `given_up`: it was driven here, and can be gone on with.
+async fn left(context: &Context<'_>, workspace: &Workspace, run: RunId, cancelled: bool, given_up: bool) -> Failure {
     let name = workspace
         .run(Ref::Id(run))
         .await
@@ -190,6 +213,8 @@ async fn left(context: &Context<'_>, workspace: &Workspace, run: RunId, cancelle
         failure.hint("its store was in memory, and nothing of it is kept; --store sqlite:PATH keeps it")
     } else if cancelled {
         failure.hint(format!("`folio resume {name}{again}` finishes cancelling it"))
+    } else if given_up {
+        failure.hint(format!("`folio resume {name}{again}` goes on where it was"))
     } else {
         failure
     }

@@ -42,6 +42,7 @@ fn a_person_forgets_what_something_said_and_sees_that_it_is_gone() {
 #[test]
 fn a_text_that_only_the_trace_says_is_forgotten_too_m7_6_50() {
     let folio = Folio::new();
+    folio.ok(&["observe", "add", "something else"]);
     folio.ok(&["search", "wedding-in-the-old-mill"]);
     let says = || folio.ok(&["trace", "--json"]).contains("old-mill");
     assert!(says());

@@ -138,6 +138,7 @@ fn pages_make_a_tree_and_keep_what_is_appended() {
     );
     assert_snapshot!(seen, @"
     $ folio tree
+    ! there is no file FOLDER/home/.local/share/folio/folio.db yet
     ! there are no pages yet
     $ folio page new Findings --tag review
     p1 Findings note open

@@ -34,6 +34,7 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
     assert_snapshot!(seen, @r#"
     $ folio policy show
     {}
+    ! there is no file FOLDER/home/.local/share/folio/folio.db yet
     $ folio policy set strict_types=everybody types.weather.class=alert types.weather.default_ttl_minutes=60
     {
       "types": {
@@ -127,6 +128,7 @@ fn a_view_says_why_it_is_empty() {
     );
     assert_snapshot!(seen, @r#"
     $ folio book view
+    ! there is no file FOLDER/home/.local/share/folio/folio.db yet
     ! the scratchbook is empty
     $ folio book add todo Mine
     e1 [todo/open] Mine

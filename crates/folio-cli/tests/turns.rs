@@ -165,6 +165,7 @@ fn goals_are_as_far_as_what_is_linked_to_them() {
     );
     assert_snapshot!(seen, @r#"
     $ folio goals --thread t
+    ! there is no file FOLDER/home/.local/share/folio/folio.db yet
     ! nothing is wanted; folio goals add adds a goal
     $ folio goals add 'Book a flight to Paris' --key book_flight --thread t
     e1 [goal/open] Book a flight to Paris

@@ -149,6 +149,12 @@ fn a_name_is_not_called_unknown_if_it_is_that_of_a_step_whose_id_is_refused() {
 }
 
 #[test]
+fn a_template_without_quotes_is_told_what_it_lacks() {
+    let told = mistakes("steps: [{id: a, do: {tool: list, args: {path: {{ inputs.x }}}}}]");
+    assert!(told.contains("stands in quotation marks: '{{ … }}'"), "{told}");
+}
+
+#[test]
 fn unknown_keys_are_mistakes_with_a_suggestion() {
     insta::assert_snapshot!(
         mistakes("{titel: x, steps: [{id: a, description: b, maxItems: 3}, {id: c, depends_on: [a]}, {parallel: [d], onHard: hold}]}"),

@@ -215,16 +215,21 @@ fn belongs_to(operation: Operation, change: &FieldChange) -> bool {
     }
 }
 
-/// Whether `actor` may make `changes` of `entry`, each of them. `within` says whether it is within what is theirs.
+/// Whether `actor` may make `changes` of `entry`, each of them. `within` says whether it is within what is theirs for such an operation.
 ///
 /// # Errors
 ///
 /// What is not allowed, and who may do it.
-pub fn may_patch(actor: &Actor, entry: &Entry, within: bool, changes: &[FieldChange]) -> Result<(), Denied> {
+pub fn may_patch(
+    actor: &Actor,
+    entry: &Entry,
+    within: impl Fn(Operation) -> bool,
+    changes: &[FieldChange],
+) -> Result<(), Denied> {
     let mut left = changes.to_vec();
     loop {
         let operation = operation_of(actor, entry, &left);
-        may(actor, operation, within, &entry.handle.to_string())?;
+        may(actor, operation, within(operation), &entry.handle.to_string())?;
         // Nothing rides along with what is allowed.
         left.retain(|change| !belongs_to(operation, change));
         if left.is_empty() {

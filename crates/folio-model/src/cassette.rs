@@ -66,6 +66,25 @@ pub struct CassetteError {
 }
 
 impl Cassette {
+    /// Finds out whether a recording can be written to `path`. One that is there stays as it is; if there is none, an empty one is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cassette::read`] and [`Cassette::write`].
+    pub fn prepare(path: &Path) -> Result<(), CassetteError> {
+        let is_recorded = std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        match is_recorded && !is_something_else(path) {
+            true => Self::read(path)?.write(path),
+            false => Self::default().write(path),
+        }
+    }
+
+    /// Whether nobody has answered anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.takes.is_empty()
+    }
+
     /// Reads a file that [`Cassette::write`] wrote.
     ///
     /// # Errors

@@ -186,6 +186,12 @@ impl Runner {
         &self.shared.registry
     }
 
+    /// Whether somebody is there who answers what its runs ask.
+    #[must_use]
+    pub fn has_person(&self) -> bool {
+        self.shared.options.has_person
+    }
+
     /// Who puts summaries for whoever offloads a conversation here, and how long it may take; nobody if no model was named for it.
     #[must_use]
     pub fn compactor(&self) -> Option<(Arc<dyn Compactor>, Duration)> {

@@ -200,7 +200,9 @@ impl Server {
         let (stop, stopping) = watch::channel(false);
         let local = (!self.needs_token).then_some(self.options.local);
         let access = Access::new(self.runner.clone(), local, self.options.per_second);
-        let metrics = Metrics::default();
+        // If it cannot be asked now, it is told when it can.
+        let bytes = self.runner.workspace().store().bytes().await;
+        let metrics = Metrics::of_store(!matches!(bytes, Ok(None)));
         let app = App {
             runner: self.runner,
             driving: Arc::clone(&self.driving),

@@ -488,6 +488,29 @@ async fn of_two_who_set_one_field_the_later_holds_and_both_values_are_kept_m7_4_
 }
 
 #[tokio::test]
+async fn nobody_has_read_a_version_that_is_not_there_m7_4_33() {
+    let scene = scene();
+    let seen = scene.add(json!({"content": "x"})).await;
+    let guard = Guard {
+        base_version: Some(2),
+        ..Guard::default()
+    };
+    let patch = update(json!({"title": "y"}));
+    let refused = scene
+        .memory
+        .update_observation_under(&person(), Ref::Id(seen.id), patch, guard)
+        .await;
+    let Err(WorkspaceError::Invalid(invalid)) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(
+        (invalid.code.as_str(), invalid.field.as_str()),
+        ("base_version_invalid", "base_version")
+    );
+    assert_eq!(scene.now(&seen).await.version, 1);
+}
+
+#[tokio::test]
 async fn a_stale_version_is_refused_with_the_entry_as_it_is_unless_it_is_as_wished_m7_4_34() {
     let scene = scene();
     let seen = scene.add(json!({"content": "x"})).await;

@@ -597,3 +597,43 @@ async fn secrets_in_names_do_not_reach_the_disk_m7_6_48() {
     let residue = house.store.scrub(space.space(), vec![token]).await.unwrap();
     assert_eq!(residue.found, Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn a_limit_that_is_asked_for_is_within_the_share_of_the_window_m7_8_v1() {
+    let house = House::new();
+    for (limit, window, budget) in [(3_000, Some(4_000), 800), (300, Some(4_000), 300), (3_000, None, 3_000)] {
+        let request = ViewRequest {
+            view_token_limit: Some(limit),
+            window,
+            ..ViewRequest::of(ThreadKey::main())
+        };
+        let view = house.space.view(request, &Estimate).await.unwrap();
+        assert_eq!(view.rendered.receipt.budget, budget);
+    }
+}
+
+#[tokio::test]
+async fn an_observation_of_a_type_that_is_not_registered_is_among_the_others_m7_8_v2() {
+    let house = House::new();
+    let person = Actor::new(Role::Human, "ada");
+    let policy = |document: Value| serde_json::from_value(document).unwrap();
+    let registered = policy(json!({"types": {"tide": {"class": "reminder"}}}));
+    house.space.set_policy(&person, registered, None, None).await.unwrap();
+    for (name, n) in [("tide", 1), ("risk_alert", 2), ("tide", 3), ("learning", 4)] {
+        let input = json!({"kind": "observation", "title": format!("Seen {n}"), "type": name});
+        call(&house.space, "scratch_add", input).await;
+    }
+    house
+        .space
+        .set_policy(&person, policy(json!({})), None, None)
+        .await
+        .unwrap();
+    let (asked, ruled) = both(&house.space, 800, 40).await;
+    assert_eq!(asked, ruled);
+    assert!(
+        asked.contains("Seen 1") && asked.contains("Seen 3") && asked.contains("Seen 4"),
+        "{asked}"
+    );
+    let (asked, _) = both(&house.space, 800, 2).await;
+    assert!(asked.contains("+1 more"), "{asked}");
+}

@@ -15,7 +15,7 @@ use folio_memory::{
     Seq, SpaceName, SpacePolicy, ThreadKey, Turn, TurnId, TurnQuery,
 };
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::{BookFilter, EpisodeQuery, Guard, PageInput, Write};
+use folio_store::workspace::{BookFilter, EpisodeQuery, Guard, PageInput, TraceQuery, Write};
 use folio_store::{BlobHash, RunAppend, Workspace, WorkspaceError};
 use folio_testkit::{SeededIds, SimClock};
 use serde_json::{Value, json};
@@ -152,6 +152,47 @@ async fn every_role_gets_by_name_what_the_table_says_and_is_refused_the_rest_m7_
             );
             let links = space.links(&entry.id.to_string()).await;
             assert_eq!(is_refused(links), wanted, "{role} links of {name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_change_tells_what_may_not_be_read_m7_7() {
+    let house = house().await;
+    for role in Role::ALL {
+        let space = house.seen_by(role);
+        let actor = Actor::new(role, "scan").in_run(run("run"));
+        for (name, entry) in house.all() {
+            if readable(role).contains(&name) {
+                continue;
+            }
+            let id = Ref::Id(entry.id);
+            // Nothing would change by most of these.
+            for (what, answer) in [
+                ("unpin", space.unpin_item(&actor, id).await),
+                ("reopen", space.reopen(&actor, id, Guard::default()).await),
+                ("confirm", space.confirm(&actor, id, Guard::default()).await),
+                ("complete", space.complete(&actor, id, Guard::default()).await),
+                ("archive", space.archive(&actor, id, None).await),
+            ] {
+                assert!(is_refused(answer), "{role} {what} {name}");
+            }
+            let goal = GoalInput {
+                title: "g".to_owned(),
+                ..GoalInput::default()
+            };
+            let goal = space
+                .add_goal(&actor, &thread("own"), EntryKind::Goal, goal, Some(id))
+                .await;
+            assert!(is_refused(goal), "{role} goal from {name}");
+            // Who tried is found by what they tried to read.
+            let query = TraceQuery {
+                entry: Some(id),
+                ..TraceQuery::default()
+            };
+            let tried = house.space.trace(query).await.unwrap();
+            let denied = tried.iter().filter(|line| line.status == "denied");
+            assert!(denied.count() >= 6, "{role} {name}: {tried:?}");
         }
     }
 }

@@ -12,11 +12,11 @@ use folio::model::Cassette;
 use folio::runner::Tape;
 use serde::Serialize;
 
-use super::Context;
 use super::budget::Raised;
 use super::cancel::node_called;
 use super::people::{runner, runner_with};
 use super::run::{Driving, Minds, unusable};
+use super::{Absent, Context};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::follow;
@@ -54,7 +54,7 @@ pub(crate) struct Fork {
 
 /// Carries out `folio fork`.
 pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Failure> {
-    let runner = fork.minds.runner(context, &fork.driving, false).await?;
+    let runner = fork.minds.runner(context, &fork.driving, false, Absent::Empty).await?;
     let source = runner.row(fork.run).await?;
     let at = match &fork.at {
         Some(node) => ForkAt::Node(node_called(&runner, &source, node).await?),

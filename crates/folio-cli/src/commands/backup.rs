@@ -57,10 +57,15 @@ impl Report for Copied {
 
 /// Carries out `folio backup`.
 pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exit, Failure> {
+    context.only_people("copy the store")?;
     if context.settings.store.starts_with("postgres") {
         let message = "a PostgreSQL database is copied by PostgreSQL's own tools";
         return Err(Failure::usage("store_not_copied", message)
             .hint("docs/postgres.md shows the role that pg_dump needs; `folio migrate --to sqlite:FILE` needs none"));
+    }
+    if !context.settings.keeps() {
+        let message = "a store in memory is gone when the program ends: there is nothing to copy";
+        return Err(Failure::usage("store_not_copied", message));
     }
     let folio = context.existing().await?;
     folio.store().back_up(&backup.to).await?;
@@ -76,6 +81,7 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
 
 /// Carries out `folio restore`.
 pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<Exit, Failure> {
+    context.only_people("put a copy in the place of a store")?;
     let store = &context.settings.store;
     let path = store
         .strip_prefix("sqlite:")

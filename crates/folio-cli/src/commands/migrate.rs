@@ -55,6 +55,11 @@ impl Report for Answer {
 
 /// Carries out `folio migrate`.
 pub(crate) async fn run(context: &Context<'_>, migrate: Migrate) -> Result<Exit, Failure> {
+    context.only_people("copy a store into another")?;
+    if migrate.to.starts_with("memory:") {
+        let message = "a store in memory is gone when the program ends";
+        return Err(Failure::usage("store_not_copied", message).hint("--to URL names another store"));
+    }
     // A name that was mistyped would be copied as a store with nothing in it.
     let source = context.existing().await?;
     let target = Folio::open(&migrate.to).await?;

@@ -59,10 +59,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use folio::mcp::Servers;
-use folio::memory::TurnId;
 use folio::memory::canonical::canonical_json;
 use folio::memory::numbers::with_room;
+use folio::memory::roles::Denied;
 use folio::memory::transfer::without_mark;
+use folio::memory::{Role, TurnId};
 use folio::runner::Observer;
 use folio::store::RequestKey;
 use folio::tools::Registry;
@@ -84,6 +85,15 @@ use crate::settings::Settings;
 const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024;
 /// How long a collector may take at the end.
 const TELEMETRY_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is done where there is no store yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// It is made.
+    Made,
+    /// It is as one in which nothing is.
+    Empty,
+}
 
 /// What a command works with.
 #[derive(Debug)]
@@ -148,6 +158,14 @@ impl Context<'_> {
     /// The same of a store that is there: it is refused to take what is not there for what is empty.
     pub(crate) async fn existing_workspace(&self) -> Result<Workspace, Failure> {
         self.in_turn(self.existing().await?).await
+    }
+
+    /// One of both.
+    pub(crate) async fn workspace_or(&self, absent: Absent) -> Result<Workspace, Failure> {
+        match absent {
+            Absent::Made => self.workspace().await,
+            Absent::Empty => self.workspace_if_any().await,
+        }
     }
 
     /// The space that the settings name, outside of any turn, to write to it.
@@ -244,6 +262,18 @@ impl Context<'_> {
             None => self
                 .output
                 .detail(format_args!("spans sent to the collector: {}", sent.sent)),
+        }
+    }
+
+    /// Refuses what reaches beyond one space, or hands out what others may do, to every role but a person's (M7.7).
+    pub(crate) fn only_people(&self, what: &str) -> Result<(), Failure> {
+        match self.settings.role {
+            Role::Human => Ok(()),
+            role => Err(Failure::new(
+                Exit::Refused,
+                Denied::CODE,
+                format!("a caller in the role {role} may not {what}; human may"),
+            )),
         }
     }
 

@@ -2,9 +2,10 @@
 
 use clap::Args;
 use folio::memory::id::RunRef;
+use folio::runner::Runner;
 
-use super::Context;
 use super::run::{Driving, Minds};
+use super::{Absent, Context};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::follow;
@@ -23,20 +24,57 @@ pub(crate) struct Resume {
 
 /// Carries out `folio resume`.
 pub(crate) async fn run(context: &Context<'_>, resume: Resume) -> Result<Exit, Failure> {
-    let runner = resume.minds.runner(context, &resume.driving, false).await?;
-    let rows = match resume.run {
-        Some(run) => vec![runner.row(run).await?],
-        None => runner.unfinished().await?,
-    };
+    let runner = resume
+        .minds
+        .runner(context, &resume.driving, false, Absent::Empty)
+        .await?;
+    match resume.run {
+        Some(run) => {
+            let row = runner.row(run).await?;
+            follow::drive(context, &runner, row.id).await
+        }
+        None => all(context, &runner).await,
+    }
+}
+
+/// Goes on with every run that did not end. What keeps one from it is said, and keeps none of the others; how the program ends is that of the
+/// worst.
+async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
+    let rows = runner.unfinished().await?;
     if rows.is_empty() {
         context.output.note("every run has ended");
     }
+    let workspace = runner.workspace();
     let mut worst = Exit::Done;
     for row in rows {
-        let exit = follow::drive(context, &runner, row.id).await?;
-        if exit == Exit::Cancelled {
-            return Ok(exit);
+        let so_far = workspace.store().runs_so_far(workspace.space(), vec![row.id]).await?;
+        let so_far = so_far.into_iter().next().map(|(_, so_far)| so_far).unwrap_or_default();
+        let again = context.settings.repeated();
+        let waits = match (so_far.paused, so_far.asks > 0 && !runner.has_person()) {
+            (true, _) => Some(format!(
+                "is paused; `folio continue {}{again}` has it go on",
+                row.handle
+            )),
+            (false, true) => Some("waits for a person, and nobody is here".to_owned()),
+            (false, false) => None,
+        };
+        if let Some(why) = waits {
+            context.output.note(format_args!("{} {why}", row.handle));
+            continue;
         }
+        let ended = follow::drive_until_stopped(context, runner, row.id).await;
+        let exit = match ended {
+            // Who stops one, or leaves it, stops and leaves all.
+            Ok((exit, true)) => return Ok(exit),
+            Ok((exit, false)) => exit,
+            Err(failure) if failure.code() == "cancelled" => return Err(failure),
+            Err(failure) => {
+                context
+                    .output
+                    .note(format_args!("{} is not gone on with: {failure}", row.handle));
+                failure.exit()
+            }
+        };
         if exit != Exit::Done {
             worst = exit;
         }

@@ -13,7 +13,7 @@ use folio::runner::{NewRun, Recording, Runner, RunnerModels, RunnerOptions};
 use folio::tools::{HostList, HostRule, Registry, ShellPolicy};
 use serde_json::Value;
 
-use super::{Context, plan};
+use super::{Absent, Context, plan};
 use crate::arguments::pair;
 use crate::error::{Exit, Failure};
 use crate::follow;
@@ -138,6 +138,7 @@ impl Minds {
         context: &Context<'_>,
         driving: &Driving,
         is_attended: bool,
+        absent: Absent,
     ) -> Result<Runner, Failure> {
         if self.non_interactive && driving.is_elsewhere() {
             let message = "whether somebody answers is said of these runs by the workers that drive them";
@@ -145,7 +146,9 @@ impl Minds {
                 .hint("`folio worker --non-interactive` says so for all, and `folio run --non-interactive` for the run that it begins"));
         }
         let models = models::open(self.model.as_deref(), &context.settings)?;
-        driving.runner(context, models, self.has_person(is_attended)).await
+        let registry = context.registry().await?;
+        let options = driving.options(context, models, self.has_person(is_attended))?;
+        Ok(Runner::new(context.workspace_or(absent).await?, registry, options))
     }
 
     /// The model that a flag names for every role.
@@ -204,18 +207,7 @@ impl Driving {
         })
     }
 
-    /// A runner on the space that the settings name.
-    pub(crate) async fn runner(
-        &self,
-        context: &Context<'_>,
-        models: Option<RunnerModels>,
-        has_person: bool,
-    ) -> Result<Runner, Failure> {
-        let registry = context.registry().await?;
-        self.runner_with(context, registry, models, has_person).await
-    }
-
-    /// The same with these tools.
+    /// A runner on the space that the settings name, with these tools.
     pub(crate) async fn runner_with(
         &self,
         context: &Context<'_>,
@@ -301,7 +293,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     }
     let ended = ended?;
     if ended != Exit::Cancelled {
-        leftovers.finish(context.output).await;
+        leftovers.finish(&runner, context.output).await?;
     }
     let left = asked.map(|models| models.left_over()).unwrap_or_default();
     match ended {
@@ -328,19 +320,23 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// A file that cannot be written is found out before anybody is asked.
+    /// A file that cannot be written is found out before anybody is asked. What it has from before stays until there is something new: it was
+    /// paid for, too.
     fn begin(file: PathBuf, models: Option<RunnerModels>, has_person: bool) -> Result<(RunnerModels, Self), Failure> {
         let Some(models) = models else {
             let nobody = "there is no model whose replies could be recorded";
             return Err(Failure::usage("no_model", nobody).hint("name one with --model, FOLIO_MODEL or in folio.toml"));
         };
-        Cassette::default().write(&file).map_err(|error| unusable(&error))?;
+        Cassette::prepare(&file).map_err(|error| unusable(&error))?;
         let (models, recording) = Recording::of(models, has_person);
         Ok((models, Self { file, recording }))
     }
 
     fn end(self, workspace: &Workspace) -> Result<(), Failure> {
         let cassette = self.recording.cassette(workspace);
+        if cassette.is_empty() {
+            return Ok(());
+        }
         cassette.write(&self.file).map_err(|error| unusable(&error))
     }
 }
@@ -359,7 +355,7 @@ pub(super) fn check_allowed(registry: &Registry, allowed: &[String]) -> Result<(
     let tools = allowed.iter().filter(|name| !name.starts_with("agent:"));
     for name in tools {
         registry.check_name(name).map_err(|error| {
-            let wrong = Failure::usage(&error.code, format!("--allow-tool: {}", error.message));
+            let wrong = Failure::usage("usage", format!("--allow-tool: {}", error.message));
             error.hints.into_iter().fold(wrong, Failure::hint)
         })?;
     }

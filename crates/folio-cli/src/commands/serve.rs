@@ -10,7 +10,7 @@ use folio_server::{ServeError, ServeOptions, Server};
 
 use super::mcp::Offer;
 use super::run::{Driving, Minds, MindsOfMany};
-use super::{Context, interrupted};
+use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::leftovers::Leftovers;
 
@@ -40,7 +40,7 @@ pub(crate) struct Serve {
 /// Carries out `folio serve`: until Ctrl-C.
 pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Failure> {
     let minds = Minds::from(serve.minds);
-    let runner = minds.runner(context, &serve.driving, true).await?;
+    let runner = minds.runner(context, &serve.driving, true, Absent::Made).await?;
     if !serve.driving.is_elsewhere() {
         serve.offer.check(runner.tools())?;
     }

@@ -147,6 +147,7 @@ impl Report for NewToken {
 
 /// Carries out `folio token`.
 pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Failure> {
+    context.only_people("see, make or revoke tokens")?;
     let workspace = match token {
         Token::New(_) => context.outside().await?,
         _ => context.outside_if_any().await?,

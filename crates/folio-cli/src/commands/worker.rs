@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::run::{Driving, Minds, MindsOfMany};
-use super::{Context, interrupted};
+use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::leftovers::Leftovers;
 
@@ -31,7 +31,7 @@ pub(crate) async fn run(context: &Context<'_>, worker: Box<WorkerArguments>) -> 
         return shared::run(context, *worker, runs, ingress).await;
     }
     let minds = Minds::from(worker.minds);
-    let runner = minds.runner(context, &worker.driving, true).await?;
+    let runner = minds.runner(context, &worker.driving, true, Absent::Made).await?;
     let leftovers = Leftovers::take_up(&runner, context.output).await?;
     let space = &context.settings.space;
     context.output.text(&format!("takes up runs of the space {space}\n"))?;

@@ -143,6 +143,12 @@ impl Running {
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     }
 
+    /// What the system sends to have it end.
+    pub(crate) fn terminate(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
     /// What cannot be caught.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();

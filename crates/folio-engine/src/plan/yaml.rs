@@ -94,7 +94,11 @@ impl Builder {
             return Err(too_deep(at));
         }
         if self.expects_key() {
-            return Err(unreadable(at, "a key must be a text"));
+            // Most often it is the second brace of a template.
+            return Err(unreadable(
+                at,
+                "a key must be a text; a value that begins with {{ stands in quotation marks: '{{ … }}'",
+            ));
         }
         let node = Node { place: at, tree };
         self.open.push(Open {

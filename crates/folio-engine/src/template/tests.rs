@@ -51,6 +51,7 @@ fn names_are_filled_in_and_lists_become_compact_json() {
         text("{{ results.list-files.severity }} {{ {'b': [1.0, true]} }}"),
         "null {\"b\":[1.0,true]}"
     );
+    assert_eq!(text("{{ true }} {{ 1 > 2 }} {{ [true] }}"), "true false [true]");
     assert_eq!(
         text("{{ results | length }} {{ 'results.nothing' }} {# results.gone #}"),
         "1 results.nothing "

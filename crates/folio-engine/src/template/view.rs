@@ -259,6 +259,10 @@ pub(super) fn json_bytes(value: &Value) -> usize {
 pub(super) fn format_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Seen) -> Result<(), Error> {
     match value.kind() {
         ValueKind::None => out.write_str("null").map_err(Error::from),
+        // As JSON and shells write it.
+        ValueKind::Bool => out
+            .write_str(if value.is_true() { "true" } else { "false" })
+            .map_err(Error::from),
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
             out.write_str(&compact_json(value)?).map_err(Error::from)
         }

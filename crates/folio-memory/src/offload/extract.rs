@@ -1,12 +1,15 @@
 //! What a stretch of conversation comes to, found without a model (M7.8 V8).
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation as _;
 
+use super::message::CallResult;
 use super::{Message, Speaker, is_stand_in};
+use crate::actor::Trust;
 
 /// Characters of a request, an error or a sentence that are kept.
 const CHARS: usize = 400;
@@ -102,9 +105,11 @@ pub struct Extract {
 
 /// Looks through `messages`, which go on from where `found` was found. The same messages give the same.
 ///
-/// What stands for messages that were put away earlier is no speech of anybody: `found` has what they came to.
+/// What stands for messages that were put away earlier is no speech of anybody: `found` has what they came to. What tools say that read what
+/// strangers wrote, as `is_external` tells by their names, is not quoted: of an error it is said where it is (M7.8 V11).
 #[must_use]
-pub fn extract(mut found: Extract, messages: &[Message]) -> Extract {
+pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&str) -> bool) -> Extract {
+    let callers = callers(messages);
     for message in messages.iter().filter(|message| !is_stand_in(message)) {
         let text = message.content.trim();
         if message.role == Speaker::User && !text.is_empty() {
@@ -123,7 +128,11 @@ pub fn extract(mut found: Extract, messages: &[Message]) -> Extract {
         for call in &message.calls {
             places(&call.arguments, &mut found.touched);
         }
-        for word in text.split_whitespace() {
+        let of_strangers = |result: &CallResult| is_external(tool_of(&callers, result));
+        for word in text
+            .split_whitespace()
+            .filter(|_| !message.results.iter().any(of_strangers))
+        {
             if let Some(at) = word.find("https://").or_else(|| word.find("http://")) {
                 let address = word[at..].trim_end_matches(['.', ',', ')', ']', '>', '"', '\'', ';', ':']);
                 push_last(&mut found.touched, shortened(address), TOUCHED);
@@ -138,7 +147,15 @@ pub fn extract(mut found: Extract, messages: &[Message]) -> Extract {
                     .find(|line| !line.trim().is_empty() && result.is_error)
             });
             if let Some(line) = line {
-                found.error = Some(shortened(line.trim()));
+                found.error = Some(if of_strangers(result) {
+                    let tool = shortened(tool_of(&callers, result));
+                    format!(
+                        "a result of {} tells of one; it is in the history",
+                        if tool.is_empty() { "a tool" } else { &tool }
+                    )
+                } else {
+                    shortened(line.trim())
+                });
             }
         }
     }
@@ -207,6 +224,33 @@ impl Extract {
         actions.extend(self.request.iter().map(|request| format!("Go on with: {request}")));
         actions
     }
+}
+
+/// The tools that were called, by the ids of their calls.
+fn callers(messages: &[Message]) -> HashMap<&str, &str> {
+    let calls = messages.iter().flat_map(|message| &message.calls);
+    calls.map(|call| (call.id.as_str(), call.name.as_str())).collect()
+}
+
+/// The tool whose result it is; none if its call is not among the messages.
+fn tool_of<'m>(callers: &HashMap<&'m str, &'m str>, result: &CallResult) -> &'m str {
+    callers.get(result.call_id.as_str()).copied().unwrap_or_default()
+}
+
+/// How far `messages` may be believed that somebody of `trust` handed in: as far as the least of those who speak in them. `of_tool` tells it of
+/// a tool by its name.
+#[must_use]
+pub fn trust_in(messages: &[Message], trust: Trust, of_tool: &dyn Fn(&str) -> Trust) -> Trust {
+    let callers = callers(messages);
+    messages.iter().fold(trust, |trust, message| {
+        let by = if message.role == Speaker::Assistant {
+            Trust::Model
+        } else {
+            trust
+        };
+        let results = message.results.iter().map(|result| of_tool(tool_of(&callers, result)));
+        results.fold(trust.min(by), Trust::min)
+    })
 }
 
 /// Adds `item`, behind the others also if it is among them, and gives up the first beyond `most`.

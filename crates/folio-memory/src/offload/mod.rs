@@ -7,7 +7,7 @@ mod extract;
 mod message;
 mod stand_in;
 
-pub use extract::{Extract, extract};
+pub use extract::{Extract, extract, trust_in};
 pub use message::{Call, CallResult, Message, Speaker};
 pub use stand_in::{Told, is_stand_in, stand_in_head, told};
 

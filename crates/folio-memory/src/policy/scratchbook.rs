@@ -69,6 +69,13 @@ impl Default for ScratchbookPolicy {
     }
 }
 
+/// `limit`, or the share of a window that a view may have, if that is less (M7.8 V1).
+#[must_use]
+pub fn within_share(limit: u32, window: Option<u32>) -> u32 {
+    let share = window.map(|window| u64::from(window) * WINDOW_SHARE / 100);
+    share.map_or(limit, |share| limit.min(u32::try_from(share).unwrap_or(u32::MAX)))
+}
+
 impl ScratchbookPolicy {
     /// Tokens that a view may have for a model with a window of so many tokens; nothing if it is off (M7.8 V1).
     #[must_use]
@@ -80,8 +87,7 @@ impl ScratchbookPolicy {
             Profile::OnDevice => 700,
             Profile::Cloud => 800,
         });
-        let share = window.map(|window| u64::from(window) * WINDOW_SHARE / 100);
-        share.map_or(limit, |share| limit.min(u32::try_from(share).unwrap_or(u32::MAX)))
+        within_share(limit, window)
     }
 
     /// Lines that one section of a view has at most.

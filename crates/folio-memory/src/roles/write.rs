@@ -50,6 +50,9 @@ pub fn needs(actor: &Actor, changes: &[Change]) -> Needs {
                 needs.entries.insert(*entry);
             }
             Change::AddEntry(new) if actor.role == Role::Compactor => drop(needs.pages.insert(new.page)),
+            Change::AddEntry(new) if actor.role == Role::Executor && new.fields.pin_rank.is_some() => {
+                needs.pages.insert(new.page);
+            }
             Change::EnsurePage(new) if !pages_anywhere => needs.pages.extend(new.fields.parent),
             Change::SetPageStatus { page, .. } if !pages_anywhere => drop(needs.pages.insert(*page)),
             Change::AddLink(link) => {
@@ -195,7 +198,11 @@ impl Judged<'_> {
         }
         // What a compactor leaves behind is pinned until the next does so.
         if new.fields.pin_rank.is_some() && actor.role != Role::Compactor {
-            may(actor, Operation::Pin, actor.run.is_some(), "what it adds")?;
+            let within = match actor.role {
+                Role::Executor => self.is_own_page(new.page),
+                _ => actor.run.is_some(),
+            };
+            may(actor, Operation::Pin, within, "what it adds")?;
         }
         Ok(())
     }
@@ -213,7 +220,13 @@ impl Judged<'_> {
             return Ok(());
         }
         match self.known.entries.get(&id) {
-            Some(entry) => may_patch(actor, entry, self.is_within(entry), fields),
+            Some(entry) => {
+                let within = |operation| match (actor.role, operation) {
+                    (Role::Executor, Operation::Pin) => self.is_own_page(entry.page),
+                    _ => self.is_within(entry),
+                };
+                may_patch(actor, entry, within, fields)
+            }
             None => may(actor, Operation::PatchOthers, false, &id.to_string()),
         }
     }

@@ -211,11 +211,34 @@ fn a_patch_in_a_write_is_judged_as_a_patch_and_nothing_rides_along_with_it_m7_7(
 fn nobody_pins_by_adding_who_may_not_pin_m7_7() {
     let mut new = added("new", EntryKind::Note, None);
     new.fields.pin_rank = Some(1);
+    let pinned = Change::AddEntry(Box::new(new.clone()));
+    assert_eq!(who_may(&[pinned], &[]), ["planner", "compactor", "client", "human"]);
+    // An executor, on a page of its branch.
+    let own = page(PageRole::ScratchpadExec, "branch", Some("mine"), None);
+    new.page = PageId::derived(&["branch"]);
     let pinned = Change::AddEntry(Box::new(new));
-    assert_eq!(
-        who_may(&[pinned], &[]),
-        ["executor", "planner", "compactor", "client", "human"]
-    );
+    let may = who_may(&[pinned], std::slice::from_ref(&own));
+    assert!(may.contains(&"executor"), "{may:?}");
+}
+
+#[test]
+fn an_executor_pins_what_stands_on_a_page_of_its_branch_and_nothing_else_m7_7() {
+    let pins = [patch(vec![FieldChange::PinRank(Some(1))])];
+    let may = |kind: EntryKind, page: Option<(&str, PageRole)>| {
+        let mut known = Known::default();
+        known.entries.insert(old().id, Entry { kind, ..old() });
+        if let Some((of, role)) = page {
+            let mut fields = PageFields::new(role, "page", Owner::executor());
+            fields.run = Some(run(of));
+            known.pages.insert(old().page, fields);
+        }
+        let types = TypeRegistry::of(&SpacePolicy::default());
+        may_write(&actor(Role::Executor), &SpaceName::main(), &pins, &types, &known).is_ok()
+    };
+    assert!(may(EntryKind::Log, Some(("mine", PageRole::ScratchpadExec))));
+    assert!(!may(EntryKind::Log, Some(("mine", PageRole::Plan))));
+    assert!(!may(EntryKind::Log, Some(("other", PageRole::ScratchpadExec))));
+    assert!(!may(EntryKind::Observation, None), "what anybody noticed");
 }
 
 #[test]

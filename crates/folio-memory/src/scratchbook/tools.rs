@@ -334,6 +334,13 @@ impl Given {
             })));
         }
         if let Some(page) = self.text("page")?.filter(|page| page != "book") {
+            let of_work = ["phase", "progress"]
+                .into_iter()
+                .find(|field| self.0.contains_key(*field));
+            if kind != "note" || of_work.is_some() {
+                let message = "takes text, kind note; without `page` it becomes a todo or a task";
+                return Err(wrong("page", message.to_owned()));
+            }
             let title = title.unwrap_or_default();
             return Ok(Call::Append {
                 page,

@@ -176,7 +176,8 @@ fn remarks(entry: &Entry, is_silent: bool) -> String {
         .tool
         .as_deref()
         .map(one_line)
-        .filter(|tool| !tool.is_empty())
+        // What a file says that somebody gave us is no more than the rest of it.
+        .filter(|tool| !tool.is_empty() && (!is_silent || fields.trust != Trust::Imported))
     {
         Some(tool) => remarks.push(format!("{from}: {}", cut(&tool, PHASE_CHARS))),
         None => remarks.push(from.to_owned()),

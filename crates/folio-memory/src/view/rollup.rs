@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::line::{Candidate, beyond_title, cut, is_untrusted, one_line};
+use super::line::{Audience, Candidate, beyond_title, cut, is_untrusted, one_line};
 use super::receipt::{Omitted, Receipt, Rendered, SectionReceipt, hash_of};
 use crate::entry::{Entry, EntryKind};
 use crate::id::{EntryHandle, EntryId, PageHandle};
@@ -43,13 +43,22 @@ impl PageTail {
         PageLines::of(&self.page, &self.tail, Naming::Entries).heading()
     }
 
-    /// The page in one line, with what stands for it.
+    /// The page in one line, with what stands for it. For [`Audience::System`] without what strangers wrote: entries of theirs, and the title
+    /// of a page that was brought in with such entries, or with none by which it could be told.
     #[must_use]
-    pub fn candidate(&self) -> Candidate {
-        let page = PageLines::of(&self.page, &self.tail, Naming::Entries);
+    pub fn candidate_for(&self, audience: Audience) -> Candidate {
+        let mut page = PageLines::of(&self.page, &self.tail, Naming::Entries);
+        let is_silent = audience == Audience::System;
+        let is_trusted = !self.tail.is_empty() && !self.tail.iter().any(is_untrusted);
+        if is_silent && self.page.fields.brought.is_some() && !is_trusted {
+            "(brought in)".clone_into(&mut page.title);
+            page.branch = None;
+        }
         let heading = page.heading();
         let standing = page.standing_for_it();
-        let texts = standing.into_iter().map(|at| page.entries[at].line.as_str());
+        let is_told = |at: &usize| !(is_silent && is_untrusted(&self.tail[*at]));
+        let texts = standing.into_iter().filter(is_told);
+        let texts = texts.map(|at| page.entries[at].line.as_str());
         let all = std::iter::once(heading.as_str())
             .chain(texts)
             .collect::<Vec<_>>()
@@ -295,9 +304,17 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
         whole_line.extend([indent, line, "\n"]);
         tokens.count(&whole_line)
     };
-    let notice = cost("", &notice_of(&Standing::of(pages), 9_999));
-    let mut used = if pages.is_empty() { 0 } else { notice };
     let headings: Vec<String> = pages.iter().map(PageLines::heading).collect();
+    let lines = pages.iter().flat_map(|page| &page.entries);
+    let all = lines.fold(0_u32, |all, entry| all.saturating_add(cost("  ", &entry.line)));
+    let all = headings
+        .iter()
+        .fold(all, |all, heading| all.saturating_add(cost("", heading)));
+    // Where all of it has room, nothing is said of more.
+    let mut used = match all <= budget {
+        true => 0,
+        false => cost("", &notice_of(&Standing::of(pages), 9_999)),
+    };
     for (heading, shown) in headings.iter().zip(&mut shown) {
         let line = cost("", heading);
         if used.saturating_add(line) > budget {

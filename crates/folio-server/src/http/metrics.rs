@@ -40,8 +40,7 @@ pub(crate) struct Metrics {
     seconds: Family<Asked, Histogram>,
     runs: Family<InState, Gauge>,
     commits: Gauge,
-    /// Of a store that has files of its own.
-    store_bytes: Family<NoLabels, Gauge>,
+    store_bytes: Gauge,
     streams: Gauge,
 }
 
@@ -63,9 +62,6 @@ struct InState {
     status: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct NoLabels {}
-
 /// A live stream, as long as somebody reads it.
 #[derive(Debug)]
 pub(crate) struct Watcher(Gauge);
@@ -76,8 +72,9 @@ impl Drop for Watcher {
     }
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
+impl Metrics {
+    /// Nothing counted yet. Of a store that has no files of its own, their size is no number that is told.
+    pub(crate) fn of_store(has_files: bool) -> Self {
         let mut registry = Registry::with_prefix("folio");
         let seconds = || Histogram::new(SECONDS);
         let metrics = Self {
@@ -86,7 +83,7 @@ impl Default for Metrics {
             seconds: Family::new_with_constructor(seconds as fn() -> Histogram),
             runs: Family::default(),
             commits: Gauge::<i64, AtomicI64>::default(),
-            store_bytes: Family::default(),
+            store_bytes: Gauge::default(),
             streams: Gauge::default(),
         };
         registry.register("http_requests", "Requests that were answered", metrics.requests.clone());
@@ -106,12 +103,14 @@ impl Default for Metrics {
             "The number of the last commit of the space",
             metrics.commits.clone(),
         );
-        registry.register_with_unit(
-            "store",
-            "The files of the store",
-            Unit::Bytes,
-            metrics.store_bytes.clone(),
-        );
+        if has_files {
+            registry.register_with_unit(
+                "store",
+                "The files of the store",
+                Unit::Bytes,
+                metrics.store_bytes.clone(),
+            );
+        }
         registry.register(
             "event_streams",
             "Live streams that somebody reads",
@@ -122,9 +121,7 @@ impl Default for Metrics {
             ..metrics
         }
     }
-}
 
-impl Metrics {
     /// One more live stream.
     pub(crate) fn watcher(&self) -> Watcher {
         self.streams.inc();
@@ -164,7 +161,7 @@ impl Metrics {
             self.runs.get_or_create(&label).set(whole(count));
         }
         if let Some(bytes) = store.bytes().await? {
-            self.store_bytes.get_or_create(&NoLabels {}).set(whole(bytes));
+            self.store_bytes.set(whole(bytes));
         }
         Ok(())
     }

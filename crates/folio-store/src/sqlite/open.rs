@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -122,6 +123,9 @@ impl Target {
     pub(super) fn prepare_with(&self, migrations: &[Migration]) -> Result<Connection, StoreError> {
         if let Some(folder) = self.file.as_deref().and_then(Path::parent) {
             make_folders(folder).map_err(|error| self.unavailable("create", folder.display().to_string(), error))?;
+        }
+        if let Some(file) = &self.file {
+            make_private(file);
         }
         self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
             .map_err(Failure::from)
@@ -278,13 +282,24 @@ pub(super) fn set_up(conn: &mut Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes `folder` and what is missing above it, so that the names survive a loss of power, too.
+/// Makes the file that only its owner may read and write, if there is none and it can be made: what is remembered is nobody else's business,
+/// unless they say so. What SQLite makes beside it is as it is.
+fn make_private(file: &Path) {
+    // If it cannot be made, SQLite says why.
+    let _made = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file);
+}
+
+/// Makes `folder` and what is missing above it for its owner alone, so that the names survive a loss of power, too.
 fn make_folders(folder: &Path) -> std::io::Result<()> {
     let missing: Vec<_> = folder
         .ancestors()
         .take_while(|f| !f.as_os_str().is_empty() && !f.exists())
         .collect();
-    std::fs::create_dir_all(folder)?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     for made in missing {
         sync_folder_of(made)?;
     }

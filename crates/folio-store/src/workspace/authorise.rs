@@ -4,7 +4,7 @@ use std::collections::hash_map;
 
 use folio_memory::id::Ref;
 use folio_memory::roles::{self, Known, Operation};
-use folio_memory::{Actor, Change, Entry, FieldChange, PageId, Role, RunId, scratchbook};
+use folio_memory::{Actor, Change, Entry, EntryId, FieldChange, PageId, Role, RunId, scratchbook};
 
 use super::{PolicyInForce, Workspace, WorkspaceError};
 use crate::error::StoreError;
@@ -44,7 +44,12 @@ impl Workspace {
         changes: &[FieldChange],
     ) -> Result<(), WorkspaceError> {
         let own_book = scratchbook::page_of(self.space(), &self.thread).0;
-        let within = roles::is_within(actor, entry) || actor.role == Role::Client && entry.page == own_book;
+        let within = |operation| match (actor.role, operation) {
+            // On whose page it stands is known when it is written.
+            (Role::Executor, Operation::Pin) => actor.run.is_some(),
+            (Role::Client, _) => entry.page == own_book,
+            _ => roles::is_within(actor, entry),
+        };
         Ok(roles::may_patch(actor, entry, within, changes)?)
     }
 
@@ -70,7 +75,18 @@ impl Workspace {
         }
         let mut wanted: Vec<PageId> = needs.pages.into_iter().collect();
         if matches!(actor.role, Role::Planner | Role::Executor) && actor.run.is_some() {
-            let outside = known.entries.values().filter(|entry| !roles::is_within(actor, entry));
+            let pins = |id: EntryId| {
+                changes.iter().any(|change| match change {
+                    Change::PatchEntry { entry, fields, .. } if *entry == id => {
+                        fields.iter().any(|field| matches!(field, FieldChange::PinRank(_)))
+                    }
+                    _ => false,
+                })
+            };
+            let outside = known
+                .entries
+                .values()
+                .filter(|entry| !roles::is_within(actor, entry) || pins(entry.id));
             wanted.extend(outside.map(|entry| entry.page));
         }
         while let Some(id) = wanted.pop() {

@@ -111,7 +111,7 @@ impl Workspace {
             let content = match section {
                 Section::ScratchPage => self.offer_observations(max, mark).await?,
                 Section::Scratchbook if !policy.scratchbook.enabled => Content::Lines(Vec::new(), 0),
-                Section::Scratchbook => Content::Book(self.book_sections(&request.thread, max, false, mark).await?),
+                Section::Scratchbook => Content::Book(self.book_sections(&request.thread, max, None, mark).await?),
                 Section::Pages => {
                     let run = turn.as_ref().and_then(|turn| turn.begun.run);
                     lines(self.offer_pages(&request.thread, run).await?)
@@ -165,7 +165,7 @@ impl Workspace {
     pub(super) async fn pages_at_hand(
         &self,
         thread: &ThreadKey,
-        max: usize,
+        (max, audience): (usize, Audience),
         mark: Option<MemoryMark>,
     ) -> Result<Offer, WorkspaceError> {
         let query = of_thread(thread, max.min(PAGES));
@@ -175,7 +175,10 @@ impl Workspace {
         let total = self.page_count(&query).await?;
         let lines = self.tails(self.pages(&query).await?, TAIL).await?;
         Ok(Offer {
-            shown: lines.iter().map(|page| Shown::Line(page.candidate())).collect(),
+            shown: lines
+                .iter()
+                .map(|page| Shown::Line(page.candidate_for(audience)))
+                .collect(),
             total,
         })
     }
@@ -195,7 +198,8 @@ impl Workspace {
                 pages = self.pages_of_run(row.id).await?;
             }
         }
-        Ok(self.tails(pages, TAIL).await?.iter().map(PageTail::candidate).collect())
+        let tails = self.tails(pages, TAIL).await?;
+        Ok(tails.iter().map(|page| page.candidate_for(Audience::Message)).collect())
     }
 
     /// `pages` with the last `entries` of what is on each, at most 1,000: [`Workspace::tail`] of many pages in one question. For

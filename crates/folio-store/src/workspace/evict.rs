@@ -3,6 +3,7 @@
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
+use folio_memory::actor::Trust;
 use folio_memory::entry::{BodyPiece, BodyRef, Owner};
 use folio_memory::evict::{self, Preview, ResultOf, Sample, Sampler, entry_of, page_of, preview};
 use folio_memory::id::{EntryRef, Ref};
@@ -19,7 +20,7 @@ use tokio::sync::mpsc;
 
 use super::record::Cleaned;
 use super::redact::{CleanPieces, recall};
-use super::{Workspace, WorkspaceError, Write, source_of, trust_of};
+use super::{Workspace, WorkspaceError, Write, source_of};
 use crate::commit::{Blob, BlobHash};
 use crate::error::StoreError;
 
@@ -162,7 +163,11 @@ impl Workspace {
         if let Some(entry) = self.kept_entry(id).await? {
             return Ok(entry.handle);
         }
-        let mut fields = EntryFields::new(EntryKind::Log, Owner::agent(), trust_of(actor));
+        let trust = self.trust_of(actor).min(match tool {
+            "" => Trust::ToolInternal,
+            tool => self.trust_of_tool(tool),
+        });
+        let mut fields = EntryFields::new(EntryKind::Log, Owner::agent(), trust);
         let of = if tool.is_empty() { "a tool" } else { tool };
         fields.title = format!("Result of {of}, {} bytes", body.bytes);
         let head = String::from_utf8_lossy(&sample.head()[..sample.head().len().min(SHOWN_BYTES)]);

@@ -13,7 +13,7 @@ use folio_memory::{
 use serde_json::json;
 
 use super::observations::Whose;
-use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
+use super::{Workspace, WorkspaceError, Write, Written, source_of};
 use crate::store::MemoryMark;
 
 /// A goal or a pending action, and how far it is.
@@ -88,7 +88,11 @@ impl Workspace {
             }
         };
         let from = match from {
-            Some(from) => Some(self.read_entry(from).await?),
+            Some(from) => {
+                let from = self.read_entry(from).await?;
+                self.check_entry(&from).await?;
+                Some(from)
+            }
             None => None,
         };
         // The rules of a todo hold for its texts.
@@ -103,7 +107,7 @@ impl Workspace {
             phase: None,
             progress: None,
         };
-        let (mut fields, warnings) = scratchbook::draft(item, trust_of(actor))?;
+        let (mut fields, warnings) = scratchbook::draft(item, self.trust_of(actor))?;
         fields.source = source_of(actor);
         if let Some(key) = input.key {
             if key.trim().is_empty() || key.len() > 256 {

@@ -59,6 +59,8 @@ impl Workspace {
                 let (component, noun) = place_of(entry.kind);
                 about(self.noted(component, &format!("get_{noun}")), entry)
             }
+            // That somebody may not is noted where it is decided.
+            Err(WorkspaceError::Refused(_)) => return,
             Err(error) => self
                 .noted("memory", "get_entry")
                 .with_status(FAILED)

@@ -8,13 +8,17 @@ mod summary;
 use std::sync::Arc;
 use std::time::Duration;
 
+use folio_memory::actor::Trust;
 use folio_memory::entry::{Owner, check_text};
 use folio_memory::id::Ref;
-use folio_memory::offload::{BlockIds, Message, Told, cut, extract, is_stand_in, page_of, stand_in_head, told};
-use folio_memory::roles::Operation;
+use folio_memory::offload::{
+    BlockIds, Message, Told, cut, extract, is_stand_in, page_of, stand_in_head, told, trust_in,
+};
+use folio_memory::roles::{self, Denied, Operation};
 use folio_memory::tokens::{Estimate, Tokens};
 use folio_memory::{
-    Actor, Change, Entry, EntryFields, EntryHandle, EntryId, EntryKind, Invalid, NewEntry, NewPage, ThreadKey, Warning,
+    Actor, Change, Entry, EntryFields, EntryHandle, EntryId, EntryKind, Invalid, NewEntry, NewPage, Role, ThreadKey,
+    Warning, scratchbook,
 };
 use serde_json::{Value, json};
 
@@ -22,11 +26,11 @@ pub use compactor::{Compacted, Compactor, Desk};
 pub use history::Said;
 
 use history::Kept;
-use summary::{BODY_BYTES, TAG, compactor_for};
+use summary::{BODY_BYTES, Summary, TAG, compactor_for};
 
 use super::redact::Cleaner;
 use super::view::ViewRequest;
-use super::{BookFilter, Workspace, WorkspaceError, Write, source_of, trust_of};
+use super::{BookFilter, Workspace, WorkspaceError, Write, source_of};
 use crate::error::StoreError;
 
 /// How often an offload is tried again because somebody else offloads the same thread.
@@ -123,7 +127,7 @@ impl Workspace {
         list: &Value,
         how: &Offload,
     ) -> Result<Offloaded, WorkspaceError> {
-        self.authorise(actor, Operation::Add, "the history of a thread", ("history", "offload"))?;
+        self.may_offload(actor, thread).await?;
         if !(0.0..=1.0).contains(&how.share) {
             let message = format!("{} is not from 0 to 1", how.share);
             return Err(Invalid::new("share_invalid", "share", message).into());
@@ -172,6 +176,27 @@ impl Workspace {
             messages: goes_on,
             block: Some(block),
             warnings,
+        })
+    }
+
+    /// Refuses to put away what was said in `thread` whoever may not write to its book, where what it comes to is pinned, or not read it:
+    /// what stands for the messages shows it.
+    async fn may_offload(&self, actor: &Actor, thread: &ThreadKey) -> Result<(), WorkspaceError> {
+        let within = matches!(actor.role, Role::Client | Role::Compactor) && *self.thread() == *thread;
+        let what = "the history of the thread";
+        let (_, book) = scratchbook::page_of(self.space(), thread);
+        let allowed = match self.sight().await?.takes_in_page(&book) {
+            true => roles::may(actor, Operation::Pages, within, what),
+            false => Err(Denied {
+                role: actor.role,
+                operation: Operation::Read,
+                what: what.to_owned(),
+            }),
+        };
+        allowed.map_err(|denied| {
+            let refused = WorkspaceError::Refused(denied);
+            self.note_refusal_of(actor, "history", "offload", &refused);
+            refused
         })
     }
 
@@ -256,7 +281,9 @@ impl Workspace {
         let ids = BlockIds::of(self.space(), thread, number);
         let last = first + messages.len() as u64 - 1;
         let (page, page_fields) = page_of(self.space(), thread);
-        let mut fields = EntryFields::new(EntryKind::Log, Owner::agent(), trust_of(actor));
+        let of_tool = |tool: &str| self.trust_of_tool(tool);
+        let trust = trust_in(messages, self.trust_of(actor), &of_tool);
+        let mut fields = EntryFields::new(EntryKind::Log, Owner::agent(), trust);
         fields.title = format!("Messages {first} to {last}");
         fields.body = body;
         fields.parts = Some(json!({"from": first, "to": last, "fingerprint": fingerprint}));
@@ -274,9 +301,15 @@ impl Workspace {
             })),
         ];
         let before = self.found_before(thread, kept).await?;
-        let found = extract(before, messages).within(BODY_BYTES);
+        let is_external = |tool: &str| of_tool(tool) == Trust::ToolExternal;
+        let found = extract(before, messages, &is_external).within(BODY_BYTES);
         let open = self.open_items(work).await?;
-        let texts = [found.summary(), found.next_actions(&open).join("\n")];
+        let summary = Summary {
+            texts: [found.summary(), found.next_actions(&open).join("\n")],
+            found: Some(&found),
+            // What strangers said is not in it; what other tools said may be.
+            trust: trust.max(Trust::ToolInternal),
+        };
         let before = match kept.last() {
             Some(block) => self.in_force(thread, block.number).await?,
             None => None,
@@ -285,7 +318,7 @@ impl Workspace {
             actor,
             thread,
             (first, last),
-            (texts, Some(&found)),
+            summary,
             (ids.block, ids.extracted),
             before,
             &mut changes,

@@ -57,6 +57,7 @@ impl Workspace {
         let mut attempt = 1;
         loop {
             let current = self.read_entry(entry).await?;
+            self.check_change(actor, &current).await?;
             let decided = match (changes_for(&current), &guard.idempotency_key) {
                 // It may look impossible, or needless, because it was done before.
                 (Err(_), Some(key)) if self.replayed(actor, key).await?.is_some() => Ok((Vec::new(), Vec::new(), true)),
@@ -66,6 +67,13 @@ impl Workspace {
                 (decided, _) => decided.map(|(fields, warnings)| (fields, warnings, false)),
             };
             let (fields, mut warnings, replayed) = decided?;
+            if let Some(base) = guard.base_version.filter(|base| *base > current.version && !replayed) {
+                let message = format!(
+                    "{} is at version {}; nobody can have read {base}",
+                    current.handle, current.version
+                );
+                return Err(Invalid::new("base_version_invalid", "base_version", message).into());
+            }
             if fields.is_empty() {
                 return Ok(Written {
                     entry: current,

@@ -99,6 +99,15 @@ impl Workspace {
         known.manifests.of(&actor.name).trust()
     }
 
+    /// How far what the tool `name` says may be believed; of one without a name, as little as of any.
+    pub(super) fn trust_of_tool(&self, name: &str) -> Trust {
+        if name.is_empty() {
+            return Trust::ToolExternal;
+        }
+        let known = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        known.manifests.of(name).trust()
+    }
+
     /// Replaces what holds in the space, all of it. Only for people.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::{self, Denied, Operation, Sight};
 use folio_memory::text::MAX_QUERY_TERMS;
 use folio_memory::{
-    Entry, EntryId, EntryQuery, Invalid, ListAnswer, Page, PageFields, PageId, RunId, TextMatch, ThreadKey, Turn,
+    Actor, Entry, EntryId, EntryQuery, Invalid, ListAnswer, Page, PageFields, PageId, RunId, TextMatch, ThreadKey, Turn,
 };
 
 use super::{Workspace, WorkspaceError};
@@ -58,7 +58,17 @@ impl Workspace {
         if sight.takes_in(entry, &page.fields) {
             return Ok(());
         }
-        Err(self.refused(entry.handle.to_string()))
+        let refused = self.denied(entry.handle.to_string());
+        self.note_refusal(&self.asker, "get", Some(entry), &refused);
+        Err(refused)
+    }
+
+    /// Refuses a change of `entry` to whoever neither wrote it nor may read it: what a change comes to is the entry.
+    pub(super) async fn check_change(&self, actor: &Actor, entry: &Entry) -> Result<(), WorkspaceError> {
+        match roles::is_own(actor, entry) {
+            true => Ok(()),
+            false => self.check_entry(entry).await,
+        }
     }
 
     /// Refuses `page` to whoever may not read it.
@@ -141,12 +151,16 @@ impl Workspace {
         Ok(sight.takes_in(&entry, &page.fields))
     }
 
-    fn refused(&self, what: String) -> WorkspaceError {
-        let refused = WorkspaceError::Refused(Denied {
+    fn denied(&self, what: String) -> WorkspaceError {
+        WorkspaceError::Refused(Denied {
             role: self.asker.role,
             operation: Operation::Read,
             what,
-        });
+        })
+    }
+
+    fn refused(&self, what: String) -> WorkspaceError {
+        let refused = self.denied(what);
         self.note_refusal_of(&self.asker, "memory", "read", &refused);
         refused
     }

@@ -1,6 +1,7 @@
 //! Turns: an input is looked at before the work, and what came of it is looked at afterwards (M7.11).
 
 mod advisor;
+mod elsewhere;
 mod end;
 mod episodes;
 mod export;
@@ -9,6 +10,7 @@ mod touched;
 
 use std::borrow::Cow;
 
+use folio_memory::actor::Trust;
 use folio_memory::calibration::Calibration;
 use folio_memory::entry::{Outcome, Status};
 use folio_memory::goals::ACTION_PATH;
@@ -157,6 +159,11 @@ impl Workspace {
         let (clarity, clarified) = match input.run {
             Some(_) => (Clarity::Clear(Vec::new()), Vec::new()),
             None => {
+                let heard = self.heard_in(&input.thread, &input.input, &active, types).await?;
+                let situation = Situation {
+                    active: &heard,
+                    ..situation
+                };
                 let clarity = self.stages.clarifier.assess(&situation);
                 let clarified = clarified(&situation, &clarity);
                 (clarity, clarified)
@@ -261,7 +268,14 @@ impl Workspace {
         }
         match &clarity {
             _ if replayed => {}
-            Clarity::Ambiguous { question: text, .. } => question = Some(self.ask(id, &thread, text).await?),
+            Clarity::Ambiguous {
+                question: text,
+                options,
+                ..
+            } => {
+                let trust = trust_among(options, &at_hand);
+                question = Some(self.ask(id, &thread, text, trust).await?);
+            }
             Clarity::Answers(confirmation, answer) => {
                 answered = Some(self.answer(&actor, *confirmation, *answer).await?);
             }
@@ -378,10 +392,17 @@ impl Workspace {
         Ok(active)
     }
 
-    /// Adds what has to be asked: a pending action that waits, and the confirmation that it waits for.
-    async fn ask(&self, turn: TurnId, thread: &ThreadKey, question: &str) -> Result<Entry, WorkspaceError> {
+    /// Adds what has to be asked: a pending action that waits, and the confirmation that it waits for. Both are believed as far as what
+    /// the question quotes: `trust`.
+    async fn ask(
+        &self,
+        turn: TurnId,
+        thread: &ThreadKey,
+        question: &str,
+        trust: Trust,
+    ) -> Result<Entry, WorkspaceError> {
         let actor = Actor::new(Role::Clarifier, "").in_turn(turn);
-        let now = self.now();
+        let (now, trust) = (self.now(), trust.min(trust_of(&actor)));
         let key = clarification_of(self.read_turn(Ref::Id(turn)).await?.handle);
         let context = Some(json!({ACTION_PATH: key}));
         let (page, scratch_page) = self.scratch_page().await?;
@@ -395,7 +416,7 @@ impl Workspace {
                 fields,
             }))
         };
-        let mut action = EntryFields::new(EntryKind::PendingAction, Owner::agent(), trust_of(&actor));
+        let mut action = EntryFields::new(EntryKind::PendingAction, Owner::agent(), trust);
         action.title = format!("Clarify: {question}").chars().take(200).collect();
         (action.context, action.source) = (context.clone(), source_of(&actor));
         let input = observation::ObservationInput {
@@ -408,7 +429,7 @@ impl Workspace {
         // A question is rare: what holds now is asked for.
         self.policy().await?;
         let mut asked = self
-            .draft_observation(&actor, input, source_of(&actor), trust_of(&actor))
+            .draft_observation(&actor, input, source_of(&actor), trust)
             .await?
             .new;
         asked.fields.confidence = Some(Confidence::DEFAULT);
@@ -466,4 +487,11 @@ impl Workspace {
             .await?;
         Ok(written.entry)
     }
+}
+
+/// How far the least of `options` may be believed, which are among `entries`.
+fn trust_among(options: &[Used], entries: &[Entry]) -> Trust {
+    let is_option = |entry: &&Entry| options.iter().any(|used| used.id == entry.id);
+    let trusts = entries.iter().filter(is_option).map(|entry| entry.fields.trust);
+    trusts.min().unwrap_or(Trust::User)
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use folio_memory::entry::Status;
 use folio_memory::id::TurnRef;
 use folio_memory::observation::Class;
-use folio_memory::policy::SCRATCHBOOKS_OFF;
+use folio_memory::policy::{SCRATCHBOOKS_OFF, within_share};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::view::{Audience, BookSections, Offer, Placement, Render, Rendered, Shown, ViewSection, render};
@@ -192,7 +192,7 @@ impl Workspace {
             thread: request.thread,
             render: Render {
                 budget: match request.view_token_limit.filter(|_| policy.enabled) {
-                    Some(limit) => limit,
+                    Some(limit) => within_share(limit, request.window),
                     None => policy.budget(request.window),
                 },
                 max_rendered_items: usize::try_from(max.min(MAX_LIMIT)).unwrap_or(usize::MAX),
@@ -232,8 +232,13 @@ impl Workspace {
         let sections = if key.render.budget == 0 {
             Vec::new()
         } else {
-            self.book_sections(&key.thread, key.render.max_rendered_items, true, mark)
-                .await?
+            self.book_sections(
+                &key.thread,
+                key.render.max_rendered_items,
+                Some(key.render.audience),
+                mark,
+            )
+            .await?
         };
         let has_pages = sections
             .iter()
@@ -282,14 +287,15 @@ impl Workspace {
     }
 
     /// What each section of the view of `thread` could show, taken from the indexes: at most `max` for each. What was asked before at
-    /// `mark` is not asked again.
+    /// `mark` is not asked again. Without an `audience` it is for a context, which has sections of its own for observations and pages.
     pub(super) async fn book_sections(
         &self,
         thread: &ThreadKey,
         max: usize,
-        with_observations: bool,
+        audience: Option<Audience>,
         mark: Option<MemoryMark>,
     ) -> Result<BookSections, WorkspaceError> {
+        let with_observations = audience.is_some();
         let (page, _) = scratchbook::page_of(self.space(), thread);
         let book = Ask {
             workspace: self,
@@ -315,9 +321,10 @@ impl Workspace {
                 ViewSection::Observations if with_observations => self.observed(false, max, mark).await?,
                 ViewSection::Observations => continue,
                 ViewSection::Notes => book.notes(&summaries).await?,
-                ViewSection::Pages if with_observations => self.pages_at_hand(thread, max, mark).await?,
-                // A context has a section of its own for them.
-                ViewSection::Pages => continue,
+                ViewSection::Pages => match audience {
+                    Some(audience) => self.pages_at_hand(thread, (max, audience), mark).await?,
+                    None => continue,
+                },
             };
             sections.push((section, offer));
         }
@@ -329,14 +336,34 @@ impl Workspace {
         let policy = self.policy_at(mark).await?;
         let types = policy.types();
         let is_alert = |class: Class| matches!(class, Class::Alert | Class::PendingConfirmation);
-        let names = types
-            .names()
-            .filter(|name| is_alert(types.class_of(Some(name))) == alerts);
-        let query = EntryQuery {
-            types: names.map(str::to_owned).collect(),
-            ..unpinned(vec![EntryKind::Observation], OF_KNOWLEDGE.into(), Order::Priority, max)
+        let of_all = |max| unpinned(vec![EntryKind::Observation], OF_KNOWLEDGE.into(), Order::Priority, max);
+        let of = |alerts: bool| {
+            let is_meant = |name: &&str| is_alert(types.class_of(Some(name))) == alerts;
+            EntryQuery {
+                types: types.names().filter(is_meant).map(str::to_owned).collect(),
+                ..of_all(max)
+            }
         };
-        self.offered(mark, &query).await
+        let mut offer = self.offered(mark, &of(alerts)).await?;
+        if !alerts {
+            // Those of types that nobody has registered, or not any more, are among the others.
+            let (all, told) = (
+                self.offered(mark, &of_all(1)).await?,
+                self.offered(mark, &of(true)).await?,
+            );
+            let others = all.total.saturating_sub(told.total);
+            if others > offer.total {
+                let first = max.saturating_add(usize::try_from(told.total).unwrap_or(usize::MAX));
+                let all = self.offered(mark, &of_all(first)).await?;
+                let is_other = |shown: &Shown| {
+                    let name = |entry: &Entry| entry.fields.type_name.clone();
+                    matches!(shown, Shown::Entry(entry) if !is_alert(types.class_of(name(entry).as_deref())))
+                };
+                offer.shown = all.shown.into_iter().filter(is_other).take(max).collect();
+                offer.total = others;
+            }
+        }
+        Ok(offer)
     }
 
     /// What `query` gives.

@@ -4,7 +4,7 @@ use super::super::prompt::planner_block;
 use super::*;
 use crate::actor::Trust;
 use crate::change::{NewEntry, NewPage};
-use crate::entry::{EntryFields, Owner};
+use crate::entry::{Brought, EntryFields, Owner};
 use crate::id::{EntryHandle, EntryId, PageHandle, PageId, RunId, Seq};
 use crate::page::{PageFields, PageRole};
 use crate::time::Timestamp;
@@ -109,6 +109,53 @@ fn a_roll_up_keeps_its_budget_with_whole_lines_and_says_what_is_missing_m7_8_v10
             rendered.text
         );
     }
+}
+
+#[test]
+fn what_has_room_is_told_without_a_word_about_more_m7_8_v10() {
+    let pages = some_pages();
+    for pages in [&pages[..1], &pages[2..], &pages[..]] {
+        let whole = rollup(pages, 10_000, &Estimate);
+        let room = pages
+            .iter()
+            .map(|page| Estimate.count(&format!("{}\n", page.heading())));
+        let lines = pages.iter().flat_map(|page| &page.tail);
+        let room: u32 = room
+            .chain(lines.map(|entry| Estimate.count(&format!("  {} {}\n", entry.handle, entry_text(entry)))))
+            .sum();
+        assert_eq!(rollup(pages, room, &Estimate).text, whole.text);
+    }
+}
+
+#[test]
+fn strangers_are_not_quoted_on_a_page_where_a_model_is_told_what_it_is_m7_8_v11() {
+    let mut from_outside = some_pages().remove(0);
+    from_outside.tail[1].fields.trust = Trust::ToolExternal;
+    let beside = from_outside.candidate_for(Audience::Message);
+    assert!(beside.lengths[0].contains("(from outside) \"Result: 412 files"));
+    assert_eq!(
+        line_of(&from_outside),
+        "p3 [scratchpad_exec/ok] List files (list-files; last change e9); e9 Ended: ok after 2 s"
+    );
+    from_outside.page.fields.brought = Some(Brought {
+        created_at: NOW,
+        updated_at: NOW,
+    });
+    assert_eq!(
+        line_of(&from_outside),
+        "p3 [scratchpad_exec/ok] (brought in) (last change e9); e9 Ended: ok after 2 s"
+    );
+    from_outside.tail[1].fields.trust = Trust::Model;
+    assert!(
+        line_of(&from_outside).contains("] List files"),
+        "brought from a place that is believed"
+    );
+    from_outside.tail.clear();
+    assert_eq!(line_of(&from_outside), "p3 [scratchpad_exec/ok] (brought in)");
+}
+
+fn line_of(page: &PageTail) -> String {
+    page.candidate_for(Audience::System).lengths[0].clone()
 }
 
 fn told(page: &PageTail) -> PageLines {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use folio_memory::actor::Trust;
 use folio_memory::entry::{Owner, Tag};
 use folio_memory::link::{Link, Relation};
 use folio_memory::offload::{BlockIds, Extract, Message, extract};
@@ -24,6 +25,15 @@ pub(super) const BODY_BYTES: usize = 16 * 1024;
 pub(super) const TAG: &str = "offload";
 /// Where the metadata of a summary has what it says, for the next offload.
 const FOUND: &str = "found";
+
+/// What a summary and what is to be done next are to say.
+pub(super) struct Summary<'f> {
+    pub(super) texts: [String; 2],
+    /// What was found without a model, for the next offload.
+    pub(super) found: Option<&'f Extract>,
+    /// How far it may be believed: as far as what it was made of, and no further than a model.
+    pub(super) trust: Trust,
+}
 
 /// A compactor at work: it ends when nobody waits for it any more.
 struct Working(JoinHandle<Result<Compacted, String>>);
@@ -61,7 +71,10 @@ impl Workspace {
                 .lines()
                 .filter_map(|line| serde_json::from_str(line).ok())
                 .collect();
-            found = extract(found, &Message::read_all(&Value::Array(given)).unwrap_or_default());
+            let messages = Message::read_all(&Value::Array(given)).unwrap_or_default();
+            found = extract(found, &messages, &|tool| {
+                self.trust_of_tool(tool) == Trust::ToolExternal
+            });
         }
         Ok(found)
     }
@@ -76,7 +89,7 @@ impl Workspace {
         actor: &Actor,
         thread: &ThreadKey,
         (first, last): (u64, u64),
-        (texts, found): ([String; 2], Option<&Extract>),
+        Summary { texts, found, trust }: Summary<'_>,
         (block, ids): (EntryId, [EntryId; 2]),
         before: Option<[Entry; 2]>,
         changes: &mut Vec<Change>,
@@ -94,7 +107,8 @@ impl Workspace {
         let parts = ids.into_iter().zip(titles).zip(texts);
         for (index, ((id, title), text)) in parts.enumerate() {
             let found = found.filter(|_| index == 0);
-            let new = summary_entry(actor, book, id, title, text, (first, last, rank), (index == 0, found))?;
+            let metadata = metadata_of((first, last), found);
+            let new = summary_entry(actor, (book, id), (title, text), (rank, trust), index == 0, metadata)?;
             changes.push(Change::AddEntry(Box::new(new)));
             changes.push(link(id, Relation::DerivedFrom, block));
             // What was forgotten stays as it is.
@@ -164,13 +178,18 @@ impl Workspace {
             return Ok(None);
         }
         let mut changes = Vec::new();
-        let texts = [compacted.summary, compacted.next_actions.join("\n")];
+        let summary = Summary {
+            texts: [compacted.summary, compacted.next_actions.join("\n")],
+            found: None,
+            // The model has read all of it.
+            trust: known.entry.fields.trust,
+        };
         let range = (block.from, block.to);
         self.push_summary(
             actor,
             thread,
             range,
-            (texts, None),
+            summary,
             (ids.block, ids.compacted),
             before,
             &mut changes,
@@ -196,25 +215,30 @@ fn found_in(fields: &EntryFields) -> Option<Extract> {
     Some(found.still_in(&fields.body))
 }
 
-fn summary_entry(
-    actor: &Actor,
-    book: PageId,
-    id: EntryId,
-    title: String,
-    mut text: String,
-    (first, last, rank): (u64, u64, u32),
-    (is_summary, found): (bool, Option<&Extract>),
-) -> Result<NewEntry, WorkspaceError> {
-    let kind = if is_summary { EntryKind::Note } else { EntryKind::Todo };
-    let mut fields = EntryFields::new(kind, Owner::agent(), trust_of(&compactor_for(actor)));
-    text.truncate(text.floor_char_boundary(BODY_BYTES));
-    fields.title = title;
-    fields.body = text;
-    fields.tags = Tag::parse_all([TAG])?;
+/// Which messages a summary is of, and what was found in them.
+fn metadata_of((first, last): (u64, u64), found: Option<&Extract>) -> Value {
     let mut metadata = json!({"history": {"from": first, "to": last}});
     if let Some(found) = found {
         metadata[FOUND] = json!(found);
     }
+    metadata
+}
+
+fn summary_entry(
+    actor: &Actor,
+    (book, id): (PageId, EntryId),
+    (title, mut text): (String, String),
+    (rank, trust): (u32, Trust),
+    is_summary: bool,
+    metadata: Value,
+) -> Result<NewEntry, WorkspaceError> {
+    let kind = if is_summary { EntryKind::Note } else { EntryKind::Todo };
+    let trust = trust.min(trust_of(&compactor_for(actor)));
+    let mut fields = EntryFields::new(kind, Owner::agent(), trust);
+    text.truncate(text.floor_char_boundary(BODY_BYTES));
+    fields.title = title;
+    fields.body = text;
+    fields.tags = Tag::parse_all([TAG])?;
     fields.metadata = Some(metadata);
     fields.pin_rank = Some(rank);
     fields.source = source_of(&compactor_for(actor));

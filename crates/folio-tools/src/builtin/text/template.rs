@@ -28,6 +28,9 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment.set_recursion_limit(64);
     environment.set_formatter(|out, state, value| match value.kind() {
         ValueKind::None => out.write_str("null").map_err(Error::from),
+        ValueKind::Bool => out
+            .write_str(if value.is_true() { "true" } else { "false" })
+            .map_err(Error::from),
         ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => out.write_str(&json_text(value)?).map_err(Error::from),
         _ => minijinja::escape_formatter(out, state, value),
     });

@@ -37,6 +37,10 @@ fn a_template_is_filled_in_with_data_and_the_value() {
         done(json!({"op": "template", "template": "<{{ x }}>", "data": {"x": "<&>"}})),
         "<<&>>"
     );
+    assert_eq!(
+        done(json!({"op": "template", "template": "{{ x }} {{ [x] }}", "data": {"x": true}})),
+        "true [true]"
+    );
 }
 
 #[test]

@@ -1,0 +1,181 @@
+//! Runs that were left before they had ended, and whoever goes on with them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Folio, Running};
+
+/// A plan of one step that is done at once.
+const QUICK: &str = "steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
+/// One that takes its time.
+const SLOW: &str =
+    "steps: [{id: w, do: {tool: wait, args: {ms: 60000}}}, {id: after, do: {tool: text, args: {op: echo, value: 1}}}]";
+/// One that asks before it does anything.
+const ASKS: &str = "steps: [{id: s, do: {tool: shell, args: {command: 'true'}}}]";
+
+fn folio() -> Folio {
+    let folio = Folio::new();
+    for (name, plan) in [("quick.yaml", QUICK), ("slow.yaml", SLOW), ("asks.yaml", ASKS)] {
+        folio.file(name, plan);
+    }
+    folio
+}
+
+/// `plan` is being driven, as the run `handle`.
+fn driven(folio: &Folio, handle: &str, plan: &str) -> Running {
+    let running = folio.spawn(&["run", "--plan", plan, "--attended", "--quiet"]);
+    folio.until(&["runs"], |seen| {
+        let runs = seen["items"].as_array().unwrap();
+        runs.iter().any(|run| run["handle"] == handle && run["driven"] == true)
+    });
+    running
+}
+
+fn status(folio: &Folio, run: &str) -> Value {
+    folio.json(&["show", run])["status"].clone()
+}
+
+#[test]
+fn a_paused_run_keeps_nobody_from_ending() {
+    let folio = folio();
+    let running = driven(&folio, "r1", "slow.yaml");
+    folio.ok(&["pause", "r1"]);
+    running.kill();
+    let told = folio.call(&["run", "--plan", "quick.yaml"]);
+    assert_eq!(told.code, 0, "{told}");
+    assert!(told.stderr.contains("r1 waits"), "{told}");
+    assert_eq!(status(&folio, "r2"), "ok");
+}
+
+#[test]
+fn who_ends_the_program_ends_it_while_it_goes_on_with_another_run() {
+    let folio = folio();
+    driven(&folio, "r1", "slow.yaml").kill();
+    let running = folio.spawn(&["run", "--plan", "quick.yaml"]);
+    folio.until(&["runs"], |seen| {
+        seen["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|run| run["handle"] == "r2" && run["status"] == "ok")
+    });
+    running.interrupt();
+    let told = running.wait();
+    assert_eq!(told.code, 0, "{told}");
+    assert_eq!(status(&folio, "r1"), "interrupted", "it is not cancelled");
+}
+
+#[test]
+fn a_run_that_waits_for_a_person_is_left_to_one_by_whom_nobody_answers() {
+    let folio = folio();
+    let running = driven(&folio, "r1", "asks.yaml");
+    folio.until(&["questions"], |seen| seen["returned"] == json!(1));
+    running.kill();
+    for again in [&["run", "--plan", "quick.yaml"][..], &["resume"]] {
+        let told = folio.call(again);
+        assert_eq!(told.code, 0, "{told}");
+        assert!(
+            told.stderr.contains("r1 waits for a person, and nobody is here"),
+            "{told}"
+        );
+    }
+    assert_eq!(status(&folio, "r1"), "interrupted");
+    folio.ok(&["approve", "r1"]);
+    folio.ok(&["resume", "r1"]);
+    assert_eq!(status(&folio, "r1"), "ok");
+}
+
+#[test]
+fn what_ends_a_program_leaves_its_run_to_the_next() {
+    let folio = folio();
+    let running = driven(&folio, "r1", "slow.yaml");
+    running.terminate();
+    let told = running.wait();
+    assert_eq!(told.code, 130, "{told}");
+    assert!(told.stderr.contains("`folio resume r1` goes on where it was"), "{told}");
+    assert_eq!(status(&folio, "r1"), "interrupted");
+}
+
+#[test]
+fn of_all_runs_that_are_left_each_is_gone_on_with_that_can_be() {
+    let folio = folio();
+    folio.file("short.yaml", SLOW.replace("60000", "1500"));
+    let cue = json!({"role": "planner", "latency_ms": 60_000, "text": "never"});
+    folio.file("script.json", json!({"version": 1, "cues": [cue]}).to_string());
+    let goal = ["run", "Say hello", "--model", "scripted:script.json", "--quiet"];
+    let running = folio.spawn(&goal);
+    folio.until(&["runs"], |seen| seen["items"][0]["driven"] == true);
+    running.kill();
+    let running = driven(&folio, "r2", "slow.yaml");
+    folio.ok(&["pause", "r2"]);
+    running.kill();
+    driven(&folio, "r3", "short.yaml").kill();
+    let told = folio.call(&["resume"]);
+    assert!(told.stderr.contains("r1 is not gone on with"), "{told}");
+    assert!(
+        told.stderr.contains("r2 is paused; `folio continue r2` has it go on"),
+        "{told}"
+    );
+    assert_ne!(told.code, 0, "one could not be gone on with");
+    assert_eq!(status(&folio, "r3"), "ok");
+}
+
+#[test]
+fn what_was_recorded_before_stays_until_there_is_something_new() {
+    let folio = folio();
+    let decision = json!({"decision": "execute", "reason": "it is small"});
+    let cues = json!([
+        {"role": "planner", "json": decision},
+        {"role": "executor", "calls": [{"tool": "finish", "args": {"notes": "done", "output": {}}}]},
+    ]);
+    folio.file("script.json", json!({"version": 1, "cues": cues}).to_string());
+    let slow = json!([{"role": "planner", "latency_ms": 60_000, "json": decision}]);
+    folio.file("slow.json", json!({"version": 1, "cues": slow}).to_string());
+    let record = |model: &str| {
+        let model = format!("scripted:{model}");
+        let call = [
+            "run",
+            "Say hello",
+            "--model",
+            &model,
+            "--record",
+            "take.json",
+            "--quiet",
+            "--no-resume",
+        ];
+        folio.spawn(&call)
+    };
+    let kept = || std::fs::read_to_string(folio.path().join("take.json")).unwrap();
+    let told = record("script.json").wait();
+    assert_eq!(told.code, 0, "{told}");
+    let before = kept();
+    assert!(before.contains("it is small"), "{before}");
+    let running = record("slow.json");
+    folio.until(&["runs"], |seen| seen["items"][0]["driven"] == true);
+    running.kill();
+    assert_eq!(kept(), before);
+}
+
+#[test]
+fn tokens_and_copies_of_a_store_are_for_people_m7_7() {
+    let folio = folio();
+    folio.ok(&["observe", "add", "x"]);
+    for call in [
+        &["token", "new", "--role", "human", "--name", "n"][..],
+        &["token", "list"],
+        &["backup", "copy.db"],
+        &["migrate", "--to", "sqlite:other.db"],
+    ] {
+        for role in ["tool", "client", "planner"] {
+            let told = folio.call(&[&["--role", role], call].concat());
+            assert_eq!(told.code, 4, "{told}");
+            assert!(
+                told.stderr.contains(&format!("a caller in the role {role} may not")),
+                "{told}"
+            );
+        }
+        folio.ok(call);
+    }
+}

@@ -1,0 +1,89 @@
+//! What waits for an answer in another thread: what is said here does not answer it (M7.11.1, M7.11.2).
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use folio_memory::entry::Status;
+use folio_memory::goals::ACTION_PATH;
+use folio_memory::id::{EntryRef, Ref};
+use folio_memory::observation::{Class, TypeRegistry};
+use folio_memory::query::{MAX_LIMIT, at_path};
+use folio_memory::{Entry, EntryId, EntryKind, EntryQuery, PageId, State, ThreadKey, scratchbook};
+use serde_json::Value;
+
+use super::super::observations::Whose;
+use super::super::{Workspace, WorkspaceError};
+use crate::error::StoreError;
+
+impl Workspace {
+    /// `active` as the clarifier of `thread` hears `input`: without the confirmations that other threads wait for, unless the input names
+    /// them.
+    pub(super) async fn heard_in<'a>(
+        &self,
+        thread: &ThreadKey,
+        input: &str,
+        active: &'a [Entry],
+        types: &TypeRegistry,
+    ) -> Result<Cow<'a, [Entry]>, WorkspaceError> {
+        let lower = input.to_lowercase();
+        let named: HashSet<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
+        let now = self.now();
+        let (book, _) = scratchbook::page_of(self.space(), thread);
+        let mut elsewhere: HashSet<EntryId> = HashSet::new();
+        for entry in active {
+            let waits = types.class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation
+                && entry.kind == EntryKind::Observation
+                && entry.state(now) == State::Live;
+            if waits && !named.contains(&*entry.handle.to_string()) && self.waits_elsewhere(entry, book, thread).await?
+            {
+                elsewhere.insert(entry.id);
+            }
+        }
+        if elsewhere.is_empty() {
+            return Ok(Cow::Borrowed(active));
+        }
+        let here = active.iter().filter(|entry| !elsewhere.contains(&entry.id));
+        Ok(Cow::Owned(here.cloned().collect()))
+    }
+
+    /// Whether `confirmation` is waited for in another thread than `thread`, whose scratchbook is `book`: what it is about is in another
+    /// scratchbook, or else it was added in a turn of another thread. What is nobody's can be answered anywhere.
+    async fn waits_elsewhere(
+        &self,
+        confirmation: &Entry,
+        book: PageId,
+        thread: &ThreadKey,
+    ) -> Result<bool, WorkspaceError> {
+        if let Some(key) = at_path(confirmation.fields.context.as_ref(), ACTION_PATH) {
+            let books = self.books_with(key).await?;
+            if !books.is_empty() {
+                return Ok(!books.contains(&book));
+            }
+        }
+        match confirmation.fields.source.turn {
+            Some(turn) => Ok(self.read_turn(Ref::Id(turn)).await?.begun.thread != *thread),
+            None => Ok(false),
+        }
+    }
+
+    /// The scratchbooks with a pending action that is called `key`: by its name, its handle, or its id.
+    async fn books_with(&self, key: &Value) -> Result<HashSet<PageId>, WorkspaceError> {
+        let by_name = EntryQuery {
+            kinds: vec![EntryKind::PendingAction],
+            context: vec![(ACTION_PATH.to_owned(), key.clone())],
+            status: Status::ALL.into(),
+            limit: MAX_LIMIT,
+            ..EntryQuery::default()
+        };
+        let found = self.entries_as(Whose::Stages, &by_name).await?.items;
+        let mut books: HashSet<PageId> = found.iter().map(|action| action.page).collect();
+        if let Some(entry) = key.as_str().and_then(|key| key.parse::<EntryRef>().ok()) {
+            match self.read_entry(entry).await {
+                Ok(action) if action.kind == EntryKind::PendingAction => drop(books.insert(action.page)),
+                Ok(_) | Err(WorkspaceError::Store(StoreError::NotFound { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(books)
+    }
+}
