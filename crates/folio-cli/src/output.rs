@@ -28,7 +28,7 @@ pub(crate) trait Report: Serialize {
     /// Writes it for people, ending with a newline unless it is empty.
     fn text(&self, out: &mut String, style: Style) -> fmt::Result;
 
-    /// Whether the text is one that people change and hand back, which keeps every character that is in it.
+    /// Whether the text is one that people change and hand back, or a part of something that was kept: it keeps every character that is in it.
     fn is_source(&self) -> bool {
         false
     }
@@ -148,10 +148,14 @@ impl Output {
         self.write(&text)
     }
 
-    /// Writes text to standard output: as it is into a file or a pipe, to a terminal as people may see it.
+    /// Writes text to standard output: as it is into a file or a pipe, to a terminal as people may see it, with an end of its last line.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         if std::io::stdout().is_terminal() {
-            self.write(&seen(text))
+            let mut text = seen(text).into_owned();
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            self.write(&text)
         } else {
             self.write(text)
         }

@@ -97,3 +97,24 @@ fn programs_read_the_preview_its_cost_and_where_the_rest_is_m7_8_v9() {
     let read = folio.json(&["evict", "rows.json", "--limit", "150", "--of", "file"]);
     assert_eq!((&read["preview"], read.get("ref")), (&whole["text"], None));
 }
+
+#[test]
+fn what_was_kept_is_given_back_as_it_was_part_by_part() {
+    let folio = Folio::new();
+    let kept: String = (0..900)
+        .map(|n| format!("line {n}\u{1b}[2J\u{7} of\u{202e} many\r\n"))
+        .collect::<String>()
+        + "the end";
+    folio.file("result.txt", &kept);
+    folio.ok(&["evict", "result.txt", "--limit", "100"]);
+    let mut read = String::new();
+    while read.len() < kept.len() {
+        let part = folio.ok(&["blob", "e1", "--from", &read.len().to_string(), "--max-bytes", "1000"]);
+        assert!(!part.is_empty());
+        read.push_str(&part);
+    }
+    assert_eq!(read, kept);
+    // And so is what is small enough to stay where it is.
+    folio.file("small.txt", "a\u{1b}[2Jb\r\nd");
+    assert_eq!(folio.ok(&["evict", "small.txt"]), "a\u{1b}[2Jb\r\nd");
+}

@@ -11,7 +11,7 @@ use support::{Folio, Running};
 const QUICK: &str = "steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
 /// One that takes its time.
 const SLOW: &str =
-    "steps: [{id: w, do: {tool: wait, args: {ms: 60000}}}, {id: after, do: {tool: text, args: {op: echo, value: 1}}}]";
+    "steps: [{id: w, do: {tool: wait, args: {ms: 2500}}}, {id: after, do: {tool: text, args: {op: echo, value: 1}}}]";
 /// One that asks before it does anything.
 const ASKS: &str = "steps: [{id: s, do: {tool: shell, args: {command: 'true'}}}]";
 
@@ -35,6 +35,14 @@ fn driven(folio: &Folio, handle: &str, plan: &str) -> Running {
 
 fn status(folio: &Folio, run: &str) -> Value {
     folio.json(&["show", run])["status"].clone()
+}
+
+/// Whether `run` can be gone on with: it has not ended, and nobody drives it.
+fn is_left(folio: &Folio, run: &str) -> bool {
+    folio
+        .ok(&["runs"])
+        .lines()
+        .any(|line| line.contains(run) && line.contains("interrupted"))
 }
 
 #[test]
@@ -64,7 +72,7 @@ fn who_ends_the_program_ends_it_while_it_goes_on_with_another_run() {
     running.interrupt();
     let told = running.wait();
     assert_eq!(told.code, 0, "{told}");
-    assert_eq!(status(&folio, "r1"), "interrupted", "it is not cancelled");
+    assert!(is_left(&folio, "r1"), "it is not cancelled");
 }
 
 #[test]
@@ -81,7 +89,7 @@ fn a_run_that_waits_for_a_person_is_left_to_one_by_whom_nobody_answers() {
             "{told}"
         );
     }
-    assert_eq!(status(&folio, "r1"), "interrupted");
+    assert!(is_left(&folio, "r1"));
     folio.ok(&["approve", "r1"]);
     folio.ok(&["resume", "r1"]);
     assert_eq!(status(&folio, "r1"), "ok");
@@ -95,13 +103,13 @@ fn what_ends_a_program_leaves_its_run_to_the_next() {
     let told = running.wait();
     assert_eq!(told.code, 130, "{told}");
     assert!(told.stderr.contains("`folio resume r1` goes on where it was"), "{told}");
-    assert_eq!(status(&folio, "r1"), "interrupted");
+    assert!(is_left(&folio, "r1"));
 }
 
 #[test]
 fn of_all_runs_that_are_left_each_is_gone_on_with_that_can_be() {
     let folio = folio();
-    folio.file("short.yaml", SLOW.replace("60000", "1500"));
+    folio.file("short.yaml", SLOW.replace("2500", "1500"));
     let cue = json!({"role": "planner", "latency_ms": 60_000, "text": "never"});
     folio.file("script.json", json!({"version": 1, "cues": [cue]}).to_string());
     let goal = ["run", "Say hello", "--model", "scripted:script.json", "--quiet"];

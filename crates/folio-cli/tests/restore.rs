@@ -211,3 +211,22 @@ fn a_folder_is_no_copy_and_no_store_takes_its_own_place() {
     }
     assert_eq!(folio.contents("sqlite:f.db"), ["kept"]);
 }
+
+#[test]
+fn looking_at_a_copy_leaves_nothing_beside_it() {
+    let folio = Folio::new();
+    folio.with_store("sqlite:c.db", "copied");
+    std::fs::copy(folio.name("c.db"), folio.name("copy.db")).unwrap();
+    folio.ok(&at("sqlite:f.db", &["restore", "copy.db"]));
+    assert_eq!(folio.contents("sqlite:f.db"), ["copied"]);
+    assert_eq!(folio.files("copy.db"), ["copy.db"]);
+}
+
+#[test]
+fn a_copy_that_cannot_be_written_names_its_folder() {
+    let folio = Folio::new();
+    folio.with_store("sqlite:c.db", "copied");
+    let long = format!("{}.db", "n".repeat(240));
+    let called = folio.call(&at("sqlite:c.db", &["backup", &long]));
+    assert!(!refused(&called, 5).contains("cannot write to :"), "{called}");
+}

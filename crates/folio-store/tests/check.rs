@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use folio_store::Store as _;
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_testkit::contract::scene::Scene;
 use rusqlite::Connection;
@@ -26,4 +27,13 @@ async fn a_row_that_cannot_be_read_hides_no_other() {
         Connection::open(&path).unwrap().execute_batch(&damage).unwrap();
         damage::assert_found(&*open(&path), &damage, &wanted).await;
     }
+}
+
+#[tokio::test]
+async fn a_store_with_files_says_how_large_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
+    assert!(store.bytes().await.unwrap().is_some_and(|bytes| bytes >= 4_096));
+    let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+    assert_eq!(store.bytes().await.unwrap(), None);
 }

@@ -80,14 +80,16 @@ impl Report for PassageShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         if let Some(text) = &self.text {
             out.push_str(text);
-            if !text.is_empty() && !text.ends_with('\n') {
-                out.push('\n');
-            }
         }
         for found in self.matches.iter().flatten() {
             writeln!(out, "{} {}", style.faint(format_args!("{}:", found.line)), found.text)?;
         }
         Ok(())
+    }
+
+    /// Parts that are read one after the other into a file are what was kept.
+    fn is_source(&self) -> bool {
+        self.text.is_some()
     }
 }
 

@@ -56,10 +56,16 @@ impl From<Of> for ResultOf {
 impl Report for EvictedShape {
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         out.write_str(&self.preview)?;
-        if !self.preview.is_empty() && !self.preview.ends_with('\n') {
+        let is_notice = self.reference.is_some() && !self.preview.is_empty();
+        if is_notice && !self.preview.ends_with('\n') {
             out.push('\n');
         }
         Ok(())
+    }
+
+    /// What is small enough is given back as it is.
+    fn is_source(&self) -> bool {
+        true
     }
 }
 

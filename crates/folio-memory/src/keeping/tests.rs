@@ -51,12 +51,9 @@ fn an_observation_is_put_away_seven_days_after_anybody_cared_m7_6_44() {
 #[test]
 fn noting_that_its_time_is_over_does_not_make_an_observation_younger_m7_6_44() {
     let mut entry = observation();
-    entry.patch(
-        &[FieldChange::Confidence(crate::Confidence::clamped(0.1).0)],
-        Seq(2),
-        at(7 * DAY),
-    );
-    assert_eq!(due_at(&entry, 7 * DAY), AGE);
+    entry.patch(&[FieldChange::Expired(at(7 * DAY))], Seq(2), at(8 * DAY));
+    assert_eq!(entry.version, 2);
+    assert_eq!(due_at(&entry, 8 * DAY), AGE);
 }
 
 #[test]

@@ -207,7 +207,7 @@ async fn a_call_says_which_thread_it_means_unless_the_connection_did() {
 }
 
 #[tokio::test]
-async fn a_client_does_what_its_role_allows_m7_7() {
+async fn a_client_pins_what_a_tool_may_not_m7_7() {
     let mut tool = options();
     tool.role = Role::Tool;
     let runner = runner().await;
@@ -228,6 +228,12 @@ async fn a_client_does_what_its_role_allows_m7_7() {
     let pair = Pair::of(Era::Requests, tool, &runner, Plain).await;
     let (_, code) = pair.refused("scratch_pin", json!({"id": "e1"})).await;
     assert_eq!(code, "role_denied");
+    let pinned = async || workspace.entry("e1".parse().unwrap()).await.unwrap().fields.pin_rank;
+    assert_eq!(pinned().await, None);
+    pair.end().await;
+    let pair = Pair::of(Era::Requests, options(), &runner, Plain).await;
+    pair.call("scratch_pin", json!({"id": "e1"})).await;
+    assert!(pinned().await.is_some());
     pair.end().await;
 }
 

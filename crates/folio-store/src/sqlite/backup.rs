@@ -8,7 +8,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use super::busy;
 use super::error::{Failure, explained};
 use super::migrate::{self, MIGRATIONS};
-use super::open::{in_words, long_enough, obstacle, set_up, sync_folder_of};
+use super::open::{as_it_is, in_words, long_enough, obstacle, set_up, sync_folder_of};
 use crate::error::StoreError;
 use crate::store::OwnerId;
 
@@ -219,7 +219,19 @@ pub fn restore(from: &Path, to: &Path, replaced: bool) -> Result<Option<PathBuf>
 /// A connection to the store at `from`, which is found whole.
 fn checked(from: &Path, location: &str) -> Result<Connection, Failure> {
     let path = std::path::absolute(from).unwrap_or_else(|_| from.to_owned());
-    let mut conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let is_beside = |end: &str| {
+        let mut name = path.clone().into_os_string();
+        name.push(end);
+        Path::new(&name).exists()
+    };
+    // Nothing is left beside a copy by looking at it.
+    let name = if is_beside("-wal") || is_beside("-shm") {
+        path
+    } else {
+        as_it_is(&path)
+    };
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let mut conn = Connection::open_with_flags(name, flags)?;
     set_up(&mut conn)?;
     long_enough(from, location)?;
     if migrate::identify(&conn, location, MIGRATIONS)? == 0 {
@@ -271,13 +283,18 @@ fn is_no_store(error: &rusqlite::Error) -> bool {
 /// Why the copy was not made: what is wrong with the place where it goes is said of that place.
 fn not_copied(error: rusqlite::Error, to: &Path) -> Failure {
     match error.sqlite_error_code() {
-        Some(ErrorCode::CannotOpen) if let Some((place, why)) = obstacle(to) => StoreError::Unavailable {
-            doing: "write to",
-            location: place,
-            reason: in_words(&why),
-            source: Some(Box::new(why)),
+        // A name alone is in a folder, too.
+        Some(ErrorCode::CannotOpen)
+            if let Some((place, why)) = obstacle(&std::path::absolute(to).unwrap_or_else(|_| to.to_owned())) =>
+        {
+            StoreError::Unavailable {
+                doing: "write to",
+                location: place,
+                reason: in_words(&why),
+                source: Some(Box::new(why)),
+            }
+            .into()
         }
-        .into(),
         // Only the copy is written.
         Some(ErrorCode::SystemIoFailure) if is_of_writing(&error) => {
             explained(error, "write to", &to.display().to_string()).into()

@@ -251,7 +251,7 @@ fn may_only_be_read(file: &Path) -> bool {
 ///
 /// Where somebody else has it open, or left it, there is a write-ahead log, which is read with it. Otherwise the file is taken for one that
 /// nobody changes.
-fn as_it_is(file: &Path) -> PathBuf {
+pub(super) fn as_it_is(file: &Path) -> PathBuf {
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");
     let is_used = Path::new(&log).metadata().is_ok_and(|log| log.len() > 0);

@@ -163,6 +163,7 @@ async fn an_archived_body_takes_less_room_and_is_read_listed_and_restored_as_it_
             .await
             .unwrap(),
     );
+    assert!(!house.holds("on the second machine"), "it is kept in another form");
     let entry = house.get(&entry).await;
     assert_eq!(entry.fields.body, text);
     let archived = EntryQuery {
