@@ -118,7 +118,8 @@ impl Run {
     /// Status and notes from the children alone.
     ///
     /// A group is as its worst required member, hard or not; one that needs only some of them is `ok` once it has those. A plan decides for itself (E9.4): `ok` if every required
-    /// step is, `partial` if some are, else failed; and it is soft, unless somebody reads it.
+    /// step is, `partial` if some are, else failed; and it is soft, unless somebody reads it. Of a plan of which nothing failed and
+    /// steps were cancelled there is what was done beside them, else it is cancelled, too (E9.11).
     pub(super) fn roll_up(&self, index: usize) -> NodeResult {
         let node = &self.nodes[index];
         let results = || {
@@ -144,7 +145,12 @@ impl Run {
             result.stop_reason = stopped.stop_reason;
         } else if matches!(node.kind, NodeKind::Plan | NodeKind::Model | NodeKind::RollUp) {
             if worst > Outcome::Partial {
-                result.status = if any_ok { Outcome::Partial } else { Outcome::Failed };
+                result.status = match worst {
+                    _ if any_ok => Outcome::Partial,
+                    Outcome::Cancelled if self.has_some_in_groups(index) => Outcome::Partial,
+                    Outcome::Cancelled => Outcome::Cancelled,
+                    _ => Outcome::Failed,
+                };
             }
             if result.status == Outcome::Failed {
                 let reason = required()
@@ -152,6 +158,9 @@ impl Run {
                     .unwrap_or(StopReason::UpstreamFailed);
                 result.severity = Some(self.severity_of(index, StopReason::UpstreamFailed));
                 result.stop_reason = Some(reason);
+            } else if result.status == Outcome::Cancelled {
+                let mut cancelled = required().filter(|child| child.status == Outcome::Cancelled);
+                result.stop_reason = cancelled.find_map(|child| child.stop_reason);
             } else if result.status == Outcome::Partial {
                 // Whoever reads it should know of a limit that it was stopped by.
                 let mut reasons = required().filter_map(|child| child.stop_reason);
@@ -180,6 +189,13 @@ impl Run {
             })
             .collect();
         result
+    }
+
+    /// Whether something that stands in the groups and lists of the plan of node `index` ended well, whatever became of the rest of them.
+    fn has_some_in_groups(&self, index: usize) -> bool {
+        let members: Vec<usize> = self.members(index).collect();
+        let mut steps = self.without_groups(&members, true).into_iter();
+        steps.any(|step| self.nodes[step].is_ok() && !self.nodes[step].optional)
     }
 
     /// `5 ok, 1 failed: survey/files (no such folder)`: the counts, and the first failures by name.

@@ -299,7 +299,10 @@ impl Run {
             // Nobody put them together, so each is told in a line (E9.13).
             result.notes = self.with_table(index, &result.notes);
         }
-        let reason = reason.or(agent.and_then(|agent| agent.spent)).or(result.stop_reason);
+        let reason = match result.status {
+            Outcome::Cancelled => result.stop_reason,
+            _ => reason.or(agent.and_then(|agent| agent.spent)).or(result.stop_reason),
+        };
         Event::Proposed {
             node: self.nodes[index].id,
             proposal: Box::new(Proposal {

@@ -50,7 +50,7 @@ impl Run {
 
     /// `nodes` with the members of groups in place of the groups, each once; of lists, too, if `items` says so. A group has no
     /// notes of its own to tell.
-    pub(super) fn without_groups(&self, nodes: &[usize], items: bool) -> Vec<usize> {
+    pub(in crate::run) fn without_groups(&self, nodes: &[usize], items: bool) -> Vec<usize> {
         let mut tasks = Vec::with_capacity(nodes.len());
         let mut seen = HashSet::with_capacity(nodes.len());
         let mut rest: Vec<usize> = nodes.iter().rev().copied().collect();

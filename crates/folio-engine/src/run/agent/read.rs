@@ -144,10 +144,11 @@ impl Run {
         };
         // No better than the steps are.
         let rolled = self.roll_up(index);
-        let status = if rolled.status == Outcome::Ok {
-            said
-        } else {
-            said.max(Outcome::Partial)
+        let status = match rolled.status {
+            Outcome::Ok => said,
+            // Nothing failed: there is nothing because somebody did not want it (E9.11).
+            Outcome::Cancelled if said == Outcome::Failed => Outcome::Cancelled,
+            _ => said.max(Outcome::Partial),
         };
         let reason = (status != Outcome::Ok).then_some(rolled.stop_reason).flatten();
         let how = (status, reason.or(read.stop_reason()));

@@ -40,7 +40,7 @@ criterion: met, unmet with the gap, or unverifiable with the reason if what you 
 const REPLAN: &str = "A plan was carried out and did not reach what was wanted. Say why (root_cause) and what is different now \
 (changes), and give the steps that are still to be done. Steps that ended ok stay and are not written again, unless you name \
 them in drop; new steps may use their results. Of a for_each that is written again with the same id and the same step, \
-only the items that did not end ok are done again. A step that failed three times is split or given up. If no other plan can help, \
+only the items that did not end ok are done again. A step that failed three times is split or given up; what a person cancelled is not planned again. If no other plan can help, \
 say give_up. Steps are written as in a first plan. Do not repeat \
 identical actions; update plan and branch notes. Answer with one JSON object and nothing else.";
 const HAND_BACK: &str = "A limit is reached, and this is the last call for the task: no tool can be called any more. Hand back what \

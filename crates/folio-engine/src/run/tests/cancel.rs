@@ -1,6 +1,6 @@
 //! Requests to stop, and the end of the time (E9.11).
 
-use super::models::{execute, finish, goal, house, nested, read_by};
+use super::models::{execute, finish, goal, house, nested, plan_of, read_by, said, task_named};
 use super::*;
 use crate::talk::Purpose;
 
@@ -331,4 +331,114 @@ fn a_step_that_was_cancelled_is_put_together_with_the_rest_and_is_no_reason_for_
         .unwrap();
     let told = read_by(&sim, together);
     assert!(told.contains("group-2/cellar (cancelled, cancelled_by_user)"), "{told}");
+}
+
+/// Of each plan, what is at `cancelled` is cancelled while it is at work, and everything beside it goes well.
+#[test]
+fn what_nothing_failed_of_has_not_failed_because_a_part_was_cancelled_e9_11() {
+    let echo = |id: &str| format!("{{id: {id}, do: {{tool: echo, args: {{}}}}}}");
+    let (a, b, c) = (echo("a"), echo("b"), echo("c"));
+    let nothing = (Outcome::Cancelled, Some(StopReason::CancelledByUser));
+    let some = (Outcome::Partial, None);
+    let cases = [
+        (format!("[{a}]"), vec!["a"], vec![("", nothing)]),
+        (
+            format!("[{{id: g, parallel: [{a}, {b}, {c}]}}]"),
+            vec!["g/b"],
+            vec![("g", nothing), ("", some)],
+        ),
+        (
+            format!("[{{id: s, plan: {{steps: [{{id: g, parallel: [{a}, {b}]}}]}}}}]"),
+            vec!["s/g/b"],
+            vec![("s", some), ("", some)],
+        ),
+        (
+            format!("[{{id: s, plan: {{steps: [{a}]}}}}]"),
+            vec!["s/a"],
+            vec![("s", nothing), ("", nothing)],
+        ),
+        (
+            format!("[{{id: s, plan: {{steps: [{{parallel: [{a}, {b}]}}]}}}}, {c}]"),
+            vec!["s/group-1/a", "s/group-1/b"],
+            vec![("s", nothing), ("", some)],
+        ),
+        (
+            "[{id: each, for_each: [1, 2], step: {id: one, do: {tool: echo, args: {}}}}]".to_owned(),
+            vec!["each/one[0]"],
+            vec![("each", nothing), ("", some)],
+        ),
+        // What failed beside it has failed.
+        (
+            format!("[{{id: s, plan: {{steps: [{{parallel: [{a}, {{id: b, do: {{tool: fail, args: {{}}}}}}]}}]}}}}]"),
+            vec!["s/group-1/a"],
+            vec![
+                ("s", (Outcome::Failed, Some(StopReason::RetriesExhausted))),
+                ("", (Outcome::Failed, Some(StopReason::RetriesExhausted))),
+            ],
+        ),
+    ];
+    for (steps, cancelled, ended) in cases {
+        let mut sim = Sim::new(&format!("steps: {steps}"));
+        sim.derive();
+        for path in cancelled {
+            sim.cancel(path);
+        }
+        let sim = sim.driven_on();
+        for (path, (status, reason)) in ended {
+            let result = sim.run.node_at(path).unwrap().result.unwrap();
+            assert_eq!(
+                (result.status, result.stop_reason, result.severity.is_some()),
+                (status, reason, status == Outcome::Failed),
+                "{path:?} of {steps}"
+            );
+        }
+    }
+}
+
+/// A goal with a part that a model planned, whose only step is cancelled; `aggregated` is what is said of the part.
+fn part_without_anything(part: Value, aggregated: &'static str) -> Sim {
+    let mut sim = goal("survey the house", &json!({}), move |ask| {
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "survey the house") => {
+                plan_of(json!([part, {"id": "roof", "do": {"tool": "echo", "args": {}}}]))
+            }
+            (Purpose::Decide, "see to the beams") => plan_of(json!([
+                {"id": "wait", "satisfies": ["c1"], "do": {"tool": "echo", "args": {}}},
+                {"id": "more", "optional": true, "do": {"tool": "echo", "args": {}}},
+            ])),
+            (Purpose::Aggregate, "see to the beams") => said(aggregated),
+            (Purpose::Aggregate, _) => said("{\"status\": \"partial\", \"notes\": \"the roof\"}"),
+            (purpose, task) => panic!("{purpose:?} of {task}"),
+        }
+    });
+    while !sim.began("sub/wait") {
+        sim.derive();
+        if !sim.began("sub/wait") {
+            assert!(sim.end_one());
+        }
+    }
+    sim.cancel("sub/wait");
+    sim.driven_on()
+}
+
+#[test]
+fn what_a_person_cancelled_in_a_part_is_not_planned_anew_above_it_e9_11() {
+    let written = json!({"id": "sub", "title": "see to the beams", "plan": {"steps": [{"id": "wait", "do": {"tool": "echo", "args": {}}}]}});
+    let planned = json!({"id": "sub", "title": "see to the beams", "criteria": ["seen"]});
+    for (part, said) in [
+        (written, ""),
+        (planned.clone(), "{\"status\": \"failed\", \"notes\": \"nothing\"}"),
+        (planned, "nonsense"),
+    ] {
+        let sim = part_without_anything(part.clone(), said);
+        let sub = sim.run.node_at("sub").unwrap().result.unwrap();
+        assert_eq!(
+            (sub.status, sub.stop_reason),
+            (Outcome::Cancelled, Some(StopReason::CancelledByUser)),
+            "{part} {said}"
+        );
+        assert_eq!(sim.status(""), Outcome::Partial);
+        let waited = sim.calls.iter().filter(|(path, _)| path == "sub/wait");
+        assert_eq!(waited.count(), 1, "{part} {said}");
+    }
 }
