@@ -147,7 +147,7 @@ impl Run {
             if worst > Outcome::Partial {
                 result.status = match worst {
                     _ if any_ok => Outcome::Partial,
-                    Outcome::Cancelled if self.has_some_in_groups(index) => Outcome::Partial,
+                    Outcome::Cancelled if self.has_some(index) => Outcome::Partial,
                     Outcome::Cancelled => Outcome::Cancelled,
                     _ => Outcome::Failed,
                 };
@@ -191,11 +191,16 @@ impl Run {
         result
     }
 
-    /// Whether something that stands in the groups and lists of the plan of node `index` ended well, whatever became of the rest of them.
-    fn has_some_in_groups(&self, index: usize) -> bool {
+    /// Whether something was done of the plan of node `index`: in its groups and lists, too, whatever became of the rest of them.
+    pub(super) fn has_some(&self, index: usize) -> bool {
         let members: Vec<usize> = self.members(index).collect();
-        let mut steps = self.without_groups(&members, true).into_iter();
-        steps.any(|step| self.nodes[step].is_ok() && !self.nodes[step].optional)
+        let steps = self.without_groups(&members, true).into_iter();
+        let mut required = steps.map(|step| &self.nodes[step]).filter(|node| !node.optional);
+        required.any(|node| {
+            node.result
+                .as_ref()
+                .is_some_and(|result| result.status <= Outcome::Partial)
+        })
     }
 
     /// `5 ok, 1 failed: survey/files (no such folder)`: the counts, and the first failures by name.

@@ -20,8 +20,7 @@ impl Run {
         let proposal = agent.proposal.as_deref()?;
         let open = agent.open_criteria().cloned();
         let (machine, others): (Vec<_>, Vec<_>) = open.partition(|criterion| criterion.check.is_machine());
-        // Of what was not finished nobody has to say that it is not what was wanted.
-        let is_judged = matches!(proposal.status, Outcome::Ok | Outcome::Partial) && agent.spent.is_none();
+        let is_judged = self.is_to_be_judged(index, agent, proposal);
         if !machine.is_empty() && is_judged {
             return Some(self.checking(index, &machine, proposal));
         }
@@ -61,6 +60,20 @@ impl Run {
             };
         }
         Some(Action::Record(self.conclusion(index, None)))
+    }
+
+    /// Whether what is `proposed` is looked at. Of what was not finished nobody has to say that it is not what was wanted; but of a plan that
+    /// failed, for whoever put it together, it is told what is missing, because another may do (E9.8): unless it was said that none can.
+    fn is_to_be_judged(&self, index: usize, agent: &Agent, proposed: &Proposal) -> bool {
+        let counts = match proposed.status {
+            Outcome::Ok | Outcome::Partial => true,
+            Outcome::Failed => {
+                let may_help = agent.has_plan() && proposed.severity != Some(Severity::Hard);
+                may_help && (self.has_some(index) || !self.has_failed_step(index))
+            }
+            Outcome::Skipped | Outcome::Cancelled => false,
+        };
+        counts && agent.spent.is_none()
     }
 
     fn checking(&self, index: usize, machine: &[Criterion], proposal: &Proposal) -> Action {

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::models::{equipment, execute, goal, plan_of, read_by, root, said, task_named};
+use super::models::{equipment, execute, goal, judged, plan_of, purposes, read_by, root, said, task_named};
 use super::*;
 use crate::projection;
 use crate::talk::Purpose;
@@ -547,4 +547,74 @@ fn of_many_that_failed_three_times_twenty_are_named_e9_8() {
     let read = read_by(&sim, anew);
     let named = read.lines().filter(|line| line.ends_with("failed 3 times")).count();
     assert_eq!((named, read.contains("- and 10 more\n")), (20, true), "{read}");
+}
+
+/// A goal whose steps all go well and of which whoever puts them together says `first`; of the plan after that, that it is as wanted.
+fn put_together(first: &'static str) -> Sim {
+    let plan = json!([
+        {"id": "paint", "title": "paint it", "satisfies": ["c1"]},
+        {"id": "dry", "title": "let it dry", "criteria": ["dry"]},
+    ]);
+    let again = json!({"root_cause": "paint is blue", "changes": "ivy", "steps": [{"id": "ivy", "title": "plant ivy", "satisfies": ["c1"]}]});
+    goal("make it green", &json!({"criteria": ["it is green"]}), move |ask| {
+        let is_again = ask.messages.iter().any(|message| message.text.contains("plant ivy"));
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "make it green") => plan_of(plan.clone()),
+            (Purpose::Decide, task) => execute(
+                "finish",
+                json!({"notes": task, "criteria": [{"id": "c1", "met": true}]}),
+            ),
+            (Purpose::Replan, _) => said(&again.to_string()),
+            (Purpose::Judge, _) => judged(if is_again { "met" } else { "unmet" }),
+            (Purpose::Aggregate, _) if is_again => said("{\"status\": \"ok\", \"notes\": \"green\"}"),
+            (purpose, _) => {
+                assert_eq!(purpose, Purpose::Aggregate);
+                said(first)
+            }
+        }
+    })
+    .driven_on()
+}
+
+#[test]
+fn what_is_put_together_as_a_failure_is_judged_and_planned_anew_e9_8() {
+    let sim = put_together("{\"status\": \"failed\", \"notes\": \"it is blue\"}");
+    assert_eq!(
+        (sim.status("paint"), sim.status("dry"), sim.status("")),
+        (Outcome::Ok, Outcome::Ok, Outcome::Ok)
+    );
+    let asked: Vec<Purpose> = purposes(&sim)
+        .into_iter()
+        .filter(|purpose| *purpose != Purpose::Decide)
+        .collect();
+    assert_eq!(
+        asked,
+        [
+            Purpose::Aggregate,
+            Purpose::Judge,
+            Purpose::Replan,
+            Purpose::Aggregate,
+            Purpose::Judge
+        ]
+    );
+    let replan = sim.asks.iter().position(|ask| ask.purpose == Purpose::Replan).unwrap();
+    let read = read_by(&sim, replan);
+    assert!(
+        read.contains("# What is missing\n- c1 (it is green) is not met: the proof\n"),
+        "{read}"
+    );
+}
+
+#[test]
+fn what_cannot_be_done_for_whoever_put_it_together_is_not_planned_anew_e9_8() {
+    let sim = put_together("{\"status\": \"failed\", \"severity\": \"hard\", \"notes\": \"there is no green\"}");
+    assert_eq!(
+        (root(&sim).status, root(&sim).severity),
+        (Outcome::Failed, Some(Severity::Hard))
+    );
+    let asked = purposes(&sim);
+    assert!(
+        !asked.contains(&Purpose::Judge) && !asked.contains(&Purpose::Replan),
+        "{asked:?}"
+    );
 }
