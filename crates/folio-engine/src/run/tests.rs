@@ -20,6 +20,7 @@ mod budgets;
 mod cancel;
 mod compact;
 mod edits;
+mod evidence;
 mod fallback;
 mod forks;
 mod groups;

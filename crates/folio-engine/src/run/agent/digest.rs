@@ -25,21 +25,27 @@ const FAILED_SHOWN: usize = 20;
 impl Run {
     /// A line for each result that node `index` may build on: those that it waits for, in plan order, nearest plan last.
     pub(super) fn results_before(&self, index: usize, sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
-        let mut before = Vec::new();
+        let mut before = self.given_to(index);
+        before.retain(|node| self.nodes[*node].is_terminal() && self.nodes[*node].kind != NodeKind::Sequence);
+        self.digests(&self.without_groups(&before, false), sizes)
+    }
+
+    /// The steps whose results node `index` is given, and whatever is in them: of its plan and of those around it what it waits for, or what
+    /// its `needs` name, and what was kept of earlier versions; in plan order, nearest plan last.
+    pub(super) fn given_to(&self, index: usize) -> Vec<usize> {
+        let mut given = Vec::new();
         let mut at = index;
         while let Some(frame) = self.nodes[at].frame {
             let frame = &self.frames[frame];
-            let in_frame = self.step_of(frame, at);
             let mut seen: Vec<usize> = frame.kept.clone();
-            if let Some(reader) = in_frame {
+            if let Some(reader) = self.step_of(frame, at) {
                 let earlier = frame.graph.read_by(reader).into_iter();
                 seen.extend(earlier.map(|target| frame.nodes[target]));
             }
-            seen.retain(|node| self.nodes[*node].is_terminal() && self.nodes[*node].kind != NodeKind::Sequence);
-            before.splice(0..0, seen);
+            given.splice(0..0, seen);
             at = frame.owner;
         }
-        self.digests(&self.without_groups(&before, false), sizes)
+        given
     }
 
     /// The step of `frame` that `index` is, or is inside of.

@@ -19,9 +19,12 @@ pub(super) struct Checked {
 
 impl Run {
     /// Checks what a model gives as evidence for node `index`: a task or a call has to be in its subtree or among what it was
-    /// given, a call has to have succeeded; a file, an address or an observation has to be one that a call below it named.
+    /// given, a call has to have succeeded; a file, an address or an observation has to be one that something there named.
     pub(super) fn checked_evidence(&self, index: usize, given: Option<&Value>) -> Checked {
         let mut checked = Checked::default();
+        let mut tops = vec![index];
+        tops.extend(&self.nodes[index].gathers);
+        tops.extend(self.given_to(index));
         for item in given.and_then(Value::as_array).into_iter().flatten() {
             let text = |key: &str| item.get(key).and_then(Value::as_str);
             let (Some(kind), Some(id)) = (text("kind"), text("id")) else {
@@ -30,8 +33,8 @@ impl Run {
             };
             let span = text("span").map(str::to_owned);
             let found = match kind {
-                "node" | "tool_call" => self.node_as_evidence(index, kind, id),
-                _ => self.named_below(index, kind, id),
+                "node" | "tool_call" => self.node_as_evidence(&tops, kind, id),
+                _ => self.named_below(&tops, kind, id),
             };
             match found.filter(|_| checked.evidence.len() < EVIDENCE_MAX) {
                 Some(evidence) => {
@@ -47,8 +50,8 @@ impl Run {
         checked
     }
 
-    fn node_as_evidence(&self, index: usize, kind: &str, id: &str) -> Option<Evidence> {
-        let id: NodeId = id.trim().parse().ok()?;
+    fn node_as_evidence(&self, tops: &[usize], kind: &str, text: &str) -> Option<Evidence> {
+        let id: NodeId = text.trim().parse().ok()?;
         let referred = self.index(id).ok()?;
         let node = &self.nodes[referred];
         let result = node.result.as_ref()?;
@@ -59,13 +62,10 @@ impl Run {
         if kind == "tool_call" && !is_call || !is_step {
             return None;
         }
-        let is_given = || {
-            self.nodes[index]
-                .gathers
-                .iter()
-                .any(|given| self.is_below(referred, *given))
-        };
-        (self.is_below(referred, index) || self.may_read(index, referred) || is_given()).then(|| Evidence {
+        // What a result that was given rests on is shown with it.
+        let is_there =
+            self.and_around(referred).any(|at| tops.contains(&at)) || self.named_below(tops, kind, text).is_some();
+        is_there.then(|| Evidence {
             kind: if is_call { "tool_call" } else { "node" }.to_owned(),
             id: id.to_string(),
             hash: (!result.output.is_null()).then(|| result.output.content_hash()),
@@ -73,9 +73,9 @@ impl Run {
         })
     }
 
-    /// A file, an address or an observation that the answer of a call below `index` named as its own evidence.
-    fn named_below(&self, index: usize, kind: &str, id: &str) -> Option<Evidence> {
-        let mut stack = vec![index];
+    /// A file, an address or an observation that a result below one of `tops` has as its own evidence.
+    fn named_below(&self, tops: &[usize], kind: &str, id: &str) -> Option<Evidence> {
+        let mut stack = tops.to_vec();
         while let Some(at) = stack.pop() {
             let node = &self.nodes[at];
             let found = node.result.as_ref().and_then(|result| {
@@ -88,16 +88,5 @@ impl Run {
             stack.extend(&node.children);
         }
         None
-    }
-
-    fn is_below(&self, index: usize, top: usize) -> bool {
-        self.and_around(index).any(|at| at == top)
-    }
-
-    /// Whether `target` is a step that `index`, or a task around it, was given the result of.
-    fn may_read(&self, index: usize, target: usize) -> bool {
-        let frames = std::iter::successors(self.nodes[index].frame, |frame| self.frames[*frame].outer);
-        let mut frames = frames;
-        frames.any(|frame| self.nodes[target].frame == Some(frame) || self.frames[frame].kept.contains(&target))
     }
 }

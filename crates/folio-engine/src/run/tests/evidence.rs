@@ -1,0 +1,95 @@
+//! References of results: of what a step did, and of what it was given (E9.7).
+
+use super::models::*;
+use super::*;
+use crate::talk::Purpose;
+
+/// A plan whose step `a` names a file that a call of it had named. Of whoever does `last`, which has `needs` if they are said, the answer names that
+/// file, what `a` called, and `a`: what of that is its evidence, and its notes.
+fn cited(needs: &str, group: bool) -> (Vec<(String, String)>, String) {
+    let step = |id: &str, needs: &str| format!("{{id: {id}, title: do {id}, criteria: [done]{needs}}}");
+    let steps = match group {
+        true => format!(
+            "[{{id: g, parallel: [{}, {}]}}, {}]",
+            step("a", ""),
+            step("b", ""),
+            step("last", needs)
+        ),
+        false => format!("[{}, {}, {}]", step("a", ""), step("b", ""), step("last", needs)),
+    };
+    let ids = Arc::new(std::sync::Mutex::new(Vec::<String>::new()));
+    let known = Arc::clone(&ids);
+    let mut sim = Sim::new(&format!("steps: {steps}"));
+    sim.run.equip(Arc::new(equipment()));
+    sim.model = Arc::new(move |ask| {
+        let finished = |notes: &str, evidence: Value| {
+            wants(&[("finish", json!({"status": "ok", "notes": notes, "evidence": evidence}))])
+        };
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Judge, _) => judged("met"),
+            (Purpose::Decide, "do a") => execute("echo", json!({"text": "files"})),
+            (_, "do a") => finished("looked", json!([{"kind": "file", "id": "a.rs"}])),
+            (Purpose::Decide, "do last") => {
+                let known = known.lock().unwrap();
+                let named = known.iter().map(|id| json!({"kind": "node", "id": id}));
+                let all: Vec<Value> = named.chain([json!({"kind": "file", "id": "a.rs"})]).collect();
+                execute("finish", json!({"status": "ok", "notes": "so", "evidence": all}))
+            }
+            (Purpose::Decide, _) => execute("finish", json!({"status": "ok", "notes": "nothing"})),
+            (purpose, task) => panic!("{purpose:?} of {task}"),
+        }
+    });
+    for _ in 0..100 {
+        sim.derive();
+        if let Some(call) = sim.under_way.iter().position(|call| call.tool == "echo") {
+            let node = sim.under_way.remove(call).node;
+            let evidence = vec![crate::Evidence {
+                kind: "file".to_owned(),
+                id: "a.rs".to_owned(),
+                hash: None,
+                span: None,
+            }];
+            let answer = CallOutcome::Answered(CallAnswer {
+                evidence,
+                ..CallAnswer::default()
+            });
+            let ended = sim.run.conclude(node, answer, &[], Duration::ZERO, sim.now);
+            sim.record(ended);
+            let a = sim.run.node(node).unwrap().parent.unwrap();
+            ids.lock().unwrap().extend([node.to_string(), a.to_string()]);
+        } else if !sim.end_one() {
+            break;
+        }
+    }
+    let result = sim.run.node_at("last").unwrap().result.unwrap();
+    let kinds = result
+        .evidence
+        .iter()
+        .map(|evidence| (evidence.kind.clone(), evidence.id.clone()));
+    let mut ids = ids.lock().unwrap().clone();
+    ids.push("a.rs".to_owned());
+    let named = kinds.map(|(kind, id)| (kind, format!("{}", ids.iter().position(|known| *known == id).unwrap())));
+    (named.collect(), result.notes.clone())
+}
+
+#[test]
+fn evidence_is_of_what_a_step_did_and_of_what_it_was_given_and_of_nothing_else_e9_7() {
+    let all = [("tool_call", "0"), ("node", "1"), ("file", "2")].map(|(kind, id)| (kind.to_owned(), id.to_owned()));
+    for (needs, group) in [
+        ("", false),
+        (", needs: [a]", false),
+        ("", true),
+        (", needs: [g]", true),
+        (", needs: [a]", true),
+    ] {
+        let (evidence, notes) = cited(needs, group);
+        assert_eq!(evidence, all, "{needs} {group}");
+        assert_eq!(notes, "so", "{needs} {group}");
+    }
+    // What it does not wait for, it was not given.
+    for group in [false, true] {
+        let (evidence, notes) = cited(", needs: [b]", group);
+        assert_eq!(evidence, [], "{group}");
+        assert!(notes.contains("3 references that name nothing"), "{notes}");
+    }
+}
