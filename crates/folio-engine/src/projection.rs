@@ -302,7 +302,7 @@ impl Projection<'_> {
                     );
                 }
                 for step in steps {
-                    self.add_steps(page, &step);
+                    self.add_steps(page, &step, 0);
                 }
             }
             NodeKind::ForEach => {
@@ -333,13 +333,13 @@ impl Projection<'_> {
         }
     }
 
-    /// One step entry for `step`, and for what is inside it if it is a group.
-    fn add_steps(&mut self, page: PageId, step: &NodeView<'_>) {
+    /// One step entry for `step`, which stands in so many groups, and for what is inside it if it is a group.
+    fn add_steps(&mut self, page: PageId, step: &NodeView<'_>, depth: usize) {
         let mut fields = EntryFields::new(EntryKind::Step, Owner::executor(), Trust::ToolInternal);
         fields.title = self.run.title(step.id);
         fields.iteration = Some(self.iteration());
         fields.source = self.source(step.id);
-        fields.parts = Some(self.step_parts(step, None));
+        fields.parts = Some(step_parts(step, depth, None));
         let id = self.step_entry(step);
         self.changes.push(Change::AddEntry(Box::new(NewEntry {
             id,
@@ -349,7 +349,7 @@ impl Projection<'_> {
         })));
         if matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence) {
             for member in self.run.children(step.id) {
-                self.add_steps(page, &member);
+                self.add_steps(page, &member, depth + 1);
             }
         }
     }
@@ -365,21 +365,6 @@ impl Projection<'_> {
         parents
             .find(|above| matches!(above.kind, NodeKind::Plan | NodeKind::Model | NodeKind::ForEach))
             .is_some_and(|above| above.kind != NodeKind::ForEach)
-    }
-
-    /// Where a step stands. `order` is its place on the page, once a change of the plan has given it another than its age.
-    fn step_parts(&self, view: &NodeView<'_>, order: Option<usize>) -> Value {
-        let parents = std::iter::successors(view.parent.and_then(|id| self.run.node(id)), |above| {
-            self.run.node(above.parent?)
-        });
-        let depth = parents
-            .take_while(|above| matches!(above.kind, NodeKind::Parallel | NodeKind::Sequence))
-            .count();
-        let mut parts = json!({ "kind": view.kind.as_str(), "depth": depth, "path": view.path });
-        if let Some(order) = order {
-            parts["order"] = order.into();
-        }
-        parts
     }
 
     fn step_entry(&self, view: &NodeView<'_>) -> EntryId {
@@ -586,6 +571,15 @@ impl Projection<'_> {
             .map(|view| self.run.title(view.id))
             .collect()
     }
+}
+
+/// Where a step stands: in how many groups, and `order`, its place on the page, once a change of the plan has given it another than its age.
+fn step_parts(view: &NodeView<'_>, depth: usize, order: Option<usize>) -> Value {
+    let mut parts = json!({ "kind": view.kind.as_str(), "depth": depth, "path": view.path });
+    if let Some(order) = order {
+        parts["order"] = order.into();
+    }
+    parts
 }
 
 fn evidence_line(evidence: &crate::result::Evidence) -> String {

@@ -4,7 +4,7 @@ use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
 use folio_memory::{Change, FieldChange, NewEntry, PageId, Trust};
 use serde_json::json;
 
-use super::{Projection, branch_page, plan_page};
+use super::{Projection, branch_page, plan_page, step_parts};
 use crate::event::{Event, PlanDifference};
 use crate::node::NodeId;
 use crate::result::StopReason;
@@ -49,7 +49,7 @@ impl Projection<'_> {
         let mut order = 0;
         for step in steps {
             let is_new = node.child(version, step.slug(), "") == step.id;
-            self.put_step(page, &step, is_new, &mut order);
+            self.put_step(page, &step, is_new, (&mut order, 0));
         }
     }
 
@@ -93,22 +93,35 @@ impl Projection<'_> {
         }
     }
 
-    /// A step that is no part of the plan any more, without what is in it.
+    /// A step that is no part of the plan any more, without what is in it. It stands in the groups that it was planned in, behind the steps that
+    /// have a place.
     pub(super) fn put_step_away(&mut self, step: &NodeView<'_>) {
+        let parents = std::iter::successors(step.parent.and_then(|id| self.run.node(id)), |above| {
+            self.run.node(above.parent?)
+        });
+        let groups = parents.take_while(|above| matches!(above.kind, NodeKind::Parallel | NodeKind::Sequence));
+        let parts = step_parts(step, groups.count(), None);
         self.changes.push(Change::PatchEntry {
             entry: self.step_entry(step),
             fields: vec![
                 FieldChange::Status(Status::Archived),
                 FieldChange::Phase(Some(StopReason::Superseded.to_string())),
+                FieldChange::Parts(Some(parts)),
             ],
             expected_version: None,
             base_version: None,
         });
     }
 
-    /// The entry of a step and of what is in it, at its place.
-    fn put_step(&mut self, page: PageId, step: &NodeView<'_>, is_new: bool, order: &mut usize) {
-        let parts = Some(self.step_parts(step, Some(*order)));
+    /// The entry of a step and of what is in it, at its place: its number on the page, and how many groups it stands in.
+    pub(super) fn put_step(
+        &mut self,
+        page: PageId,
+        step: &NodeView<'_>,
+        is_new: bool,
+        (order, depth): (&mut usize, usize),
+    ) {
+        let parts = Some(step_parts(step, depth, Some(*order)));
         *order += 1;
         let entry = self.step_entry(step);
         if is_new {
@@ -133,7 +146,7 @@ impl Projection<'_> {
         }
         if matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence) {
             for member in self.run.children(step.id) {
-                self.put_step(page, &member, is_new, order);
+                self.put_step(page, &member, is_new, (&mut *order, depth + 1));
             }
         }
     }

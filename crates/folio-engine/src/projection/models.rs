@@ -224,16 +224,39 @@ impl Projection<'_> {
         } else {
             branch_page(self.run, node)
         };
-        let counts: HashSet<NodeId> = self.run.steps(node).iter().map(|step| step.id).collect();
+        if version == 1 {
+            for step in steps {
+                self.add_steps(page, &step, 0);
+            }
+            return;
+        }
+        let all = self.run.steps(node);
+        let counts = self.with_members(&all);
         for gone in self.run.steps_replaced(node) {
             if !counts.contains(&gone.id) {
                 self.put_step_away(&gone);
                 self.branches_superseded(gone);
             }
         }
-        for step in steps {
-            self.add_steps(page, &step);
+        // What was kept of a group stands for itself now.
+        let new: HashSet<NodeId> = steps.iter().map(|step| step.id).collect();
+        let mut order = 0;
+        for step in all {
+            self.put_step(page, &step, new.contains(&step.id), (&mut order, 0));
         }
+    }
+
+    /// `steps`, and what is in those of them that are groups.
+    fn with_members(&self, steps: &[NodeView<'_>]) -> HashSet<NodeId> {
+        let mut all = HashSet::new();
+        let mut rest = steps.to_vec();
+        while let Some(step) = rest.pop() {
+            all.insert(step.id);
+            if matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence) {
+                rest.extend(self.run.children(step.id));
+            }
+        }
+        all
     }
 
     /// The branches of a step that another plan took the place of, and of all that it is made of, say so. Of a group, the members are steps of

@@ -1,10 +1,10 @@
 //! The fold as a whole: driven without a runner, in any order of completion, cut off anywhere.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use folio_memory::{Change, EntryId, RunId, Timestamp};
+use folio_memory::{Change, RunId, Timestamp};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -33,6 +33,7 @@ mod models_limits;
 mod moments;
 mod narrow;
 mod order;
+mod pages;
 mod programs;
 mod properties;
 mod regressions;
@@ -48,8 +49,8 @@ mod steering;
 struct Sim {
     run: Run,
     journal: Vec<(Timestamp, Event)>,
-    /// What the pages have.
-    written: HashSet<EntryId>,
+    /// What was written meanwhile.
+    pages: pages::Pages,
     /// Arguments of every call, by path, in the order of the calls.
     calls: Vec<(String, Value)>,
     under_way: Vec<CallAction>,
@@ -122,7 +123,7 @@ impl Sim {
         Self {
             run: Run::new(id, Arc::new(Templates::new())),
             journal: Vec::new(),
-            written: HashSet::new(),
+            pages: pages::Pages::default(),
             calls: Vec::new(),
             under_way: Vec::new(),
             asks: Vec::new(),
@@ -140,20 +141,11 @@ impl Sim {
         self.run
             .apply(self.now, &event)
             .unwrap_or_else(|error| panic!("{error}: {event:?}"));
-        self.write(&event);
+        self.pages.write(&self.run, &event, self.now);
         // What is written down must be read back as the same.
         let text = serde_json::to_string(&event).unwrap();
         assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
         self.journal.push((self.now, event));
-    }
-
-    /// Writes the pages: a store refuses whatever is to be added a second time.
-    fn write(&mut self, event: &Event) {
-        for change in crate::projection::changes(&self.run, event) {
-            if let Change::AddEntry(new) = change {
-                assert!(self.written.insert(new.id), "twice: {new:?}, at last by {event:?}");
-            }
-        }
     }
 
     /// Records all that follows and begins all that may begin.
@@ -305,7 +297,7 @@ impl Sim {
         let mut sim = Self {
             run: Run::new(RunId::derived(&["test"]), Arc::new(Templates::new())),
             journal: Vec::new(),
-            written: HashSet::new(),
+            pages: pages::Pages::default(),
             calls: Vec::new(),
             under_way: Vec::new(),
             asks: Vec::new(),
@@ -321,7 +313,7 @@ impl Sim {
             sim.run
                 .apply(*at, event)
                 .unwrap_or_else(|error| panic!("{error}: {event:?}"));
-            sim.write(event);
+            sim.pages.write(&sim.run, event, *at);
         }
         sim.journal = journal.to_vec();
         let in_flight = sim.run.in_flight();

@@ -211,6 +211,7 @@ impl Sim {
     fn recorded(&mut self, event: Event) -> bool {
         let is_allowed = self.run.apply(self.now, &event).is_ok();
         if is_allowed {
+            self.pages.write(&self.run, &event, self.now);
             self.journal.push((self.now, event));
         }
         is_allowed

@@ -1,6 +1,7 @@
 //! Runs that begin at a moment of another one.
 
 use super::models::{equipment, goal_with, house, nested, said};
+use super::pages::Pages;
 use super::*;
 use crate::event::NewLimits;
 use crate::talk::Purpose;
@@ -71,6 +72,7 @@ fn a_fork_at_any_node_goes_on_to_the_same_end_and_repeats_nothing_that_was_done_
         sim.run.equip(Arc::new(equipment()));
         sim.model = Arc::new(nested);
         sim.journal = made.events.into_iter().map(|event| (whole.now, event)).collect();
+        sim.pages = Pages::of(sim.run.id(), &sim.journal);
         let before: Vec<String> = sim
             .run
             .tree()
@@ -128,6 +130,7 @@ fn forked_and_driven_on(source: &Sim, at: ForkAt) -> Sim {
     let mut sim = Sim::empty();
     sim.run = made.run;
     sim.journal = made.events.into_iter().map(|event| (source.now, event)).collect();
+    sim.pages = Pages::of(sim.run.id(), &sim.journal);
     sim.driven_on()
 }
 
@@ -220,6 +223,7 @@ fn a_fork_before_a_limit_goes_on_with_more_as_if_there_had_been_more_at_first_e9
         sim.run.equip(Arc::new(equipment()));
         sim.model = Arc::new(nested);
         sim.journal = made.events.into_iter().map(|event| (stopped.now, event)).collect();
+        sim.pages = Pages::of(sim.run.id(), &sim.journal);
         let more = NewLimits {
             model_calls: Some(1_000),
             ..NewLimits::default()

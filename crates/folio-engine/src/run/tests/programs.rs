@@ -2,6 +2,7 @@
 
 use super::forks::forked;
 use super::models::{equipment, finish, goal_with, house, judged, nested, purposes, read_by, replied, root, said};
+use super::pages::Pages;
 use super::*;
 use crate::run::approval::approval_of;
 use crate::spend::Spend;
@@ -424,6 +425,8 @@ fn a_fork_does_not_work_in_the_session_of_another_run_e9_17() {
             let made = made.unwrap_or_else(|error| panic!("{}: {error}", view.path));
             let mut sim = Sim::empty();
             sim.run = made.run;
+            sim.journal = made.events.into_iter().map(|event| (now, event)).collect();
+            sim.pages = Pages::of(sim.run.id(), &sim.journal);
             sim.run.equip(Arc::new(planning()));
             sim.model = Arc::new(|ask| {
                 assert_eq!(ask.session, None);

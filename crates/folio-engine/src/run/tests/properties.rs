@@ -1,5 +1,6 @@
 //! What holds for every plan, every order of completion and every cut.
 
+use super::pages::Pages;
 use super::*;
 
 /// Plans of up to three levels with every kind of step; later tasks read earlier results.
@@ -122,26 +123,6 @@ proptest! {
     #[test]
     fn the_pages_of_a_journal_can_be_made_again_e9_16(plan in plans(), seed: u64) {
         let sim = driven(&plan, seed, 4);
-        let mut run = Run::new(RunId::derived(&["test"]), Arc::new(Templates::new()));
-        let mut added = std::collections::BTreeSet::new();
-        let mut pages = std::collections::BTreeSet::new();
-        for (at, event) in &sim.journal {
-            run.apply(*at, event).unwrap();
-            for change in crate::projection::changes(&run, event) {
-                match change {
-                    Change::EnsurePage(page) => {
-                        prop_assert!(page.fields.parent.is_none_or(|parent| pages.contains(&parent)), "a page before its parent");
-                        pages.insert(page.id);
-                    }
-                    Change::AddEntry(entry) => {
-                        prop_assert!(pages.contains(&entry.page), "an entry before its page");
-                        prop_assert!(added.insert(entry.id), "an entry twice: {:?}", entry);
-                    }
-                    Change::PatchEntry { entry, .. } => prop_assert!(added.contains(&entry), "a patch before its entry"),
-                    Change::SetPageStatus { page, .. } => prop_assert!(pages.contains(&page), "a status before its page"),
-                    _ => {}
-                }
-            }
-        }
+        prop_assert_eq!(Pages::of(sim.run.id(), &sim.journal), sim.pages);
     }
 }

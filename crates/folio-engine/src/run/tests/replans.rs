@@ -1,5 +1,6 @@
 //! What stays when a plan is changed, and what is written down of the one before (E9.8, seed 000).
 
+use folio_memory::{FieldChange, Status};
 use insta::assert_snapshot;
 
 use super::models::{equipment, execute, goal, judged, plan_of, purposes, read_by, root, said, task_named};
@@ -70,7 +71,9 @@ fn an_iteration_that_was_replaced_is_told_by_the_steps_that_it_had_seed_000() {
         for change in changes {
             match change {
                 Change::AddEntry(new) => written.push((new.fields.title, new.fields.body, new.fields.parts)),
-                Change::PatchEntry { entry, .. } => gone.push(entry),
+                Change::PatchEntry { entry, fields, .. } if fields.contains(&FieldChange::Status(Status::Archived)) => {
+                    gone.push(entry);
+                }
                 _ => {}
             }
         }
