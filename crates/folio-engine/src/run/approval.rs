@@ -441,6 +441,8 @@ impl Run {
             .iter()
             .filter(|(_, asked)| asked.said.is_none() && !asked.approval.again && rule.covers(&asked.approval))
             .map(|(index, _)| *index)
+            // One that was stopped meanwhile waits for nothing.
+            .filter(|index| self.nodes[*index].state == NodeState::WaitingInput)
             .collect();
         for index in covered {
             let node = self.nodes[index].id;

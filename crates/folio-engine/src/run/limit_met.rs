@@ -42,18 +42,18 @@ impl Run {
         })
     }
 
-    /// Notes whose limit `event` is about, before it changes what is used.
-    pub(super) fn note_limit(&mut self, event: &Event) {
-        let Some((index, reason)) = self.stopped_by(event) else {
-            return;
-        };
-        let Some(met) = self.limit_around(index, reason) else {
-            return;
-        };
+    /// Notes whose limit something was stopped at.
+    pub(super) fn note_limit(&mut self, reason: StopReason, met: (usize, LimitKind)) {
         let first = self.limits_met.entry(reason.as_str()).or_insert(met);
         if met.0 == 0 {
             *first = met;
         }
+    }
+
+    /// The limit that `event` stops something at, as it is before the event.
+    pub(super) fn limit_of(&self, event: &Event) -> Option<(StopReason, (usize, LimitKind))> {
+        let (index, reason) = self.stopped_by(event)?;
+        Some((reason, self.limit_around(index, reason)?))
     }
 
     /// The node that `event` stops at a limit, and the reason. What follows from that for whatever is around it is no other limit.

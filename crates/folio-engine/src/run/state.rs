@@ -225,8 +225,11 @@ impl Run {
         if self.nodes.is_empty() != matches!(event, Event::RunStarted { .. }) {
             return Err(JournalError::Start);
         }
-        self.note_limit(event);
+        let limit = self.limit_of(event);
         self.fold(at, event)?;
+        if let Some((reason, met)) = limit {
+            self.note_limit(reason, met);
+        }
         self.count_bytes(event);
         self.count_block(event);
         Ok(())
@@ -319,8 +322,8 @@ impl Run {
                 Ok(())
             }
             Event::Resumed { in_flight } => {
-                for id in in_flight {
-                    let index = self.index(*id)?;
+                let in_flight: Vec<usize> = in_flight.iter().map(|id| self.index(*id)).collect::<Result<_, _>>()?;
+                for index in in_flight {
                     if let Some(pending) = self.nodes[index].agent.as_ref().and_then(|agent| agent.pending) {
                         if pending.is_opaque && !self.has_session(index) {
                             self.lose_call(index, pending.purpose);
@@ -350,16 +353,18 @@ impl Run {
             Event::Paused { node, .. } => self.pause(*node, true),
             Event::Continued { node, .. } => self.pause(*node, false),
             Event::LimitsChanged { node, limits, .. } => {
+                self.limits_changed(*node, limits)?;
                 self.steered += 1;
-                self.limits_changed(*node, limits)
+                Ok(())
             }
             Event::ApprovalAsked { .. }
             | Event::CallApproved { .. }
             | Event::CallRejected { .. }
             | Event::PlanApproved { .. }
             | Event::PlanRejected { .. } => {
+                self.apply_approval(event)?;
                 self.steered += 1;
-                self.apply_approval(event)
+                Ok(())
             }
             Event::PlanEdited {
                 node,

@@ -44,6 +44,7 @@ mod retry;
 mod roll_ups;
 mod shares;
 mod steering;
+mod table;
 
 /// A run without a runner: calls are answered by a function, in an order that a seed decides.
 struct Sim {

@@ -111,6 +111,9 @@ impl Run {
                 Ok(())
             }
             Event::Proposed { node, proposal } => {
+                if !self.index(*node).is_ok_and(|index| self.may_be_checked(index)) {
+                    self.agent_at(*node, "proposed")?;
+                }
                 let index = self.step_to(*node, Move::Verify)?;
                 self.make_ready(index);
                 self.is_to_be_checked(index);
@@ -132,7 +135,7 @@ impl Run {
                 Ok(())
             }
             Event::SentBack { node, gaps } => {
-                let index = self.step_to(*node, Move::Start)?;
+                let index = self.agent_steps_to(*node, Move::Start, "sent_back")?;
                 let (_, agent) = self.agent_at(*node, "sent_back")?;
                 agent.sent_back += 1;
                 agent.proposal = None;
@@ -160,7 +163,7 @@ impl Run {
                 Ok(())
             }
             Event::Questioned { node, question } => {
-                let index = self.step_to(*node, Move::Wait)?;
+                let index = self.agent_steps_to(*node, Move::Wait, "questioned")?;
                 let (_, agent) = self.agent_at(*node, "questioned")?;
                 agent.take_reply();
                 agent.handed += u32::from(question.is_task());
@@ -183,7 +186,7 @@ impl Run {
             Purpose::Judge => Move::Verify,
             Purpose::Replan => Move::Replan,
         };
-        let index = self.step_to(node, by)?;
+        let index = self.agent_steps_to(node, by, "asked")?;
         self.ready.remove(&index);
         if let Some(retry_at) = self.nodes[index].retry_at.take() {
             self.parked.remove(&(retry_at, index));
@@ -232,6 +235,12 @@ impl Run {
         let (index, agent) = self.agent_at(node, "ask_failed")?;
         let purpose = agent.pending.map_or(Purpose::Work, |pending| pending.purpose);
         let retry_at = retry_at.filter(|_| !agent.is_needless());
+        let at = &self.nodes[index];
+        let waits_until = retry_at.filter(|_| at.cancel.is_none());
+        if waits_until.is_some() && at.state.next(Move::Park).is_none() {
+            return self.step_to(node, Move::Park).map(drop);
+        }
+        let (index, agent) = self.agent_at(node, "ask_failed")?;
         agent.failures += 1;
         if agent.is_needless() {
             agent.failures = 0;
@@ -241,9 +250,7 @@ impl Run {
         }
         self.settle_call(index, spent);
         self.call_ended(index);
-        if let Some(retry_at) = retry_at
-            && self.nodes[index].cancel.is_none()
-        {
+        if let Some(retry_at) = waits_until {
             self.step_to(node, Move::Park)?;
             self.ready.remove(&index);
             self.park(index, retry_at, failure);
@@ -265,7 +272,7 @@ impl Run {
     }
 
     fn decided(&mut self, node: NodeId, first: Option<&Wanted>, executor: Option<&str>) -> Result<(), JournalError> {
-        let index = self.step_to(node, Move::Start)?;
+        let index = self.agent_steps_to(node, Move::Start, "decided")?;
         self.make_ready(index);
         let (_, agent) = self.agent_at(node, "decided")?;
         agent.is_rejected = false;
@@ -294,9 +301,9 @@ impl Run {
         awaits: bool,
     ) -> Result<(), JournalError> {
         let steps = read_steps(steps)?;
-        let index = self.step_to(node, if awaits { Move::Gate } else { Move::Expand })?;
-        self.ready.remove(&index);
         let kept: Vec<usize> = kept.iter().map(|id| self.index(*id)).collect::<Result<_, _>>()?;
+        let index = self.agent_steps_to(node, if awaits { Move::Gate } else { Move::Expand }, "planned")?;
+        self.ready.remove(&index);
         self.forget_roll_ups(index);
         self.make_plan(index, &steps, version, &kept);
         let hash = crate::plan::hash_of(&steps);

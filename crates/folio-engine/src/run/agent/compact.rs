@@ -135,7 +135,7 @@ impl Run {
 impl Run {
     /// A compactor is asked for node `index`: a call of a model as any other, until [`Event::Compacted`].
     pub(super) fn compacting(&mut self, node: NodeId, reserved: &Spend) -> Result<(), JournalError> {
-        let index = self.step_to(node, Move::Start)?;
+        let index = self.agent_steps_to(node, Move::Start, "compacting")?;
         let (_, agent) = self.agent_at(node, "compacting")?;
         agent.compacting = Some(*reserved);
         self.ready.remove(&index);

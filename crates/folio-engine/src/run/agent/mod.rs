@@ -64,7 +64,7 @@ use progress::Said;
 pub(super) use progress::{Agent, Stage, Tally};
 
 use super::state::{JournalError, Run};
-use crate::node::{NodeId, NodeState};
+use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{Criterion, Slug, Step, Task};
 
 /// Times that a model is told what is wrong with its answer before a rule takes its place (E9.13).
@@ -98,6 +98,12 @@ impl Run {
             Some(agent) => Ok((index, agent)),
             None => Err(JournalError::Transition { node: id, state, event }),
         }
+    }
+
+    /// Moves node `id` along the table, if a model does it or it is checked like that: else nothing changes.
+    fn agent_steps_to(&mut self, id: NodeId, by: Move, event: &'static str) -> Result<usize, JournalError> {
+        self.agent_at(id, event)?;
+        self.step_to(id, by)
     }
 
     /// The criteria of a node's task.

@@ -135,7 +135,7 @@ impl Run {
 
     /// Has what a call or a written plan came to checked as what a model proposes is, if somebody is asked about it (E9.6).
     pub(super) fn is_to_be_checked(&mut self, index: usize) {
-        if self.nodes[index].agent.is_some() || !matches!(self.nodes[index].kind, NodeKind::Call | NodeKind::Plan) {
+        if !self.may_be_checked(index) {
             return;
         }
         self.executing.remove(&index);
@@ -144,6 +144,12 @@ impl Run {
         self.give_back_resources(index);
         let agent = Agent::new(self.task_of_model(index), Arc::default(), None);
         self.nodes[index].agent = Some(Box::new(agent));
+    }
+
+    /// Whether node `index` is a call or a plan of which nobody has begun to check what came out.
+    pub(super) fn may_be_checked(&self, index: usize) -> bool {
+        let node = &self.nodes[index];
+        node.agent.is_none() && matches!(node.kind, NodeKind::Call | NodeKind::Plan)
     }
 
     /// The event that asks whether `criterion` of node `index` is met.
@@ -215,7 +221,7 @@ impl Run {
         if question.is_some_and(|question| question.criterion().is_some()) {
             return self.criterion_answered(node, answer, by);
         }
-        let index = self.step_to(node, Move::Start)?;
+        let index = self.agent_steps_to(node, Move::Start, "answered")?;
         self.asking.remove(&index);
         self.make_ready(index);
         let is_for_person = self.is_for_person_at(index);
@@ -236,7 +242,7 @@ impl Run {
 
     /// Takes in what somebody said of a criterion, or of its command, which it was asked about.
     fn criterion_answered(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
-        let index = self.step_to(node, Move::Verify)?;
+        let index = self.agent_steps_to(node, Move::Verify, "answered")?;
         self.asking.remove(&index);
         self.make_ready(index);
         let (_, agent) = self.agent_at(node, "answered")?;

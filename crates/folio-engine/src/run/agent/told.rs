@@ -56,7 +56,6 @@ impl Run {
     }
 
     fn told_again(&mut self, id: NodeId, memory: &str, book: Option<Box<BookView>>) -> Result<(), JournalError> {
-        let memory = self.memory_told(memory);
         let (index, agent) = self.agent_at(id, "briefed")?;
         if agent.is_told || !matches!(agent.stage, Stage::Children | Stage::Aggregating | Stage::Replanning) {
             return Err(JournalError::Transition {
@@ -65,6 +64,8 @@ impl Run {
                 event: "briefed again",
             });
         }
+        let memory = self.memory_told(memory);
+        let (_, agent) = self.agent_at(id, "briefed")?;
         agent.is_told = true;
         (agent.memory, agent.book) = (memory, book);
         Ok(())

@@ -275,7 +275,7 @@ impl Sim {
 }
 
 /// A run under a storm: crashes, limits that move, parts that are stopped.
-fn stormed(goal_extra: &Value, seed: u64, concurrency: usize, storms: bool) -> Sim {
+pub(super) fn stormed(goal_extra: &Value, seed: u64, concurrency: usize, storms: bool) -> Sim {
     let mut sim = goal_with("survey the house", goal_extra, equipment(), move |ask| moody(seed, ask));
     sim.seed = seed;
     sim.concurrency = concurrency;

@@ -623,3 +623,27 @@ fn an_answer_that_was_mended_says_so_and_stands_as_it_was_given_e9_13() {
         assert!(others.clone().all(|(mended, ..)| !mended), "{told:?}");
     }
 }
+
+#[test]
+fn a_task_that_would_have_the_plan_of_one_around_it_is_done_directly_e9_3() {
+    let step = |id: &str, title: &str| json!({"id": id, "title": title, "criteria": ["done"], "satisfies": ["c1"]});
+    let first = json!([step("a", "wash windows"), step("b", "sweep floors")]);
+    let second = json!([step("c", "fetch ladders"), step("d", "polish glass")]);
+    let sim = goal("clean a house", &json!({"criteria": ["clean"]}), move |ask| {
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "clean a house" | "fetch ladders") => plan_of(first.clone()),
+            (Purpose::Decide, "wash windows") => plan_of(second.clone()),
+            (Purpose::Decide | Purpose::Work, task) => finish(task),
+            (Purpose::Judge, _) => judged("met"),
+            _ => said("{\"notes\": \"all of it\"}"),
+        }
+    })
+    .driven_on();
+    let ladders = sim.run.node_at("a/c").unwrap();
+    assert_eq!(sim.run.children(ladders.id).len(), 0);
+    let by = sim.journal.iter().find_map(|(_, event)| match event {
+        Event::Decided { node, by, .. } if *node == ladders.id => Some(by.as_str()),
+        _ => None,
+    });
+    assert_eq!(by, Some("plan_again"));
+}

@@ -108,6 +108,31 @@ fn a_yes_may_hold_for_the_same_arguments_or_the_tool_e9_14() {
 }
 
 #[test]
+fn a_yes_for_a_tool_leaves_what_was_stopped_meanwhile_as_it_is_e9_14() {
+    let write = |id: &str| format!("{{id: {id}, do: {{tool: write, args: {{to: {id}}}}}}}");
+    let mut sim = sim(&format!(
+        "steps: [{{parallel: [{}, {}, {}]}}]",
+        write("a"),
+        write("b"),
+        write("c")
+    ));
+    sim.settled();
+    assert_eq!(sim.waits(), ["group-1/a", "group-1/b", "group-1/c"]);
+    // Whoever drives it has not written down yet that it is stopped.
+    let node = Some(sim.run.node_at("group-1/b").unwrap().id);
+    sim.record(Event::CancelRequested {
+        node,
+        by: "ada".to_owned(),
+    });
+    sim.yes("group-1/a", Some(Always::Tool));
+    let sim = sim.driven_on();
+    assert_eq!(
+        ["a", "b", "c"].map(|id| sim.status(&format!("group-1/{id}"))),
+        [Outcome::Ok, Outcome::Cancelled, Outcome::Ok]
+    );
+}
+
+#[test]
 fn a_no_is_a_hard_failure_of_a_plans_task_e9_14() {
     let mut sim = sim(TWO);
     sim.settled();
