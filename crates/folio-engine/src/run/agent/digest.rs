@@ -179,7 +179,8 @@ impl Run {
         lines
     }
 
-    /// How often `step` failed, with what had its name in the other `plans` of its task, if it is in one of them itself: a call by its attempts.
+    /// How often `step` failed, with what had its name in the other `plans` of its task, if it is in one of them itself: a call by its attempts,
+    /// what a model does by how often it was done.
     fn times_failed(&self, plans: &[usize], step: usize) -> u32 {
         let attempts = |at: usize| {
             let node = &self.nodes[at];
@@ -187,7 +188,8 @@ impl Run {
                 None => 0,
                 Some(result) if result.status != Outcome::Failed => 0,
                 Some(_) if node.kind == NodeKind::Call => node.attempt.max(1),
-                Some(_) => 1,
+                // What was done once more with what was missing did not do either time.
+                Some(_) => 1 + self.tally(at).map_or(0, |tally| tally.sent_back),
             }
         };
         let node = &self.nodes[step];

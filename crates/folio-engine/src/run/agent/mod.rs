@@ -128,6 +128,7 @@ impl Run {
             calls: agent.calls,
             repeated: agent.repeated,
             handed: agent.handed,
+            sent_back: agent.sent_back,
         };
         self.agent(index).map(of_agent).or(self.nodes[index].tally)
     }

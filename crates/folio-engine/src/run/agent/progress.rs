@@ -65,6 +65,8 @@ pub(in crate::run) struct Tally {
     pub(in crate::run) repeated: u32,
     /// Times that it was handed to a person.
     pub(super) handed: u32,
+    /// Times that it was done once more with what was missing.
+    pub(super) sent_back: u32,
 }
 
 /// A task that a model does, while it goes on.

@@ -3,7 +3,7 @@
 use folio_memory::{FieldChange, Status};
 use insta::assert_snapshot;
 
-use super::models::{equipment, execute, goal, judged, plan_of, purposes, read_by, root, said, task_named};
+use super::models::{equipment, execute, goal, judged, plan_of, purposes, read_by, root, said, task_named, wants};
 use super::*;
 use crate::projection;
 use crate::talk::Purpose;
@@ -494,6 +494,43 @@ fn whoever_plans_anew_is_told_what_failed_three_times_over_all_plans_e9_8() {
     assert_eq!(told(1), [None, None]);
     assert_eq!(told(2), [None, failed(4)]);
     assert_eq!(told(3), [failed(3), failed(6)]);
+}
+
+#[test]
+fn what_a_model_did_twice_in_each_of_two_plans_is_to_be_split_or_given_up_e9_8() {
+    let judged = std::sync::atomic::AtomicU32::new(0);
+    let steps = |n: u32| {
+        json!([
+            {"id": "try", "title": "push the door", "satisfies": ["c1", "c2"], "criteria": ["it moves"]},
+            {"id": format!("look{n}"), "title": format!("look at it from side {n}"), "criteria": ["seen"]},
+        ])
+    };
+    let versions = std::sync::atomic::AtomicU32::new(1);
+    let next = move || steps(versions.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+    let met = |met: bool| json!({"status": "ok", "notes": "pushed", "criteria": [{"id": "c1", "met": met}]});
+    let sim = goal("open it", &json!({"criteria": ["half", "whole"]}), move |ask| {
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "open it") => plan_of(next()),
+            (Purpose::Replan, _) => said(&json!({"root_cause": "so", "changes": "this", "steps": next()}).to_string()),
+            (Purpose::Decide, "push the door") => execute("echo", json!({})),
+            (Purpose::Work, "push the door") => wants(&[("finish", met(false))]),
+            (Purpose::Decide, _) => execute("finish", met(true)),
+            (Purpose::Judge, _) => {
+                let half = ["unmet", "met"][judged.fetch_add(1, std::sync::atomic::Ordering::Relaxed).min(1) as usize];
+                let verdicts = json!([{"criterion": "c1", "finding": half}, {"criterion": "c2", "finding": "unmet"}]);
+                said(&json!({ "verdicts": verdicts }).to_string())
+            }
+            _ => said("{\"status\": \"partial\", \"notes\": \"some of it\"}"),
+        }
+    })
+    .driven_on();
+    let done = |ask: &&AskAction| ask.purpose == Purpose::Work && task_named(ask) == "push the door";
+    assert_eq!(sim.asks.iter().filter(done).count(), 6, "twice in each of three plans");
+    let anew = (0..sim.asks.len()).filter(|nth| sim.asks[*nth].purpose == Purpose::Replan);
+    let told: Vec<bool> = anew
+        .map(|nth| read_by(&sim, nth).contains("give it up\n- try failed 4 times\n"))
+        .collect();
+    assert_eq!(told, [false, true]);
 }
 
 #[test]
