@@ -11,8 +11,8 @@ const MAIN_SHARE: u64 = 40;
 
 /// What a planner is told: the tail of the main scratchpad, what each executor's scratchpad has come to, and what to mind.
 ///
-/// Pages have their handles, entries do not: what a step wrote is told before it stands in the log. Within `budget` tokens; nothing if even the frame does not fit. If not all
-/// fits, what failed comes first, then what runs, then what ended well, the last first. The same pages give the same bytes.
+/// Pages have their handles, entries do not: what a step wrote is told before it stands in the log. Within `budget` tokens; nothing if even the
+/// frame does not fit. What failed comes first, then what runs, then what ended well, the last first. The same pages give the same bytes.
 ///
 /// `more` executors' scratchpads are not among `executors`: they are counted in a line.
 #[must_use]
@@ -34,14 +34,14 @@ pub fn planner_block(
         let executors = if executors.is_empty() { "none yet\n" } else { executors };
         format!("Main scratchpad:\n{main}Executor scratchpads:\n{executors}{rest}{PLANNER}")
     };
+    // Those come first that somebody has to know of first, whether or not there is room for all of them (E9.16).
+    let mut executors = executors.to_vec();
+    executors.sort_by_key(PageLines::turn);
     // Most runs have few pages: then there is nothing to choose.
-    let whole = block(&unabridged(std::slice::from_ref(main)), &unabridged(executors));
+    let whole = block(&unabridged(std::slice::from_ref(main)), &unabridged(&executors));
     if tokens.count(&whole) <= budget {
         return whole;
     }
-    // Where there is room for some of them only, those come first that somebody has to know of first (E9.16).
-    let mut executors = executors.to_vec();
-    executors.sort_by_key(PageLines::turn);
     fitted(budget, tokens, |room| {
         let share = u32::try_from(u64::from(room) * MAIN_SHARE / 100).unwrap_or(u32::MAX);
         let Fitted {

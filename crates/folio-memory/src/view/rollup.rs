@@ -141,7 +141,7 @@ impl PageLines {
         is_settled(&self.status)
     }
 
-    /// When a planner is told of it, if there is not room for all pages: what did not go well before what goes on, and what ended well last,
+    /// When a planner is told of it: what did not go well before what goes on, and what ended well last,
     /// the newest of it first.
     pub(super) fn turn(&self) -> (u8, Reverse<u64>) {
         match rank(&self.status) {

@@ -198,14 +198,14 @@ fn what_a_planner_is_told_seed_000() {
       Plan: three steps
       Next: the report
     Executor scratchpads:
-    p3 [scratchpad_exec/ok] List files (list-files; last change: Ended)
-      Began
-      Result: 412 files in 31 folders most of them Rust
-      Ended: ok after 2 s
     p4 [scratchpad_exec/open] Read the hot files (read-the-hot-files; last change: Called read)
       Began
       Three files change with every release
       Called read: src/lib.rs
+    p3 [scratchpad_exec/ok] List files (list-files; last change: Ended)
+      Began
+      Result: 412 files in 31 folders most of them Rust
+      Ended: ok after 2 s
     If assigning executor tasks, ensure each has a linked executor scratchpad. Do not repeat identical actions; update plan and branch notes.
     ");
     assert_eq!(
@@ -219,7 +219,7 @@ fn what_a_planner_is_told_seed_000() {
 }
 
 #[test]
-fn a_planner_with_little_room_is_told_what_failed_before_what_runs_and_what_ended_well_last_e9_16() {
+fn a_planner_is_told_what_failed_before_what_runs_and_what_ended_well_last_e9_16() {
     let executor = |handle: u64, title: &str, status: &str| {
         let entries = [(10 + handle, EntryKind::Log, "Ended", "as it did")];
         told(&tail(page(handle, PageRole::ScratchpadExec, title, status), &entries))
@@ -242,13 +242,13 @@ fn a_planner_with_little_room_is_told_what_failed_before_what_runs_and_what_ende
         let titles: Vec<&str> = titles.collect();
         seen.insert(titles.join(" "));
     }
-    let whole = "First Second Third Fourth Fifth";
+    // As far as there is room, which there is for all of it in the end.
     let order = "Fourth Fifth Third Second First";
     for told in &seen {
-        assert!(order.starts_with(told.as_str()) || told == whole, "{told}");
+        assert!(order.starts_with(told.as_str()), "{told}");
     }
     assert!(
-        seen.contains("Fourth Fifth Third Second") && seen.contains(whole),
+        seen.contains("Fourth Fifth Third Second") && seen.contains(order),
         "{seen:?}"
     );
 }
