@@ -16,7 +16,7 @@ impl Projection<'_> {
         let Some(view) = self.run.node(node) else { return };
         let is_root = view.parent.is_none();
         if is_root {
-            self.iteration_replaced(version.saturating_sub(1));
+            self.iteration_replaced(version.saturating_sub(1), "");
         }
         let title = if is_root {
             format!("Iteration {version}: plan, edited by {by}")

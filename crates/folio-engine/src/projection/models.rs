@@ -191,7 +191,7 @@ impl Projection<'_> {
         let Some(view) = self.run.node(node) else { return };
         let is_root = view.parent.is_none();
         if is_root && version > 1 {
-            self.iteration_replaced(version - 1);
+            self.iteration_replaced(version - 1, self.run.plan_before_came_to(node));
         }
         let steps = self.run.steps_of_plan(node, version);
         let titles: Vec<String> = steps.iter().map(|step| self.run.title(step.id)).collect();
@@ -332,8 +332,9 @@ impl Projection<'_> {
         );
     }
 
-    /// The end of an iteration of the root's planner whose plan another one took the place of: the steps that it had are told.
-    pub(super) fn iteration_replaced(&mut self, iteration: u32) {
+    /// The end of an iteration of the root's planner whose plan another one took the place of: the steps that it had are told, and what
+    /// they `came_to` for whoever put them together.
+    pub(super) fn iteration_replaced(&mut self, iteration: u32, came_to: &str) {
         let steps = self.run.steps_replaced(NodeId::root(self.run.id()));
         let tasks: Vec<NodeView<'_>> = steps
             .into_iter()
@@ -349,7 +350,11 @@ impl Projection<'_> {
             .map(|(status, count)| format!("{count} {status}"))
             .collect();
         let notes = "The plan was changed.";
-        let summary = format!("{} steps: {}.\n\n{notes}", tasks.len(), counts.join(", "));
+        let came_to = match came_to.trim() {
+            "" => String::new(),
+            words => format!("{words}\n\n"),
+        };
+        let summary = format!("{} steps: {}.\n\n{came_to}{notes}", tasks.len(), counts.join(", "));
         self.iteration_ended(iteration, Outcome::Partial, (notes, summary), &tasks);
     }
 

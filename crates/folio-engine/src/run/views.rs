@@ -239,6 +239,19 @@ impl Run {
         steps.into_iter().filter(made).collect()
     }
 
+    /// What whoever put the steps of the plan of node `id` together said of the version before the last; empty if nobody did.
+    #[must_use]
+    pub fn plan_before_came_to(&self, id: NodeId) -> &str {
+        let index = self.by_id.get(&id);
+        match index
+            .and_then(|index| self.agent(*index))
+            .map(|agent| agent.versions.as_slice())
+        {
+            Some([.., before, _]) => &before.came_to,
+            _ => "",
+        }
+    }
+
     /// How often somebody paused it or a part of it, or had it go on.
     #[must_use]
     pub fn pauses(&self) -> u32 {

@@ -310,11 +310,14 @@ impl Run {
         let (_, agent) = self.agent_at(node, "planned")?;
         let _plan = agent.unread.take();
         agent.unanswered = None;
+        let came_to = agent.proposal.take().map(|proposal| proposal.notes.clone());
+        if let Some(before) = agent.versions.last_mut() {
+            before.came_to = came_to.unwrap_or_default();
+        }
         agent.versions.push(Version {
             hashes: vec![hash],
-            met: Vec::new(),
+            ..Version::default()
         });
-        agent.proposal = None;
         agent.is_rejected = false;
         agent.enter(Stage::Children);
         if awaits {

@@ -48,12 +48,14 @@ pub(in crate::run) enum Said {
 }
 
 /// A version of a task's plan.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::run) struct Version {
     /// The hash of its steps, and those of what people made of it.
     pub(in crate::run) hashes: Vec<String>,
     /// The required criteria that were met when it had been carried out.
     pub(in crate::run) met: Vec<String>,
+    /// What whoever put its steps together said of them, if another one took its place then.
+    pub(in crate::run) came_to: String,
 }
 
 /// What is known of a task that a model did once it has ended: so many of them are in a run that nothing else of them is kept.

@@ -86,7 +86,10 @@ fn an_iteration_that_was_replaced_is_told_by_the_steps_that_it_had_seed_000() {
     let lines = json!({"results": ["walls ok: raise walls: done", "roof failed: no tiles; c1 (it holds) could not be checked: whoever did it says nothing of it", "paint ok: mix paint: done"]});
     assert_eq!(rolled, Some(lines));
     let (_, body, remaining) = parts_of("Iteration 1: partial");
-    assert_eq!(body, "3 steps: 1 failed, 2 ok.\n\nThe plan was changed.");
+    assert_eq!(
+        body,
+        "3 steps: 1 failed, 2 ok.\n\nall of it (its steps are not all ok: 1 ok, 1 failed; group-1: 1 ok, 1 failed; group-1/roof: no tiles; c1 (it holds) could not be checked: whoever did it says nothing of it)\n\nThe plan was changed."
+    );
     assert_eq!(remaining, Some(json!({"remaining": ["lay tiles"]})));
     // The group and what failed in it are no steps of the plan any more.
     assert_eq!(gone.len(), 2);
