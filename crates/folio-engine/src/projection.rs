@@ -487,31 +487,48 @@ impl Projection<'_> {
         });
     }
 
-    /// One line for each child: `look-inside: ok, 3 marks`.
+    /// One line for each branch: `look-inside ok: 3 marks [page_…]`.
     fn roll_up(&self, node: NodeId) -> Vec<String> {
         self.roll_up_of(&self.run.steps(node))
     }
 
-    fn roll_up_of(&self, children: &[NodeView<'_>]) -> Vec<String> {
-        let mut lines: Vec<String> = children
+    /// A line for each of `steps`, with the page that its branch is; of a group, for each of its members.
+    fn roll_up_of(&self, steps: &[NodeView<'_>]) -> Vec<String> {
+        let branches = self.without_groups(steps);
+        let mut lines: Vec<String> = branches
             .iter()
             .take(64)
-            .filter_map(|child| {
-                let result = child.result?;
-                let notes = result.notes.lines().next().unwrap_or_default();
-                let separator = if notes.is_empty() { "" } else { ": " };
-                Some(format!(
-                    "{} {}{separator}{}",
-                    child.slug(),
-                    result.status,
-                    cut(notes, 160)
-                ))
-            })
+            .filter_map(|branch| self.branch_line(branch))
             .collect();
-        if children.len() > 64 {
-            lines.push(format!("and {} more", children.len() - 64));
+        if branches.len() > 64 {
+            lines.push(format!("and {} more", branches.len() - 64));
         }
         lines
+    }
+
+    fn branch_line(&self, branch: &NodeView<'_>) -> Option<String> {
+        let result = branch.result?;
+        let notes = result.notes.lines().next().unwrap_or_default();
+        let separator = if notes.is_empty() { "" } else { ": " };
+        let mut line = format!("{} {}{separator}{}", branch.slug(), result.status, cut(notes, 160));
+        // What never began has no page.
+        if branch.kind.is_task() && branch.started_at.is_some() {
+            line.push_str(&format!(" [{}]", branch_page(self.run, branch.id)));
+        }
+        Some(line)
+    }
+
+    /// `steps`, with the members of groups in place of the groups.
+    fn without_groups<'r>(&'r self, steps: &[NodeView<'r>]) -> Vec<NodeView<'r>> {
+        let mut rest: Vec<NodeView<'r>> = steps.iter().rev().copied().collect();
+        let mut branches = Vec::with_capacity(rest.len());
+        while let Some(step) = rest.pop() {
+            match step.kind {
+                NodeKind::Parallel | NodeKind::Sequence => rest.extend(self.run.children(step.id).into_iter().rev()),
+                _ => branches.push(step),
+            }
+        }
+        branches
     }
 
     fn run_finished(&mut self, result: &NodeResult) {

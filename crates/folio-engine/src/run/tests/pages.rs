@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 
 use super::models::{execute, goal, nested, plan_of, said, task_named};
 use super::*;
-use crate::projection::{self, plan_page};
+use crate::projection::{self, branch_page, main_page, plan_page};
 use crate::talk::Purpose;
 
 /// The pages of a run and what stands on them. It refuses what a store refuses.
@@ -173,4 +173,24 @@ fn the_pages_of_a_run_of_models_can_be_made_again_e9_16() {
     for sim in [judged, planned_thrice()] {
         assert_eq!(Pages::of(sim.run.id(), &sim.journal), sim.pages);
     }
+}
+
+#[test]
+fn the_last_roll_up_names_each_branch_with_its_page_seed_000() {
+    let sim = goal("survey the house", &models::house(), nested).driven_on();
+    let main = sim.pages.read(main_page(sim.run.id()));
+    let (_, roll_up) = main.split_once("## Branch roll-up\n").unwrap();
+    for (path, line) in [
+        ("look", "look ok: walk through done"),
+        ("group-2/cellar", "cellar ok: check cellar beams done"),
+        ("group-2/roof", "roof ok: all of check roof tiles"),
+    ] {
+        let page = branch_page(&sim.run, sim.run.node_at(path).unwrap().id);
+        assert!(
+            roll_up.contains(&format!("- {line} [{page}]\n")),
+            "{path} in\n{roll_up}"
+        );
+        assert!(sim.pages.read(page).contains("scratchpad_exec"));
+    }
+    assert!(!roll_up.contains("group-2"), "{roll_up}");
 }

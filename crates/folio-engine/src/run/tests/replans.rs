@@ -83,7 +83,12 @@ fn an_iteration_that_was_replaced_is_told_by_the_steps_that_it_had_seed_000() {
         found.unwrap_or_else(|| panic!("{title}: {written:?}")).clone()
     };
     let (_, _, rolled) = parts_of("Branch roll-up");
-    let lines = json!({"results": ["walls ok: raise walls: done", "roof failed: no tiles; c1 (it holds) could not be checked: whoever did it says nothing of it", "paint ok: mix paint: done"]});
+    let page = |path: &str| projection::branch_page(&sim.run, sim.run.node_at(path).unwrap().id);
+    let lines = json!({"results": [
+        format!("walls ok: raise walls: done [{}]", page("group-1/walls")),
+        format!("roof failed: no tiles; c1 (it holds) could not be checked: whoever did it says nothing of it [{}]", page("group-1/roof")),
+        format!("paint ok: mix paint: done [{}]", page("paint")),
+    ]});
     assert_eq!(rolled, Some(lines));
     let (_, body, remaining) = parts_of("Iteration 1: partial");
     assert_eq!(
