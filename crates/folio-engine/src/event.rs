@@ -574,4 +574,7 @@ pub struct Proposal {
     /// Bytes of texts that its call wrote into memory (E9.10).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub wrote: u64,
+    /// How long the call of a tool took that it came of.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub duration_us: u64,
 }

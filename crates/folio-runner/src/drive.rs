@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio_engine::run::{CheckFinding, ModelAnswer};
-use folio_engine::{CallOutcome, Event, NodeId, Run};
+use folio_engine::{Event, NodeId, Run};
 use folio_memory::id::Ref;
 use folio_memory::{EntryId, RunId, ThreadKey};
 use folio_store::StoreError;
@@ -57,9 +57,7 @@ const ANSWERS_AT_ONCE: usize = 32;
 enum Done {
     /// A call ended, whose beginning is recorded in this batch.
     Call(Box<Performed>, u64),
-    /// The criteria of a call's answer were checked.
-    CallChecked(Box<Performed>, u64, Vec<CheckFinding>),
-    /// The criteria of a node with children were checked.
+    /// The criteria of a node were checked.
     NodeChecked(NodeId, Vec<CheckFinding>),
     /// A model answered, or did not. Its being asked is recorded in this batch.
     Asked(Box<AskEnded>, u64),
@@ -109,8 +107,6 @@ pub(crate) struct Drive {
     /// Results that calls ask for.
     questions: mpsc::Receiver<Question>,
     ahead: Ahead<Outcome>,
-    /// Calls that have ended and are to be checked once their beginning is durable.
-    held: Vec<Done>,
     /// Steps of which nothing is written any more, because somebody has put their entries away.
     put_away: HashSet<EntryId>,
     /// How often in a row somebody else was quicker.
@@ -184,7 +180,6 @@ impl Drive {
             pending: FuturesUnordered::new(),
             questions,
             ahead: Ahead::default(),
-            held: Vec::new(),
             put_away: HashSet::new(),
             conflicts: 0,
             pages,
@@ -228,7 +223,7 @@ impl Drive {
             let until = self.run.wakes_at();
             let wake = until.map(|at| at.since(self.shared.workspace.clock().now()));
             let has_room = self.ahead.has_room();
-            let is_idle = is_durable && self.pending.is_empty() && self.held.is_empty();
+            let is_idle = is_durable && self.pending.is_empty();
             if is_idle && leaving.is_cancelled() {
                 return Err(RunnerError::Leaving);
             }
@@ -271,8 +266,7 @@ impl Drive {
     }
 
     /// Applies what was done and all that follows, has it written, and begins what may begin.
-    async fn go_on(&mut self, mut done: Vec<Done>) -> Result<(), RunnerError> {
-        done.append(&mut self.held);
+    async fn go_on(&mut self, done: Vec<Done>) -> Result<(), RunnerError> {
         let mut outcomes = self.outcomes_of(done)?;
         for outcome in &mut outcomes {
             if let Outcome::Call(performed, ..) = outcome {
@@ -335,7 +329,7 @@ impl Drive {
         }
     }
 
-    /// What is to be recorded of what was done. A call whose answer is to be checked is checked first.
+    /// What is to be recorded of what was done.
     ///
     /// # Errors
     ///
@@ -346,10 +340,6 @@ impl Drive {
             let (performed, batch) = match done {
                 Done::NodeChecked(node, found) => {
                     outcomes.push(Outcome::Node(node, found));
-                    continue;
-                }
-                Done::CallChecked(performed, batch, found) => {
-                    outcomes.push(Outcome::Call(performed, batch, found));
                     continue;
                 }
                 Done::Asked(ended, batch) => {
@@ -375,22 +365,7 @@ impl Drive {
             {
                 continue;
             }
-            let checks = match &performed.outcome {
-                CallOutcome::Answered(answer) => self.run.checks_of_call(performed.node, answer),
-                CallOutcome::Failed(_) | CallOutcome::Stopped { .. } | CallOutcome::Lost(_) => Vec::new(),
-            };
-            if checks.is_empty() {
-                outcomes.push(Outcome::Call(performed, batch, Vec::new()));
-            } else if self.ahead.has_written(batch) {
-                let (registry, id, node) = (self.shared.registry.clone(), self.run.id(), performed.node);
-                let context = self.context_of_checks(node);
-                self.pending.push(Box::pin(async move {
-                    let found = perform::checks(registry, context, id, node, checks).await;
-                    Done::CallChecked(performed, batch, found)
-                }));
-            } else {
-                self.held.push(Done::Call(performed, batch));
-            }
+            outcomes.push(Outcome::Call(performed, batch));
         }
         Ok(outcomes)
     }
@@ -437,12 +412,12 @@ impl Drive {
     fn conclude(&mut self, outcome: &Outcome) -> Result<(), RunnerError> {
         let now = self.shared.workspace.clock().now();
         match outcome {
-            Outcome::Call(performed, _, found) => {
+            Outcome::Call(performed, _) => {
                 self.under_way.calls.remove(&performed.node);
                 let node = performed.node;
                 let mut event = self
                     .run
-                    .conclude(node, performed.outcome.clone(), found, performed.duration, now);
+                    .conclude(node, performed.outcome.clone(), performed.duration, now);
                 self.shared.workspace.clean_event(&mut event);
                 let (ruled, problems) = match &event {
                     Event::Finished { result, .. } => ruled(&self.run, node, result),
@@ -530,7 +505,7 @@ fn told(shared: &Shared, run: &mut Run, context: &ToolContext, policy: &PolicyIn
 #[derive(Debug)]
 enum Outcome {
     /// A call ended, whose beginning is recorded in this batch.
-    Call(Box<Performed>, u64, Vec<CheckFinding>),
+    Call(Box<Performed>, u64),
     /// A model answered, or did not; its being asked is recorded in this batch.
     Asked(Box<AskEnded>, u64),
     /// A program that was asked has a session; its being asked is recorded in this batch.

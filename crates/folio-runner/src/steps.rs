@@ -135,7 +135,7 @@ pub(crate) struct UnderWay {
     pub(crate) calls: HashMap<NodeId, Begun>,
     /// How many begin as soon as their beginning is durable.
     pub(crate) waiting: usize,
-    /// Nodes with children whose criteria are being checked, and what stops that.
+    /// Nodes whose criteria are being checked, and what stops that.
     pub(crate) checks: HashMap<NodeId, CancellationToken>,
 }
 
@@ -151,14 +151,10 @@ impl UnderWay {
         cancel
     }
 
-    /// Notes that the criteria of `node` are being checked: of its call, if that has ended, or of what its children came to; what stops it.
+    /// Notes that the criteria of `node` are being checked; what stops it.
     pub(crate) fn check(&mut self, node: NodeId) -> CancellationToken {
         let cancel = CancellationToken::new();
-        match self.calls.get_mut(&node) {
-            // What stopped the call, such as its time, is over.
-            Some(call) => call.cancel = cancel.clone(),
-            None => drop(self.checks.insert(node, cancel.clone())),
-        }
+        self.checks.insert(node, cancel.clone());
         cancel
     }
 

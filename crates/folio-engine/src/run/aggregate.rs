@@ -277,6 +277,7 @@ fn proposed(node: NodeId, result: NodeResult) -> Event {
             output: result.output,
             evidence: result.evidence,
             claims: Vec::new(),
+            duration_us: 0,
         }),
     }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use folio_memory::Timestamp;
 use serde_json::Value;
 
-use super::criteria::{CheckCall, CheckFinding};
+use super::criteria::needs_hands;
 use super::due::CallAction;
 use super::scope::{BodyNeeded, result_value};
 use super::state::Run;
-use super::tree::Cancel;
+use super::tree::{Cancel, NodeKind};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::plan::{Criterion, Observe, Step, Task};
@@ -48,36 +48,13 @@ pub struct CallAnswer {
 }
 
 impl Run {
-    /// The checks that the runner has to make on the answer to a call, before [`Run::conclude`].
-    #[must_use]
-    pub fn checks_of_call(&self, node: NodeId, answer: &CallAnswer) -> Vec<CheckCall> {
-        let Some((index, task)) = self.task(node) else {
-            return Vec::new();
-        };
-        // Then they are owed when it is proposed.
-        if self.has_whom_to_ask(&task.criteria) {
-            return Vec::new();
-        }
-        let result = NodeResult::new(Outcome::Ok, answer.notes.clone());
-        self.criteria_scope(index, &task.criteria, &result, &answer.output)
-            .map(|scope| self.check_calls(&task.criteria, &scope))
-            .unwrap_or_default()
-    }
-
     /// The event that records how a call ended: another attempt, the node's result, that a person is asked (E9.12), or what it came to, if
-    /// a judge or a person is to check it (E9.6).
+    /// a judge, a person or the runner is to check it (E9.6): whatever becomes of the check, what was done is then not lost (E9.9).
     ///
     /// A failure is hard if permission or a key was refused, if nobody knows what the call did, or if a later step reads
     /// the result; else soft (E9.4).
     #[must_use]
-    pub fn conclude(
-        &self,
-        node: NodeId,
-        outcome: CallOutcome,
-        found: &[CheckFinding],
-        duration: Duration,
-        now: Timestamp,
-    ) -> Event {
+    pub fn conclude(&self, node: NodeId, outcome: CallOutcome, duration: Duration, now: Timestamp) -> Event {
         let Some((index, task)) = self.task(node) else {
             return finished(
                 node,
@@ -86,6 +63,7 @@ impl Run {
         };
         let attempt = self.nodes[index].attempt;
         let cancel = self.nodes[index].cancel;
+        let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let result = match outcome {
             CallOutcome::Stopped { may_have_changed } => {
                 let why = cancel.unwrap_or(Cancel::ByUser);
@@ -113,15 +91,14 @@ impl Run {
             CallOutcome::Lost(call) => return self.call_lost(&call),
             CallOutcome::Answered(answer) => {
                 if cancel.is_none()
-                    && self.has_whom_to_ask(&task.criteria)
+                    && (self.has_whom_to_ask(&task.criteria) || needs_hands(&task.criteria))
                     && fits(&answer.output, self.output_bytes_max(index))
                 {
-                    return proposed(node, answer);
+                    return proposed(node, answer, duration_us);
                 }
-                self.answered(index, task, answer, found)
+                self.answered(index, task, answer)
             }
         };
-        let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         finished(
             node,
             NodeResult {
@@ -132,11 +109,11 @@ impl Run {
         )
     }
 
-    fn answered(&self, index: usize, task: &Task, answer: CallAnswer, found: &[CheckFinding]) -> NodeResult {
+    fn answered(&self, index: usize, task: &Task, answer: CallAnswer) -> NodeResult {
         let mut result = NodeResult::new(Outcome::Ok, answer.notes);
         result.evidence = answer.evidence;
         match self.criteria_scope(index, &task.criteria, &result, &answer.output) {
-            Ok(scope) => result.verdicts = self.verdicts(&task.criteria, &scope, &result, &answer.output, found),
+            Ok(scope) => result.verdicts = self.verdicts(&task.criteria, &scope, &result, &answer.output, &[]),
             // A result that a criterion reads is at hand, or the node would not have begun.
             Err(BodyNeeded(hash)) => result.notes = format!("{} (the body {hash} is missing)", result.notes),
         }
@@ -148,6 +125,28 @@ impl Run {
             return NodeResult::failed(severity, StopReason::BudgetBytes, notes);
         }
         result.output = Output::of(answer.output);
+        result
+    }
+
+    /// Whether the call of node `index` has answered, and what it came to is being checked.
+    pub(super) fn has_answered(&self, index: usize) -> bool {
+        let node = &self.nodes[index];
+        let agent = node.agent.as_deref().filter(|_| node.kind == NodeKind::Call);
+        agent.is_some_and(|agent| agent.proposal.is_some())
+    }
+
+    /// What such a call came to that was stopped for `why`: what it did is done, and stays (E9.11).
+    pub(super) fn stopped_when_done(&self, index: usize, why: Cancel) -> NodeResult {
+        let mut result = self.stopped(index, why, "done, and stopped while it was checked");
+        if let Some(proposal) = self.nodes[index]
+            .agent
+            .as_deref()
+            .and_then(|agent| agent.proposal.as_deref())
+        {
+            result.output.clone_from(&proposal.output);
+            result.evidence.clone_from(&proposal.evidence);
+            result.duration_us = proposal.duration_us;
+        }
         result
     }
 
@@ -293,7 +292,7 @@ impl Run {
     }
 }
 
-fn proposed(node: NodeId, answer: CallAnswer) -> Event {
+fn proposed(node: NodeId, answer: CallAnswer, duration_us: u64) -> Event {
     Event::Proposed {
         node,
         proposal: Box::new(Proposal {
@@ -305,6 +304,7 @@ fn proposed(node: NodeId, answer: CallAnswer) -> Event {
             output: Output::of(answer.output),
             evidence: answer.evidence,
             claims: Vec::new(),
+            duration_us,
         }),
     }
 }

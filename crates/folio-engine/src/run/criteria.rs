@@ -156,6 +156,12 @@ impl Run {
     }
 }
 
+/// Whether the runner has to make a check for one of `criteria`.
+pub(super) fn needs_hands(criteria: &[Criterion]) -> bool {
+    let is_one = |criterion: &Criterion| matches!(criterion.check, Check::FileExists { .. } | Check::Command { .. });
+    criteria.iter().any(is_one)
+}
+
 /// What the templates of `criteria` read.
 fn references_of(criteria: &[Criterion]) -> References {
     let mut all = References::default();

@@ -341,6 +341,7 @@ impl Run {
     pub(super) fn skipping(&self, index: usize) -> Event {
         let node = &self.nodes[index];
         let result = match node.cancel {
+            Some(cancel) if self.has_answered(index) => self.stopped_when_done(index, cancel),
             Some(cancel) if node.attempt > 0 => self.stopped(index, cancel, MAY_HAVE_CHANGED),
             Some(cancel) if node.started_at.is_some() => self.stopped(index, cancel, "stopped before it was done"),
             Some(cancel) => self.stopped(index, cancel, "stopped before it began"),

@@ -273,7 +273,7 @@ impl Sim {
         };
         let event = self
             .run
-            .conclude(call.node, outcome, &[], Duration::from_millis(1), self.now);
+            .conclude(call.node, outcome, Duration::from_millis(1), self.now);
         self.record(event);
     }
 

@@ -140,14 +140,13 @@ impl Drive {
                 self.followed.knows(head);
                 let mut outcomes = self.ahead.start_anew(writing);
                 outcomes.retain(|outcome| match outcome {
-                    Outcome::Call(_, batch, _)
+                    Outcome::Call(_, batch)
                     | Outcome::Asked(_, batch)
                     | Outcome::Session(_, batch)
                     | Outcome::PutAway(_, batch) => self.ahead.has_written(*batch),
                     Outcome::Node(..) => true,
                 });
                 // What was begun ahead was begun for nothing.
-                self.held.clear();
                 self.under_way.calls.retain(|_, call| {
                     let counts = self.ahead.has_written(call.batch);
                     if !counts {

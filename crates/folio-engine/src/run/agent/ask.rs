@@ -314,6 +314,7 @@ impl Run {
                 output: Output::null(),
                 evidence: result.evidence,
                 claims: Vec::new(),
+                duration_us: 0,
             }),
         }
     }

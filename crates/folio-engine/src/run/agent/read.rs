@@ -211,6 +211,7 @@ impl Run {
                 output: Output::of(output),
                 evidence: checked.evidence,
                 claims: self.claims(index, answer),
+                duration_us: 0,
             }),
         }
     }

@@ -204,6 +204,7 @@ impl Run {
             NodeKind::Call => node.attempt,
             _ => agent.map_or(0, |agent| agent.calls),
         };
+        result.duration_us = proposal.duration_us;
         Event::Finished {
             node: node.id,
             result: Box::new(result),

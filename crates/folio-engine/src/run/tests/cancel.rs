@@ -147,7 +147,7 @@ fn the_log_says_that_the_time_is_over_and_not_that_a_deadline_asked() {
 }
 
 impl Sim {
-    fn cancel(&mut self, path: &str) {
+    pub(super) fn cancel(&mut self, path: &str) {
         let node = self.run.node_at(path).unwrap_or_else(|| panic!("no node {path}")).id;
         self.record(Event::CancelRequested {
             node: Some(node),

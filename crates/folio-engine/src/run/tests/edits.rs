@@ -291,7 +291,7 @@ fn what_a_failure_had_skipped_is_begun_after_an_edit_e9_14() {
     // The denied call ends first; what follows it in its plan is skipped when that is recorded.
     let denied = sim.under_way.iter().position(|call| call.tool == "deny").unwrap();
     let call = sim.under_way.remove(denied);
-    let event = sim.run.conclude(call.node, answer(&call), &[], Duration::ZERO, sim.now);
+    let event = sim.run.conclude(call.node, answer(&call), Duration::ZERO, sim.now);
     sim.record(event);
     let text = sim.markdown("group-1/sub").replace("{#a}", "{#a} · failed")
         + "- [ ] Mend {#mend}\n  ```yaml\n  do: {tool: echo}\n  ```\n";

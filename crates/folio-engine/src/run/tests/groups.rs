@@ -22,7 +22,7 @@ fn with_bad_first(policy: &str) -> Sim {
     sim.concurrency = 2;
     sim.derive();
     let bad = sim.under_way.remove(0);
-    let event = sim.run.conclude(bad.node, answer(&bad), &[], Duration::ZERO, sim.now);
+    let event = sim.run.conclude(bad.node, answer(&bad), Duration::ZERO, sim.now);
     sim.record(event);
     sim
 }
@@ -80,9 +80,7 @@ fn of_first_ok_the_losers_are_stopped_and_do_not_count_e9_5() {
     sim.concurrency = 2;
     sim.derive();
     let quick = sim.under_way.remove(1);
-    let event = sim
-        .run
-        .conclude(quick.node, answer(&quick), &[], Duration::ZERO, sim.now);
+    let event = sim.run.conclude(quick.node, answer(&quick), Duration::ZERO, sim.now);
     sim.record(event);
     let sim = sim.driven_on();
     assert_eq!(

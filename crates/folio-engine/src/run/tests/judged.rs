@@ -211,6 +211,34 @@ fn the_command_of_a_criterion_runs_when_a_person_allowed_it_e9_6() {
 }
 
 #[test]
+fn what_a_call_came_to_is_recorded_before_commands_check_it_e9_9() {
+    let mut sim = Sim::new(COMMAND);
+    sim.derive();
+    let call = sim.under_way.remove(0);
+    let took = Duration::from_millis(7);
+    let ended = sim.run.conclude(call.node, answer(&call), took, sim.now);
+    assert!(matches!(ended, Event::Proposed { .. }), "{ended:?}");
+    sim.record(ended);
+    // Whoever takes the run up makes the check, and no call.
+    let resumed = Sim::resumed(&sim.journal).driven_on();
+    assert_eq!(resumed.calls, []);
+    let result = resumed.run.node_at("wall").unwrap().result.unwrap();
+    assert_eq!(
+        (result.status, result.attempts, result.duration_us),
+        (Outcome::Ok, 1, 7_000)
+    );
+    assert_eq!(findings(&resumed, "wall"), [("w1", &Finding::Met)]);
+    // Who stops it meanwhile keeps what was done.
+    sim.cancel("wall");
+    sim.derive();
+    let result = sim.run.node_at("wall").unwrap().result.unwrap();
+    assert_eq!(
+        (result.status, result.output.clone()),
+        (Outcome::Cancelled, Output::of(call.args))
+    );
+}
+
+#[test]
 fn who_says_yes_to_the_command_of_a_criterion_sees_all_of_it_e9_14() {
     let asked_with = |criterion: &str, argument: &str| {
         let steps = json!({"steps": [{"id": "wall", "do": {"tool": "echo", "args": {}}, "criteria": [
