@@ -1,20 +1,22 @@
 //! The store is gone at every commit of a suite of runs that models work on, and somebody else goes on: the end is the same,
-//! what was answered is not asked again, and no effect is made under two keys (E9.9).
+//! what was answered is not asked again, and no effect is made twice whose end was recorded, nor under two keys (E9.9).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod models_support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use folio_engine::event::NewLimits;
 use folio_engine::{Event, NodeId, Run};
 use folio_memory::{Actor, Role, RunId, Seq};
 use folio_model::{Cue, ScriptedModel, When};
-use folio_runner::{Runner, RunnerModel};
+use folio_runner::{NewRun, Runner, RunnerModel};
 use folio_store::Store;
 use folio_testkit::{Fault, FaultyStore};
+use folio_tools::ShellPolicy;
 use models_support::*;
 use serde_json::{Value, json};
 
@@ -92,6 +94,19 @@ fn judged() -> Vec<Cue> {
     vec![judging("the gate is shut", "met"), judging("the house is safe", "met")]
 }
 
+/// What was done is checked by programs, so nobody is asked; the plan's own criterion is, too.
+fn checked_by_programs() -> Value {
+    let check = |id: &str, argv: Value| json!({"id": id, "text": "it holds", "check": {"command": argv}});
+    let gate = |name: &str| {
+        let criteria = json!([check("c1", json!(["/bin/sh", "-c", "exit 0"])), {"id": "c2", "text": "it is said", "check": {"regex": name}}]);
+        json!({"id": name, "do": {"tool": "mend", "args": {"what": name}}, "criteria": criteria})
+    };
+    json!({
+        "criteria": [check("c1", json!(["/bin/sh", "-c", "exit 0"]))],
+        "steps": [{"parallel": [gate("front"), gate("back")]}, {"id": "tell", "do": {"tool": "mend", "args": {"what": "{{ results.front.status }}"}}}],
+    })
+}
+
 fn climbing() -> Vec<Cue> {
     vec![
         doing("clear the gutter", "climb", json!({"what": "ladder"})),
@@ -142,6 +157,13 @@ fn scenarios() -> Vec<Scenario> {
             }),
             judged,
             Outside::Answers,
+        ),
+        of(
+            "checked by programs",
+            "shut the gates",
+            checked_by_programs(),
+            Vec::new,
+            Outside::Nothing,
         ),
         of("question", "paint two doors", json!({}), asking, Outside::Answers),
         of(
@@ -197,6 +219,15 @@ fn scenarios() -> Vec<Scenario> {
     ]
 }
 
+/// The run of `scenario`, which may start programs in `folder`.
+fn run_of(scenario: &Scenario, folder: &Path) -> NewRun {
+    NewRun {
+        shell: ShellPolicy::AllowAll,
+        folder: Some(folder.to_owned()),
+        ..of_goal(scenario.goal, scenario.extra.clone())
+    }
+}
+
 /// A runner for `scenario`, in whose process nothing else is.
 fn runner_for(scenario: &Scenario, store: Arc<dyn Store>, model: &Arc<ScriptedModel>, effects: &Effects) -> Runner {
     let compactor = scenario.has_compactor.then(|| {
@@ -234,6 +265,32 @@ async fn answered_calls(runner: &Runner, id: RunId) -> BTreeSet<(NodeId, u32)> {
         _ => None,
     });
     answered.collect()
+}
+
+/// The calls that had begun and of whose end nothing is recorded.
+async fn in_flight(runner: &Runner, id: RunId) -> BTreeSet<NodeId> {
+    let journal = runner.workspace().journal(id, Seq(0)).await.unwrap();
+    let mut open = BTreeSet::new();
+    for (_, event) in &journal.events {
+        match event {
+            Event::Started { node, .. } => drop(open.insert(*node)),
+            Event::AttemptFailed { node, .. } | Event::Proposed { node, .. } | Event::Finished { node, .. } => {
+                open.remove(node);
+            }
+            _ => {}
+        }
+    }
+    open
+}
+
+/// How often the effect of each part of `run` was made.
+fn by_path(effects: &Effects, run: &Run) -> BTreeMap<String, u32> {
+    let effects = effects.lock().unwrap();
+    let of = |(key, times): (&String, &u32)| {
+        let node = key.rsplit('/').next().unwrap().parse().unwrap();
+        (run.node(node).unwrap().path.to_owned(), *times)
+    };
+    effects.iter().map(of).collect()
 }
 
 /// Drives, and answers what is asked meanwhile.
@@ -309,17 +366,14 @@ async fn every_commit_may_be_the_last_e9_9() {
         let store = Arc::new(FaultyStore::new(sqlite(&folder.path().join("whole.db"))));
         let (model, effects) = (Arc::new(ScriptedModel::new((scenario.cues)())), Effects::default());
         let whole = runner_for(&scenario, Arc::clone(&store) as Arc<dyn Store>, &model, &effects);
-        let run = submit(&whole, of_goal(scenario.goal, scenario.extra.clone())).await;
+        let run = submit(&whole, run_of(&scenario, folder.path())).await;
         let before = store.commits();
         drive(&whole, run, scenario.outside).await.unwrap();
         let commits = store.commits();
-        let expected = outcome(&whole.load(run).await.unwrap());
-        let made: BTreeSet<String> = effects
-            .lock()
-            .unwrap()
-            .keys()
-            .map(|key| key.rsplit('/').next().unwrap().to_owned())
-            .collect();
+        let ended = whole.load(run).await.unwrap();
+        let expected = outcome(&ended);
+        let made: BTreeSet<String> = by_path(&effects, &ended).into_keys().collect();
+        let is_cut_short = scenario.name == "budget stop";
 
         for (last, fault) in (before + 1..=commits).flat_map(|at| [(at, Fault::Gone), (at, Fault::WrittenUnanswered)]) {
             let told = format!("{}: {fault:?} at commit {last} of {before}..{commits}", scenario.name);
@@ -327,7 +381,7 @@ async fn every_commit_may_be_the_last_e9_9() {
             let store = Arc::new(FaultyStore::new(sqlite(&path)));
             let (model, effects) = (Arc::new(ScriptedModel::new((scenario.cues)())), Effects::default());
             let first = runner_for(&scenario, Arc::clone(&store) as Arc<dyn Store>, &model, &effects);
-            let run = submit(&first, of_goal(scenario.goal, scenario.extra.clone())).await;
+            let run = submit(&first, run_of(&scenario, folder.path())).await;
             store.fail(last, fault);
             // What comes after the run's end (its turn) may fail without the run failing.
             let _ended = drive(&first, run, scenario.outside).await;
@@ -336,11 +390,12 @@ async fn every_commit_may_be_the_last_e9_9() {
             let second_model = Arc::new(ScriptedModel::new((scenario.cues)()));
             let second = runner_for(&scenario, sqlite(&path), &second_model, &effects);
             let answered = answered_calls(&second, run).await;
+            let in_flight = in_flight(&second, run).await;
             taken_up(&second, run, scenario.outside, &told).await;
 
             let ended = second.load(run).await.unwrap();
             let spent = ended.purse().unwrap();
-            if scenario.name != "budget stop" {
+            if !is_cut_short {
                 assert_eq!(outcome(&ended), expected, "{told}");
             } else {
                 // A call whose end nobody saw counts as spent, so there may be fewer.
@@ -364,14 +419,16 @@ async fn every_commit_may_be_the_last_e9_9() {
                 );
                 assert!(!answered.contains(&(node, call)), "{told}: {key} was asked again");
             }
-            // An effect that is made again is made under the same key; none that is not owed is made.
-            let effects = effects.lock().unwrap();
-            let keys: BTreeSet<String> = effects
-                .keys()
-                .map(|key| key.rsplit('/').next().unwrap().to_owned())
-                .collect();
-            assert!(keys.len() <= made.len(), "{told}: {keys:?}");
-            assert!(effects.values().all(|times| *times <= 2), "{told}: {effects:?}");
+            // Each effect is made, under its own key, and once; again only what its driver had under way, whose class says that it may be.
+            let effects = by_path(&effects, &ended);
+            for (path, times) in &effects {
+                let may_be_again = in_flight.contains(&ended.node_at(path).unwrap().id);
+                let most = if may_be_again { 2 } else { 1 };
+                assert!(*times <= most, "{told}: {path} was made {times} times");
+            }
+            let paths: BTreeSet<String> = effects.into_keys().collect();
+            let is_all = paths == made;
+            assert!(is_all || is_cut_short && paths.is_subset(&made), "{told}: {paths:?}");
             cut += 1;
         }
     }
