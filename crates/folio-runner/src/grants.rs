@@ -10,7 +10,7 @@ use folio_engine::{NodeId, Run};
 use folio_memory::causes::with_causes;
 use folio_store::Workspace;
 use folio_tools::tool::Approval;
-use folio_tools::{Access, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, ToolContext};
+use folio_tools::{Access, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, ToolContext, ToolError};
 use serde_json::Value;
 
 use crate::error::RunnerError;
@@ -58,8 +58,15 @@ fn path_inputs(plan: &Plan, inputs: &Value) -> Vec<(String, PathBuf)> {
         .collect()
 }
 
-/// The commands that the run's submitter allowed; none if the journal does not say.
+/// The tool that runs commands.
+const SHELL: &str = "shell";
+
+/// The commands that the run's submitter allowed; none if the journal does not say. Who allowed the tool by its name allowed all of
+/// them: it would be refused every one otherwise, without being asked.
 pub(crate) fn shell_of(run: &Run) -> ShellPolicy {
+    if allows_tool(&allowed_tools_of(run), SHELL) {
+        return ShellPolicy::AllowAll;
+    }
     run.variable()
         .get("shell")
         .and_then(|policy| serde_json::from_value(policy.clone()).ok())
@@ -115,6 +122,17 @@ pub fn allows_tool(allowed: &[String], tool: &str) -> bool {
     })
 }
 
+/// That each of the tools which are called without a yes is in `registry`: who misspelled one would be asked, or refused, in the middle of
+/// the run. Which programs there are, the settings say, not the tools.
+///
+/// # Errors
+///
+/// `unknown_tool`, with the name that it may have been.
+pub fn check_allowed(registry: &Registry, allowed: &[String]) -> Result<(), ToolError> {
+    let mut tools = allowed.iter().filter(|name| !name.starts_with(AGENT));
+    tools.try_for_each(|name| registry.check_name(name))
+}
+
 /// Which calls wait for a person's yes: those of tools that ask, unless the run's submitter allowed them.
 pub(crate) fn asks_first(registry: &Registry, run: &Run) -> AsksFirst {
     let (registry, shell, hosts) = (registry.clone(), shell_of(run), hosts_of(run));
@@ -126,7 +144,7 @@ pub(crate) fn asks_first(registry: &Registry, run: &Run) -> AsksFirst {
         // A program that does tasks by itself may do what commands may, so what allows a command allows it; one on another machine
         // is allowed by its name.
         let is_agent = tool.starts_with(AGENT);
-        let is_command = tool == "shell" || is_agent && args.get("argv").is_some();
+        let is_command = tool == SHELL || is_agent && args.get("argv").is_some();
         let is_allowed = (is_command && shell.allows(args))
             || (tool == HTTP_GET && hosts.allows_call(args))
             || allows_tool(&allowed, tool);

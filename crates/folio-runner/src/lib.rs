@@ -4,7 +4,7 @@
 //! it writes to memory, and asks again. It waits, retries, stops and reads the clock; it never decides.
 //!
 //! - [`runner`]: submit, drive, resume, cancel; `reads`: what is known of runs
-//! - `drive`: the loop of one run; [`dispatch`]: runs that others drive
+//! - `drive`: the loop of one run; [`dispatch`]: runs that others drive; `busy`: how many do more than wait
 //! - [`models`]: the models of a runner, and one call of one of them; `brief`: what memory tells them first;
 //!   `pages`: what the pages of a run tell, kept by its driver
 //! - `sessions`: programs that can go on with what they were at work on
@@ -63,7 +63,7 @@ pub use compactor::{COMPACTOR_TIME, ModelCompactor};
 pub use dispatch::{Dispatch, Driven, Fate};
 pub use error::RunnerError;
 pub use fork::Forked;
-pub use grants::allows_tool;
+pub use grants::{allows_tool, check_allowed};
 pub use known::known_tools;
 pub use locks::HeldUp;
 pub use lost::{LostCall, LostCalls};

@@ -340,6 +340,25 @@ async fn a_command_is_refused_unless_it_is_allowed() {
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
 }
 
+#[tokio::test]
+async fn who_allows_shell_by_its_name_allows_every_command() {
+    let house = House::with(RunnerOptions {
+        environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
+        has_person: true,
+        ..RunnerOptions::default()
+    });
+    let plan = "steps: [{id: post, do: {tool: shell, args: {command: 'echo sent'}}}]";
+    let plan = plan::parse(plan, &house.runner.known()).unwrap();
+    let new = NewRun {
+        folder: Some(house.folder.path().to_owned()),
+        allow_tools: vec!["shell".to_owned()],
+        ..NewRun::of(plan, Actor::new(Role::Human, "test"))
+    };
+    let (run, _) = house.runner.submit(new).await.unwrap();
+    let result = house.runner.drive(run).await.unwrap();
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+}
+
 /// How a run ends whose criterion is checked by a command, after a person said yes or no to it; and how often the command ran.
 async fn checked_by_a_command(is_approved: bool) -> (NodeResult, usize) {
     let house = House::with(RunnerOptions {

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use folio::Actor;
 use folio::engine::plan::{self, InputKind, Plan, PlanErrors};
 use folio::memory::roles;
-use folio::runner::Runner;
+use folio::runner::{self, Runner};
 use serde_json::{Value, json};
 
 use crate::http::problem::Problem;
@@ -18,6 +18,18 @@ const MISTAKES: usize = 10;
 /// Refuses what is done to runs to those whom runs do not concern (M7.7).
 pub(crate) fn may_steer(actor: &Actor) -> Result<(), Problem> {
     Ok(roles::may_steer(actor)?)
+}
+
+/// Refuses names of tools that are not there, as the command line does. Which there are elsewhere, nobody here knows.
+///
+/// # Errors
+///
+/// What is wrong in words, with what may have been meant.
+pub(crate) fn check_allowed(runner: &Runner, allowed: &[String]) -> Result<(), (String, Vec<String>)> {
+    if runner.is_elsewhere() {
+        return Ok(());
+    }
+    runner::check_allowed(runner.tools(), allowed).map_err(|error| (error.message, error.hints))
 }
 
 /// The plan that was written down, as JSON, or as a text in YAML or JSON; or the one that a goal comes to. None if there is

@@ -1022,8 +1022,8 @@ class NewRunBody(TypedDict):
     allow_hosts: NotRequired[list[str]]
     # Let the tool `shell` run any command. Only for people.
     allow_shell: NotRequired[bool]
-    # Let these tools be called that wait for a person's yes: `NAME`, or `SERVER.*` for all of an MCP server. Only for
-    # people.
+    # Let these tools be called that wait for a person's yes: `NAME`, or `SERVER.*` for all of an MCP server; `shell`
+    # allows what `allow_shell` does. Only for people.
     allow_tools: NotRequired[list[str]]
     # What is wanted, in words.
     goal: NotRequired[str | None]

@@ -45,8 +45,8 @@ pub(crate) struct Run {
     /// 10.0.0.0/8; without one, each call waits for a person's yes, or is refused if nobody is there; may be given several times
     #[arg(long = "allow-host", value_name = "HOST")]
     allow_hosts: Vec<HostRule>,
-    /// Let a tool that waits for a yes be called without one, NAME.TOOL, or NAME.* for all of an MCP server; may be given
-    /// several times
+    /// Let a tool that waits for a yes be called without one, NAME.TOOL, or NAME.* for all of an MCP server; shell is what
+    /// --allow-shell is; may be given several times
     #[arg(long = "allow-tool", value_name = "TOOL")]
     allow_tools: Vec<String>,
     /// Ask models without a price although the budget limits dollars; what they cost is then not known, and not counted
@@ -349,17 +349,12 @@ pub(super) fn unusable(error: &CassetteError) -> Failure {
 /// What somebody without a model can do.
 const WITHOUT_MODEL: &str = "without a model: folio run --plan examples/repo-review.yaml --input repo=.";
 
-/// That each of the tools which are called without a yes is there: who misspelled one would be asked, or refused, in the middle of the run.
-/// Which programs there are, the settings say, not the tools.
+/// That each of the tools which are called without a yes is there.
 pub(super) fn check_allowed(registry: &Registry, allowed: &[String]) -> Result<(), Failure> {
-    let tools = allowed.iter().filter(|name| !name.starts_with("agent:"));
-    for name in tools {
-        registry.check_name(name).map_err(|error| {
-            let wrong = Failure::usage("usage", format!("--allow-tool: {}", error.message));
-            error.hints.into_iter().fold(wrong, Failure::hint)
-        })?;
-    }
-    Ok(())
+    folio::runner::check_allowed(registry, allowed).map_err(|error| {
+        let wrong = Failure::usage("usage", format!("--allow-tool: {}", error.message));
+        error.hints.into_iter().fold(wrong, Failure::hint)
+    })
 }
 
 /// Why a goal alone is not enough, and what is.

@@ -92,6 +92,7 @@ async fn a_person_allows_tools_that_wait_for_a_yes_and_says_which_plans_do_e9_14
     for wrong in [
         json!({"plan": plan, "plan_gate": "sometimes"}),
         json!({"plan": plan, "allow_tools": vec!["x"; 65]}),
+        json!({"plan": plan, "allow_tools": ["sh*"]}),
         json!({"plan": plan, "allow_hosts": vec!["x"; 65]}),
         json!({"plan": plan, "allow_hosts": ["https://example.org/"]}),
     ] {

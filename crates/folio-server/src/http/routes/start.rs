@@ -57,7 +57,8 @@ pub(super) struct NewRunBody {
     #[serde(default)]
     #[schemars(length(max = 64))]
     allow_hosts: Vec<String>,
-    /// Let these tools be called that wait for a person's yes: `NAME`, or `SERVER.*` for all of an MCP server. Only for people.
+    /// Let these tools be called that wait for a person's yes: `NAME`, or `SERVER.*` for all of an MCP server; `shell` allows what
+    /// `allow_shell` does. Only for people.
     #[serde(default)]
     #[schemars(length(max = 64))]
     allow_tools: Vec<String>,
@@ -104,6 +105,10 @@ pub(super) async fn start(
     if asked.allow_tools.len() > ALLOWED_MAX {
         return Err(body_invalid(format!("allow_tools names more than {ALLOWED_MAX} tools")));
     }
+    submit::check_allowed(&caller.runner, &asked.allow_tools).map_err(|(wrong, hints)| {
+        let problem = body_invalid(format!("allow_tools: {wrong}"));
+        hints.into_iter().fold(problem, Problem::hint)
+    })?;
     let hosts = hosts_of(&asked.allow_hosts)?;
     let gate = asked.plan_gate.as_deref().map(str::parse).transpose();
     let plan_gate: PlanGate = gate

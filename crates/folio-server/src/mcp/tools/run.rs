@@ -119,7 +119,13 @@ fn allowed(call: &Call<'_>, asked: Option<Vec<String>>) -> Result<Vec<String>, P
     }
     let is_person = call.caller.actor.role == Role::Human;
     match asked.iter().find(|tool| !is_person && !allows_tool(granted, tool)) {
-        None => Ok(asked),
+        None => {
+            submit::check_allowed(&call.mcp.shared.runner, &asked).map_err(|(message, hints)| {
+                let problem = Problem::from(wrong("allow_tools", message));
+                hints.into_iter().fold(problem, Problem::hint)
+            })?;
+            Ok(asked)
+        }
         Some(tool) => {
             let detail = format!(
                 "{tool} waits for a person's yes, and runs of models are not allowed to call it without one here"
