@@ -3,25 +3,22 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, FromRequest as _, Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::extract::{DefaultBodyLimit, FromRequest as _, Request};
+use axum::http::{Method, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Router};
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
+use super::conversations::{self, Conversations};
 use super::{Mcp, input};
-use crate::http::problem::Problem;
 use crate::http::{BodyLimit, refused};
 
 /// Where it is.
 const PATH: &str = "/mcp";
 /// Bytes that a message may have.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// Conversations of the generation with sessions that are open at the same time.
-const SESSIONS: usize = 256;
 /// Web pages that may ask: those of this machine.
 const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
@@ -40,14 +37,18 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
         config = config.disable_allowed_hosts();
         config.allowed_origins.clear();
     }
-    let sessions = Arc::new(LocalSessionManager::default());
-    let service = StreamableHttpService::new(move || Ok(mcp.another()), Arc::clone(&sessions), config);
+    let open = Conversations::default();
+    let service = StreamableHttpService::new(move || Ok(mcp.another()), Arc::clone(&open.sessions), config);
     Router::new()
         .route_service(PATH, service)
         .layer(middleware::from_fn(kept_whole))
         .layer(Extension(BodyLimit(MAX_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(middleware::from_fn_with_state(sessions, not_too_many))
+        .layer(middleware::from_fn_with_state(
+            open.clone(),
+            conversations::of_their_own,
+        ))
+        .layer(middleware::from_fn_with_state(open, conversations::not_too_many))
 }
 
 /// Hands a message on as lines are read, too: what reads it there would round large numbers, and say nothing.
@@ -64,20 +65,4 @@ async fn kept_whole(request: Request, next: Next) -> Response {
     };
     parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
     next.run(Request::from_parts(parts, Body::from(body))).await
-}
-
-/// Refuses a conversation more than there may be. Requests that belong to one, or to none, pass.
-async fn not_too_many(State(sessions): State<Arc<LocalSessionManager>>, request: Request, next: Next) -> Response {
-    let headers = request.headers();
-    let has_none = !headers.contains_key("mcp-session-id");
-    let needs_one = headers
-        .get("mcp-protocol-version")
-        .is_none_or(|version| version.as_bytes() < b"2026-07-28".as_slice());
-    if has_none && needs_one && sessions.sessions.read().await.len() >= SESSIONS {
-        let detail = format!("{SESSIONS} conversations are open, which is as many as this server has");
-        return Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail)
-            .hint("end one, or wait until one that nobody uses has ended by itself after five minutes")
-            .into_response();
-    }
-    next.run(request).await
 }

@@ -8,13 +8,14 @@
 //! - `tasks`: runs as tasks of the protocol
 //! - `prompts`: what a person picks; `complete`: what they may go on typing with
 //! - `lines`: messages as lines of input and output; `input`, `id_search`: what such a line says, or which request it fails
-//! - `http`: the same over HTTP
+//! - `http`: the same over HTTP; `conversations`: whose those are that have a session there
 //!
 //! Both generations of the protocol are spoken, the one with sessions and the one without; which one, the client says.
 
 mod answer;
 mod asking;
 mod complete;
+mod conversations;
 mod follow;
 mod handler;
 pub(crate) mod http;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use folio::store::AccessToken;
+use folio::store::{AccessToken, KeptToken};
 use folio::{Actor, ObservationInput, Role};
 use folio_server::{McpOptions, ServeOptions};
 use serde_json::{Value, json};
@@ -180,7 +180,7 @@ async fn nothing_more_is_told_to_a_token_that_was_taken_back() {
     let take_back = async || {
         add("first").await;
         let revoked_at = Some(workspace.now());
-        let kept = folio::store::access::KeptToken { revoked_at, ..kept };
+        let kept = KeptToken { revoked_at, ..kept };
         workspace.store().keep_token(kept).await.unwrap();
         add("between us").await;
     };
@@ -199,7 +199,7 @@ async fn nothing_more_of_a_run_is_told_to_a_token_that_was_taken_back_and_that_i
         .await;
     let take_back = async || {
         let revoked_at = Some(workspace.now());
-        let kept = folio::store::access::KeptToken { revoked_at, ..kept };
+        let kept = KeptToken { revoked_at, ..kept };
         workspace.store().keep_token(kept).await.unwrap();
         house
             .runner
@@ -393,4 +393,94 @@ async fn a_token_that_asks_too_much_is_slowed_down_and_others_are_not() {
     is_problem(&refused, 429, "too_many_requests");
     assert_eq!(refused.header("retry-after"), "1");
     assert_eq!(ask(&house, "GET", LIST, Some(calm.reveal()), None).await.status, 200);
+}
+
+const BEGIN: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+    "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}}"#;
+
+/// Asks at `/mcp` in the conversation `session`, if there is one.
+async fn ask_mcp(house: &House, method: &str, token: &AccessToken, session: Option<&str>, body: &str) -> Answer {
+    let first = format!("{method} /mcp HTTP/1.0");
+    let shown = format!("Authorization: Bearer {}", token.reveal());
+    let length = format!("Content-Length: {}", body.len());
+    let session = session.map(|session| format!("Mcp-Session-Id: {session}"));
+    let mut lines = vec![
+        first.as_str(),
+        "Host: memory.example",
+        "Connection: close",
+        &shown,
+        &length,
+    ];
+    lines.extend([
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+    ]);
+    lines.extend(session.as_deref());
+    client::send(SocketAddr::from(([127, 0, 0, 1], house.at.port())), &lines, body).await
+}
+
+/// A server for those who show a token, with a person's and a client's.
+async fn spoken_to_by_two() -> (House, (AccessToken, KeptToken), AccessToken) {
+    let runner = House::runner().await;
+    let person = House::token(&runner, "main", Role::Human).await;
+    let (client, _) = House::token(&runner, "main", Role::Client).await;
+    let mcp = McpOptions::of(folio::ThreadKey::main());
+    let house = House::serving(runner, Some(mcp), ServeOptions::at("0.0.0.0:0".parse().unwrap())).await;
+    (house, person, client)
+}
+
+#[tokio::test]
+async fn a_conversation_is_of_the_token_that_opened_it() {
+    let (house, (person, _), client) = spoken_to_by_two().await;
+    let begun = ask_mcp(&house, "POST", &person, None, BEGIN).await;
+    let session = Some(begun.header("mcp-session-id"));
+    let list = r#"{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}"#;
+    for (method, body) in [("POST", list), ("GET", ""), ("DELETE", "")] {
+        is_problem(&ask_mcp(&house, method, &client, session, body).await, 404, "not_found");
+    }
+    assert_eq!(ask_mcp(&house, "POST", &person, session, list).await.status, 200);
+    assert_eq!(ask_mcp(&house, "DELETE", &person, session, "").await.status, 202);
+}
+
+#[tokio::test]
+async fn a_conversation_is_told_nothing_more_once_its_token_was_taken_back() {
+    let (house, (person, kept), _) = spoken_to_by_two().await;
+    let begun = ask_mcp(&house, "POST", &person, None, BEGIN).await;
+    let session = begun.header("mcp-session-id");
+    for message in [
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": "folio://view/main"}}),
+    ] {
+        let told = ask_mcp(&house, "POST", &person, Some(session), &message.to_string()).await;
+        assert!(told.status < 300, "{told:?}");
+    }
+    let mut socket = TcpStream::connect(("127.0.0.1", house.at.port())).await.unwrap();
+    let head = format!(
+        "GET /mcp HTTP/1.1\r\nHost: memory.example\r\nAuthorization: Bearer {}\r\nAccept: text/event-stream\r\n\
+         Mcp-Session-Id: {session}\r\n\r\n",
+        person.reveal()
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let add = async || {
+        let input = folio::ItemInput::new(folio::memory::EntryKind::Note, "news");
+        let (ada, thread) = (Actor::new(Role::Human, "ada"), folio::ThreadKey::main());
+        house.workspace().add_item(&ada, &thread, input, None).await.unwrap();
+    };
+    let mut text = Vec::new();
+    while !text.windows(4).any(|end| end == b"\r\n\r\n") {
+        socket.read_buf(&mut text).await.unwrap();
+    }
+    add().await;
+    while !String::from_utf8_lossy(&text).contains("resources/updated") {
+        socket.read_buf(&mut text).await.unwrap();
+    }
+    let revoked_at = Some(house.workspace().now());
+    let kept = KeptToken { revoked_at, ..kept };
+    house.workspace().store().keep_token(kept).await.unwrap();
+    add().await;
+    while !text.ends_with(b"\r\n0\r\n\r\n") {
+        assert_ne!(socket.read_buf(&mut text).await.unwrap(), 0, "it broke off");
+    }
+    let told = String::from_utf8(text).unwrap();
+    assert_eq!(told.matches("resources/updated").count(), 1, "{told}");
 }
