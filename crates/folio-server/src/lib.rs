@@ -4,6 +4,7 @@
 //! nothing and reads no environment: who starts it says where it listens and when it stops.
 //!
 //! - [`server`]: bind, serve, stop
+//! - `listen`: its connections
 //! - `http`: routes, wire types, problems, the guard before them all
 //! - [`mcp`]: the tools of a model's memory, over the Model Context Protocol
 //! - [`wire`]: the JSON that goes out, for every surface
@@ -24,6 +25,7 @@
 pub mod callback;
 mod driving;
 mod http;
+mod listen;
 pub mod mcp;
 pub mod server;
 mod submit;

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::ListenerExt as _;
 use folio::runner::Runner;
 use folio::store::StoreError;
 use folio::{Actor, Role, SpaceName};
@@ -15,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::driving::Driving;
 use crate::http::{self, Access, App, Metrics, Transfers};
+use crate::listen;
 use crate::mcp::{self, Mcp, McpOptions};
 
 /// How long open requests may take to finish once the server was told to stop.
@@ -108,15 +108,6 @@ pub enum ServeError {
         #[source]
         source: std::io::Error,
     },
-    /// It broke off while it served.
-    #[error("cannot go on serving at {address}")]
-    Serve {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
 }
 
 /// A server that has its address and does not answer yet.
@@ -191,12 +182,11 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// `Serve` if the system takes the listener away.
+    /// None as it is: what goes wrong on a connection is that one's.
     pub async fn run<F>(self, shutdown: F) -> Result<(), ServeError>
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let address = self.address;
         let (stop, stopping) = watch::channel(false);
         let local = (!self.needs_token).then_some(self.options.local);
         let access = Access::new(self.runner.clone(), local, self.options.per_second);
@@ -219,26 +209,22 @@ impl Server {
             router = router.merge(mcp);
         }
         let router = http::guarded(router, pages, access, metrics);
-        // Live updates are small and must not wait for one another. Without the option they are merely later.
-        let listener = self.listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let told = async move {
             shutdown.await;
             stop.send_replace(true);
             conversations.cancel();
         };
-        // As it is, each connection would get a table of all routes of its own.
-        let router = router.into_make_service();
-        let serving = axum::serve(listener, router).with_graceful_shutdown(told).into_future();
+        let serving = listen::serve(self.listener, router, told);
         let grace_is_over = async move {
             wait_until_stopping(stopping).await;
             tokio::time::sleep(GRACE).await;
         };
-        let served = tokio::select! {
-            served = serving => served.map_err(|source| ServeError::Serve { address, source }),
-            () = grace_is_over => Ok(()),
-        };
+        tokio::select! {
+            () = serving => {}
+            () = grace_is_over => {}
+        }
         self.driving.wind_down().await;
-        served
+        Ok(())
     }
 }
 

@@ -50,7 +50,7 @@ const DOORS: [(&str, &[&str]); 22] = [
     ("axum", &["folio-server", TESTKIT]),
     ("opentelemetry-otlp", &["folio-telemetry"]),
     ("restate-sdk", &["folio-restate"]),
-    ("hyper", &["folio-restate"]),
+    ("hyper", &["folio-restate", "folio-server"]),
     ("rmcp", &["folio-server", "folio-mcp"]),
     ("clap", &["folio-cli"]),
     ("crossterm", &["folio-cli"]),
