@@ -3,9 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use folio::Timestamp;
 use folio::memory::{RunId, Seq};
-use folio::runner::{Driven, Runner, RunnerError};
+use folio::runner::{Busy, BusyRun, Driven, Runner, RunnerError};
 use folio::store::{ErrorKind, RunRow};
 use tokio::task::{JoinError, JoinSet};
 
@@ -15,24 +14,35 @@ use crate::output::Output;
 
 /// How long a server waits before it looks again.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Runs of others that are taken up while it goes on with as many, if nobody says.
+/// Runs of others that are taken up while it goes on with as many, if nobody says. Those that only wait do not count.
 const MOST: usize = 8;
+/// The same with those that wait, for a person or for a time: they are kept in memory.
+const MOST_WITH_WAITING: usize = 256;
 /// How long what is under way has to end when the program was told to.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long everything in a run waits until it is given up here: whoever answers it writes to its journal, and it is taken up again.
+/// How long everything in a run waits until a program gives it up that is there for another one.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A run, and what came of driving it here.
 type Ended = (RunRow, Result<Driven, RunnerError>);
+
+/// What becomes of a run in which everything waits, for a person or for a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// It is driven on: whoever answers is answered at once.
+    Kept,
+    /// It is given up where it is, so that nobody has to wait for it.
+    GivenUp,
+}
 
 /// Runs that are being brought to their end beside something else.
 #[derive(Debug)]
 pub(crate) struct Leftovers {
     driving: JoinSet<Ended>,
     most: usize,
-    /// Where those stand that were given up because they wait, and when they are due even if nobody writes to them.
-    waiting: HashMap<RunId, (Seq, Option<Timestamp>)>,
+    busy: Busy,
+    waiting: Waiting,
 }
 
 impl Default for Leftovers {
@@ -40,34 +50,40 @@ impl Default for Leftovers {
         Self {
             driving: JoinSet::new(),
             most: MOST,
-            waiting: HashMap::new(),
+            busy: Busy::default(),
+            waiting: Waiting::Kept,
         }
     }
 }
 
 impl Leftovers {
-    /// Takes up every run that has not ended and that no living process drives. Where nobody is there to answer, those that ask something are
-    /// left to whoever can.
-    pub(crate) async fn take_up(runner: &Runner, output: &Output) -> Result<Self, Failure> {
+    /// Takes up every run that has not ended and that no living process drives. Where nobody is there to answer, a program that is there for
+    /// another run leaves those that ask something to whoever can.
+    pub(crate) async fn take_up(runner: &Runner, output: &Output, waiting: Waiting) -> Result<Self, Failure> {
         runner.end_leftover_turns().await?;
-        let mut leftovers = Self::default();
+        let mut leftovers = Self {
+            waiting,
+            ..Self::default()
+        };
         let rows = runner.unfinished().await?;
-        let asking = match runner.has_person() {
-            true => HashSet::new(),
-            false => asking(runner, &rows).await?,
+        // Who is there for all runs has said that nobody answers.
+        let asking = match waiting == Waiting::GivenUp && !runner.has_person() {
+            true => asking(runner, &rows).await?,
+            false => HashSet::new(),
         };
         for row in rows {
             if asking.contains(&row.id) {
                 output.note(format_args!("{} waits for a person, and nobody is here", row.handle));
             } else {
-                leftovers.go_on_with(row, runner, output);
+                let busy = leftovers.busy.begin();
+                leftovers.go_on_with(row, busy, runner, output);
             }
         }
         Ok(leftovers)
     }
 
-    /// Waits until each has ended, or waits for somebody itself, and says how. Why one could not be taken up is said and does no harm to the
-    /// others. Who wants the program to end has each given up where it is.
+    /// Waits until each has ended, or was given up, and says how. Why one could not be taken up is said and does no harm to the others. Who
+    /// wants the program to end has each given up where it is.
     pub(crate) async fn finish(mut self, runner: &Runner, output: &Output) -> Result<(), Failure> {
         let leave = interrupted()?;
         tokio::select! {
@@ -121,26 +137,17 @@ impl Leftovers {
         loop {
             tokio::select! {
                 Some(ended) = self.driving.join_next() => {
-                    if let Ok((row, Ok(Driven::Waits { until, head }))) = &ended {
-                        self.waiting.insert(row.id, (*head, *until));
-                    }
                     given_up.extend(said(&ended, output));
                 }
                 _ = again.tick() => {
                     // If the store is away, it is looked at again when it may be back.
                     let Ok(rows) = runner.unfinished().await else { continue };
                     let before = std::mem::take(&mut seen);
-                    let now = runner.workspace().now();
                     for row in rows.into_iter().filter(|row| !given_up.contains(&row.id)) {
-                        let has_waited = match self.waiting.get(&row.id) {
-                            Some((head, until)) if row.head == *head && until.is_none_or(|until| now < until) => continue,
-                            waiting => waiting.is_some(),
-                        };
-                        let is_left = has_waited || before.get(&row.id) == Some(&row.head);
-                        if is_left && self.driving.len() < self.most {
-                            self.go_on_with(row, runner, output);
-                        } else {
-                            seen.insert(row.id, row.head);
+                        let is_left = before.get(&row.id) == Some(&row.head);
+                        match is_left.then(|| self.place()).flatten() {
+                            Some(busy) => self.go_on_with(row, busy, runner, output),
+                            None => drop(seen.insert(row.id, row.head)),
                         }
                     }
                 }
@@ -148,15 +155,24 @@ impl Leftovers {
         }
     }
 
-    fn go_on_with(&mut self, row: RunRow, runner: &Runner, output: &Output) {
+    /// A place for one more run.
+    fn place(&self) -> Option<BusyRun> {
+        let with_waiting = MOST_WITH_WAITING.max(self.most);
+        let has_room = self.driving.len() < with_waiting;
+        has_room.then(|| self.busy.begin_below(self.most)).flatten()
+    }
+
+    fn go_on_with(&mut self, row: RunRow, busy: BusyRun, runner: &Runner, output: &Output) {
         output.note(format_args!(
             "going on with {} ({}), whose process is gone",
             row.handle, row.title
         ));
-        self.waiting.remove(&row.id);
-        let runner = runner.clone();
+        let (runner, waiting) = (runner.clone(), self.waiting);
         self.driving.spawn(async move {
-            let driven = runner.drive_while_due(row.id, PATIENCE).await;
+            let driven = match waiting {
+                Waiting::Kept => runner.drive_counted(row.id, &busy).await.map(Driven::Ended),
+                Waiting::GivenUp => runner.drive_while_due(row.id, PATIENCE).await,
+            };
             (row, driven)
         });
     }

@@ -12,6 +12,7 @@ use folio_memory::id::Ref;
 use folio_memory::{RunId, Seq, SpaceName, Timestamp};
 use folio_store::RunRow;
 
+use crate::busy::BusyRun;
 use crate::error::RunnerError;
 use crate::runner::Runner;
 use crate::watch::Watch;
@@ -84,7 +85,7 @@ impl Runner {
     ///
     /// As [`Runner::drive`].
     pub async fn drive_while_due(&self, run: RunId, patience: Duration) -> Result<Driven, RunnerError> {
-        self.drive_for(run, Some(patience)).await
+        self.drive_for(run, Some(patience), None).await
     }
 
     /// Begins nothing more in the runs that are driven here. Each is given up as soon as what is under way has ended; whoever
@@ -100,14 +101,15 @@ impl Runner {
     }
 
     /// Has `run` driven by others, or here if there are none, and waits until it has ended, whatever it comes to. Of a run that
-    /// others drive nothing is read but where it is: a thousand of them cost one question at a time.
+    /// others drive nothing is read but where it is: a thousand of them cost one question at a time. One that is driven here counts as
+    /// `busy` while it does more than wait.
     ///
     /// # Errors
     ///
     /// As [`Runner::drive`].
-    pub async fn see_to(&self, run: RunId) -> Result<(), RunnerError> {
+    pub async fn see_to(&self, run: RunId, busy: &BusyRun) -> Result<(), RunnerError> {
         let Some(others) = &self.shared.options.dispatch else {
-            return self.drive(run).await.map(drop);
+            return self.drive_counted(run, busy).await.map(drop);
         };
         let workspace = self.workspace();
         let mut now = self.hand_over(&**others, run).await?;

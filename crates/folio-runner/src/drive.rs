@@ -27,6 +27,7 @@ use tokio::task::JoinSet;
 
 use crate::ahead::Ahead;
 use crate::book::RunBook;
+use crate::busy::BusyRun;
 use crate::compact::PutAway;
 use crate::dispatch::Driven;
 use crate::error::RunnerError;
@@ -51,6 +52,9 @@ const REPLIES_AT_ONCE: usize = 256 * 1024;
 /// How many answers go into the same commit. While they are being written the others are read: where models answer at once, all that may be
 /// under way would end together, and whoever writes and whoever drives the run would wait for one another.
 const ANSWERS_AT_ONCE: usize = 32;
+
+/// A run that goes on by itself within this time does not only wait.
+const SOON: Duration = Duration::from_secs(5);
 
 /// Something that was done outside and now is to be recorded.
 #[derive(Debug)]
@@ -203,7 +207,12 @@ impl Drive {
 
     /// Drives the run to its end; or, if there is a `patience`, until everything has waited for that long and goes on waiting;
     /// or, if the process is about to end, until nothing is under way.
-    pub(crate) async fn run(mut self, patience: Option<Duration>) -> Result<Driven, RunnerError> {
+    /// Meanwhile `busy` knows whether the run does more than wait.
+    pub(crate) async fn run(
+        mut self,
+        patience: Option<Duration>,
+        busy: Option<&BusyRun>,
+    ) -> Result<Driven, RunnerError> {
         let followed = Arc::clone(&self.followed);
         let leaving = self.shared.leaving.clone();
         let mut done: Vec<Done> = Vec::new();
@@ -229,6 +238,9 @@ impl Drive {
             }
             // What becomes due soon is waited for here.
             let is_idle = is_idle && !waits;
+            if let Some(busy) = busy {
+                busy.waits(is_idle && wake.is_none_or(|wake| wake > SOON));
+            }
             let patience = patience.filter(|patience| is_idle && wake.is_none_or(|wake| wake > *patience * 2));
             tokio::select! {
                 biased;

@@ -21,6 +21,7 @@ mod again;
 mod ahead;
 mod book;
 mod brief;
+mod busy;
 mod by_tool;
 pub mod cassette;
 mod compact;
@@ -58,6 +59,7 @@ pub mod watch;
 
 pub use advisor::{ADVISOR_TIME, ModelAdvisor};
 pub use again::Replayed;
+pub use busy::{Busy, BusyRun};
 pub use cassette::{Asked, Recording, Tape};
 pub use compactor::{COMPACTOR_TIME, ModelCompactor};
 pub use dispatch::{Dispatch, Driven, Fate};

@@ -22,6 +22,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::advisor::{ADVISOR_TIME, ModelAdvisor};
+use crate::busy::BusyRun;
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
 use crate::dispatch::{Dispatch, Driven};
 use crate::drive::Drive;
@@ -383,16 +384,34 @@ impl Runner {
     /// taken up; `Store` with kind `Unavailable` if the store went away: it can be driven again from where it was; `Dispatch` if
     /// nobody could be told to drive it; `Leaving` after [`Runner::leave`].
     pub async fn drive(&self, run: RunId) -> Result<NodeResult, RunnerError> {
+        self.drive_whole(run, None).await
+    }
+
+    /// The same, of a run that counts as `busy` while it does more than wait. Those that others drive count all the time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::drive`].
+    pub async fn drive_counted(&self, run: RunId, busy: &BusyRun) -> Result<NodeResult, RunnerError> {
+        self.drive_whole(run, Some(busy)).await
+    }
+
+    async fn drive_whole(&self, run: RunId, busy: Option<&BusyRun>) -> Result<NodeResult, RunnerError> {
         if let Some(dispatch) = &self.shared.options.dispatch {
             return self.drive_elsewhere(&**dispatch, run).await;
         }
-        match self.drive_for(run, None).await? {
+        match self.drive_for(run, None, busy).await? {
             Driven::Ended(result) => Ok(result),
             Driven::Waits { .. } => Err(RunnerError::Leaving),
         }
     }
 
-    pub(crate) async fn drive_for(&self, run: RunId, patience: Option<Duration>) -> Result<Driven, RunnerError> {
+    pub(crate) async fn drive_for(
+        &self,
+        run: RunId,
+        patience: Option<Duration>,
+        busy: Option<&BusyRun>,
+    ) -> Result<Driven, RunnerError> {
         let workspace = &self.shared.workspace;
         // Its row says as much, and costs less than its journal.
         let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
@@ -425,7 +444,7 @@ impl Runner {
         let _delivered = workspace.deliver_outbox().await;
         let driven = async {
             let drive = Drive::open(Arc::clone(&self.shared), run, fence).await?;
-            drive.run(patience).await
+            drive.run(patience, busy).await
         };
         let result = driven.await;
         self.shared

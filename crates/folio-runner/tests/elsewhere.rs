@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use folio_engine::plan;
 use folio_engine::{Outcome, StopReason};
 use folio_memory::{Actor, Role, RunId, Seq, SpaceName};
-use folio_runner::{Dispatch, Fate, NewRun, Runner, RunnerError, RunnerOptions};
+use folio_runner::{Busy, Dispatch, Fate, NewRun, Runner, RunnerError, RunnerOptions};
 use folio_tools::Registry;
 use serde_json::json;
 use tokio::time::Instant;
@@ -119,7 +119,7 @@ async fn a_run_that_nobody_takes_is_not_waited_for() {
     // Said three times: a worker that finds the run in its store may have needed that long.
     assert_eq!(house.asked(), 3);
     assert!(began.elapsed() >= Duration::from_secs(14), "{:?}", began.elapsed());
-    let error = house.submitter.see_to(run).await.unwrap_err();
+    let error = house.submitter.see_to(run, &Busy::default().begin()).await.unwrap_err();
     assert!(is_refusal(&error), "{error}");
 }
 
@@ -131,7 +131,7 @@ async fn a_run_that_one_worker_refuses_and_another_one_finds_is_waited_for() {
     assert_eq!(result.status, Outcome::Ok);
     let house = House::new([refused()], Some(2));
     let run = house.submit().await;
-    house.submitter.see_to(run).await.unwrap();
+    house.submitter.see_to(run, &Busy::default().begin()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

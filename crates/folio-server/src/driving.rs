@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use folio::memory::{Actor, RunId};
-use folio::runner::Runner;
+use folio::runner::{Busy, BusyRun, Runner};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::http::problem::Problem;
 
-/// Runs that are driven at the same time here.
+/// Runs that do something at the same time here.
 const MOST: usize = 8;
+/// Runs that are driven here together with those that only wait, for a person or for a time: they are kept in memory.
+const MOST_WITH_WAITING: usize = 256;
 /// Runs that are waited for at the same time where workers drive them.
 const MOST_ELSEWHERE: usize = 1_024;
 /// How long runs that were taken back may take to stop once the server ends.
@@ -23,9 +25,17 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Driving {
     most: usize,
+    busy: Busy,
     places: Arc<Semaphore>,
     /// Whether each was taken back, and when it is over.
     runs: Mutex<Vec<(RunId, CancellationToken, JoinHandle<()>)>>,
+}
+
+/// A place for a run.
+#[derive(Debug)]
+pub(crate) struct Place {
+    busy: BusyRun,
+    _held: OwnedSemaphorePermit,
 }
 
 /// The request that a run was started by. Dropped, it takes the run back.
@@ -42,32 +52,43 @@ impl AskedFor {
 impl Driving {
     /// None yet, of those that `runner` drives.
     pub(crate) fn of(runner: &Runner) -> Arc<Self> {
-        let most = if runner.is_elsewhere() { MOST_ELSEWHERE } else { MOST };
+        let (most, with_waiting) = if runner.is_elsewhere() {
+            (MOST_ELSEWHERE, MOST_ELSEWHERE)
+        } else {
+            (MOST, MOST_WITH_WAITING)
+        };
         Arc::new(Self {
             most,
-            places: Arc::new(Semaphore::new(most)),
+            busy: Busy::default(),
+            places: Arc::new(Semaphore::new(with_waiting)),
             runs: Mutex::default(),
         })
     }
 
-    /// A place for one more run.
-    pub(crate) fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-            let detail = format!(
-                "{} runs are under way, which is as many as one server drives",
-                self.most
-            );
+    /// A place for one more run. One that only waits leaves its place to others.
+    pub(crate) fn place(&self) -> Result<Place, Problem> {
+        let refused = |detail: String| {
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "runs_busy", detail)
                 .hint("wait until one of them has ended, then start it again")
-        })
+        };
+        let held = Arc::clone(&self.places).try_acquire_owned();
+        let held = held.map_err(|_| refused("as many runs wait here as one server keeps".to_owned()))?;
+        let busy = self.busy.begin_below(self.most);
+        let busy = busy.ok_or_else(|| {
+            let most = self.most;
+            refused(format!(
+                "{most} runs are under way, which is as many as one server drives"
+            ))
+        })?;
+        Ok(Place { busy, _held: held })
     }
 
     /// Drives the run `id` until it ends. It is stopped in the name of `by` when its request is dropped.
-    pub(crate) fn drive(&self, runner: Runner, id: RunId, by: Actor, place: OwnedSemaphorePermit) -> AskedFor {
+    pub(crate) fn drive(&self, runner: Runner, id: RunId, by: Actor, place: Place) -> AskedFor {
         let taken_back = CancellationToken::new();
         let token = taken_back.clone();
         let driven = tokio::spawn(async move {
-            let driving = runner.see_to(id);
+            let driving = runner.see_to(id, &place.busy);
             tokio::pin!(driving);
             // What a run comes to is in its journal, and so is that nobody drives it.
             tokio::select! {
@@ -78,7 +99,6 @@ impl Driving {
                     }
                 }
             }
-            drop(place);
         });
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         runs.retain(|(.., driven)| !driven.is_finished());

@@ -17,7 +17,7 @@ use super::{Absent, Context, plan};
 use crate::arguments::pair;
 use crate::error::{Exit, Failure};
 use crate::follow;
-use crate::leftovers::Leftovers;
+use crate::leftovers::{Leftovers, Waiting};
 use crate::models;
 use crate::who::Who;
 
@@ -279,7 +279,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     let leftovers = if run.no_resume || run.driving.is_elsewhere() {
         Leftovers::default()
     } else {
-        Leftovers::take_up(&runner, context.output).await?
+        Leftovers::take_up(&runner, context.output, Waiting::GivenUp).await?
     };
     let (id, handle) = runner
         .submit(new)

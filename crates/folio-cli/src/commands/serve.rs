@@ -12,7 +12,7 @@ use super::mcp::Offer;
 use super::run::{Driving, Minds, MindsOfMany};
 use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
-use crate::leftovers::Leftovers;
+use crate::leftovers::{Leftovers, Waiting};
 
 /// How long a space is left alone before it is looked for what is due.
 const BETWEEN: Duration = Duration::from_secs(60);
@@ -55,7 +55,7 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     let leftovers = if serve.no_resume || serve.driving.is_elsewhere() {
         None
     } else {
-        Some(Leftovers::take_up(&runner, context.output).await?)
+        Some(Leftovers::take_up(&runner, context.output, Waiting::Kept).await?)
     };
     context.output.text(&format!("{}\n", server.url()))?;
     let mut serving = Box::pin(server.run(interrupted()?));

@@ -5,7 +5,7 @@ use clap::Args;
 use super::run::{Driving, Minds, MindsOfMany};
 use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
-use crate::leftovers::Leftovers;
+use crate::leftovers::{Leftovers, Waiting};
 
 /// `folio worker`.
 #[derive(Debug, Args)]
@@ -14,7 +14,7 @@ pub(crate) struct WorkerArguments {
     minds: MindsOfMany,
     #[command(flatten)]
     driving: Driving,
-    /// Runs that are driven at one moment [default: 8; with Restate 256]
+    /// Runs that are driven at one moment, beside those that only wait [default: 8; with Restate 256]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     runs: Option<u32>,
     #[cfg(feature = "restate")]
@@ -32,7 +32,7 @@ pub(crate) async fn run(context: &Context<'_>, worker: Box<WorkerArguments>) -> 
     }
     let minds = Minds::from(worker.minds);
     let runner = minds.runner(context, &worker.driving, true, Absent::Made).await?;
-    let leftovers = Leftovers::take_up(&runner, context.output).await?;
+    let leftovers = Leftovers::take_up(&runner, context.output, Waiting::Kept).await?;
     let space = &context.settings.space;
     context.output.text(&format!("takes up runs of the space {space}\n"))?;
     let working = leftovers.work(&runner, context.output, runs, interrupted()?);

@@ -13,13 +13,12 @@ use folio::memory::{Entry, EntryKind};
 use folio::runner::Runner;
 use folio::store::{RequestKey, RunRow};
 use folio::{Actor, ThreadKey, Workspace};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::access::Permit;
 use super::app::App;
 use super::keyed::Said;
 use super::problem::Problem;
-use crate::driving::Driving;
+use crate::driving::{Driving, Place};
 use crate::submit;
 
 /// The turn that something is done in: `t3` or `turn_…`.
@@ -169,7 +168,7 @@ impl Caller {
 
     /// A place to drive one more run in. None where as many are under way as may be and this was asked for before, with the
     /// same key: then the run is there already.
-    pub(crate) async fn place_in(&self, driving: &Driving) -> Result<Option<OwnedSemaphorePermit>, Problem> {
+    pub(crate) async fn place_in(&self, driving: &Driving) -> Result<Option<Place>, Problem> {
         match (driving.place(), self.key()) {
             (Ok(place), _) => Ok(Some(place)),
             (Err(_), Some(key)) if self.workspace.is_recorded(&self.actor, key).await? => Ok(None),

@@ -136,3 +136,24 @@ async fn what_was_begun_with_a_key_is_found_again_however_many_runs_are_under_wa
     }
     assert_eq!(house.gives("/runs").await["returned"], 8);
 }
+
+#[tokio::test]
+async fn runs_that_wait_for_a_person_keep_no_other_from_being_driven() {
+    let house = House::attended().await;
+    let plan = json!({"steps": [{"id": "a", "do": {"tool": "door.ring", "args": {}}}]});
+    let start = async || house.ask("POST", "/runs", &[], Some(json!({"plan": plan}))).await;
+    // Each does something until it waits.
+    let mut started = 0;
+    while started < 12 {
+        let answer = start().await;
+        match answer.status {
+            201 => started += 1,
+            _ => is_problem(&answer, 429, "runs_busy"),
+        }
+    }
+    // They are driven all the same.
+    let asked = house.gives("/runs/r1/questions").await;
+    let at = format!("/approvals/{}", asked["items"][0]["id"].as_str().unwrap());
+    assert_eq!(house.post(&at, "{\"approve\": true}").await.status, 202);
+    assert_eq!(ended(&house, "/runs/r1").await["status"], "ok");
+}
