@@ -3,19 +3,21 @@
 //! With sessions the server sends a form while a request waits; without, the answer to the request is the form, and the client asks again with
 //! what was filled in. Only questions are put this way: a yes to a call or a plan is said to Folio itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use folio::engine::event::Question;
 use folio::engine::run::Asked;
 use folio::engine::{NodeId, Run};
 use folio::memory::RunId;
-use folio::runner::RunnerError;
+use folio::runner::{RunnerError, Watch};
 use rmcp::model::{
-    ClientCapabilities, ElicitRequest, ElicitRequestParams, ElicitationSchema, EnumSchema, InputRequest, InputRequests,
-    InputRequiredResult, InputResponses, ProtocolVersion,
+    ClientCapabilities, ClientResult, ElicitRequest, ElicitRequestParams, ElicitationSchema, EnumSchema, InputRequest,
+    InputRequests, InputRequiredResult, InputResponses, ProtocolVersion, ServerRequest,
 };
-use rmcp::service::{RequestContext, RoleServer};
-use serde_json::Value;
+use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use super::{Caller, Mcp};
 use crate::http::problem::Problem;
@@ -46,6 +48,12 @@ pub(super) fn forms(run: &Run, put_off: &[String]) -> BTreeMap<String, ElicitReq
         |(node, question): (NodeId, &Question)| (asked(node, question).to_string(), form_of(run, node, question));
     let open = run.questions().into_iter().map(named);
     open.filter(|(name, _)| !put_off.contains(name)).take(FORMS).collect()
+}
+
+/// Whether the question `name` of `run` is still open.
+fn is_open(run: &Run, name: &str) -> bool {
+    let mut open = run.questions().into_iter();
+    open.any(|(node, question)| asked(node, question).to_string() == name)
 }
 
 /// The same as the protocol puts them into answers.
@@ -82,12 +90,49 @@ fn form_of(run: &Run, node: NodeId, question: &Question) -> ElicitRequestParams 
     }
 }
 
-/// What was filled in, if the person sent the form.
+/// What was filled in, if the person sent the form with something in it.
 pub(super) fn filled_in(result: &Value) -> Option<&str> {
     if result.get("action").and_then(Value::as_str) != Some("accept") {
         return None;
     }
-    result.get("content")?.get(ANSWER)?.as_str()
+    let answer = result.get("content")?.get(ANSWER)?.as_str()?;
+    (!answer.trim().is_empty()).then_some(answer)
+}
+
+/// The forms that are before the person of one conversation, by the names of their questions.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OpenForms(Arc<Mutex<HashSet<String>>>);
+
+/// One of them, until this is dropped.
+#[derive(Debug)]
+struct OpenForm {
+    all: OpenForms,
+    name: String,
+}
+
+impl OpenForms {
+    /// Notes that the form `name` is open; nothing if it is already.
+    fn open(&self, name: &str) -> Option<OpenForm> {
+        let is_new = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name.to_owned());
+        is_new.then(|| OpenForm {
+            all: self.clone(),
+            name: name.to_owned(),
+        })
+    }
+}
+
+impl Drop for OpenForm {
+    fn drop(&mut self) {
+        self.all
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.name);
+    }
 }
 
 /// The round that an answer begins which is forms: which run it is about, and what was put off.
@@ -116,6 +161,56 @@ impl Round {
 }
 
 impl Mcp {
+    /// Puts the form `name` of `run` to the person before the client, and takes what they answer, however long that takes; it is taken
+    /// away from them when the question is answered elsewhere. Nothing if it is before them already, or cannot be shown.
+    pub(super) async fn put(
+        &self,
+        peer: &Peer<RoleServer>,
+        caller: &Caller,
+        run: RunId,
+        name: String,
+        form: ElicitRequestParams,
+    ) -> Option<JoinHandle<Result<(), Problem>>> {
+        let open = self.open_forms.open(&name)?;
+        // Sent from here, so that it belongs to the request that waits.
+        let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
+        let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options());
+        let mut shown = sent.await.ok()?;
+        // Without what the conversation follows, which is gone when the conversation is.
+        let (server, caller) = (self.another(), caller.clone());
+        Some(tokio::spawn(async move {
+            let workspace = &caller.workspace;
+            let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), run);
+            let is_over = async {
+                // Whoever cannot read how it goes on waits for the person.
+                let mut goes_on = watch.catch_up().await.map(|_| true);
+                while let Ok(true) = goes_on {
+                    if !is_open(watch.run(), &name) {
+                        return;
+                    }
+                    goes_on = watch.next().await.map(|news| news.is_some());
+                }
+                if goes_on.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            let response = tokio::select! {
+                response = &mut shown.rx => response,
+                () = is_over => {
+                    // Who cannot be told finds nothing open when they have filled it in.
+                    let _unheard = shown.cancel(Some("it was answered elsewhere".to_owned())).await;
+                    return Ok(());
+                }
+            };
+            drop(open);
+            let Ok(Ok(ClientResult::ElicitResult(response))) = response else {
+                return Ok(());
+            };
+            let response = InputResponses::from([(name, json!(response))]);
+            server.take_answers(&caller, run, &response).await.map(drop)
+        }))
+    }
+
     /// Answers the questions of `run` that `responses` answer, by their names. Gives the names of those that nobody wanted to answer. What was
     /// answered elsewhere meanwhile stays as it is.
     pub(super) async fn take_answers(

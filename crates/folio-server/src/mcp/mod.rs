@@ -44,6 +44,7 @@ use tokio_util::sync::CancellationToken;
 use crate::driving::Driving;
 use crate::http::Permit;
 
+use self::asking::OpenForms;
 use self::follow::Followed;
 use self::lines::Lines;
 pub use self::options::{McpOptions, ToolSet};
@@ -73,6 +74,8 @@ pub struct Mcp {
     shared: Arc<Shared>,
     /// What this conversation follows.
     followed: Arc<Followed>,
+    /// What is asked of the person in it.
+    open_forms: OpenForms,
     /// Cancelled when its client is gone.
     is_over: CancellationToken,
 }
@@ -113,6 +116,7 @@ impl Mcp {
                 driving,
             }),
             followed: Arc::default(),
+            open_forms: OpenForms::default(),
             is_over: CancellationToken::new(),
         }
     }
@@ -122,6 +126,7 @@ impl Mcp {
         Self {
             shared: Arc::clone(&self.shared),
             followed: Arc::default(),
+            open_forms: OpenForms::default(),
             is_over: CancellationToken::new(),
         }
     }

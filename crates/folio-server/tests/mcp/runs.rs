@@ -11,11 +11,13 @@ use folio::{Actor, Role};
 use folio_server::{McpOptions, ToolSet};
 use rmcp::ClientHandler;
 use rmcp::model::{
-    CallToolRequestParams, CancelTaskParams, ClientCapabilities, ClientConfig, ClientRequest, ElicitRequestParams,
-    ElicitResult, ElicitationAction, GetTaskParams, ProgressNotificationParam, Request, UpdateTaskParams,
+    CallToolRequestParams, CancelTaskParams, CancelledNotificationParam, ClientCapabilities, ClientConfig,
+    ClientRequest, ElicitRequestParams, ElicitResult, ElicitationAction, GetTaskParams, ProgressNotificationParam,
+    Request, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, PeerRequestOptions, RequestContext, RoleClient};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::pair::{Era, Pair, Plain, options, runner};
 
@@ -419,13 +421,22 @@ impl ClientHandler for Person {
     }
 }
 
-/// A runner whose model asks for a colour before it paints.
+/// A runner whose model asks for one of two colours before it paints.
 async fn painter() -> Runner {
+    who_asks(json!({"question": "Which colour?", "options": ["red", "blue"]})).await
+}
+
+/// The same for any colour.
+async fn asker() -> Runner {
+    who_asks(json!({"question": "Which colour?"})).await
+}
+
+async fn who_asks(question: Value) -> Runner {
     let cues = [
         When::any()
             .contains("You decide how")
             .json(&json!({"decision": "execute", "reason": "small",
-                "action": {"tool": "ask_person", "args": {"question": "Which colour?", "options": ["red", "blue"]}}})),
+                "action": {"tool": "ask_person", "args": question}})),
         When::any()
             .contains("blue")
             .calls([("finish", json!({"notes": "painted blue"}))]),
@@ -479,6 +490,91 @@ async fn what_a_person_puts_off_is_asked_once_a_call_and_stays_open() {
             (&json!("ok"), 2),
             "{era:?}: {text}"
         );
+        pair.end().await;
+    }
+}
+
+/// A person before the client who takes their time: until they are told to go on.
+#[derive(Clone, Default)]
+struct Slow {
+    go_on: Arc<Notify>,
+    /// How many forms were put, and how many were taken away again.
+    forms: Arc<Mutex<(u32, u32)>>,
+}
+
+impl ClientHandler for Slow {
+    fn get_info(&self) -> ClientConfig {
+        Person::who_says(&[]).get_info()
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, rmcp::ErrorData> {
+        self.forms.lock().unwrap().0 += 1;
+        self.go_on.notified().await;
+        Ok(ElicitResult::new(ElicitationAction::Accept).with_content(json!({"answer": "blue"})))
+    }
+
+    async fn on_cancelled(&self, _: CancelledNotificationParam, _: NotificationContext<RoleClient>) {
+        self.forms.lock().unwrap().1 += 1;
+    }
+}
+
+#[tokio::test]
+async fn a_form_that_nobody_fills_in_keeps_no_answer_waiting_and_stays_open() {
+    let person = Slow::default();
+    let pair = Pair::of(Era::Sessions, with_runs(), &painter().await, person.clone()).await;
+    let (text, _) = pair
+        .call("run_start", json!({"goal": "Paint the door", "wait_seconds": 1}))
+        .await;
+    assert!(text.contains("Which colour? (red | blue)"), "{text}");
+    // It is before them already.
+    pair.call("run_status", json!({"run": "r1", "wait_seconds": 1})).await;
+    assert_eq!(*person.forms.lock().unwrap(), (1, 0));
+    person.go_on.notify_one();
+    let (text, run) = pair.call("run_status", json!({"run": "r1", "wait_seconds": 60})).await;
+    assert_eq!(run["status"], "ok", "{text}");
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn a_form_is_taken_away_when_somebody_else_has_answered_and_the_run_ends() {
+    let (person, runner) = (Slow::default(), painter().await);
+    let pair = Pair::of(Era::Sessions, with_runs(), &runner, person.clone()).await;
+    let answers = async {
+        while person.forms.lock().unwrap().0 == 0 {
+            tokio::task::yield_now().await;
+        }
+        let run = runner.workspace().run(Ref::Handle(RunHandle(1))).await.unwrap().id;
+        let node = runner.load(run).await.unwrap().questions()[0].0;
+        let ada = Actor::new(Role::Human, "ada");
+        runner.answer(run, node, "blue", &ada).await.unwrap();
+    };
+    let start = pair.call("run_start", json!({"goal": "Paint the door"}));
+    let ((text, run), ()) = tokio::join!(start, answers);
+    assert_eq!(run["status"], "ok", "{text}");
+    while person.forms.lock().unwrap().1 == 0 {
+        tokio::task::yield_now().await;
+    }
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_says_nothing_answers_nothing() {
+    for era in Era::BOTH {
+        let person = Person::who_says(&[Some(" ")]);
+        let pair = Pair::of(era, with_runs(), &asker().await, person.clone()).await;
+        let (text, _) = pair
+            .call("run_start", json!({"goal": "Paint the door", "wait_seconds": 1}))
+            .await;
+        assert!(text.contains("Which colour?"), "{era:?}: {text}");
+        for answer in ["", " \n"] {
+            let (_, code) = pair.refused("run_answer", json!({"run": "r1", "answer": answer})).await;
+            assert_eq!(code, "arguments_invalid", "{era:?}");
+        }
+        pair.call("run_answer", json!({"run": "r1", "answer": "blue"})).await;
         pair.end().await;
     }
 }

@@ -13,10 +13,10 @@ use folio::memory::RunId;
 use folio::memory::id::RunRef;
 use folio::runner::{NewRun, Watch, allows_tool};
 use folio::store::RunRow;
-use rmcp::model::{ClientCapabilities, InputRequiredResult, InputResponses, ProgressNotificationParam, Tool};
+use rmcp::model::{ClientCapabilities, InputRequiredResult, ProgressNotificationParam, Tool};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::{Call, Does, read, tool, with_thread, wrong};
@@ -236,6 +236,9 @@ struct Said {
 async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
     submit::may_steer(&call.caller.actor)?;
     let asked: Said = read(&call.arguments)?;
+    if asked.answer.trim().is_empty() {
+        return Err(wrong("answer", "says nothing: what did the person say?").into());
+    }
     let row = call.caller.workspace.run(run_named(&asked.run)?).await?;
     let runner = &call.mcp.shared.runner;
     let run = runner.load(row.id).await?;
@@ -342,11 +345,21 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
     let workspace = &call.caller.workspace;
     let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id);
     let until = waiting.until;
-    // Held while a person fills in a form: that takes as long as it takes.
-    let filling_in = Mutex::new(());
     let told = async {
         let mut done = 0;
-        while watch.next().await?.is_some() {
+        // The form that is before the person. It stays there when the wait is over.
+        let mut form: Option<Filling> = None;
+        loop {
+            tokio::select! {
+                news = watch.next() => match news? {
+                    None => return Ok::<_, Problem>(None),
+                    Some(_) => {}
+                },
+                filled_in = filled_in(&mut form) => {
+                    form = None;
+                    filled_in?;
+                }
+            }
             let now = ended(watch.run());
             if now > done {
                 done = now;
@@ -368,22 +381,19 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
             if !asking::has_session(call.context) {
                 return Ok(Some(forms));
             }
-            let _person = filling_in.lock().await;
-            for (name, form) in forms {
+            if form.is_none()
+                && let Some((name, asked)) = forms.into_iter().next()
+            {
                 waiting.put_off.push(name.clone());
                 // Who cannot show it has it in the answer.
-                if let Ok(response) = call.context.peer.create_elicitation(form).await {
-                    let response = InputResponses::from([(name, json!(response))]);
-                    call.mcp.take_answers(&call.caller, row.id, &response).await?;
-                }
+                form = call
+                    .mcp
+                    .put(&call.context.peer, &call.caller, row.id, name, asked)
+                    .await;
             }
         }
-        Ok::<_, Problem>(None)
     };
-    let is_late = async {
-        tokio::time::sleep_until(until).await;
-        drop(filling_in.lock().await);
-    };
+    let is_late = tokio::time::sleep_until(until);
     let forms = tokio::select! {
         ended = told => ended?,
         () = is_late => None,
@@ -399,6 +409,18 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
         put_off: waiting.put_off,
     };
     Ok(forms.map(|forms| round.asks(forms)))
+}
+
+/// Somebody fills in a form.
+type Filling = JoinHandle<Result<(), Problem>>;
+
+/// What came of `form`; nothing ever if there is none.
+async fn filled_in(form: &mut Option<Filling>) -> Result<(), Problem> {
+    match form {
+        // One that broke off was not filled in.
+        Some(form) => form.await.unwrap_or(Ok(())),
+        None => std::future::pending().await,
+    }
 }
 
 /// Tells the client how far it is, if it asked for that. Whoever does not hear it reads the answer.
