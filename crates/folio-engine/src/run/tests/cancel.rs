@@ -51,14 +51,27 @@ fn a_subtree_stops_and_the_rest_goes_on_e9_11() {
 
 #[test]
 fn asking_twice_is_asking_once_e9_11() {
-    let mut sim = at_work();
-    for _ in 0..2 {
-        sim.record(Event::CancelRequested {
-            node: None,
-            by: "somebody".to_owned(),
-        });
+    let ended = |times: usize, is_part: bool| {
+        let mut sim = at_work();
+        let node = is_part.then(|| sim.run.node_at("group-2/sub").unwrap().id);
+        let mut owed = Vec::new();
+        for _ in 0..times {
+            sim.record(Event::CancelRequested {
+                node,
+                by: "somebody".to_owned(),
+            });
+            owed.push(sim.run.due(sim.now, 4));
+        }
+        assert!(owed.iter().all(|due| *due == owed[0]), "nothing more is owed: {owed:?}");
+        let sim = sim.driven_on();
+        (sim.outcome(), sim.calls.clone(), sim.journal.len() - times)
+    };
+    for is_part in [false, true] {
+        let (once, twice) = (ended(1, is_part), ended(2, is_part));
+        assert_eq!(once, twice);
+        let cancelled = if is_part { "group-2/sub" } else { "" };
+        assert_eq!(once.0[cancelled]["status"], "cancelled");
     }
-    assert_eq!(sim.driven_on().status(""), Outcome::Cancelled);
 }
 
 #[test]

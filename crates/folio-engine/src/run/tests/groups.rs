@@ -82,11 +82,19 @@ fn of_first_ok_the_losers_are_stopped_and_do_not_count_e9_5() {
     let quick = sim.under_way.remove(1);
     let event = sim.run.conclude(quick.node, answer(&quick), Duration::ZERO, sim.now);
     sim.record(event);
+    let slow = sim.run.node_at("race/slow").unwrap().id;
+    assert!(sim.run.due(sim.now, 2).contains(&Action::Stop(slow)));
     let sim = sim.driven_on();
-    assert_eq!(
-        [sim.status("race"), sim.status("race/never"), sim.status("after")],
-        [Outcome::Ok, Outcome::Cancelled, Outcome::Ok]
-    );
+    assert_eq!([sim.status("race"), sim.status("after")], [Outcome::Ok, Outcome::Ok]);
+    for loser in ["race/slow", "race/never"] {
+        let result = sim.run.node_at(loser).unwrap().result.unwrap();
+        assert_eq!(
+            (result.status, result.stop_reason),
+            (Outcome::Cancelled, Some(StopReason::CancelledByParent)),
+            "{loser}"
+        );
+    }
+    assert!(!sim.calls.iter().any(|(path, _)| path == "race/never"));
 }
 
 #[test]

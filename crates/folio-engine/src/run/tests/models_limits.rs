@@ -477,9 +477,38 @@ fn a_cancelled_run_stops_its_models_and_counts_what_they_may_cost_e9_11() {
         node: None,
         by: "ada".to_owned(),
     });
+    // Whoever is at work is told to stop, and what models may have cost by then counts beside what the others said.
+    let due = sim.run.due(sim.now, 4).into_iter();
+    let mut stopped: Vec<NodeId> = due
+        .filter_map(|action| match action {
+            Action::Stop(node) => Some(node),
+            _ => None,
+        })
+        .collect();
+    let asked = sim.asking.iter().map(|ask| ask.node);
+    let mut at_work: Vec<NodeId> = asked.chain(sim.under_way.iter().map(|call| call.node)).collect();
+    stopped.sort_unstable();
+    at_work.sort_unstable();
+    assert_eq!(stopped, at_work);
+    let replied = sim.journal.iter().filter_map(|(_, event)| match event {
+        Event::Replied { spent, .. } => Some(*spent),
+        _ => None,
+    });
+    let (mut cost, mut calls) = (0, 0);
+    for spent in replied.chain(sim.asking.iter().map(|ask| ask.reserved)) {
+        cost += spent.tokens_in + spent.tokens_out;
+        calls += spent.model_calls;
+    }
+    sim.model = Arc::new(|_| ModelAnswer::Stopped);
     let sim = sim.driven_on();
     assert_eq!(root(&sim).status, Outcome::Cancelled);
-    assert_eq!(sim.run.purse().unwrap().reserved, Spend::default());
+    assert_eq!(sim.asks.len() as u64, calls, "nobody else was asked");
+    let purse = sim.run.purse().unwrap();
+    assert_eq!(purse.reserved, Spend::default());
+    assert_eq!(
+        (purse.spent.tokens_in + purse.spent.tokens_out, purse.spent.model_calls),
+        (cost, calls)
+    );
 }
 
 #[test]
