@@ -360,7 +360,7 @@ pub enum Event {
         /// The result.
         proposal: Box<Proposal>,
     },
-    /// Criteria were checked: by the engine, by a program, by a judge.
+    /// Criteria were checked: by the engine, by a program, by a judge. Or commands are about to check them.
     Checked {
         /// Which node.
         node: NodeId,
@@ -369,6 +369,9 @@ pub enum Event {
         /// The limit that left nothing for a judge, or why the judge did not say, if that is why nobody could (E9.6, E9.10).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<StopReason>,
+        /// The commands that are about to check them, if that is what it says: nothing is found yet then. Durable before they begin (E9.6).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        begins: Option<Box<CheckBegins>>,
     },
     /// A task's result was not what was wanted, and it is done once more with what is missing (E9.8).
     SentBack {
@@ -546,6 +549,16 @@ pub struct LeafTests {
     pub resources_available: bool,
     /// Its criteria are concrete and can be tested here.
     pub criteria_testable: bool,
+}
+
+/// Commands that are about to check what a task came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckBegins {
+    /// How many. Each counts as a call of a tool (E9.10).
+    pub commands: u32,
+    /// The names of what they may write, as of a call: it is theirs until they have ended (E9.15).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
 }
 
 /// What a task is to come to, before its criteria are checked.

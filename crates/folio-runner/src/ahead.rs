@@ -1,6 +1,6 @@
 //! How far a run is ahead of the disk: the batch that is being written, and the one that is gathered meanwhile.
 
-use folio_engine::run::{AskAction, CompactAction};
+use folio_engine::run::{AskAction, CheckAction, CompactAction};
 use folio_engine::{CallAction, NodeId};
 use folio_memory::{EntryId, TraceNote};
 use folio_store::{Committed, StoreError};
@@ -30,6 +30,8 @@ pub(crate) struct Writing<O> {
     pub(crate) asks: Vec<AskAction>,
     /// What is put away by compactors then.
     pub(crate) compactions: Vec<CompactAction>,
+    /// What commands check then.
+    pub(crate) checks: Vec<CheckAction>,
     /// Who is told then that no answer comes: the executor, and its question.
     pub(crate) called_off: Vec<(Option<String>, String)>,
     /// What is said in the trace when it is durable.
@@ -127,7 +129,7 @@ impl<O> Ahead<O> {
     /// The calls that begin when the batch that is being written is durable.
     pub(crate) fn waiting_calls(&self) -> usize {
         self.writing.as_ref().map_or(0, |(writing, _)| {
-            writing.calls.len() + writing.asks.len() + writing.compactions.len()
+            writing.calls.len() + writing.asks.len() + writing.compactions.len() + writing.checks.len()
         })
     }
 
@@ -144,6 +146,7 @@ impl<O> Ahead<O> {
             calls: std::mem::take(&mut batch.calls),
             asks: std::mem::take(&mut batch.asks),
             compactions: std::mem::take(&mut batch.compactions),
+            checks: std::mem::take(&mut batch.checks),
             called_off: std::mem::take(&mut batch.called_off),
             notes: std::mem::take(&mut batch.notes),
             outcomes: std::mem::take(&mut self.outcomes),

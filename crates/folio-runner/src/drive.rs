@@ -37,7 +37,7 @@ use crate::memory::{MemoryWriter, ruled, turn_of};
 use crate::models::AskEnded;
 use crate::others::Followed;
 use crate::pages::RunPages;
-use crate::perform::{self, Performed};
+use crate::perform::Performed;
 use crate::prefer::Preferences;
 use crate::results::{Question, RunResults};
 use crate::runner::Shared;
@@ -61,8 +61,8 @@ const SOON: Duration = Duration::from_secs(5);
 enum Done {
     /// A call ended, whose beginning is recorded in this batch.
     Call(Box<Performed>, u64),
-    /// The criteria of a node were checked.
-    NodeChecked(NodeId, Vec<CheckFinding>),
+    /// The criteria of a node were checked; by commands, if that they were about to is recorded in this batch.
+    Checked(NodeId, Option<u64>, Vec<CheckFinding>),
     /// A model answered, or did not. Its being asked is recorded in this batch.
     Asked(Box<AskEnded>, u64),
     /// A program that was asked has a session. Its being asked is recorded in this batch.
@@ -314,15 +314,8 @@ impl Drive {
             if !self.ahead.is_durable() {
                 return Ok(());
             }
-            for (node, calls) in outside.verify {
-                let (registry, context, id) = (
-                    self.shared.registry.clone(),
-                    self.context_of_checks(node),
-                    self.run.id(),
-                );
-                self.pending.push(Box::pin(async move {
-                    Done::NodeChecked(node, perform::checks(registry, context, id, node, calls).await)
-                }));
+            for check in outside.verify {
+                self.begin_checking(check, None);
             }
             if outside.load.is_empty() && outside.brief.is_empty() && outside.compact.is_empty() {
                 return Ok(());
@@ -350,8 +343,8 @@ impl Drive {
         let mut outcomes = Vec::new();
         for done in done {
             let (performed, batch) = match done {
-                Done::NodeChecked(node, found) => {
-                    outcomes.push(Outcome::Node(node, found));
+                Done::Checked(node, batch, found) => {
+                    outcomes.push(Outcome::Checked(node, batch, found));
                     continue;
                 }
                 Done::Asked(ended, batch) => {
@@ -457,8 +450,11 @@ impl Drive {
                 self.under_way.calls.remove(&done.node);
                 self.put_away_ended(done.as_ref().clone())
             }
-            Outcome::Node(node, found) => {
-                self.under_way.checks.remove(node);
+            Outcome::Checked(node, batch, found) => {
+                match batch {
+                    Some(_) => drop(self.under_way.calls.remove(node)),
+                    None => drop(self.under_way.checks.remove(node)),
+                }
                 let event = self.run.verified(*node, found);
                 event.map_or(Ok(()), |event| self.record(event))
             }
@@ -524,5 +520,6 @@ enum Outcome {
     Session(Box<SessionBegun>, u64),
     /// What was said was put away by a compactor; its being asked is recorded in this batch.
     PutAway(Box<PutAway>, u64),
-    Node(NodeId, Vec<CheckFinding>),
+    /// The criteria of a node were checked; by commands, if that they were about to is recorded in this batch.
+    Checked(NodeId, Option<u64>, Vec<CheckFinding>),
 }

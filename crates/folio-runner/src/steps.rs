@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use folio_engine::event::FORMAT;
-use folio_engine::run::{AskAction, CheckCall, CompactAction, JournalError};
+use folio_engine::run::{AskAction, CheckAction, CompactAction, JournalError};
 use folio_engine::{Action, CallAction, Event, NodeId, NodeState, Run, projection};
 use folio_memory::{Change, Timestamp, TraceNote};
 use folio_store::Blob;
@@ -45,6 +45,8 @@ pub(crate) struct Batch {
     pub(crate) asks: Vec<AskAction>,
     /// What compactors put away when the commit is durable.
     pub(crate) compactions: Vec<CompactAction>,
+    /// What commands check when the commit is durable.
+    pub(crate) checks: Vec<CheckAction>,
     /// Whether it writes more than follows from its events: what calls want written to memory.
     pub(crate) writes_memory: bool,
     /// Nodes that end with it.
@@ -58,7 +60,7 @@ pub(crate) struct Batch {
 impl Batch {
     /// How many calls begin when it is durable.
     fn begins(&self) -> usize {
-        self.calls.len() + self.asks.len() + self.compactions.len()
+        self.calls.len() + self.asks.len() + self.compactions.len() + self.checks.len()
     }
 }
 
@@ -125,17 +127,18 @@ pub(crate) struct Outside {
     pub(crate) brief: Vec<NodeId>,
     /// What was said that is to be put away without a compactor.
     pub(crate) compact: Vec<CompactAction>,
-    pub(crate) verify: Vec<(NodeId, Vec<CheckCall>)>,
+    /// What is to be checked without commands.
+    pub(crate) verify: Vec<CheckAction>,
 }
 
 /// What is under way in this process.
 #[derive(Debug, Default)]
 pub(crate) struct UnderWay {
-    /// Calls that have begun.
+    /// Calls that have begun, of tools, of models, and of commands that check.
     pub(crate) calls: HashMap<NodeId, Begun>,
     /// How many begin as soon as their beginning is durable.
     pub(crate) waiting: usize,
-    /// Nodes whose criteria are being checked, and what stops that.
+    /// Nodes whose criteria are being checked without commands, and what stops that.
     pub(crate) checks: HashMap<NodeId, CancellationToken>,
 }
 
@@ -151,7 +154,7 @@ impl UnderWay {
         cancel
     }
 
-    /// Notes that the criteria of `node` are being checked; what stops it.
+    /// Notes that the criteria of `node` are being checked without commands; what stops it.
     pub(crate) fn check(&mut self, node: NodeId) -> CancellationToken {
         let cancel = CancellationToken::new();
         self.checks.insert(node, cancel.clone());
@@ -263,7 +266,19 @@ pub(crate) fn derive(
                         Err(_) => {}
                     },
                 },
-                Action::Verify { node, calls } => outside.verify.push((node, calls)),
+                Action::Verify(check) => match check.begins() {
+                    None => outside.verify.push(*check),
+                    // Another run may have been quicker since the engine looked.
+                    Some(_) if !locks.take(&check.writes) => {}
+                    Some(event) => match batch.record(run, now, event, Vec::new()) {
+                        Ok(()) => {
+                            (progress, first) = (true, false);
+                            batch.checks.push(*check);
+                        }
+                        Err(error) if first => return Err(error),
+                        Err(_) => {}
+                    },
+                },
                 Action::Load(hash) => outside.load.push(hash),
                 Action::Stop(node) => {
                     if let Some(call) = under_way.calls.get(&node) {
@@ -273,7 +288,9 @@ pub(crate) fn derive(
             }
         }
         if !progress {
-            outside.verify.retain(|(node, _)| !under_way.checks.contains_key(node));
+            outside
+                .verify
+                .retain(|check| !under_way.checks.contains_key(&check.node));
             return Ok(outside);
         }
     }

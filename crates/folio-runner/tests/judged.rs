@@ -86,7 +86,7 @@ async fn a_command_that_checks_a_part_ends_with_the_part_e9_11() {
     let steps = json!([
         {"parallel": [
             {"id": "call", "do": echo, "criteria": checked(&of_call)},
-            {"id": "plan", "plan": {"steps": [{"id": "in", "do": echo}]}, "criteria": checked(&of_plan)},
+            {"id": "plan", "plan": {"steps": [{"id": "in", "do": {"tool": "wait", "args": {"ms": 500}}}]}, "criteria": checked(&of_plan)},
         ]},
         {"id": "after", "do": {"tool": "wait", "args": {"ms": 60_000}}},
     ]);
@@ -101,16 +101,16 @@ async fn a_command_that_checks_a_part_ends_with_the_part_e9_11() {
         let runner = runner.clone();
         async move { runner.drive(run).await }
     });
-    let processes = [process_in(&of_call).await, process_in(&of_plan).await];
-    let loaded = runner.load(run).await.unwrap();
-    for path in ["group-1/call", "group-1/plan"] {
-        let part = loaded.node_at(path).unwrap().id;
+    // One after the other, for both have the folder to themselves.
+    for (path, file) in [("group-1/call", &of_call), ("group-1/plan", &of_plan)] {
+        let process = process_in(file).await;
+        let part = runner.load(run).await.unwrap().node_at(path).unwrap().id;
         runner.cancel(run, Some(part), &actor).await.unwrap();
-    }
-    let begun = tokio::time::Instant::now();
-    while processes.iter().any(|id| Path::new(&format!("/proc/{id}")).exists()) {
-        assert!(begun.elapsed() < Duration::from_secs(30), "they go on");
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        let begun = tokio::time::Instant::now();
+        while Path::new(&format!("/proc/{process}")).exists() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{path} goes on");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
     assert!(!driving.is_finished(), "the rest of the run goes on");
     runner.cancel(run, None, &actor).await.unwrap();
@@ -122,4 +122,35 @@ async fn a_command_that_checks_a_part_ends_with_the_part_e9_11() {
     // What a call gave was there by then, and nobody knows whether it is what was wanted.
     assert_eq!(call.output.value().unwrap()["value"], json!(1));
     assert_eq!(call.notes, "done, and stopped while it was checked");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn commands_that_check_and_shells_in_one_folder_run_one_after_the_other_e9_15() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, model) = (
+        sqlite(&folder.path().join("folio.db")),
+        Arc::new(ScriptedModel::new([])),
+    );
+    let runner = runner(store, &model, &Effects::default(), false);
+    let alone = "mkdir busy || echo met >> met; sleep 0.03; rmdir busy; echo ran >> ran";
+    let argv = json!(["/bin/sh", "-c", format!("PATH=/usr/bin:/bin; {alone}")]);
+    let step =
+        |id: &str, call: &serde_json::Value| json!({"id": id, "do": call, "criteria": [{"check": {"command": argv}}]});
+    let echo = json!({"tool": "text", "args": {"op": "echo", "value": 1}});
+    let shell = json!({"tool": "shell", "args": {"argv": argv}});
+    let steps = json!([{"parallel": [step("a", &echo), step("b", &shell), step("c", &shell), step("d", &echo)]}]);
+    let new = NewRun {
+        shell: ShellPolicy::AllowAll,
+        folder: Some(folder.path().to_owned()),
+        ..of_goal("check it", json!({"steps": steps, "budget": {"tool_calls": 7}}))
+    };
+    let run = submit(&runner, new).await;
+    let result = runner.drive(run).await.unwrap();
+    let lines = |name: &str| std::fs::read_to_string(folder.path().join(name)).map_or(0, |text| text.lines().count());
+    // Four calls and three of the four commands: so many there may be.
+    assert_eq!((lines("met"), lines("ran")), (0, 5), "{}", result.notes);
+    assert_eq!(result.status, Outcome::Partial);
+    let spent = runner.load(run).await.unwrap().purse().unwrap().spent;
+    assert_eq!(spent.tool_calls, 7);
 }

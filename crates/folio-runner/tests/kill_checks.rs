@@ -1,7 +1,5 @@
 //! `kill -9` while a command checks what a call came to: the call, which had ended, is not made again, whatever its class (E9.9).
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 mod models_support;
 
 use std::path::Path;

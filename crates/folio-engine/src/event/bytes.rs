@@ -74,7 +74,10 @@ impl Event {
                     calls.iter().map(of_wanted).sum::<u64>() + refused.sum::<u64>()
                 }
                 Self::Proposed { proposal, .. } => of_proposal(proposal),
-                Self::Checked { verdicts, .. } => verdicts.iter().map(of_verdict).sum(),
+                Self::Checked { verdicts, begins, .. } => {
+                    let writes = begins.as_ref().map_or(0, |begins| all(&begins.writes, once));
+                    verdicts.iter().map(of_verdict).sum::<u64>() + writes
+                }
                 Self::Questioned { question, .. } => of_question(question),
                 Self::Answered { answer, by, .. } => twice(answer) + twice(by),
                 Self::Resumed { in_flight } => count(in_flight.len()) * NODE,

@@ -90,6 +90,12 @@ impl Event {
                 calls.chain(refused.values().cloned()).collect::<Vec<_>>().join("; ")
             }
             Self::Proposed { proposal, .. } => format!("{}: {}", proposal.status, proposal.notes),
+            Self::Checked {
+                begins: Some(begins), ..
+            } => match begins.commands {
+                1 => "a command checks it".to_owned(),
+                more => format!("{more} commands check it"),
+            },
             Self::Checked { verdicts, .. } => {
                 let words = verdicts.iter().map(|verdict| match &verdict.finding {
                     Finding::Met => format!("{} met", verdict.criterion),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::agent::repair::too_deep_to_keep;
-use super::criteria::{CheckCall, CheckFinding};
+use super::agent::verify::checked;
+use super::criteria::CheckFinding;
 use super::scope::BodyNeeded;
 use super::state::Run;
 use super::tree::{Cancel, Node, NodeKind};
@@ -22,13 +23,11 @@ pub(super) enum Aggregation {
     Done(Box<Event>),
     /// An output has to be read.
     Needs(BodyNeeded),
-    /// Somebody has to check these.
-    Verify(Vec<CheckCall>),
 }
 
 impl Run {
-    /// The result of a node all of whose children have one. `found` is what the runner found when it was asked to check.
-    pub(super) fn aggregate(&self, index: usize, found: Option<&[CheckFinding]>) -> Aggregation {
+    /// The result of a node all of whose children have one; or, if somebody is to check it, what it came to until then.
+    pub(super) fn aggregate(&self, index: usize) -> Aggregation {
         let node = &self.nodes[index];
         let event = |result| {
             Aggregation::Done(Box::new(Event::Finished {
@@ -71,9 +70,9 @@ impl Run {
                 }
             }
         }
-        let is_asked = matches!(result.status, Outcome::Ok | Outcome::Partial) && self.has_whom_to_ask(criteria);
-        if !is_asked && let Err(needed) = self.verify(index, criteria, &mut result, &value, found) {
-            return needed;
+        let is_asked = matches!(result.status, Outcome::Ok | Outcome::Partial) && self.is_checked_by_others(criteria);
+        if !is_asked && let Err(needed) = self.verify(index, criteria, &mut result, &value) {
+            return Aggregation::Needs(needed);
         }
         if node.step.is_none() {
             match self.report_on(&result, &value) {
@@ -98,19 +97,13 @@ impl Run {
         criteria: &[Criterion],
         result: &mut NodeResult,
         value: &Value,
-        found: Option<&[CheckFinding]>,
-    ) -> Result<(), Aggregation> {
+    ) -> Result<(), BodyNeeded> {
         if criteria.is_empty() {
             return Ok(());
         }
-        let scope = self
-            .criteria_scope(index, criteria, result, value)
-            .map_err(Aggregation::Needs)?;
-        let calls = self.check_calls(criteria, &scope);
-        if found.is_none() && !calls.is_empty() {
-            return Err(Aggregation::Verify(calls));
-        }
-        result.verdicts = self.verdicts(criteria, &scope, result, value, found.unwrap_or(&[]));
+        let scope = self.criteria_scope(index, criteria, result, value)?;
+        // Commands do not run for what has failed; nobody needs to hear that it is not what was wanted.
+        result.verdicts = self.verdicts(criteria, &scope, result, value, &[]);
         self.judge(index, criteria, result);
         Ok(())
     }
@@ -236,22 +229,22 @@ impl Run {
         notes
     }
 
-    /// The event that records a node whose children are done, after the runner made the checks it was asked for.
+    /// The event that records what the runner found of a node's criteria when it made the checks that it was asked for.
     ///
     /// `None` if the node is not waiting for that.
     #[must_use]
     pub fn verified(&self, node: NodeId, found: &[CheckFinding]) -> Option<Event> {
         let index = self.index(node).ok()?;
-        if self.nodes[index].agent.is_some() && self.ready.contains(&index) {
-            return self.checked(index, found);
-        }
-        if !self.settled.contains(&index) {
+        let has_begun = self.executing.contains(&index);
+        if self.nodes[index].agent.is_none() || !(has_begun || self.ready.contains(&index)) {
             return None;
         }
-        match self.aggregate(index, Some(found)) {
-            Aggregation::Done(event) => Some(*event),
-            Aggregation::Needs(_) | Aggregation::Verify(_) => None,
+        if has_begun && self.nodes[index].cancel.is_some() {
+            return Some(self.skipping(index));
         }
+        // What a criterion reads may have to be read again first; then the checks are owed anew.
+        let nothing = || has_begun.then(|| checked(node, Vec::new()));
+        self.checked(index, found).or_else(nothing)
     }
 }
 

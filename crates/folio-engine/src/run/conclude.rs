@@ -6,7 +6,6 @@ use std::time::Duration;
 use folio_memory::Timestamp;
 use serde_json::Value;
 
-use super::criteria::needs_hands;
 use super::due::CallAction;
 use super::scope::{BodyNeeded, result_value};
 use super::state::Run;
@@ -91,7 +90,7 @@ impl Run {
             CallOutcome::Lost(call) => return self.call_lost(&call),
             CallOutcome::Answered(answer) => {
                 if cancel.is_none()
-                    && (self.has_whom_to_ask(&task.criteria) || needs_hands(&task.criteria))
+                    && self.is_checked_by_others(&task.criteria)
                     && fits(&answer.output, self.output_bytes_max(index))
                 {
                     return proposed(node, answer, duration_us);

@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 
 use super::scope::{BodyNeeded, result_value};
 use super::state::Run;
+use crate::event::{CheckBegins, Event};
+use crate::node::NodeId;
 use crate::plan::{Check, Criterion};
 use crate::result::{Finding, NodeResult, Verdict};
+use crate::spend::Spend;
 use crate::template::{self, References, Scope};
 
 /// The tool that runs commands.
@@ -27,6 +30,53 @@ pub struct CheckCall {
     pub exit: i32,
     /// Whether a person said yes to it.
     pub allowed: bool,
+}
+
+/// Checks that the runner is to make on what a node came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckAction {
+    /// Whose criteria they are.
+    pub node: NodeId,
+    /// The checks.
+    pub calls: Vec<CheckCall>,
+    /// The names of what their commands may write (E9.15).
+    pub writes: Vec<String>,
+}
+
+impl CheckAction {
+    /// How many commands there are among them: those are calls of a tool like any other (E9.6), and what only looks is not counted.
+    #[must_use]
+    pub fn commands(&self) -> u32 {
+        commands_of(&self.calls)
+    }
+
+    /// The event that records their beginning, if commands are among them.
+    #[must_use]
+    pub fn begins(&self) -> Option<Event> {
+        let commands = self.commands();
+        (commands > 0).then(|| Event::Checked {
+            node: self.node,
+            verdicts: Vec::new(),
+            limit: None,
+            begins: Some(Box::new(CheckBegins {
+                commands,
+                writes: self.writes.clone(),
+            })),
+        })
+    }
+}
+
+pub(super) fn commands_of(calls: &[CheckCall]) -> u32 {
+    let commands = calls.iter().filter(|call| call.tool == SHELL).count();
+    u32::try_from(commands).unwrap_or(u32::MAX)
+}
+
+/// What commands use up.
+pub(super) fn spend_of(commands: u32) -> Spend {
+    Spend {
+        tool_calls: commands.into(),
+        ..Spend::default()
+    }
 }
 
 /// What a check by the runner found.
@@ -154,12 +204,6 @@ impl Run {
         let own = Arc::new(result_value(self.view(index).slug(), Some(result), output));
         self.inner_scope(index, &references_of(criteria), vec![("result".to_owned(), own)])
     }
-}
-
-/// Whether the runner has to make a check for one of `criteria`.
-pub(super) fn needs_hands(criteria: &[Criterion]) -> bool {
-    let is_one = |criterion: &Criterion| matches!(criterion.check, Check::FileExists { .. } | Check::Command { .. });
-    criteria.iter().any(is_one)
 }
 
 /// What the templates of `criteria` read.

@@ -9,7 +9,7 @@ use super::agent::repair::too_deep_to_keep;
 use super::agent::{AskAction, CompactAction};
 use super::aggregate::Aggregation;
 use super::conclude::MAY_HAVE_CHANGED;
-use super::criteria::CheckCall;
+use super::criteria::{CheckAction, spend_of};
 use super::narrow::Lanes;
 use super::purses::Fits;
 use super::resources::Resources;
@@ -37,13 +37,9 @@ pub enum Action {
     /// Keep what was said elsewhere, and record what stands for it as [`Event::Compacted`]. If a compactor is asked, record that
     /// first ([`CompactAction::compacting`]), and begin when it is durable.
     Compact(Box<CompactAction>),
-    /// Make these checks, then record what [`Run::verified`] gives.
-    Verify {
-        /// Whose criteria they are.
-        node: NodeId,
-        /// The checks.
-        calls: Vec<CheckCall>,
-    },
+    /// Make these checks, then record what [`Run::verified`] gives. If commands are among them, record that first
+    /// ([`CheckAction::begins`]), and begin when it is durable.
+    Verify(Box<CheckAction>),
     /// Read the body that is kept under this hash, and [`Run::supply`] it.
     Load(String),
     /// Stop the call of this node, and record how it ended. Owed until then.
@@ -57,7 +53,8 @@ impl Action {
         match self {
             Self::Call(_) | Self::Ask(_) => true,
             Self::Compact(compact) => compact.reserved.is_some(),
-            Self::Record(_) | Self::Brief(_) | Self::Verify { .. } | Self::Load(_) | Self::Stop(_) => false,
+            Self::Verify(check) => check.commands() > 0,
+            Self::Record(_) | Self::Brief(_) | Self::Load(_) | Self::Stop(_) => false,
         }
     }
 }
@@ -188,20 +185,10 @@ impl Run {
             .map(|index| Action::Record(self.skipping(*index)))
             .collect();
         actions.extend(self.inheriting().take(ACTIONS_MAX));
-        actions.extend(
-            self.settled
-                .iter()
-                .filter_map(|index| match self.aggregate(*index, None) {
-                    Aggregation::Done(event) => Some(Action::Record(*event)),
-                    Aggregation::Needs(BodyNeeded(hash)) => Some(Action::Load(hash)),
-                    // A check may be a command, and is a call like any other (E9.14).
-                    Aggregation::Verify(_) if self.is_paused(*index) => None,
-                    Aggregation::Verify(calls) => Some(Action::Verify {
-                        node: self.nodes[*index].id,
-                        calls,
-                    }),
-                }),
-        );
+        actions.extend(self.settled.iter().map(|index| match self.aggregate(*index) {
+            Aggregation::Done(event) => Action::Record(*event),
+            Aggregation::Needs(BodyNeeded(hash)) => Action::Load(hash),
+        }));
         actions.extend(self.stopping.iter().map(|index| Action::Stop(self.nodes[*index].id)));
         let mut free = slots;
         let mut parked = self
@@ -221,12 +208,14 @@ impl Run {
             let action = match self.nodes[index].kind {
                 // What it came to is being checked.
                 NodeKind::Call | NodeKind::Plan if self.agent(index).is_some() => {
-                    self.due_of_agent(index, now, has_room)
+                    let action = self.due_of_agent(index, now, has_room);
+                    action.filter(|action| self.may_check(index, action, has_room, &mut ahead))
                 }
                 NodeKind::Call | NodeKind::Action if has_room => self.call_in_turn(index, &mut ahead),
                 NodeKind::Call | NodeKind::Action => None,
                 NodeKind::Model | NodeKind::RollUp if self.equipment.is_some() || self.is_for_person_at(index) => {
-                    self.due_of_agent(index, now, has_room)
+                    let action = self.due_of_agent(index, now, has_room);
+                    action.filter(|action| self.may_check(index, action, has_room, &mut ahead))
                 }
                 NodeKind::Model
                 | NodeKind::RollUp
@@ -267,8 +256,16 @@ impl Run {
             Action::Ask(ask) => may_begin(ask.node, &ask.reserved, ask.purpose.is_last()),
             Action::Compact(compact) => may_begin(compact.node, &compact.reserved.unwrap_or_default(), false),
             Action::Call(call) => {
-                let is_free = self.index(call.node).is_ok_and(|index| !self.is_written(index, call));
+                let is_free = self
+                    .index(call.node)
+                    .is_ok_and(|index| !self.is_written(index, &call.writes));
                 is_free && may_begin(call.node, &Spend::TOOL_CALL, false)
+            }
+            Action::Verify(check) => {
+                let is_free = self
+                    .index(check.node)
+                    .is_ok_and(|index| !self.is_written(index, &check.writes));
+                is_free && may_begin(check.node, &spend_of(check.commands()), false)
             }
             // What is set aside for a group was reckoned from what was free.
             Action::Record(Event::Expanded { node, set_aside, .. }) => {
@@ -510,12 +507,7 @@ impl Run {
             )
         };
         if let Some(reason) = self.refused_by_budget(index, &Spend::TOOL_CALL, false) {
-            let what = match reason {
-                StopReason::BudgetBytes => "the bytes of journal and pages",
-                _ => "the calls of tools",
-            };
-            let notes = format!("{what} that its budget allows are used up");
-            return Err(Refusal::Template(reason, notes));
+            return Err(Refusal::Template(reason, used_up(reason)));
         }
         // What a model wants called stands as it is: it is no template.
         let args = if node.kind == NodeKind::Action {
@@ -542,6 +534,15 @@ impl Run {
             limits: self.share_at(index),
         })
     }
+}
+
+/// Why no call of a tool is made any more.
+pub(super) fn used_up(reason: StopReason) -> String {
+    let what = match reason {
+        StopReason::BudgetBytes => "the bytes of journal and pages",
+        _ => "the calls of tools",
+    };
+    format!("{what} that its budget allows are used up")
 }
 
 enum Refusal {

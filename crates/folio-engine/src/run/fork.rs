@@ -155,7 +155,12 @@ impl Search {
         self.folded = self.passed;
         match event {
             Event::CancelRequested { node, .. } => self.stops.push((position, *node)),
-            Event::Started { node, .. } | Event::Asked { node, .. } | Event::Compacting { node, .. } => {
+            Event::Started { node, .. }
+            | Event::Asked { node, .. }
+            | Event::Compacting { node, .. }
+            | Event::Checked {
+                node, begins: Some(_), ..
+            } => {
                 self.begun.insert(*node, vec![position]);
             }
             Event::SessionBegan { node, .. } => {

@@ -50,7 +50,7 @@ pub use agent::{
 pub use approval::{AsksFirst, PlanGate, Waiting, micro_usd};
 pub use asked::Asked;
 pub use conclude::{CallAnswer, CallOutcome};
-pub use criteria::{CheckCall, CheckFinding};
+pub use criteria::{CheckAction, CheckCall, CheckFinding};
 pub(crate) use due::call_in_words;
 pub use due::{Action, CallAction};
 pub use edit::{EditError, ShownPlan};

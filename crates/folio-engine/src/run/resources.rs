@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::due::{Action, CallAction};
+use super::criteria::{CheckCall, SHELL};
+use super::due::Action;
 use super::state::Run;
 
 /// What a call writes, by its tool and its arguments. Whoever drives the run says it.
@@ -104,26 +105,36 @@ impl Run {
         if let Some(names) = self.writing.get(&index) {
             return names.clone();
         }
-        let known = self.nodes[index].writes.get_or_init(|| {
-            let Some(Declared(of)) = &self.declared else {
-                return Box::default();
-            };
-            let mut names: Vec<String> = of(tool, args).iter().filter_map(|name| tidied(name)).collect();
-            names.sort_unstable();
-            names.dedup();
-            names.into()
-        });
+        let known = self.nodes[index]
+            .writes
+            .get_or_init(|| self.declared_of([(tool, args)]).into());
         known.to_vec()
+    }
+
+    /// What the commands among `calls`, which check what node `index` came to, may write.
+    pub(super) fn writes_of_checks(&self, index: usize, calls: &[CheckCall]) -> Vec<String> {
+        if let Some(names) = self.writing.get(&index) {
+            return names.clone();
+        }
+        let commands = calls.iter().filter(|call| call.tool == SHELL);
+        self.declared_of(commands.map(|call| (call.tool, &call.args)))
+    }
+
+    /// What whoever drives the run says that these calls write.
+    fn declared_of<'c>(&self, calls: impl IntoIterator<Item = (&'c str, &'c Value)>) -> Vec<String> {
+        let Some(Declared(of)) = &self.declared else {
+            return Vec::new();
+        };
+        let said = calls.into_iter().flat_map(|(tool, args)| of(tool, args));
+        let mut names: Vec<String> = said.filter_map(|name| tidied(&name)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     /// The call of node `index`, unless what it writes is being written, or is what an earlier one of `ahead` waits for.
     pub(super) fn call_in_turn(&self, index: usize, ahead: &mut Resources) -> Option<Action> {
-        let waits = |names: &[String], ahead: &mut Resources| {
-            let is_taken = self.taken.meet(index, names) || ahead.meet(index, names);
-            let waits = is_taken || self.is_written_elsewhere(names);
-            ahead.take(index, names);
-            waits
-        };
+        let waits = |names: &[String], ahead: &mut Resources| self.waits_for_turn(index, names, ahead);
         let has_begun = self.writing.contains_key(&index);
         // Whoever waits is not put together again each time.
         if let Some(names) = self.nodes[index].writes.get().filter(|_| !has_begun)
@@ -138,9 +149,29 @@ impl Run {
         }
     }
 
-    /// Whether somebody else writes what `call` writes.
-    pub(super) fn is_written(&self, index: usize, call: &CallAction) -> bool {
-        self.taken.meet(index, &call.writes) || self.is_written_elsewhere(&call.writes)
+    /// Whether `names` are being written, or are what an earlier one of `ahead` waits for. Whoever comes later waits for node `index`.
+    fn waits_for_turn(&self, index: usize, names: &[String], ahead: &mut Resources) -> bool {
+        let is_written = self.is_written(index, names);
+        // Who had begun when its driver died has what an earlier one waits for, and does not wait for that one.
+        let waits = is_written || !self.writing.contains_key(&index) && ahead.meet(index, names);
+        ahead.take(index, names);
+        waits
+    }
+
+    /// Whether `action` of node `index` is no check by commands, or its commands may begin: there is room for them, and nobody writes where
+    /// they may.
+    pub(super) fn may_check(&self, index: usize, action: &Action, has_room: bool, ahead: &mut Resources) -> bool {
+        match action {
+            Action::Verify(check) if check.commands() > 0 => {
+                has_room && !self.waits_for_turn(index, &check.writes, ahead)
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether somebody else writes what these `names` of node `index` say.
+    pub(super) fn is_written(&self, index: usize, names: &[String]) -> bool {
+        self.taken.meet(index, names) || self.is_written_elsewhere(names)
     }
 
     /// Notes that the call of node `index` writes `names` until its attempt has ended.

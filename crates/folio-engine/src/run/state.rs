@@ -340,7 +340,8 @@ impl Run {
                     }
                     self.repeat_compaction(index);
                     match self.nodes[index].state {
-                        NodeState::Executing => self.make_ready(index),
+                        // Commands that checked are run again: they say nothing that would be lost.
+                        NodeState::Executing | NodeState::Verifying => self.make_ready(index),
                         // Nobody is there any more who could stop it.
                         NodeState::Cancelling => drop(self.skipped.insert(index)),
                         _ => {}

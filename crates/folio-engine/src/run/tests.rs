@@ -60,6 +60,8 @@ struct Sim {
     asking: Vec<AskAction>,
     /// What compactors are asked to put away.
     compacting: Vec<CompactAction>,
+    /// What commands check.
+    checking: Vec<CheckAction>,
     model: Script,
     /// What stands in the scratchbook whenever somebody looks.
     book: Option<BookView>,
@@ -130,6 +132,7 @@ impl Sim {
             asks: Vec::new(),
             asking: Vec::new(),
             compacting: Vec::new(),
+            checking: Vec::new(),
             model: no_model(),
             book: None,
             concurrency: 4,
@@ -175,17 +178,13 @@ impl Sim {
                 self.calls.push((path, call.args.clone()));
                 self.under_way.push(*call);
             }
-            Action::Verify { node, calls } => {
-                let found: Vec<CheckFinding> = calls
-                    .into_iter()
-                    .map(|call| CheckFinding {
-                        criterion: call.criterion,
-                        finding: crate::result::Finding::Met,
-                    })
-                    .collect();
-                let event = self.run.verified(node, &found).unwrap();
-                self.record(event);
-            }
+            Action::Verify(check) => match check.begins() {
+                Some(event) => {
+                    self.record(event);
+                    self.checking.push(*check);
+                }
+                None => self.check_ends(*check),
+            },
             Action::Ask(ask) => {
                 self.record(ask.asked());
                 self.asks.push((*ask).clone());
@@ -220,7 +219,7 @@ impl Sim {
     }
 
     fn under_way_in_all(&self) -> usize {
-        self.under_way.len() + self.asking.len() + self.compacting.len()
+        self.under_way.len() + self.asking.len() + self.compacting.len() + self.checking.len()
     }
 
     /// Ends one of the calls under way: which one, the seed says.
@@ -237,8 +236,23 @@ impl Sim {
         true
     }
 
-    /// Ends one of the calls under way: those of tools come first, then those of models, then those of compactors.
+    /// All that was to be checked is met.
+    fn check_ends(&mut self, check: CheckAction) {
+        let met = |call: CheckCall| CheckFinding {
+            criterion: call.criterion,
+            finding: crate::result::Finding::Met,
+        };
+        let found: Vec<CheckFinding> = check.calls.into_iter().map(met).collect();
+        let event = self.run.verified(check.node, &found).unwrap();
+        self.record(event);
+    }
+
+    /// Ends one of the calls under way: those of tools come first, then those of models, those of compactors, and commands that check.
     fn end_nth(&mut self, index: usize) {
+        if let Some(index) = index.checked_sub(self.under_way.len() + self.asking.len() + self.compacting.len()) {
+            let check = self.checking.remove(index);
+            return self.check_ends(check);
+        }
         if let Some(index) = index.checked_sub(self.under_way.len() + self.asking.len()) {
             let compact = self.compacting.remove(index);
             match self.run.compaction_stopped(compact.node) {
@@ -304,6 +318,7 @@ impl Sim {
             asks: Vec::new(),
             asking: Vec::new(),
             compacting: Vec::new(),
+            checking: Vec::new(),
             model: no_model(),
             book: None,
             concurrency: 4,

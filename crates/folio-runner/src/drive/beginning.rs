@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use folio_engine::run::{AskAction, CompactAction};
-use folio_engine::{CallAction, NodeId};
+use folio_engine::CallAction;
+use folio_engine::run::{AskAction, CheckAction, CompactAction};
 use folio_tools::{Effect, ToolContext};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -53,12 +53,21 @@ impl Drive {
         }));
     }
 
-    /// In what the criteria of `node` are checked.
-    pub(super) fn context_of_checks(&mut self, node: NodeId) -> ToolContext {
-        ToolContext {
-            cancel: self.under_way.check(node),
+    /// Begins `check`: one by commands is recorded in `batch`.
+    pub(super) fn begin_checking(&mut self, check: CheckAction, batch: Option<u64>) {
+        let CheckAction { node, calls, .. } = check;
+        let cancel = match batch {
+            Some(batch) => self.under_way.begin(node, batch),
+            None => self.under_way.check(node),
+        };
+        let context = ToolContext {
+            cancel,
             ..self.context.clone()
-        }
+        };
+        let (registry, id) = (self.shared.registry.clone(), self.run.id());
+        self.pending.push(Box::pin(async move {
+            Done::Checked(node, batch, perform::checks(registry, context, id, node, calls).await)
+        }));
     }
 
     /// Asks a model, which is recorded in `batch`.

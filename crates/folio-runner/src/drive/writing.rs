@@ -101,6 +101,9 @@ impl Drive {
                 for compaction in writing.compactions {
                     self.begin_compacting(compaction, writing.batch);
                 }
+                for check in writing.checks {
+                    self.begin_checking(check, Some(writing.batch));
+                }
                 for (executor, question) in writing.called_off {
                     self.call_off(executor.as_deref(), question);
                 }
@@ -143,8 +146,9 @@ impl Drive {
                     Outcome::Call(_, batch)
                     | Outcome::Asked(_, batch)
                     | Outcome::Session(_, batch)
-                    | Outcome::PutAway(_, batch) => self.ahead.has_written(*batch),
-                    Outcome::Node(..) => true,
+                    | Outcome::PutAway(_, batch)
+                    | Outcome::Checked(_, Some(batch), _) => self.ahead.has_written(*batch),
+                    Outcome::Checked(_, None, _) => true,
                 });
                 // What was begun ahead was begun for nothing.
                 self.under_way.calls.retain(|_, call| {

@@ -126,12 +126,20 @@ impl Run {
                 agent.proposal = Some(proposal.clone());
                 Ok(())
             }
-            Event::Checked { node, verdicts, limit } => {
-                let (_, agent) = self.agent_at(*node, "checked")?;
+            Event::Checked {
+                node,
+                begins: Some(begins),
+                ..
+            } => self.check_begins(*node, begins),
+            Event::Checked {
+                node, verdicts, limit, ..
+            } => {
+                let (index, agent) = self.agent_at(*node, "checked")?;
                 agent.unjudged = limit.or(agent.unjudged);
                 agent.unread = None;
                 agent.unanswered = None;
                 agent.verdicts.extend(verdicts.iter().cloned());
+                self.check_ended(index);
                 Ok(())
             }
             Event::SentBack { node, gaps } => {

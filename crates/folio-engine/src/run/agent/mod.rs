@@ -46,7 +46,7 @@ mod schema;
 mod similar;
 mod sizes;
 mod told;
-mod verify;
+pub(super) mod verify;
 mod wanted;
 
 use std::sync::Arc;

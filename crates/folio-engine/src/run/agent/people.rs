@@ -4,8 +4,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_json::json;
-
 use super::lines::cut;
 use super::{Agent, Fact, human};
 use crate::event::{Event, Proposal, Question, words};
@@ -114,26 +112,25 @@ impl Run {
         criterion.check == Check::Human && self.has_person()
     }
 
-    /// Whether `node` is a call of a plan whose result a judge or a person checked.
+    /// Whether `node` is a call of a plan whose result was checked by others than the engine.
     #[must_use]
     pub fn is_judged_call(&self, node: NodeId) -> bool {
         let index = self.index(node).ok();
         index.is_some_and(|index| self.nodes[index].kind == NodeKind::Call && self.tally(index).is_some())
     }
 
-    /// Whether somebody can be asked about any of `criteria`: a judge, or a person.
-    pub(in crate::run) fn has_whom_to_ask(&self, criteria: &[Criterion]) -> bool {
-        let can_be_asked = |criterion: &Criterion| match criterion.check {
+    /// Whether somebody else than the engine checks any of `criteria`: a judge or a person, if there is one, or the runner.
+    pub(in crate::run) fn is_checked_by_others(&self, criteria: &[Criterion]) -> bool {
+        let is_by_others = |criterion: &Criterion| match criterion.check {
             Check::Judge => self.equipment.is_some(),
             Check::Human => self.has_person(),
-            // What stands for its templates is not known yet.
-            Check::Command { ref argv, .. } => self.asks_before(SHELL, &json!({"argv": argv})),
-            _ => false,
+            Check::Command { .. } | Check::FileExists { .. } => true,
+            Check::Regex { .. } | Check::JsonSchema { .. } | Check::ResultNonempty => false,
         };
-        criteria.iter().any(can_be_asked)
+        criteria.iter().any(is_by_others)
     }
 
-    /// Has what a call or a written plan came to checked as what a model proposes is, if somebody is asked about it (E9.6).
+    /// Has what a call or a written plan came to checked as what a model proposes is, if others than the engine check it (E9.6).
     pub(super) fn is_to_be_checked(&mut self, index: usize) {
         if !self.may_be_checked(index) {
             return;

@@ -3,13 +3,14 @@
 use folio_memory::Timestamp;
 
 use super::{Agent, SENT_BACK_MAX};
-use crate::event::{Event, Proposal};
-use crate::node::NodeId;
+use crate::event::{CheckBegins, Event, Proposal};
+use crate::node::{Move, NodeId};
 use crate::plan::{Check, Criterion};
 use crate::result::{Finding, NodeResult, Outcome, Severity, StopReason, Verdict};
-use crate::run::due::Action;
+use crate::run::criteria::{CheckAction, commands_of, spend_of};
+use crate::run::due::{Action, used_up};
 use crate::run::scope::BodyNeeded;
-use crate::run::state::Run;
+use crate::run::state::{JournalError, Run};
 use crate::run::tree::NodeKind;
 use crate::talk::Purpose;
 
@@ -88,6 +89,12 @@ impl Run {
             Err(BodyNeeded(hash)) => return Action::Load(hash),
         };
         let mut calls = self.check_calls(machine, &scope);
+        let commands = commands_of(&calls);
+        if commands > 0
+            && let Some(reason) = self.refused_by_budget(index, &spend_of(commands), false)
+        {
+            return Action::Record(self.uncounted(index, reason));
+        }
         if let Some(asking) = calls.iter_mut().find_map(|check| self.asking_to_run(index, check)) {
             return Action::Record(asking);
         }
@@ -95,7 +102,26 @@ impl Run {
             let verdicts = self.verdicts(machine, &scope, &result, &output, &[]);
             return Action::Record(checked(node, verdicts));
         }
-        Action::Verify { node, calls }
+        let writes = self.writes_of_checks(index, &calls);
+        Action::Verify(Box::new(CheckAction { node, calls, writes }))
+    }
+
+    /// Notes that commands begin to check what node `node` came to.
+    pub(super) fn check_begins(&mut self, node: NodeId, begins: &CheckBegins) -> Result<(), JournalError> {
+        let index = self.step_to(node, Move::Verify)?;
+        self.ready.remove(&index);
+        self.executing.insert(index);
+        self.spend(index, &spend_of(begins.commands));
+        self.take_resources(index, &begins.writes);
+        Ok(())
+    }
+
+    /// Notes that they have ended, if any had begun.
+    pub(super) fn check_ended(&mut self, index: usize) {
+        if self.executing.remove(&index) {
+            self.give_back_resources(index);
+            self.make_ready(index);
+        }
     }
 
     /// The verdicts of a task's machine checks, after the runner made those that it was asked for.
@@ -122,6 +148,18 @@ impl Run {
             node: self.nodes[index].id,
             verdicts: self.open_verdicts(index, why, |criterion| !self.asks_person(criterion)),
             limit: Some(reason),
+            begins: None,
+        }
+    }
+
+    /// There are no calls of tools left for the commands that are to check: nobody can say whether those criteria hold (E9.10).
+    fn uncounted(&self, index: usize, reason: StopReason) -> Event {
+        let is_command = |criterion: &Criterion| matches!(criterion.check, Check::Command { .. });
+        Event::Checked {
+            node: self.nodes[index].id,
+            verdicts: self.open_verdicts(index, &used_up(reason), is_command),
+            limit: Some(reason),
+            begins: None,
         }
     }
 
@@ -192,8 +230,11 @@ impl Run {
         }
         if !self.gaps(index).is_empty() {
             // A plan of which something was done is not nothing: its parent sees what there is (E9.8).
-            let has_some =
-                agent.is_some_and(Agent::has_plan) && self.members(index).any(|member| self.nodes[member].is_ok());
+            let is_some = match node.kind {
+                NodeKind::Plan => proposal.status == Outcome::Partial,
+                _ => agent.is_some_and(Agent::has_plan),
+            };
+            let has_some = is_some && self.members(index).any(|member| self.nodes[member].is_ok());
             result.status = if has_some { Outcome::Partial } else { Outcome::Failed };
             result.severity = (!has_some).then(|| self.severity_said(index, proposal.severity, None));
             // That nobody judged the rest is not why this is missing, unless there was no more of something.
@@ -222,10 +263,11 @@ impl Run {
 }
 
 /// What was found of criteria.
-pub(super) fn checked(node: NodeId, verdicts: Vec<Verdict>) -> Event {
+pub(in crate::run) fn checked(node: NodeId, verdicts: Vec<Verdict>) -> Event {
     Event::Checked {
         node,
         verdicts,
         limit: None,
+        begins: None,
     }
 }

@@ -238,6 +238,124 @@ fn what_a_call_came_to_is_recorded_before_commands_check_it_e9_9() {
     );
 }
 
+/// A plan with so many calls of tools whose first step has two commands that check it, and a step behind it.
+fn counted(tool_calls: u32) -> Sim {
+    Sim::new(&format!(
+        "budget: {{tool_calls: {tool_calls}}}
+steps:
+  - id: wall
+    do: {{tool: echo, args: {{}}}}
+    criteria: [{{id: w1, check: {{command: [make, check]}}}}, {{id: w2, check: {{command: [make, dry]}}}}, {{id: w3, check: result_nonempty}}]
+  - {{id: door, do: {{tool: echo, args: {{}}}}}}"
+    ))
+    .driven_on()
+}
+
+#[test]
+fn commands_that_check_are_counted_as_calls_of_tools_e9_10() {
+    let sim = counted(4);
+    assert_eq!((sim.status("wall"), sim.status("door")), (Outcome::Failed, Outcome::Ok));
+    assert_eq!(sim.run.purse().unwrap().spent.tool_calls, 4);
+    // Nothing is left for what comes behind.
+    let sim = counted(3);
+    assert_eq!(sim.run.purse().unwrap().spent.tool_calls, 3);
+    let door = sim.run.node_at("door").unwrap().result.unwrap();
+    assert_eq!(door.stop_reason, Some(StopReason::BudgetToolCalls));
+    // Two do not fit into one: none of them runs, and what needs none is checked all the same.
+    let sim = counted(2);
+    let why = Finding::Unverifiable("the calls of tools that its budget allows are used up".to_owned());
+    let empty = Finding::Unmet("the result is empty".to_owned());
+    assert_eq!(findings(&sim, "wall"), [("w1", &why), ("w2", &why), ("w3", &empty)]);
+    assert_eq!(sim.status("door"), Outcome::Ok);
+}
+
+/// Names what `shell` writes: all of it one folder.
+fn in_one_folder(sim: &mut Sim) {
+    sim.run.know_writes(Some(Arc::new(|tool, _| match tool {
+        "shell" => vec!["/work".to_owned()],
+        _ => Vec::new(),
+    })));
+}
+
+#[test]
+fn a_command_that_checks_waits_for_others_in_its_folder_and_they_for_it_e9_15() {
+    let step = |id: &str, tool: &str, criteria: &str| {
+        format!("{{id: {id}, do: {{tool: {tool}, args: {{}}}}, criteria: [{criteria}]}}")
+    };
+    let command = "{check: {command: [make, check]}}";
+    let plan = format!(
+        "steps: [{{parallel: [{}, {}, {}, {}]}}]",
+        step("a", "echo", command),
+        step("b", "shell", ""),
+        step("c", "shell", command),
+        step("d", "echo", command),
+    );
+    for seed in 0..50 {
+        let mut sim = Sim::new(&plan);
+        sim.seed = seed;
+        in_one_folder(&mut sim);
+        while sim.run.result().is_none() {
+            sim.derive();
+            let shells = sim.under_way.iter().filter(|call| call.tool == "shell").count();
+            assert!(shells + sim.checking.len() <= 1, "{shells} and {:?}", sim.checking);
+            let taken = sim.run.written();
+            assert_eq!(taken.len(), shells + sim.checking.len(), "{taken:?}");
+            sim.end_one();
+        }
+        let commands = sim
+            .journal
+            .iter()
+            .filter(|(_, event)| matches!(event, Event::Checked { begins: Some(_), .. }));
+        assert_eq!((sim.status(""), commands.count()), (Outcome::Ok, 3));
+        // Whoever takes the run up keeps what was being written away from others.
+        for cut in 1..sim.journal.len() {
+            let mut resumed = Sim::resumed(&sim.journal[..cut]);
+            let had: Vec<String> = resumed
+                .run
+                .written()
+                .iter()
+                .map(|(_, path)| (*path).to_owned())
+                .collect();
+            in_one_folder(&mut resumed);
+            resumed.derive();
+            let has: Vec<String> = resumed
+                .run
+                .written()
+                .iter()
+                .map(|(_, path)| (*path).to_owned())
+                .collect();
+            assert!(had.is_empty() || had == has, "{cut}: {had:?}, then {has:?}");
+            assert_eq!(resumed.driven_on().status(""), Outcome::Ok, "{cut}");
+        }
+    }
+}
+
+#[test]
+fn a_command_that_checks_takes_a_place_of_those_under_way_and_is_stopped_with_its_step_e9_11() {
+    let mut sim = Sim::new(
+        "steps: [{id: each, for_each: [1, 2, 3], step: {id: one, do: {tool: echo, args: {}}, criteria: [{check: {command: [make]}}]}}]",
+    );
+    sim.concurrency = 2;
+    while sim.checking.len() < 2 {
+        sim.derive();
+        if sim.checking.len() < 2 {
+            assert!(sim.end_one());
+        }
+    }
+    assert_eq!(sim.under_way_in_all(), 2);
+    let (node, path) = (
+        sim.checking[0].node,
+        sim.run.node(sim.checking[0].node).unwrap().path.to_owned(),
+    );
+    sim.cancel(&path);
+    let due = sim.run.due(sim.now, 0);
+    assert_eq!(due, [Action::Stop(node)]);
+    let check = sim.checking.remove(0);
+    sim.check_ends(check);
+    assert_eq!(sim.status(&path), Outcome::Cancelled);
+    assert_eq!(sim.driven_on().status("each"), Outcome::Cancelled);
+}
+
 #[test]
 fn who_says_yes_to_the_command_of_a_criterion_sees_all_of_it_e9_14() {
     let asked_with = |criterion: &str, argument: &str| {

@@ -192,3 +192,21 @@ proptest! {
         prop_assert_eq!(resumed.status(""), Outcome::Ok);
     }
 }
+
+#[test]
+fn who_has_what_an_earlier_step_waits_for_goes_on_when_its_driver_died_e9_15() {
+    let step = |id: &str, needs: &str, to: &str| {
+        format!("{{id: {id}, needs: [{needs}], do: {{tool: echo, args: {{to: '{to}'}}}}}}")
+    };
+    let (early, first) = (step("early", "first", "x"), step("first", "", ""));
+    let plan = format!(
+        "steps: [{{id: all, parallel: [{first}, {early}, {}]}}]",
+        step("late", "", "x")
+    );
+    let mut sim = known(Sim::new(&plan));
+    sim.derive();
+    assert_eq!(under_way(&sim), ["first", "late"]);
+    sim.end_nth(0);
+    let sim = known(Sim::resumed(&sim.journal)).driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok);
+}

@@ -258,7 +258,11 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
                 .for_each(|evidence| cleaner.text(&mut evidence.id, "evidence"));
             clean_verdicts(cleaner, &mut proposal.claims);
         }
-        Event::Checked { verdicts, .. } => clean_verdicts(cleaner, verdicts),
+        Event::Checked { verdicts, begins, .. } => {
+            clean_verdicts(cleaner, verdicts);
+            let names = begins.iter_mut().flat_map(|begins| &mut begins.writes);
+            names.for_each(|name| cleaner.text(name, "writes"));
+        }
         Event::Questioned { question, .. } => {
             cleaner.text(&mut question.text, "question");
             question
