@@ -150,6 +150,22 @@ impl Run {
         }
     }
 
+    /// The tokens that are set aside for asking a model for `purpose` as things are, whether or not they are left; `None` if that cannot be said
+    /// before something was read.
+    pub(super) fn tokens_of(&self, index: usize, purpose: Purpose) -> Option<u64> {
+        let equipment = self.equipment.as_ref()?;
+        let (model, _) = self.model_for(index, purpose.role())?;
+        let messages = self.messages(index, purpose).ok()?;
+        let named = self
+            .executor_of(index)
+            .filter(|_| purpose.role() == ModelRole::Executor);
+        let is_offered = purpose == Purpose::Work && model.program.is_none();
+        let tools = is_offered.then(|| equipment.offered(named.map(|(_, named)| named)).cost);
+        let (_, form) = self.form(index, purpose, model);
+        let tokens_in = self.cost_of(index, &messages, model) + tools.unwrap_or(0) + form;
+        Some(tokens_in + u64::from((model.answer_tokens / 2).max(ANSWER_TOKENS_MIN)))
+    }
+
     /// The call, or what has to come before it, or the limit that it does not fit into.
     fn asking_for(&self, index: usize, purpose: Purpose) -> Result<Asking, BodyNeeded> {
         let (Some(agent), Some(equipment)) = (self.agent(index), self.equipment.as_ref()) else {

@@ -15,8 +15,8 @@ use crate::talk::{ModelRole, Purpose, Stop};
 
 /// Levels of plans that models may make inside one another, unless the plan says otherwise (E9.10).
 const DEPTH_DEFAULT: u32 = 3;
-/// Tokens that a plan, one child and the end of both need at the least; with less, a task is done directly.
-const TOKENS_TO_PLAN: u64 = 8_000;
+/// Tokens by which what a step is told may be longer than what its task was told, about: what it is part of, and its own criteria.
+const STEP_TOLD: u64 = 500;
 
 impl Run {
     /// What node `index` is owed: `None` if all there is is a call, and there is no room for one.
@@ -98,10 +98,10 @@ impl Run {
         if let Some((used, limit)) = self.over_nodes_by(index, 2) {
             return Some(("nodes", format!("{used} of {limit} nodes are used")));
         }
-        if let Some(left) = self.tokens_left(index).filter(|left| *left < TOKENS_TO_PLAN) {
+        if let Some((left, needed)) = self.too_few_tokens_to_plan(index) {
             return Some((
                 "tokens",
-                format!("{left} tokens are left, which is not enough for a plan and a step"),
+                format!("{left} tokens are left, and a plan and one step need {needed}"),
             ));
         }
         // Plans are made all the same if somebody wants them and there is a model that makes them.
@@ -115,6 +115,28 @@ impl Run {
             return Some(("opaque", whose.to_owned()));
         }
         None
+    }
+
+    /// The tokens that are left for node `index`, and those that taking it apart and doing one step of it needs, if those are more: the call that
+    /// decides, the same for the step, and one for its work, each with what is set aside for it now. What the end needs is not among those
+    /// that are left (E9.3).
+    fn too_few_tokens_to_plan(&self, index: usize) -> Option<(u64, u64)> {
+        let left = self.tokens_left(index)?;
+        let role = |role: ModelRole| {
+            let (model, _) = self.model_for(index, role)?;
+            Some(u64::from(model.window) + u64::from(model.answer_tokens))
+        };
+        // No call comes to more than its window; of so much nothing has to be counted.
+        let most = role(ModelRole::Planner)?.saturating_mul(2) + role(ModelRole::Executor)?;
+        if left >= most {
+            return None;
+        }
+        let (decide, work) = (
+            self.tokens_of(index, Purpose::Decide)?,
+            self.tokens_of(index, Purpose::Work)?,
+        );
+        let needed = decide.saturating_mul(2).saturating_add(work).saturating_add(STEP_TOLD);
+        (left < needed).then_some((left, needed))
     }
 
     /// Whether node `index` is to be taken apart whatever the model thinks of it: the goal, if plans are always wanted (E9.3).

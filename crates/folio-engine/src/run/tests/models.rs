@@ -416,7 +416,7 @@ fn rules_decide_before_a_model_is_asked_e9_3() {
     assert_eq!(by(json!({}), PlanMode::Never), "never");
     assert_eq!(by(json!({"budget": {"depth": 0}}), PlanMode::Auto), "depth");
     assert_eq!(by(json!({"budget": {"nodes": 1}}), PlanMode::Auto), "nodes");
-    assert_eq!(by(json!({"budget": {"tokens": 8000}}), PlanMode::Auto), "tokens");
+    assert_eq!(by(json!({"budget": {"tokens": 4000}}), PlanMode::Auto), "tokens");
 }
 
 #[test]

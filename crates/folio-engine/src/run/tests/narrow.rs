@@ -291,3 +291,47 @@ fn these_limits_hold_if_nobody_says_any_e9_10() {
     let by = ["", "l", "l/l", "l/l/l", "l/l/r"].map(|path| decided(path).unwrap());
     assert_eq!(by, ["a plan", "a plan", "a plan", "depth", "atomic"]);
 }
+
+#[test]
+fn a_task_is_taken_apart_only_where_one_step_of_it_can_be_worked_on_e9_3() {
+    let within = |tokens: u64| {
+        let mut equipment = equipment();
+        (equipment.planner.answer_tokens, equipment.executor.answer_tokens) = (8_192, 8_192);
+        let extra = json!({"budget": {"tokens": tokens}});
+        let sim = goal_with("paint the garden fence", &extra, equipment, |ask| {
+            let answer = match ask.purpose {
+                Purpose::Decide if task_named(ask) == "paint the garden fence" => plan_of(json!([
+                    {"id": "buy", "title": "buy blue paint", "criteria": ["x"]},
+                    {"id": "brush", "title": "brush every board", "criteria": ["x"]}
+                ])),
+                Purpose::Decide => execute("echo", json!({"text": "x"})),
+                Purpose::Work => finish("done"),
+                _ => said("{\"notes\": \"what there is\", \"status\": \"ok\"}"),
+            };
+            let ModelAnswer::Replied { reply, model, .. } = answer else {
+                panic!("it answers")
+            };
+            // Nothing of what was set aside for a call comes back.
+            let used = Some(ask.reserved);
+            ModelAnswer::Replied { reply, used, model }
+        })
+        .driven_on();
+        let is_planned = sim
+            .journal
+            .iter()
+            .any(|(_, event)| matches!(event, Event::Planned { .. }));
+        let worked = sim.asks.iter().filter(|ask| ask.purpose == Purpose::Work).count();
+        (is_planned, worked)
+    };
+    let mut planned = 0;
+    for tokens in (4_000..40_000).step_by(500) {
+        let (is_planned, worked) = within(tokens);
+        assert!(
+            !is_planned || worked > 0,
+            "{tokens}: a plan of which nothing can be done"
+        );
+        assert!(is_planned || planned == 0, "{tokens}: with less it was taken apart");
+        planned += usize::from(is_planned);
+    }
+    assert!((10..70).contains(&planned), "{planned} of 72");
+}
