@@ -375,11 +375,13 @@ impl Purse {
         limit.map_or(0, |limit| self.used(dimension).saturating_sub(limit))
     }
 
-    /// The fullest dimension, in per cent of its limit.
+    /// The fullest dimension, in per cent of what of its limit is not kept for the end: whoever works is refused more when that is used up,
+    /// and would never be told of what comes later (E9.10).
     #[must_use]
     pub fn per_cent(&self) -> u64 {
         let of = |dimension: &Dimension| {
             let limit = self.limit.of(*dimension)?;
+            let limit = limit.saturating_sub(dimension.kept_of(limit));
             let spent = match dimension {
                 Dimension::Bytes => self.bytes,
                 _ => Amount::of(&self.spent).get(*dimension),
@@ -484,9 +486,9 @@ mod tests {
             ..Purse::default()
         };
         for (bytes, before_the_end, at_the_end, per_cent) in [
-            (899, None, None, 89),
-            (900, Some(Dimension::Bytes), None, 90),
-            (1_000, Some(Dimension::Bytes), Some(Dimension::Bytes), 100),
+            (899, None, None, 99),
+            (900, Some(Dimension::Bytes), None, 100),
+            (1_000, Some(Dimension::Bytes), Some(Dimension::Bytes), 111),
         ] {
             purse.bytes = bytes;
             for asks_a_model in [true, false] {

@@ -160,7 +160,7 @@ impl Run {
             self.warning_step(index)
         }?;
         Some(format!(
-            "More than {step} per cent of the budget is used. Come to an end in time."
+            "More than {step} per cent of the budget for this is used. Come to an end in time."
         ))
     }
 

@@ -1,6 +1,8 @@
 //! What is handed back when a limit was reached, and what becomes of it when the call for it fails or the limit is raised meanwhile (E9.10).
 
-use super::models::{equipment, execute, finish, goal_with, plan_of, purposes, replied, root, said, task_named, wants};
+use super::models::{
+    equipment, execute, finish, goal, goal_with, plan_of, purposes, replied, root, said, task_named, wants,
+};
 use super::*;
 use crate::event::NewLimits;
 use crate::run::{ModelFailure, ModelFailureKind};
@@ -120,7 +122,7 @@ fn whoever_decides_and_plans_anew_is_warned_as_whoever_works_is_e9_10() {
         (ask.purpose, per_cent.map(str::to_owned))
     };
     let told: Vec<_> = sim.asks.iter().map(warned).collect();
-    let half = || Some("50".to_owned());
+    let at = |per_cent: &str| Some(per_cent.to_owned());
     assert_eq!(
         told,
         [
@@ -128,9 +130,60 @@ fn whoever_decides_and_plans_anew_is_warned_as_whoever_works_is_e9_10() {
             (Purpose::Decide, None),
             (Purpose::Decide, None),
             (Purpose::Decide, None),
-            (Purpose::Decide, half()),
+            (Purpose::Decide, at("50")),
             (Purpose::Aggregate, None),
-            (Purpose::Replan, half()),
+            (Purpose::Replan, at("80")),
         ]
     );
+}
+
+/// The steps at which somebody was warned who works on and on, each call of whom uses so much, in the order of the calls.
+fn warned_at(budget: &Value, used: Spend) -> Vec<u64> {
+    let sim = goal("say hello", &json!({"budget": budget}), move |ask| {
+        let answer = match ask.purpose {
+            Purpose::Decide => execute("echo", json!({"text": "x"})),
+            Purpose::Work => wants(&[("echo", json!({"text": format!("{}", ask.call)}))]),
+            _ => said("{\"notes\": \"what there is\", \"status\": \"ok\"}"),
+        };
+        let ModelAnswer::Replied { reply, model, .. } = answer else {
+            panic!("it answers")
+        };
+        ModelAnswer::Replied {
+            reply,
+            used: Some(used),
+            model,
+        }
+    })
+    .driven_on();
+    let work = sim.asks.iter().filter(|ask| ask.purpose == Purpose::Work);
+    let steps = work.filter_map(|ask| {
+        let said = ask
+            .messages
+            .iter()
+            .find_map(|message| message.text.split_once("More than "));
+        said?.1.split_once(" per cent of the budget")?.0.parse().ok()
+    });
+    let mut steps: Vec<u64> = steps.collect();
+    steps.dedup();
+    steps
+}
+
+#[test]
+fn whoever_works_is_warned_at_fifty_eighty_and_ninety_five_per_cent_of_what_there_is_before_the_end_e9_10() {
+    let used = Spend {
+        tokens_in: 10_000,
+        tokens_out: 2_000,
+        micro_usd: 20_000,
+        model_calls: 1,
+        ..Spend::default()
+    };
+    for budget in [
+        json!({"tokens": 400_000}),
+        json!({"tokens_in": 330_000}),
+        json!({"usd": 0.7}),
+        json!({"model_calls": 35}),
+        json!({"tool_calls": 30}),
+    ] {
+        assert_eq!(warned_at(&budget, used), [50, 80, 95], "{budget}");
+    }
 }

@@ -628,7 +628,7 @@ fn who_reads_much_from_a_cache_is_warned_and_goes_on_when_somebody_raises_the_li
         }
     }
     let warned = |ask: &AskAction, per_cent: u64| {
-        let words = format!("More than {per_cent} per cent of the budget is used");
+        let words = format!("More than {per_cent} per cent of the budget for this is used");
         ask.messages.iter().any(|message| message.text.contains(&words))
     };
     let steps: Vec<bool> = sim.asks.iter().map(|ask| warned(ask, 50)).collect();
