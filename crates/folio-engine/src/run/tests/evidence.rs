@@ -53,7 +53,7 @@ fn cited(needs: &str, group: bool) -> (Vec<(String, String)>, String) {
                 evidence,
                 ..CallAnswer::default()
             });
-            let ended = sim.run.conclude(node, answer, &[], Duration::ZERO, sim.now);
+            let ended = sim.run.conclude(node, answer, Duration::ZERO, sim.now);
             sim.record(ended);
             let a = sim.run.node(node).unwrap().parent.unwrap();
             ids.lock().unwrap().extend([node.to_string(), a.to_string()]);

@@ -351,10 +351,11 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
         let mut form: Option<Filling> = None;
         loop {
             tokio::select! {
-                news = watch.next() => match news? {
-                    None => return Ok::<_, Problem>(None),
-                    Some(_) => {}
-                },
+                news = watch.next() => {
+                    if news?.is_none() {
+                        return Ok::<_, Problem>(None);
+                    }
+                }
                 filled_in = filled_in(&mut form) => {
                     form = None;
                     filled_in?;
