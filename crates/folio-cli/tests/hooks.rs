@@ -18,18 +18,18 @@ impl Folio {
     /// Calls a hook as an agent program does.
     fn hook(&self, arguments: &[&str], said: &Value) -> Called {
         let arguments = [&["hook"], arguments].concat();
-        Self::said(self.process(&arguments), said)
+        Self::said(self.process(&arguments), &said.to_string())
     }
 
     /// Starts `process`, which reads `said`.
-    fn said(mut process: Command, said: &Value) -> Called {
+    fn said(mut process: Command, said: &str) -> Called {
         process
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = process.spawn().unwrap();
         // One that does not understand its arguments reads nothing.
-        let _unread = child.stdin.take().unwrap().write_all(said.to_string().as_bytes());
+        let _unread = child.stdin.take().unwrap().write_all(said.as_bytes());
         Called::of(child.wait_with_output().unwrap())
     }
 
@@ -182,19 +182,19 @@ fn a_hook_whose_settings_or_arguments_are_wrong_stops_nobody_either() {
         &["hook", "nonsense"],
         &["hook"],
     ] {
-        check(Folio::said(folio.process(arguments), &json!({})), &arguments.join(" "));
+        check(Folio::said(folio.process(arguments), "{}"), &arguments.join(" "));
     }
     let mut process = folio.process(&["hook", "stop"]);
     process.env("FOLIO_SPACE", "A B");
-    check(Folio::said(process, &json!({})), "FOLIO_SPACE");
+    check(Folio::said(process, "{}"), "FOLIO_SPACE");
     folio.file("folio.toml", "this is no setting");
     check(folio.hook(&["stop"], &json!({})), "folio.toml");
     // Other commands are as they were.
     assert_eq!(
-        Folio::said(folio.process(&["search", "hook", "--nonsense"]), &json!({})).code,
+        Folio::said(folio.process(&["search", "hook", "--nonsense"]), "{}").code,
         2
     );
-    assert_eq!(Folio::said(folio.process(&["tree"]), &json!({})).code, 2);
+    assert_eq!(Folio::said(folio.process(&["tree"]), "{}").code, 2);
 }
 
 #[test]
@@ -260,4 +260,26 @@ fn the_configuration_of_hooks_in_the_docs_works() {
         }
     }
     assert_eq!(called, 4);
+}
+
+#[test]
+fn half_a_character_and_a_number_without_room_make_no_prompt_unreadable() {
+    let folio = Folio::new();
+    let said = r#"{"prompt": "half \ud83d x", "tokens": 18446744073709551617}"#;
+    let called = Folio::said(folio.process(&["hook", "user-prompt"]), said);
+    assert_eq!(called.code, 0, "{}", called.stderr);
+    let turns = folio.json(&["turn", "list"]);
+    assert_eq!(turns["items"][0]["input"], "half \u{fffd} x", "{turns}");
+}
+
+#[test]
+fn what_is_too_long_for_a_hook_is_called_so() {
+    let folio = Folio::new();
+    let said = prompt(&"x".repeat(17 * 1024 * 1024)).to_string();
+    let called = Folio::said(folio.process(&["hook", "user-prompt"]), &said);
+    assert!(
+        called.code == 1 && called.stderr.contains("more than 16777216 bytes"),
+        "{}",
+        called.stderr
+    );
 }

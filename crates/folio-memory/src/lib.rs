@@ -16,6 +16,7 @@
 //! - [`evict`], [`passage`]: what stands in a prompt for a result that is too large for it, and how parts of it are read
 //! - [`tool_exchange`]: what tools are asked and what they answer, item by item
 //! - [`query`]: what may be asked
+//! - [`numbers`], [`mod@readable`]: JSON as some programs write it, made such that any reader can read it
 //! - [`text`]: what is found by words, and where they stand
 //! - [`keeping`]: what is due for being put away or taken out, and what is left of what was
 //! - [`terms`]: the exact words by which an entry is found
@@ -54,6 +55,7 @@ pub mod passage;
 pub mod patterns;
 pub mod policy;
 pub mod query;
+pub mod readable;
 pub mod roles;
 mod schema;
 pub mod scratchbook;

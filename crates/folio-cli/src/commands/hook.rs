@@ -15,6 +15,7 @@ use clap::{Args, Subcommand};
 use folio::Workspace;
 use folio::memory::context::Section;
 use folio::memory::id::{Ref, TurnRef};
+use folio::memory::readable::readable;
 use folio::memory::turn::TurnQuery;
 use folio::memory::view::Audience;
 use folio::store::workspace::{ContextRequest, Offload, TurnInput, ViewRequest};
@@ -246,13 +247,18 @@ fn said() -> Result<Said, Failure> {
     if stdin.is_terminal() {
         return Ok(Said::default());
     }
-    let mut text = String::new();
-    let read = stdin.take(MAX_INPUT_BYTES).read_to_string(&mut text);
+    let mut text = Vec::new();
+    let read = stdin.take(MAX_INPUT_BYTES + 1).read_to_end(&mut text);
     read.map_err(|error| Failure::cannot("read", "standard input", error))?;
-    if text.trim().is_empty() {
+    if text.len() as u64 > MAX_INPUT_BYTES {
+        let message = format!("standard input has more than {MAX_INPUT_BYTES} bytes");
+        return Err(Failure::usage("input_too_large", message));
+    }
+    if text.trim_ascii().is_empty() {
         return Ok(Said::default());
     }
-    serde_json::from_str(&text).map_err(|error| {
+    // Agent programs cut texts wherever they like.
+    serde_json::from_slice(&readable(&text)).map_err(|error| {
         Failure::usage(
             "input_not_json",
             format!("standard input is not the JSON of a hook: {error}"),

@@ -60,7 +60,7 @@ use std::time::Duration;
 
 use folio::mcp::Servers;
 use folio::memory::canonical::canonical_json;
-use folio::memory::numbers::with_room;
+use folio::memory::readable::readable;
 use folio::memory::roles::Denied;
 use folio::memory::transfer::without_mark;
 use folio::memory::{Role, TurnId};
@@ -409,13 +409,13 @@ pub(crate) fn json_file<T: DeserializeOwned>(file: &Path, what: &str) -> Result<
     } else {
         std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?
     };
-    serde_json::from_slice(&with_room(without_mark(&text).as_bytes()))
+    serde_json::from_slice(&readable(without_mark(&text).as_bytes()))
         .map_err(|error| Failure::usage("input_not_json", format!("{} is not {what}: {error}", file.display())))
 }
 
 /// A value as JSON if it reads as JSON, otherwise as text.
 pub(crate) fn json_or_text(text: &str) -> serde_json::Value {
-    serde_json::from_slice(&with_room(text.as_bytes())).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()))
+    serde_json::from_slice(&readable(text.as_bytes())).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()))
 }
 
 /// `workspace` for what is done once under `key`: whoever asks for something else under it is told so.

@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
-use folio::memory::numbers::with_room;
+use folio::memory::readable::readable;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -73,7 +73,7 @@ impl<S: Send + Sync, T: JsonSchema> FromRequest<S> for Raw<T> {
             return Ok(Self(read(&headers, &body)?, PhantomData));
         }
         is_json(&headers)?;
-        let Object(fields) = serde_json::from_slice(&with_room(&body)).map_err(|error| unreadable(&error))?;
+        let Object(fields) = serde_json::from_slice(&readable(&body)).map_err(|error| unreadable(&error))?;
         Ok(Self(Value::Object(fields), PhantomData))
     }
 }
@@ -189,7 +189,7 @@ pub(crate) fn read_json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result
     if is_list && is_object::<T>() {
         return Err(body_invalid("the body is a list, and has to be an object"));
     }
-    serde_json::from_slice(&with_room(body)).map_err(|error| unreadable(&error))
+    serde_json::from_slice(&readable(body)).map_err(|error| unreadable(&error))
 }
 
 fn unreadable(error: &serde_json::Error) -> Problem {

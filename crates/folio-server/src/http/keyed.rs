@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use folio::memory::canonical::{canonical, digest_of};
-use folio::memory::numbers::with_room;
+use folio::memory::readable::readable;
 use serde_json::Value;
 
 use super::caller::KEY;
@@ -37,7 +37,7 @@ pub(crate) async fn noted(request: Request, next: Next) -> Response {
 /// In which order the fields of a body stand says nothing.
 fn said(headers: &HeaderMap, query: &str, body: &[u8]) -> Said {
     let version = headers.get(header::IF_MATCH).map(|version| version.as_bytes());
-    let sorted = serde_json::from_slice(&with_room(body)).map(|value: Value| canonical(value).to_string());
+    let sorted = serde_json::from_slice(&readable(body)).map(|value: Value| canonical(value).to_string());
     let body = sorted.as_ref().map_or(body, |sorted| sorted.as_bytes());
     Said(digest_of([query.as_bytes(), version.unwrap_or_default(), body]))
 }

@@ -73,7 +73,7 @@ where
             if let Some(search) = self.passed_over.take() {
                 return Ok(Some(input::too_long(search.found())));
             }
-            let line = input::read(&mut self.line);
+            let line = input::read(&self.line);
             self.line.clear();
             return Ok(Some(line));
         }

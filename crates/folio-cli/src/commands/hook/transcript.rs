@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead};
 
+use folio::memory::readable::readable;
 use serde_json::Value;
 
 /// Bytes of messages that are put away at a time.
@@ -42,7 +43,7 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
             transcript.skip_until(b'\n')?;
             continue;
         }
-        let Ok(mut record) = serde_json::from_slice::<Value>(&line) else {
+        let Ok(mut record) = serde_json::from_slice::<Value>(&readable(&line)) else {
             continue;
         };
         if is(&record, "subtype", "compact_boundary") || record.get("isCompactSummary") == Some(&Value::Bool(true)) {
@@ -125,6 +126,20 @@ mod tests {
         assert_eq!((transcript.parts, transcript.too_long), (vec![wanted.to_vec()], 1));
         let compacted = format!("{text}{}\n", json!({"subtype": "compact_boundary"}));
         assert_eq!(read(compacted.as_bytes()).unwrap(), Transcript::default());
+    }
+
+    #[test]
+    fn a_line_with_half_a_character_or_a_number_without_room_is_read() {
+        let lines = concat!(
+            r#"{"message": {"role": "user", "content": "half \ud83d x"}}"#,
+            "\n",
+            r#"{"message": {"role": "tool", "content": 18446744073709551617}}"#,
+        );
+        let wanted = [
+            json!({"role": "user", "content": "half \u{fffd} x"}),
+            json!({"role": "tool", "content": "18446744073709551617"}),
+        ];
+        assert_eq!(read(lines.as_bytes()).unwrap().parts, [wanted.to_vec()]);
     }
 
     #[test]
