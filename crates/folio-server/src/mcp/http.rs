@@ -2,23 +2,27 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest as _, Request};
-use axum::http::{Method, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
-use axum::{Extension, Router};
+use axum::{Extension, Json, Router};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
 use super::conversations::{self, Conversations};
+use super::input::Line;
 use super::{Mcp, input};
+use crate::http::problem::Problem;
 use crate::http::{BodyLimit, refused};
 
 /// Where it is.
 const PATH: &str = "/mcp";
 /// Bytes that a message may have.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// Bytes of the words with which something is refused.
+const MAX_WORDS_BYTES: usize = 4 * 1024;
 /// Web pages that may ask: those of this machine.
 const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
@@ -41,6 +45,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
     let service = StreamableHttpService::new(move || Ok(mcp.another()), Arc::clone(&open.sessions), config);
     Router::new()
         .route_service(PATH, service)
+        .layer(middleware::from_fn(told_as_problems))
         .layer(middleware::from_fn(kept_whole))
         .layer(Extension(BodyLimit(MAX_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
@@ -63,6 +68,44 @@ async fn kept_whole(request: Request, next: Next) -> Response {
         Ok(body) => input::whole(body),
         Err(error) => return refused(&error, limit).into_response(),
     };
+    if is_json(&parts.headers)
+        && let Line::Refused(error) = input::read_whole(&body)
+    {
+        return (StatusCode::BAD_REQUEST, Json(error)).into_response();
+    }
     parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
     next.run(Request::from_parts(parts, Body::from(body))).await
+}
+
+/// Whether the body is said to be JSON.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next());
+    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// Tells what the protocol refuses in plain words as everything else is told here.
+async fn told_as_problems(request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    if !(status.is_client_error() || status.is_server_error()) || kind.is_some() {
+        return response;
+    }
+    let code = match status {
+        StatusCode::NOT_FOUND => "not_found",
+        StatusCode::FORBIDDEN => "origin_refused",
+        StatusCode::METHOD_NOT_ALLOWED => "method_not_allowed",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "body_not_json",
+        status if status.is_client_error() => "header_invalid",
+        _ => "internal",
+    };
+    let (parts, body) = response.into_parts();
+    let words = to_bytes(body, MAX_WORDS_BYTES).await.unwrap_or_default();
+    let words = String::from_utf8_lossy(&words).into_owned();
+    let mut told = Problem::new(status, code, words).into_response();
+    if let Some(allowed) = parts.headers.get(header::ALLOW) {
+        told.headers_mut().insert(header::ALLOW, allowed.clone());
+    }
+    told
 }

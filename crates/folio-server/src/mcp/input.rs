@@ -67,6 +67,16 @@ pub(super) fn read(line: &[u8]) -> Line {
     }
 }
 
+/// The same of a body: one that is empty asks for nothing that could be answered.
+pub(super) fn read_whole(body: &[u8]) -> Line {
+    match read(body) {
+        Line::Nothing if body.trim_ascii().is_empty() => {
+            refused(None, ErrorData::parse_error("the body is empty", None))
+        }
+        line => line,
+    }
+}
+
 /// What is answered to a line that was too long to be kept.
 pub(super) fn too_long(id: Option<RequestId>) -> Line {
     let message = format!("the message is longer than {MAX_MESSAGE_BYTES} bytes, which is the most that is read");

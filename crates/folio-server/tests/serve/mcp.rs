@@ -153,8 +153,46 @@ async fn strangers_and_what_is_too_large_are_refused() {
     assert_eq!(send(house.at, &stream, "").await.status, 403);
     let large = format!("{begin}{}", " ".repeat(1024 * 1024));
     is_problem(&post(&house, &[], &large).await, 413, "body_too_large");
-    let nonsense = post(&house, &[], "no message").await;
-    assert!((400..500).contains(&nonsense.status), "{nonsense:?}");
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_answered_as_one_and_what_no_conversation_has_as_a_problem() {
+    let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
+    for (sent, code, id) in [
+        ("no message", -32700, Value::Null),
+        ("", -32700, Value::Null),
+        (r#"{"id": 4, "method": "tools/list", x}"#, -32700, json!(4)),
+        ("[]", -32600, Value::Null),
+        (r#"{"id": 4, "method": "tools/list"}"#, -32600, json!(4)),
+    ] {
+        let refused = post(&house, &[], sent).await;
+        assert_eq!(
+            (refused.status, refused.header("content-type")),
+            (400, "application/json"),
+            "{sent}"
+        );
+        let error = refused.json();
+        assert_eq!(
+            (&error["error"]["code"], &error["id"]),
+            (&json!(code), &id),
+            "{sent}: {error}"
+        );
+    }
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}).to_string();
+    is_problem(&post(&house, &[], &list).await, 400, "header_invalid");
+    is_problem(&post(&house, &["Mcp-Session-Id: none"], &list).await, 404, "not_found");
+    let bad = ["Mcp-Session-Id: none", "MCP-Protocol-Version: 1999-01-01"];
+    assert_eq!(
+        post(&house, &bad, &list).await.header("content-type"),
+        "application/problem+json"
+    );
+    let get = ["GET /mcp HTTP/1.0", "Host: localhost", "Accept: application/json"];
+    is_problem(&send(house.at, &get, "").await, 406, "header_invalid");
+    let put = ["PUT /mcp HTTP/1.0", "Host: localhost", BOTH];
+    let put = send(house.at, &put, "").await;
+    is_problem(&put, 405, "method_not_allowed");
+    assert!(put.header("allow").contains("POST"), "{put:?}");
     house.stop().await.unwrap();
 }
 
