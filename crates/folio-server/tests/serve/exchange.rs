@@ -64,3 +64,13 @@ async fn a_number_without_room_is_kept_as_its_text_and_takes_nothing_else_away()
     assert_eq!(of(1, "context"), json!({"id": "18446744073709551617"}), "{taken}");
     assert_eq!(of(2, "content"), "c", "{taken}");
 }
+
+#[tokio::test]
+async fn what_a_tool_lets_live_for_no_time_expires_when_it_is_recorded_m7_1_3() {
+    let house = House::new().await;
+    let said = json!({"request_id": "r", "status": "ok", "observations": [{"content": "a", "ttl_minutes": 0}]});
+    let taken = house.makes("/tool-responses?tool=scan", 200, said).await;
+    let stored = &taken["stored"][0];
+    assert_eq!(stored["expires_at"], stored["created_at"], "{taken}");
+    assert!(stored["created_at"].is_string(), "{taken}");
+}

@@ -325,8 +325,8 @@ impl Workspace {
             changes.push(Change::AddEntry(item.new.clone()));
         }
         let write = Write {
-            // An item that waited is recorded now, and holds as long as was meant when it was made.
-            at: Some(at.max(self.now())),
+            // The instant that lifetimes were counted from: who lives for no time expires when it is recorded (M7.1.3).
+            at: Some(at),
             ..Write::of(changes)
         };
         let recorded = self.record(actor, write).await?;

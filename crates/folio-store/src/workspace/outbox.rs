@@ -170,8 +170,10 @@ impl Workspace {
                 space = self.beside(spooled.space.clone());
             }
             let ready = spooled.ready();
+            // What waited is recorded now, and holds as long as was meant when it was made.
+            let at = spooled.at.max(space.now());
             let batch = space
-                .write_items(&spooled.actor, &ready, spooled.thread.as_ref(), spooled.at)
+                .write_items(&spooled.actor, &ready, spooled.thread.as_ref(), at)
                 .await
                 .inspect_err(|error| {
                     let note = TraceNote::new(self.now(), &spooled.actor, "scratch_page", "deliver_observations");
