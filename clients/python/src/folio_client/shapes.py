@@ -193,6 +193,10 @@ class CriterionShape(TypedDict):
     text: str
 
 
+# An entry as the lists that it is in show it.
+Current: TypeAlias = "Observation | ScratchItem"
+
+
 class Decision(TypedDict):
     """A yes or a no."""
 
@@ -1402,7 +1406,7 @@ class Problem(TypedDict):
 
     code: str
     # The entry that it is about, as it stands now.
-    current: NotRequired["Observation | None"]
+    current: NotRequired["Current | None"]
     detail: str
     # Single mistakes, where there are several.
     errors: NotRequired[list[Any]]
@@ -1822,6 +1826,7 @@ class SpendShape(TypedDict):
 Stage: TypeAlias = Literal['router'] | Literal['clarifier'] | Literal['executor'] | Literal['evaluator'] | Literal['reflector']
 
 
+# A status that a run can have.
 Status: TypeAlias = Literal['running', 'ok', 'partial', 'failed', 'cancelled']
 
 

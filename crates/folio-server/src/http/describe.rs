@@ -82,6 +82,12 @@ impl<T: Fields> OperationInput for Asked<T> {
         let schema = context.schema.subschema_for::<T>();
         let parameters = parameters_from_schema(context, schema, ParamLocation::Query);
         add_parameters(context, operation, parameters);
+        if T::TAKES_CONTEXT {
+            let says = "A value of the context, by its path: what reads as JSON is that, anything else a text.";
+            let field = json_schema!({"type": "object", "properties": {"context.<path>": {"type": "string", "description": says}}});
+            let parameters = parameters_from_schema(context, field, ParamLocation::Query);
+            add_parameters(context, operation, parameters);
+        }
     }
 }
 

@@ -7,10 +7,11 @@ use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use folio::engine::run::EditError;
-use folio::memory::Invalid;
 use folio::memory::causes::causes;
 use folio::memory::id::IdError;
 use folio::memory::roles::Denied;
+use folio::memory::scratchbook::ScratchItem;
+use folio::memory::{Entry, EntryKind, Invalid};
 use folio::runner::RunnerError;
 use folio::store::{ErrorKind, StoreError, WorkspaceError};
 use schemars::JsonSchema;
@@ -40,10 +41,29 @@ pub(crate) struct Problem {
 struct More {
     /// The entry that it is about, as it stands now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    current: Option<Observation>,
+    current: Option<Current>,
     /// Single mistakes, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Value>,
+}
+
+/// An entry as the lists that it is in show it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Current {
+    /// An observation.
+    Observation(Box<Observation>),
+    /// An item of a scratchbook.
+    Item(Box<ScratchItem>),
+}
+
+impl Current {
+    fn of(entry: &Entry) -> Self {
+        match entry.kind {
+            EntryKind::Note | EntryKind::Todo | EntryKind::Task => Self::Item(Box::new(ScratchItem::of(entry))),
+            _ => Self::Observation(Box::new(Observation::of(entry, entry.updated_at))),
+        }
+    }
 }
 
 impl Problem {
@@ -213,7 +233,7 @@ impl From<WorkspaceError> for Problem {
         match error {
             WorkspaceError::Store(error) => error.into(),
             WorkspaceError::Stale { current, source } => {
-                let current = Observation::of(&current, current.updated_at);
+                let current = Current::of(&current);
                 Self {
                     more: Some(Box::new(More {
                         current: Some(current),

@@ -211,3 +211,14 @@ async fn the_view_of_a_scratchbook_is_what_a_model_reads_m7_8() {
         .await;
     assert_eq!(house.get("/threads/a_b/scratchbook").await.json()["view"], "");
 }
+
+#[tokio::test]
+async fn a_value_that_nothing_has_gives_an_empty_list_m7_2_13() {
+    let house = House::new().await;
+    house.makes("/pages", 201, json!({"title": "one"})).await;
+    house.run(ECHO).await;
+    for path in ["/runs?status=bogus", "/pages?role=bogus", "/observations?status=bogus"] {
+        assert_eq!(house.gives(path).await["items"], json!([]), "{path}");
+    }
+    assert_eq!(house.gives("/runs?status=bogus,ok").await["returned"], 1);
+}

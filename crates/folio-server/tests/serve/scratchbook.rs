@@ -243,3 +243,23 @@ async fn the_items_of_a_book_are_read_on_in_their_order_m7_2_15() {
     house.refuses(&format!("{ITEMS}?cursor=x"), 400, "invalid").await;
     house.stop().await.unwrap();
 }
+
+#[tokio::test]
+async fn who_changes_another_version_of_an_item_gets_it_as_it_stands() {
+    let house = House::new().await;
+    let items = "/threads/main/scratchbook/items";
+    house
+        .makes(items, 201, json!({"kind": "todo", "title": "one", "body": "more"}))
+        .await;
+    let path = format!("{items}/e1");
+    let patch = async |title: &str| {
+        let body = Some(json!({ "title": title }));
+        house.ask("PATCH", &path, &["If-Match: 1"], body).await
+    };
+    assert_eq!(patch("two").await.status, 200);
+    let stale = patch("three").await;
+    is_problem(&stale, 409, "stale_version");
+    let current = stale.json()["current"].clone();
+    assert_eq!(current, house.gives(&path).await);
+    assert_eq!((&current["kind"], &current["body"]), (&json!("todo"), &json!("more")));
+}

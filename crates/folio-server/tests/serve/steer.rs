@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::house::{ECHO, House, is_problem};
+use crate::house::{ECHO, House, is_problem, person};
 
 #[tokio::test]
 async fn a_plan_is_read_and_put_back_with_its_version_e9_14() {
@@ -330,4 +330,31 @@ async fn limits_are_read_and_changed_by_people_and_never_below_what_is_used_up_e
     is_problem(&change(&path, json!({"nodes": 0})).await, 409, "limit_unusable");
     house.runner.drive(run).await.unwrap();
     is_problem(&change(&path, json!({"tool_calls": 50})).await, 409, "run_ended");
+}
+
+#[tokio::test]
+async fn a_run_that_has_ended_is_neither_paused_nor_gone_on_with() {
+    let house = House::new().await;
+    let run = house.run(ECHO).await;
+    for what in ["pause", "continue"] {
+        is_problem(
+            &house.post(&format!("/runs/{run}/{what}"), "{}").await,
+            409,
+            "run_ended",
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_pause_that_was_asked_for_under_a_key_is_told_again_after_the_end() {
+    let house = House::new().await;
+    let run = house.submit(ECHO).await;
+    let pause = async || {
+        let path = format!("/runs/{run}/pause");
+        house.ask("POST", &path, &["Idempotency-Key: p"], Some(json!({}))).await
+    };
+    assert_eq!(pause().await.status, 202);
+    house.runner.cancel(run, None, &person()).await.unwrap();
+    house.runner.drive(run).await.unwrap();
+    assert_eq!(pause().await.status, 202);
 }

@@ -4,6 +4,7 @@ use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
 use folio::engine::run::{Asked as AskedOf, Waiting};
 use folio::engine::{NodeId, Run};
+use folio::runner::RunnerError;
 use folio::store::RunRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -141,8 +142,21 @@ async fn answer(
     full(&caller, &row).await.map(Accepted::of)
 }
 
+/// Refuses what a run that has ended cannot do any more, unless it was asked for before.
+async fn must_go_on(part: &PartOfRun) -> Result<(), Problem> {
+    let caller = &part.caller;
+    if part.row.status == Run::RUNNING {
+        return Ok(());
+    }
+    match caller.key() {
+        Some(key) if caller.workspace.is_recorded(&caller.actor, key).await? => Ok(()),
+        _ => Err(RunnerError::Ended.into()),
+    }
+}
+
 /// Begins no more calls of the run, or of a part of it.
 async fn pause(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
+    must_go_on(&part).await?;
     part.caller
         .keyed_runner()
         .pause(part.row.id, part.node, &part.caller.actor)
@@ -152,6 +166,7 @@ async fn pause(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
 
 /// Has what was paused go on.
 async fn go_on(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
+    must_go_on(&part).await?;
     part.caller
         .keyed_runner()
         .go_on(part.row.id, part.node, &part.caller.actor)
