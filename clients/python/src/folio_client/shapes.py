@@ -446,6 +446,8 @@ class Forgot(TypedDict):
     dry_run: bool
     # The entries, without what they said.
     forgotten: list["Named"]
+    # Whether it was asked for before under the same key.
+    replayed: NotRequired[bool]
     # What was searched afterwards, and what is left.
     residue: NotRequired["Residue | None"]
     # Items of tools that are no entries yet.

@@ -110,6 +110,7 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
     let may_be_noted = filter.text.is_some();
     if dry_run || is_nothing && !may_be_noted {
         context.output.report(&Forgot {
+            replayed: false,
             dry_run,
             forgotten: found.iter().map(Named::of).collect(),
             waiting,
@@ -122,6 +123,7 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
     }
     let forgotten = workspace.forget(&context.actor(), &filter, &reason).await?;
     context.output.report(&Forgot {
+        replayed: false,
         dry_run,
         forgotten: forgotten.entries.iter().map(Named::of).collect(),
         waiting: forgotten.waiting,

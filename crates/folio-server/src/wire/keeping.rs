@@ -15,6 +15,9 @@ pub struct Forgot {
     pub forgotten: Vec<Named>,
     /// Items of tools that are no entries yet.
     pub waiting: usize,
+    /// Whether it was asked for before under the same key.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
     /// What was searched afterwards, and what is left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub residue: Option<Residue>,

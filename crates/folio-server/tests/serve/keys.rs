@@ -60,3 +60,27 @@ async fn a_change_of_another_version_is_another_request() {
     is_problem(&patch("2", "twice").await, 422, "key_reused");
     house.stop().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_key_that_forgot_or_archived_one_thing_does_it_to_no_other() {
+    let house = House::new().await;
+    for content in ["one", "two", "three"] {
+        house.makes("/observations", 201, json!({ "content": content })).await;
+    }
+    let ask = async |path: &str, body: Value| house.ask("POST", path, &["Idempotency-Key: k"], Some(body)).await;
+    for replayed in [Value::Null, json!(true)] {
+        let forgot = ask("/forget", json!({"entries": ["e1"]})).await.json();
+        assert_eq!(
+            (&forgot["forgotten"][0]["handle"], &forgot["replayed"]),
+            (&json!("e1"), &replayed),
+            "{forgot}"
+        );
+    }
+    is_problem(&ask("/forget", json!({"entries": ["e2"]})).await, 422, "key_reused");
+    assert_eq!(house.gives("/observations/e2").await["content"], "two");
+    let archive = async |reason: &str| ask("/observations/e3/archive", json!({ "reason": reason })).await;
+    assert_eq!(archive("old").await.json()["status"], "archived");
+    assert_eq!(archive("old").await.json()["replayed"], true);
+    is_problem(&archive("wrong").await, 422, "key_reused");
+    house.stop().await.unwrap();
+}

@@ -7,7 +7,7 @@ use folio_memory::id::{EntryRef, Ref};
 use folio_memory::keeping::ErasedFor;
 use folio_memory::roles::Operation;
 use folio_memory::text::{Sought, spellings};
-use folio_memory::{Actor, Change, Entry, EntryFields, EntryQuery, Order, TraceNote};
+use folio_memory::{Actor, Change, Entry, EntryFields, EntryId, EntryQuery, Order, Seq, TraceNote};
 use serde_json::Value;
 
 use super::outbox::Unwanted;
@@ -45,6 +45,18 @@ pub struct Forgotten {
     pub waiting: usize,
     /// What is left of their texts in everything that belongs to the store.
     pub residue: Residue,
+    /// Whether it was asked for before under the same key.
+    pub replayed: bool,
+}
+
+impl ForgetFilter {
+    /// Whether it says something that somebody wrote, and not only names and kinds.
+    fn has_words(&self) -> bool {
+        let EntryQuery {
+            tags, context, owner, ..
+        } = &self.query;
+        self.text.is_some() || !tags.is_empty() || !context.is_empty() || !owner.is_empty() || self.query.text.is_some()
+    }
 }
 
 impl Workspace {
@@ -187,8 +199,29 @@ impl Workspace {
         filter: &ForgetFilter,
         reason: &str,
     ) -> Result<Forgotten, WorkspaceError> {
+        self.forget_under(actor, filter, reason, None).await
+    }
+
+    /// The same under a key. A second time with the same one goes on with what the first has begun, tells what that came to, and forgets
+    /// nothing that came to be in between; for something else it is refused with `KeyReused`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::forget`].
+    pub async fn forget_under(
+        &self,
+        actor: &Actor,
+        filter: &ForgetFilter,
+        reason: &str,
+        key: Option<&str>,
+    ) -> Result<Forgotten, WorkspaceError> {
         self.authorise_forgetting(actor)?;
-        let found = self.to_forget(filter).await?;
+        let mut key = key.map(BatchKey::of);
+        let before = self.erased_under(actor, &mut key).await?;
+        let mut found = self.to_forget(filter).await?;
+        if let Some(before) = &before {
+            found.retain(|entry| entry.created_seq <= before.seq);
+        }
         let (mut said, mut written) = (BTreeSet::new(), BTreeSet::new());
         for entry in &found {
             let ever = self.ever_said(entry).await?;
@@ -207,8 +240,13 @@ impl Workspace {
         let ids: Vec<_> = found.iter().map(|entry| entry.id).collect();
         let unwanted = Unwanted::of(self.space(), filter, ids, &written, self.now());
         let waiting = self.forget_waiting(unwanted, true).await?;
+        // What is asked for under a key leaves a mark, against which a guess could be tried: of words there is none.
+        let silent = Self {
+            asked: self.asked.clone().filter(|_| !filter.has_words()),
+            ..self.clone()
+        };
         for batch in found.chunks(BATCH) {
-            self.erase(actor, batch, reason).await?;
+            silent.erase(actor, batch, reason, key.as_mut()).await?;
         }
         said.retain(|text| !text.trim().is_empty());
         let all = said.len();
@@ -232,18 +270,48 @@ impl Workspace {
                 .extend((left > 0).then(|| format!("{left} items that wait in {name}")));
             residue.searched.push(name);
         }
-        let mut entries = Vec::with_capacity(found.len());
-        for entry in found {
-            entries.push(self.entry(Ref::Id(entry.id)).await?);
+        let replayed = before.is_some();
+        let mut ids: Vec<_> = before.map(|before| before.entries).unwrap_or_default();
+        ids.extend(found.iter().map(|entry| entry.id));
+        let mut entries = Vec::with_capacity(ids.len());
+        for id in ids {
+            entries.push(self.entry(Ref::Id(id)).await?);
         }
         Ok(Forgotten {
             entries,
             waiting,
             residue,
+            replayed,
         })
     }
 
-    async fn erase(&self, actor: &Actor, entries: &[Entry], reason: &str) -> Result<(), WorkspaceError> {
+    /// What was erased under `key` before, which is that of the next batch afterwards.
+    async fn erased_under(
+        &self,
+        actor: &Actor,
+        key: &mut Option<BatchKey<'_>>,
+    ) -> Result<Option<ErasedBefore>, WorkspaceError> {
+        let Some(key) = key else { return Ok(None) };
+        let mut before: Option<ErasedBefore> = None;
+        while let Some(committed) = self.replayed(actor, &key.name()).await? {
+            key.batch += 1;
+            let ids = committed.entries.iter().map(|entry| entry.id);
+            let erased = before.get_or_insert_with(|| ErasedBefore {
+                seq: committed.seq,
+                entries: Vec::new(),
+            });
+            erased.entries.extend(ids);
+        }
+        Ok(before)
+    }
+
+    async fn erase(
+        &self,
+        actor: &Actor,
+        entries: &[Entry],
+        reason: &str,
+        key: Option<&mut BatchKey<'_>>,
+    ) -> Result<(), WorkspaceError> {
         // Without versions: whatever somebody adds meanwhile goes with the rest.
         let erase = |entry: &Entry| Change::EraseEntry {
             entry: entry.id,
@@ -252,9 +320,41 @@ impl Workspace {
         };
         let write = Write {
             reason: Some(reason.to_owned()),
+            idempotency_key: key.map(BatchKey::next),
             ..Write::of(entries.iter().map(erase).collect())
         };
         self.record(actor, write).await.map(drop)
+    }
+}
+
+/// What was erased under a key, and with which commit that began.
+struct ErasedBefore {
+    seq: Seq,
+    entries: Vec<EntryId>,
+}
+
+/// The key of a batch: that of the request, and for those after the first one with their number.
+struct BatchKey<'k> {
+    key: &'k str,
+    batch: u32,
+}
+
+impl<'k> BatchKey<'k> {
+    fn of(key: &'k str) -> Self {
+        Self { key, batch: 0 }
+    }
+
+    fn name(&self) -> String {
+        match self.batch {
+            0 => self.key.to_owned(),
+            more => format!("{}:{more}", self.key),
+        }
+    }
+
+    fn next(&mut self) -> String {
+        let name = self.name();
+        self.batch += 1;
+        name
     }
 }
 

@@ -277,6 +277,19 @@ impl Workspace {
         entry: EntryRef,
         reason: Option<String>,
     ) -> Result<Written, WorkspaceError> {
+        let guard = Guard {
+            reason,
+            ..Guard::default()
+        };
+        self.archive_under(actor, entry, guard).await
+    }
+
+    /// The same under a condition. Who read another version need not care: a later change does not bring an entry back.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::archive`].
+    pub async fn archive_under(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| {
             let fields = &current.fields;
             let is_kept = fields.status == Status::Archived && fields.archived_for.is_none();
@@ -284,7 +297,8 @@ impl Workspace {
             let change = (!is_kept && fields.erased.is_none()).then_some(FieldChange::Status(Status::Archived));
             Ok((change.into_iter().collect(), Vec::new()))
         };
-        self.patch(actor, entry, None, reason, changes).await
+        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+            .await
     }
 
     /// The live observations that matter most: by class, then the surer, then the newer (M7.2.14).

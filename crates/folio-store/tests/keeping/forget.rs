@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use folio_memory::id::Ref;
 use folio_memory::keeping::ErasedFor;
-use folio_memory::{Actor, EntryQuery, Role, Tag};
-use folio_store::Store;
+use folio_memory::{Actor, Entry, EntryQuery, Role, Tag};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{ForgetFilter, TraceQuery};
+use folio_store::{RequestKey, Store};
 use folio_testkit::process::{Process, orders, say};
 use serde_json::json;
 
@@ -276,6 +276,37 @@ async fn child_forgets() {
         };
         house.workspace.forget(&human(), &filter, "a batch").await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn what_is_forgotten_under_a_key_is_forgotten_once_m7_6_50() {
+    let house = House::new();
+    let (first, other) = (house.say("by the mill").await, house.say("by the sea").await);
+    let named = |entry: &Entry| ForgetFilter {
+        entries: vec![Ref::Id(entry.id)],
+        ..ForgetFilter::default()
+    };
+    let forget = async |key: &str, filter: &ForgetFilter, says: &[u8]| {
+        let asked = house
+            .workspace
+            .asked_under(RequestKey::new(key.to_owned(), "k", &[says]));
+        asked.forget_under(&human(), filter, "asked", Some(key)).await
+    };
+    for replayed in [false, true] {
+        let forgotten = forget("a", &named(&first), b"first").await.unwrap();
+        assert_eq!((forgotten.entries[0].id, forgotten.replayed), (first.id, replayed));
+        assert_eq!(forgotten.entries.len(), 1);
+    }
+    let reused = forget("a", &named(&other), b"other").await.unwrap_err();
+    assert_eq!(reused.code(), "key_reused");
+    assert_eq!(house.get(&other).await.fields.body, "by the sea");
+    // What came to be since then, nobody asked to be forgotten.
+    let sea = with_text("by the sea");
+    assert_eq!(forget("b", &sea, b"sea").await.unwrap().entries.len(), 1);
+    let later = house.say("again by the sea").await;
+    let forgotten = forget("b", &sea, b"sea").await.unwrap();
+    assert_eq!((forgotten.entries[0].id, forgotten.entries.len()), (other.id, 1));
+    assert_eq!(house.get(&later).await.fields.body, "again by the sea");
 }
 
 #[tokio::test]

@@ -347,9 +347,14 @@ async fn archive(
     MayBody(why): MayBody<Why>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
     let entry = caller.entry("observation", &KINDS, "an observation").await?;
+    let guard = Guard {
+        idempotency_key: caller.own_key(),
+        reason: why.reason,
+        ..Guard::default()
+    };
     let written = caller
         .workspace
-        .archive(&caller.actor, Ref::Id(entry.id), why.reason)
+        .archive_under(&caller.actor, Ref::Id(entry.id), guard)
         .await?;
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }

@@ -324,14 +324,18 @@ async fn forget(caller: Caller, _: Asked<Nothing>, Body(forget): Body<Forget>) -
         let found = workspace.to_forget(&filter).await?;
         return Ok(Answer::of(Forgot {
             dry_run,
+            replayed: false,
             forgotten: found.iter().map(Named::of).collect(),
             waiting: workspace.waiting_to_forget(&filter).await?,
             residue: None,
         }));
     }
-    let forgotten = workspace.forget(&caller.actor, &filter, &reason).await?;
+    let forgotten = workspace
+        .forget_under(&caller.actor, &filter, &reason, caller.key())
+        .await?;
     Ok(Answer::of(Forgot {
         dry_run,
+        replayed: forgotten.replayed,
         forgotten: forgotten.entries.iter().map(Named::of).collect(),
         waiting: forgotten.waiting,
         residue: Some(forgotten.residue),
