@@ -132,6 +132,11 @@ impl Problem {
         &self.code
     }
 
+    /// What went wrong, in words.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// The HTTP status that says the same.
     pub(crate) fn status(&self) -> u16 {
         self.status

@@ -11,14 +11,21 @@ use crate::http::problem::Problem;
 const LOOKED_AT: u32 = 1_000;
 
 /// Values of the argument that is asked about which begin with what is there of it, the newest first; none where nothing is known.
-pub(super) async fn values(caller: &Caller, asked: &CompleteRequestParams) -> Result<CompletionInfo, Problem> {
+/// Who `is_bound` to a thread is asked for no other.
+pub(super) async fn values(
+    caller: &Caller,
+    asked: &CompleteRequestParams,
+    is_bound: bool,
+) -> Result<CompletionInfo, Problem> {
     let what = match (&asked.r#ref, asked.argument.name.as_str()) {
         (Reference::Prompt(prompt), "thread") if prompts::is_there(&prompt.name) => "thread",
         (Reference::Resource(template), argument) => resources::completes(&template.uri, argument).unwrap_or_default(),
         _ => "",
     };
     let workspace = &caller.workspace;
+    let is_prompt = matches!(asked.r#ref, Reference::Prompt(_));
     let all: Vec<String> = match what {
+        "thread" if is_bound && is_prompt => vec![caller.thread.0.clone()],
         "thread" => {
             let books = PageQuery {
                 roles: vec![PageRole::Scratchbook],

@@ -19,6 +19,9 @@ use super::resources::Address;
 use super::{Caller, Mcp, ToolSet, answer, complete, follow, malformed, prompts, resources, tools};
 use crate::http::problem::Problem;
 
+/// Where the `_meta` of a call has the key that names it.
+const KEY: &str = "folio/idempotencyKey";
+
 /// What a model is told before it asks for anything.
 const INSTRUCTIONS: &str = "\
 Folio is your working memory: it is there after this conversation is compacted or over. \
@@ -72,11 +75,15 @@ impl ServerHandler for Mcp {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if self.get_tool(&request.name).is_none() {
+        let Some(tool) = self.get_tool(&request.name) else {
             return Err(no_such_tool(self, &request.name));
-        }
+        };
         let mut arguments = request.arguments.unwrap_or_default();
-        let key = key_of(&context);
+        let unknown = arguments
+            .keys()
+            .find(|name| !takes(&tool).contains(&name.as_str()))
+            .cloned();
+        let key = key_of(&context)?;
         let asked = key.as_ref().map(|key| {
             let said = canonical(Value::Object(arguments.clone())).to_string();
             RequestKey::new(key, key, &[request.name.as_bytes(), said.as_bytes()])
@@ -107,7 +114,7 @@ impl ServerHandler for Mcp {
         let done = self.unless_cancelled(&context, Box::pin(work)).await?;
         Ok(match done {
             Ok(reply) => reply.sent(&self.shared.options.tokens),
-            Err(problem) => answer::failed(&problem).into(),
+            Err(problem) => answer::failed(&told_as_offered(&tool, unknown.as_deref(), problem)).into(),
         })
     }
 
@@ -206,7 +213,14 @@ impl ServerHandler for Mcp {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        let thread = arguments.get("thread").and_then(Value::as_str);
+        let thread = match arguments.get("thread") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(thread)) => Some(thread.as_str()),
+            Some(other) => {
+                let message = format!("thread: is a text, not {other}");
+                return Err(ErrorData::invalid_params(message, None));
+            }
+        };
         let work = async {
             // An empty field of a form says nothing.
             let caller = self.caller_of(&context, thread.filter(|thread| !thread.is_empty()))?;
@@ -229,7 +243,7 @@ impl ServerHandler for Mcp {
     ) -> Result<CompleteResult, ErrorData> {
         let work = async {
             let caller = self.caller_of(&context, None)?;
-            complete::values(&caller, &request).await
+            complete::values(&caller, &request, self.shared.options.is_bound).await
         };
         let values = self.unless_cancelled(&context, Box::pin(work)).await?;
         let values = values.map_err(|problem| resources::failed(&problem, ""))?;
@@ -314,9 +328,35 @@ impl Mcp {
 }
 
 /// What names a call: made again with the same key, it adds nothing more.
-fn key_of(context: &RequestContext<RoleServer>) -> Option<String> {
-    let key = context.meta.get("folio/idempotencyKey")?.as_str()?;
-    Some(key.to_owned())
+fn key_of(context: &RequestContext<RoleServer>) -> Result<Option<String>, ErrorData> {
+    match context.meta.get(KEY) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(key)) if !key.is_empty() => Ok(Some(key.clone())),
+        // Done without it, it would be done twice.
+        Some(other) => {
+            let message = format!("{KEY} of _meta is a text that names the call, not {other}");
+            Err(ErrorData::invalid_params(message, None))
+        }
+    }
+}
+
+/// The arguments that `tool` is offered with.
+fn takes(tool: &Tool) -> Vec<&str> {
+    let offered = tool.input_schema.get("properties").and_then(Value::as_object);
+    offered.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+}
+
+/// `problem`, which names what the tool takes as a model was told it, if it is that it does not take the argument `unknown`: what reads the
+/// arguments does not know that there is a thread besides.
+fn told_as_offered(tool: &Tool, unknown: Option<&str>, problem: Problem) -> Problem {
+    let Some(name) = unknown else { return problem };
+    if problem.code() != "arguments_invalid" || !problem.detail().starts_with(&format!("{name}: ")) {
+        return problem;
+    }
+    let mut known = takes(tool);
+    known.sort_unstable();
+    let known = known.join(", ");
+    problem.saying(format!("{name}: is nothing that {} takes; it takes {known}", tool.name))
 }
 
 fn no_such_tool(mcp: &Mcp, name: &str) -> ErrorData {

@@ -27,7 +27,10 @@ pub(super) fn refusal(request: CustomRequest, has_tasks: bool) -> ErrorData {
         "tasks/get" if has_tasks => wrong_in::<GetTaskParams>,
         "tasks/update" if has_tasks => wrong_in::<UpdateTaskParams>,
         "tasks/cancel" if has_tasks => wrong_in::<CancelTaskParams>,
-        _ => return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None),
+        _ => {
+            let message = format!("there is no method {method} here");
+            return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None);
+        }
     };
     let reason = reason(params.unwrap_or_else(|| Value::Object(Map::new())));
     ErrorData::invalid_params(format!("the params of {method} cannot be read: {reason}"), None)

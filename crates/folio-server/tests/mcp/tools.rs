@@ -3,6 +3,9 @@
 use folio::memory::tokens::{Tokens as _, Vocabulary};
 use folio::{Actor, Role, ThreadKey};
 use folio_server::{McpOptions, ToolSet};
+use rmcp::model::{
+    ArgumentInfo, CallToolRequestParams, CompleteRequestParams, GetPromptRequestParams, Reference, RequestMetaObject,
+};
 use serde_json::{Value, json};
 
 use crate::pair::{Era, Pair, Plain, options, runner, switch_scratchbooks_off};
@@ -253,9 +256,9 @@ async fn a_call_with_the_same_key_adds_nothing_more() {
     let pair = Pair::new(Era::Requests, options()).await;
     for replayed in [false, true] {
         let arguments = json!({"kind": "note", "title": "Once"});
-        let mut request = rmcp::model::CallToolRequestParams::new("scratch_add")
-            .with_arguments(arguments.as_object().unwrap().clone());
-        let mut meta = rmcp::model::RequestMetaObject::new();
+        let mut request =
+            CallToolRequestParams::new("scratch_add").with_arguments(arguments.as_object().unwrap().clone());
+        let mut meta = RequestMetaObject::new();
         meta.insert("folio/idempotencyKey".to_owned(), json!("k1"));
         request.meta = Some(meta);
         let mut other = request.clone();
@@ -266,6 +269,64 @@ async fn a_call_with_the_same_key_adds_nothing_more() {
         let refused = pair.client.call_tool(other).await.unwrap();
         assert_eq!(refused.is_error, Some(true));
         assert_eq!(refused.structured_content.unwrap()["code"], "key_reused");
+    }
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn a_connection_of_one_thread_writes_into_no_other_and_is_offered_none() {
+    let runner = runner().await;
+    let open = Pair::of(Era::Sessions, options(), &runner, Plain).await;
+    open.call(
+        "scratch_add",
+        json!({"kind": "note", "title": "theirs", "thread": "other"}),
+    )
+    .await;
+    open.end().await;
+    let mut bound = McpOptions::of(ThreadKey("api".to_owned()));
+    bound.is_bound = true;
+    let pair = Pair::of(Era::Sessions, bound, &runner, Plain).await;
+    let planted = json!({"kind": "note", "title": "planted", "page": "p1"});
+    let (_, code) = pair.refused("scratch_add", planted).await;
+    assert_eq!(code, "role_denied");
+    let reference = Reference::for_prompt("resume");
+    let asked = CompleteRequestParams::new(reference, ArgumentInfo::new("thread", ""));
+    let offered = pair.client.complete(asked).await.unwrap();
+    assert_eq!(offered.completion.values, ["api"]);
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn a_key_or_a_thread_that_is_no_text_is_refused() {
+    let pair = Pair::new(Era::Sessions, options()).await;
+    for key in [json!(5), json!(""), json!(["k"])] {
+        let mut request = CallToolRequestParams::new("scratch_add");
+        request.arguments = json!({"kind": "note", "title": "once"}).as_object().cloned();
+        let mut meta = RequestMetaObject::new();
+        meta.insert("folio/idempotencyKey".to_owned(), key);
+        request.meta = Some(meta);
+        let error = pair.client.call_tool(request).await.unwrap_err();
+        assert!(error.to_string().contains("folio/idempotencyKey"), "{error}");
+    }
+    let request =
+        GetPromptRequestParams::new("resume").with_arguments(json!({"thread": 5}).as_object().unwrap().clone());
+    let error = pair.client.get_prompt(request).await.unwrap_err();
+    assert!(error.to_string().contains("thread: is a text, not 5"), "{error}");
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn what_a_tool_takes_is_named_as_it_was_offered() {
+    let mut options = options();
+    options.sets = vec![ToolSet::Plan, ToolSet::Run];
+    let pair = Pair::new(Era::Sessions, options).await;
+    for tool in ["scratch_add", "plan_ready", "run_start"] {
+        let (text, _) = pair.refused(tool, json!({"colour": 1})).await;
+        let names = text.lines().next().unwrap();
+        assert!(
+            names.contains(&format!("colour: is nothing that {tool} takes; it takes ")) && names.contains("thread"),
+            "{text}"
+        );
     }
     pair.end().await;
 }

@@ -3,7 +3,7 @@
 mod read;
 
 use folio_memory::entry::State;
-use folio_memory::id::EntryRef;
+use folio_memory::id::{EntryRef, PageRef};
 use folio_memory::policy::SCRATCHBOOKS_OFF;
 use folio_memory::roles::{Denied, Operation};
 use folio_memory::scratchbook::ScratchItem;
@@ -91,6 +91,7 @@ impl Workspace {
                     let message = format!("{page:?} is no handle of a page, such as p7");
                     Invalid::new("arguments_invalid", "page", message)
                 })?;
+                self.is_no_other_book(actor, thread, page).await?;
                 self.append(actor, page, &title, body, &tags, key).await?
             }
             Call::Update {
@@ -116,6 +117,22 @@ impl Workspace {
             Call::Read(_) => return Err(Invalid::new("arguments_invalid", "tool", "reads only").into()),
         };
         Ok(answer_of(&written, self.now()))
+    }
+
+    /// That `page` is none of another thread's scratchbook.
+    async fn is_no_other_book(&self, actor: &Actor, thread: &ThreadKey, page: PageRef) -> Result<(), WorkspaceError> {
+        let page = self.page(page).await?;
+        let (own, _) = scratchbook::page_of(self.space(), thread);
+        if page.id == own || page.fields.role != PageRole::Scratchbook {
+            return Ok(());
+        }
+        let refused = WorkspaceError::Refused(Denied {
+            role: actor.role,
+            operation: Operation::Add,
+            what: format!("to {}, which is another thread's scratchbook", page.handle),
+        });
+        self.note_refusal(actor, "add", None, &refused);
+        Err(refused)
     }
 
     /// The entry that is named, unless it is an item of another thread's scratchbook: that is not for who works in `thread`.
