@@ -58,15 +58,12 @@ async fn work_is_ready_when_what_is_to_be_done_before_is_done() {
 }
 
 #[tokio::test]
-async fn a_list_of_work_that_is_cut_says_that_there_may_be_more() {
+async fn a_list_of_work_that_is_cut_says_where_it_goes_on() {
     let pair = pair().await;
     for title in ["one", "two"] {
         delegated(&pair, json!({"title": title})).await;
     }
-    for (limit, end) in [
-        (1, "1 ready, and perhaps more: limit 50 shows up to so many"),
-        (50, "2 ready"),
-    ] {
+    for (limit, end) in [(1, "1 ready, and more: go on with cursor \"e1.1\""), (50, "2 ready")] {
         let (text, _) = pair.call("plan_ready", json!({"limit": limit})).await;
         assert!(text.ends_with(end), "{limit}: {text}");
     }
@@ -218,5 +215,43 @@ async fn what_cannot_be_meant_is_refused_with_what_could() {
         let (said, code) = pair.refused(tool, arguments.clone()).await;
         assert_eq!(code, wanted, "{tool} {arguments}: {said}");
     }
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn all_that_is_ready_is_reached_part_by_part() {
+    let pair = pair().await;
+    for n in 0..25 {
+        delegated(
+            &pair,
+            json!({"title": format!("Piece {n} {}", "of much work ".repeat(20))}),
+        )
+        .await;
+    }
+    let (mut seen, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let (text, ready) = pair
+            .call("plan_ready", json!({"limit": 10, "budget": 3_000, "cursor": cursor}))
+            .await;
+        let items = ready["items"].as_array().unwrap();
+        assert!(!items.is_empty(), "{text}");
+        seen.extend(items.iter().map(|item| item["handle"].as_str().unwrap().to_owned()));
+        cursor = ready["next"].clone();
+        if cursor.is_null() {
+            break;
+        }
+        assert!(text.contains(cursor.as_str().unwrap()), "{text}");
+    }
+    let all = seen.len();
+    seen.sort();
+    seen.dedup();
+    assert_eq!((seen.len(), all), (25, 25));
+    let (_, wide) = pair.call("plan_ready", json!({"limit": 25, "budget": 20_000})).await;
+    assert_eq!(
+        (wide["returned"].clone(), wide["next"].clone()),
+        (json!(25), Value::Null)
+    );
+    let (_, code) = pair.refused("plan_ready", json!({"cursor": "x"})).await;
+    assert_eq!(code, "arguments_invalid");
     pair.end().await;
 }

@@ -20,6 +20,8 @@ use crate::mcp::answer::{Answer, beginning};
 /// Pieces of work that one answer names unless it is asked for another number, and at most.
 const READY: u32 = 10;
 const MAX_READY: u32 = 50;
+/// Pieces of work that answers before may have named.
+const MAX_PASSED: usize = 10_000;
 /// Pieces of work that wait which one answer names.
 const WAITING: usize = 10;
 /// Tokens of them.
@@ -38,13 +40,20 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let handles = || json!({"type": "array", "items": {"type": "string"}, "description": "to be done before"});
     let agent = text;
     let schema = |properties: Value, required: Value| {
-        let schema = json!({"type": "object", "properties": properties, "required": required});
+        let mut schema = json!({"type": "object", "properties": properties});
+        // What is said to a model with each request says nothing twice.
+        if required != json!([]) {
+            schema["required"] = required;
+        }
         with_thread(schema, options)
     };
-    let ready = schema(json!({"agent": agent(), "limit": {"type": "integer"}}), json!([]));
+    let ready = schema(
+        json!({"agent": agent(), "limit": {"type": "integer"}, "budget": {"type": "integer"}, "cursor": {"type": "string"}}),
+        json!([]),
+    );
     let claim = schema(
         json!({
-            "id": {"type": "string", "description": "left out, the next that is ready"},
+            "id": {"type": "string", "description": "left out, the next ready"},
             "agent": agent(),
             "lease_minutes": {"type": "integer"},
         }),
@@ -82,7 +91,7 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
         ),
         tool(
             "plan_claim",
-            "Take on work before you begin, so that nobody else does it; again to keep it.",
+            "Take on work before you begin, so that nobody else does; again to keep it.",
             claim,
             Does::Settle,
         ),
@@ -125,6 +134,27 @@ fn all_named(field: &str, handles: &[String]) -> Result<Vec<EntryRef>, Invalid> 
 struct Ready {
     agent: Option<String>,
     limit: Option<i64>,
+    /// Tokens that the answer may have.
+    budget: Option<u32>,
+    /// The last piece of work that an earlier answer named, and how many it and those before it had named: `e7.10`.
+    cursor: Option<String>,
+}
+
+/// How many of `items` an earlier answer has named that ended with `cursor`: up to the one that it names, or, if that is not ready any
+/// more, as many as it says.
+fn named_before(items: &[Entry], cursor: Option<&str>) -> Result<usize, Invalid> {
+    let Some(cursor) = cursor else { return Ok(0) };
+    let parts = cursor.split_once('.');
+    let parts = parts.and_then(|(last, many)| Some((last, many.parse::<usize>().ok()?)));
+    let (last, many) = parts.ok_or_else(|| wrong("cursor", "is none that plan_ready gave"))?;
+    let place = items.iter().position(|entry| entry.handle.to_string() == last);
+    Ok(place.map_or(many.min(items.len()), |place| place + 1))
+}
+
+/// How many pieces of work are to be looked at to go on behind `cursor`.
+fn reached_by(cursor: Option<&str>) -> usize {
+    let many = cursor.and_then(|cursor| cursor.split_once('.')?.1.parse().ok());
+    many.unwrap_or(0).min(MAX_PASSED)
 }
 
 async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
@@ -132,15 +162,18 @@ async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
     let worker = worker(&call, asked.agent.as_deref())?;
     let limit = how_many(asked.limit, READY, MAX_READY)?;
     let caller = &call.caller;
-    let many = limit as usize;
-    let mut ready = caller.workspace.ready_work(&caller.thread, &worker, many).await?;
+    let (many, budget) = (limit as usize, asked.budget.unwrap_or_default().max(ANSWER_TOKENS));
+    let cursor = asked.cursor.as_deref();
+    let looked_at = reached_by(cursor) + many + 1;
+    let mut ready = caller.workspace.ready_work(&caller.thread, &worker, looked_at).await?;
+    let passed = named_before(&ready.items, cursor)?;
+    ready.items.drain(..passed);
     let found = ready.items.len();
+    ready.items.truncate(many);
     // What others wait for has its part of the answer.
-    ready.items.truncate(list::fitting(
-        &ready.items,
-        ANSWER_TOKENS - WAITING_TOKENS,
-        &caller.tokens,
-    ));
+    let room = budget - WAITING_TOKENS;
+    let fitting = list::fitting(&ready.items, room, &caller.tokens);
+    ready.items.truncate(fitting);
     let mut text: String = ready.items.iter().map(|entry| line(entry) + "\n").collect();
     let waits = |(entry, before): &(Entry, Vec<_>)| {
         let named: Vec<_> = before.iter().take(BEFORE).map(ToString::to_string).collect();
@@ -152,12 +185,12 @@ async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
     };
     let waiting: Vec<String> = ready.waiting.iter().take(WAITING).map(waits).collect();
     let shown = ready.items.len();
-    let more = match found {
-        _ if shown < found => ", and more, for which there is no room here".to_owned(),
-        _ if found < many => String::new(),
-        _ if limit < MAX_READY => format!(", and perhaps more: limit {MAX_READY} shows up to so many"),
-        _ => ", and perhaps more".to_owned(),
-    };
+    let last = ready.items.last().filter(|_| shown < found);
+    let next = last.map(|entry| format!("{}.{}", entry.handle, passed + shown));
+    let more = next
+        .as_ref()
+        .map(|next| format!(", and more: go on with cursor {next:?}"));
+    let more = more.unwrap_or_default();
     text.push_str(&format!("{shown} ready{more}"));
     if !waiting.is_empty() {
         let more = ready.waiting.len() - waiting.len();
@@ -169,12 +202,15 @@ async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
         text.push_str(&format!("; waiting: {}{more}", waiting.join("; ")));
     }
     let as_of = caller.workspace.head().await?;
-    let mut structured = list::frame(&shown, &found, as_of, &text, &caller.tokens);
+    let total = passed + found;
+    let mut structured = list::frame(&shown, &total, as_of, &text, &caller.tokens);
     structured["waiting"] = json!(waiting);
-    if !more.is_empty() {
+    structured["next"] = json!(next);
+    if found > many {
         structured["at_least"] = true.into();
     }
     let mut answer = Answer::new(text, structured);
+    answer.limit = budget;
     let whole = ready.items.iter().map(shape).collect();
     let brief = ready.items.iter().map(brief).collect();
     answer.put_items(whole, brief, &caller.tokens);
