@@ -120,10 +120,18 @@ async fn remains(runner: &Runner, id: RunId) -> Remains {
         for entry in store.entries(space, &query, now).await.unwrap().items {
             let fields = entry.fields;
             let branch = page.fields.branch_id.as_deref().unwrap_or_default();
-            entries.push(format!(
+            let mut text = format!(
                 "{} {branch} {} {} {} {:?}",
                 page.fields.role, fields.status, fields.title, fields.body, fields.parts
-            ));
+            );
+            // Every run has pages of its own: where one is named, it is by its branch here.
+            for named in &pages {
+                text = text.replace(
+                    &named.id.to_string(),
+                    named.fields.branch_id.as_deref().unwrap_or("main"),
+                );
+            }
+            entries.push(text);
         }
     }
     entries.sort();
