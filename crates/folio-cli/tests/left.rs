@@ -11,7 +11,7 @@ use support::{Folio, Running};
 const QUICK: &str = "steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
 /// One that takes its time.
 const SLOW: &str =
-    "steps: [{id: w, do: {tool: wait, args: {ms: 2500}}}, {id: after, do: {tool: text, args: {op: echo, value: 1}}}]";
+    "steps: [{id: w, do: {tool: wait, args: {ms: 5000}}}, {id: after, do: {tool: text, args: {op: echo, value: 1}}}]";
 /// One that asks before it does anything.
 const ASKS: &str = "steps: [{id: s, do: {tool: shell, args: {command: 'true'}}}]";
 
@@ -109,7 +109,7 @@ fn what_ends_a_program_leaves_its_run_to_the_next() {
 #[test]
 fn of_all_runs_that_are_left_each_is_gone_on_with_that_can_be() {
     let folio = folio();
-    folio.file("short.yaml", SLOW.replace("2500", "1500"));
+    folio.file("short.yaml", SLOW.replace("5000", "1500"));
     let cue = json!({"role": "planner", "latency_ms": 60_000, "text": "never"});
     folio.file("script.json", json!({"version": 1, "cues": [cue]}).to_string());
     let goal = ["run", "Say hello", "--model", "scripted:script.json", "--quiet"];
