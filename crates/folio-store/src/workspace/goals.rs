@@ -214,7 +214,7 @@ impl Workspace {
         Ok(settled(action, &confirmations, self.now()))
     }
 
-    /// What names `goal` in its context, archived or not.
+    /// What names `goal` in its context, archived or not. Another of its kind with that name there is called so itself.
     async fn linked_to(&self, whose: Whose, goal: &Entry) -> Result<Vec<Entry>, WorkspaceError> {
         let path = match goal.kind {
             EntryKind::PendingAction => ACTION_PATH,
@@ -229,7 +229,7 @@ impl Workspace {
                 ..EntryQuery::default()
             };
             let found = self.entries_as(whose, &query).await?.items;
-            linked.extend(found.into_iter().filter(|entry| entry.id != goal.id));
+            linked.extend(found.into_iter().filter(|entry| entry.kind != goal.kind));
         }
         // What is evidence for a goal belongs to it, too.
         for link in self.inner.store.links(self.space(), &goal.id.to_string()).await? {

@@ -54,6 +54,26 @@ async fn a_goal_is_as_far_as_what_is_linked_to_it_m7_11_3() {
 }
 
 #[tokio::test]
+async fn goals_of_one_name_are_no_part_of_one_another_m7_11_3() {
+    let scene = Scene::new();
+    let thread = ThreadKey::main();
+    for title in ["Book a flight", "Book another"] {
+        let goal = input(title, "book");
+        let added = scene
+            .workspace
+            .add_goal(&person(), &thread, EntryKind::Goal, goal, None)
+            .await;
+        added.unwrap();
+    }
+    let states = scene.workspace.goals(Some(&thread), false).await.unwrap();
+    let counted: Vec<_> = states
+        .iter()
+        .map(|state| (state.progress.open, state.progress.closed))
+        .collect();
+    assert_eq!(counted, [(0, 0), (0, 0)]);
+}
+
+#[tokio::test]
 async fn a_pending_action_is_done_when_its_confirmation_is_resolved_m7_11_3() {
     let scene = Scene::new();
     let (thread, kind) = (ThreadKey::main(), EntryKind::PendingAction);
