@@ -347,7 +347,7 @@ impl Projection<'_> {
             kind: EntryKind::Step,
             fields,
         })));
-        if matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence) {
+        if step.kind.is_group() {
             for member in self.run.children(step.id) {
                 self.add_steps(page, &member, depth + 1);
             }

@@ -30,6 +30,7 @@ use crate::equipped::Equipped;
 use crate::error::RunnerError;
 use crate::grants;
 use crate::held::Held;
+use crate::known::known_tools;
 use crate::locks::{HeldUp, Locks};
 use crate::lost::LostCalls;
 use crate::models::RunnerModels;
@@ -41,10 +42,8 @@ use crate::steps::{STEPPING_MAX, model_tasks};
 use crate::submitted::{self, Opened};
 use crate::watch::{Observer, Watch};
 
-use crate::known::known_tools;
 pub(crate) use steering::person;
 
-/// What a run's row says while it goes on.
 /// Bytes of a goal that its turn keeps as input.
 const MAX_INPUT_BYTES: usize = 16 * 1024;
 

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod only_run;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,8 +14,9 @@ use folio_engine::{Event, NodeId, Run};
 use folio_memory::{Actor, EntryQuery, Order, PageQuery, Role, RunId, Seq, SpaceName};
 use folio_runner::{NewRun, Runner, RunnerOptions};
 use folio_store::sqlite::OpenOptions;
-use folio_store::{RandomIds, RunQuery, SqliteStore, SystemClock, Workspace};
+use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
 use folio_tools::Registry;
+use only_run::only_run;
 use serde_json::{Value, json};
 
 /// How many moments; the commits of an undisturbed run are divided into as many.
@@ -181,17 +184,6 @@ async fn calls_again(runner: &Runner, id: RunId) -> (usize, Vec<NodeId>) {
         run.apply(*at, event).unwrap();
     }
     (again, unexpected)
-}
-
-async fn only_run(runner: &Runner) -> Option<RunId> {
-    let workspace = runner.workspace();
-    let rows = workspace
-        .store()
-        .runs(workspace.space(), &RunQuery::default())
-        .await
-        .unwrap();
-    assert!(rows.len() <= 1);
-    rows.first().map(|row| row.id)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! `kill -9` while a command checks what a call came to: the call, which had ended, is not made again, whatever its class (E9.9).
 
 mod models_support;
+mod only_run;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,9 +10,9 @@ use std::time::Duration;
 use folio_engine::{Event, Outcome};
 use folio_memory::Seq;
 use folio_runner::{NewRun, Runner, RunnerOptions};
-use folio_store::RunQuery;
 use folio_tools::ShellPolicy;
 use models_support::{Effects, of_goal, registry, sqlite, submit, workspace};
+use only_run::only_run;
 use serde_json::json;
 
 /// Names the folder of a child process; without it the child's test has nothing to do.
@@ -90,12 +91,7 @@ async fn a_call_that_has_ended_is_not_made_again_when_its_driver_is_killed_while
 
     let runner = runner_in(folder);
     let workspace = runner.workspace();
-    let rows = workspace
-        .store()
-        .runs(workspace.space(), &RunQuery::default())
-        .await
-        .unwrap();
-    let run = rows[0].id;
+    let run = only_run(&runner).await.unwrap();
     let result = runner.drive(run).await.unwrap();
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
     assert_eq!(lines_of(&folder.join("effects")), ["effect"]);

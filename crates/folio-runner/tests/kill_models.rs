@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod models_support;
+mod only_run;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,8 +16,8 @@ use folio_engine::{Event, NodeId, Run};
 use folio_memory::{RunId, Seq, SpaceName};
 use folio_model::{ModelOptions, open};
 use folio_runner::{Runner, RunnerModel, RunnerModels, RunnerOptions};
-use folio_store::RunQuery;
 use models_support::{Effects, of_goal, registry, sqlite, submit, workspace};
+use only_run::only_run;
 use serde_json::{Value, json};
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
@@ -170,16 +171,6 @@ async fn provider() -> MockServer {
     let server = MockServer::start().await;
     Mock::given(any()).respond_with(House).mount(&server).await;
     server
-}
-
-async fn only_run(runner: &Runner) -> Option<RunId> {
-    let workspace = runner.workspace();
-    let rows = workspace
-        .store()
-        .runs(workspace.space(), &RunQuery::default())
-        .await
-        .unwrap();
-    rows.first().map(|row| row.id)
 }
 
 /// Everything that the run came to, times aside.

@@ -8,7 +8,7 @@ use super::{Projection, branch_page, plan_page, step_parts};
 use crate::event::{Event, PlanDifference};
 use crate::node::NodeId;
 use crate::result::StopReason;
-use crate::run::{NodeKind, NodeView};
+use crate::run::NodeView;
 
 impl Projection<'_> {
     /// The difference as a block of the log, the new steps, and for every step its place on the page.
@@ -86,7 +86,7 @@ impl Projection<'_> {
     /// A step that is no part of the plan any more, with what is in it.
     pub(super) fn archive_step(&mut self, step: &NodeView<'_>) {
         self.put_step_away(step);
-        if matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence) {
+        if step.kind.is_group() {
             for member in self.run.children(step.id) {
                 self.archive_step(&member);
             }
@@ -99,7 +99,7 @@ impl Projection<'_> {
         let parents = std::iter::successors(step.parent.and_then(|id| self.run.node(id)), |above| {
             self.run.node(above.parent?)
         });
-        let groups = parents.take_while(|above| matches!(above.kind, NodeKind::Parallel | NodeKind::Sequence));
+        let groups = parents.take_while(|above| above.kind.is_group());
         let parts = step_parts(step, groups.count(), None);
         self.changes.push(Change::PatchEntry {
             entry: self.step_entry(step),
@@ -144,7 +144,7 @@ impl Projection<'_> {
                 base_version: None,
             });
         }
-        if matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence) {
+        if step.kind.is_group() {
             for member in self.run.children(step.id) {
                 self.put_step(page, &member, is_new, (&mut *order, depth + 1));
             }

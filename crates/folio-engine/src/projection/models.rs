@@ -10,7 +10,7 @@ use super::{Projection, branch_page, cut, entry_of, main_page, plan_page, summar
 use crate::event::{Event, LeafTests, Question};
 use crate::node::NodeId;
 use crate::result::{Finding, Outcome, StopReason, Verdict};
-use crate::run::{NodeKind, NodeView, PlanMode};
+use crate::run::{NodeView, PlanMode};
 use crate::talk::Wanted;
 
 impl Projection<'_> {
@@ -252,7 +252,7 @@ impl Projection<'_> {
         let mut rest = steps.to_vec();
         while let Some(step) = rest.pop() {
             all.insert(step.id);
-            if matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence) {
+            if step.kind.is_group() {
                 rest.extend(self.run.children(step.id));
             }
         }
@@ -262,7 +262,7 @@ impl Projection<'_> {
     /// The branches of a step that another plan took the place of, and of all that it is made of, say so. Of a group, the members are steps of
     /// their own.
     fn branches_superseded(&mut self, gone: NodeView<'_>) {
-        let is_group = matches!(gone.kind, NodeKind::Parallel | NodeKind::Sequence);
+        let is_group = gone.kind.is_group();
         let mut rest = if is_group { Vec::new() } else { vec![gone] };
         while let Some(view) = rest.pop() {
             if view.kind.is_task() && view.started_at.is_some() {
@@ -336,10 +336,7 @@ impl Projection<'_> {
     /// they `came_to` for whoever put them together.
     pub(super) fn iteration_replaced(&mut self, iteration: u32, came_to: &str) {
         let steps = self.run.steps_replaced(NodeId::root(self.run.id()));
-        let tasks: Vec<NodeView<'_>> = steps
-            .into_iter()
-            .filter(|step| !matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence))
-            .collect();
+        let tasks: Vec<NodeView<'_>> = steps.into_iter().filter(|step| !step.kind.is_group()).collect();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for step in &tasks {
             let status = step.result.map_or("not ended", |result| result.status.as_str());

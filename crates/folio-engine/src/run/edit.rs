@@ -121,7 +121,7 @@ impl Run {
 
     fn shown_step(&self, index: usize) -> ShownStep {
         let node = &self.nodes[index];
-        let is_group = matches!(node.kind, NodeKind::Parallel | NodeKind::Sequence);
+        let is_group = node.kind.is_group();
         let members: Vec<ShownStep> = if is_group {
             node.children.iter().map(|child| self.shown_step(*child)).collect()
         } else {
@@ -186,7 +186,7 @@ impl Run {
         let mut steps = Vec::with_capacity(rest.len());
         while let Some(step) = rest.pop() {
             steps.push(self.view(step));
-            if matches!(self.nodes[step].kind, NodeKind::Parallel | NodeKind::Sequence) {
+            if self.nodes[step].kind.is_group() {
                 rest.extend(self.nodes[step].children.iter().rev());
             }
         }

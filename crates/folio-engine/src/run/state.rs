@@ -556,7 +556,7 @@ impl Run {
     pub(super) fn pass_on(&mut self, index: usize, released: &mut Vec<usize>) {
         let node = &mut self.nodes[index];
         released.append(&mut node.dependents);
-        if node.started_at.is_none() && matches!(node.kind, NodeKind::Parallel | NodeKind::Sequence) {
+        if node.started_at.is_none() && node.kind.is_group() {
             released.extend(&node.children);
         }
     }

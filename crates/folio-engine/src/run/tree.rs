@@ -95,6 +95,12 @@ impl NodeKind {
     pub fn is_task(self) -> bool {
         matches!(self, Self::Call | Self::Plan | Self::Model)
     }
+
+    /// Whether it holds steps of the plan around it together, and has no plan or result of its own to tell.
+    #[must_use]
+    pub fn is_group(self) -> bool {
+        matches!(self, Self::Parallel | Self::Sequence)
+    }
 }
 
 /// One plan, or one item of a `for_each`, that is being carried out.

@@ -129,10 +129,12 @@ pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&s
             places(&call.arguments, &mut found.touched);
         }
         let of_strangers = |result: &CallResult| is_external(tool_of(&callers, result));
-        for word in text
-            .split_whitespace()
-            .filter(|_| !message.results.iter().any(of_strangers))
-        {
+        let own_text = if message.results.iter().any(of_strangers) {
+            ""
+        } else {
+            text
+        };
+        for word in own_text.split_whitespace() {
             if let Some(at) = word.find("https://").or_else(|| word.find("http://")) {
                 let address = word[at..].trim_end_matches(['.', ',', ')', ']', '>', '"', '\'', ';', ':']);
                 push_last(&mut found.touched, shortened(address), TOUCHED);

@@ -137,9 +137,9 @@ fn whoever_decides_and_plans_anew_is_warned_as_whoever_works_is_e9_10() {
     );
 }
 
-/// The steps at which somebody was warned who works on and on, each call of whom uses so much, in the order of the calls.
-fn warned_at(budget: &Value, used: Spend) -> Vec<u64> {
-    let sim = goal("say hello", &json!({"budget": budget}), move |ask| {
+/// Somebody who goes on and on with calls of a tool, each of which uses what `used` says.
+pub(super) fn going_on(budget: &Value, used: impl Fn(&AskAction) -> Spend + 'static) -> Sim {
+    goal("say hello", &json!({"budget": budget}), move |ask| {
         let answer = match ask.purpose {
             Purpose::Decide => execute("echo", json!({"text": "x"})),
             Purpose::Work => wants(&[("echo", json!({"text": format!("{}", ask.call)}))]),
@@ -148,13 +148,14 @@ fn warned_at(budget: &Value, used: Spend) -> Vec<u64> {
         let ModelAnswer::Replied { reply, model, .. } = answer else {
             panic!("it answers")
         };
-        ModelAnswer::Replied {
-            reply,
-            used: Some(used),
-            model,
-        }
+        let used = Some(used(ask));
+        ModelAnswer::Replied { reply, used, model }
     })
-    .driven_on();
+}
+
+/// The steps at which somebody was warned who works on and on, each call of whom uses so much, in the order of the calls.
+fn warned_at(budget: &Value, used: Spend) -> Vec<u64> {
+    let sim = going_on(budget, move |_| used).driven_on();
     let work = sim.asks.iter().filter(|ask| ask.purpose == Purpose::Work);
     let steps = work.filter_map(|ask| {
         let said = ask

@@ -1,6 +1,7 @@
 //! Tasks that a model does, at their limits: budgets, models that are away or talk nonsense, evidence, questions, pauses
 //! (E9.7, E9.10 to E9.15).
 
+use super::hand_back::going_on;
 use super::models::*;
 use super::*;
 use crate::event::NewLimits;
@@ -577,23 +578,11 @@ fn what_is_read_and_what_is_written_have_limits_of_their_own_e9_10() {
 
 /// Somebody who goes on and on with calls, and of what it reads takes 400 tokens from a cache each time.
 fn from_a_cache(budget: &Value) -> Sim {
-    goal("say hello", &json!({"budget": budget}), |ask| {
-        let answer = match ask.purpose {
-            Purpose::Decide => execute("echo", json!({"text": "x"})),
-            Purpose::Work => wants(&[("echo", json!({"text": format!("{}", ask.call)}))]),
-            _ => said("{\"notes\": \"what there is\", \"status\": \"ok\"}"),
-        };
-        let ModelAnswer::Replied { reply, model, .. } = answer else {
-            panic!("it answers")
-        };
-        let used = Spend {
-            tokens_in: ask.reserved.tokens_in.max(400),
-            tokens_cached: 400,
-            tokens_out: 10,
-            ..Spend::default()
-        };
-        let used = Some(used);
-        ModelAnswer::Replied { reply, used, model }
+    going_on(budget, |ask| Spend {
+        tokens_in: ask.reserved.tokens_in.max(400),
+        tokens_cached: 400,
+        tokens_out: 10,
+        ..Spend::default()
     })
 }
 
