@@ -14,6 +14,7 @@
 
 pub mod argument;
 pub mod event;
+mod lines;
 pub mod node;
 mod output;
 pub mod plan;

@@ -23,6 +23,7 @@ use folio_memory::{
 use serde_json::{Value, json};
 
 use crate::event::Event;
+use crate::lines::cut;
 use crate::node::NodeId;
 use crate::result::{NodeResult, Outcome, Output, StopReason};
 use crate::run::{NodeKind, NodeView, Run};
@@ -655,14 +656,4 @@ impl std::io::Write for CutWriter {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
-}
-
-fn cut(text: &str, max: usize) -> String {
-    let mut chars = text.chars();
-    let mut kept: String = chars.by_ref().take(max).collect();
-    if chars.next().is_some() {
-        kept.pop();
-        kept.push('…');
-    }
-    kept
 }

@@ -103,7 +103,17 @@ impl Templates {
         if !is_template(template) {
             return Ok(template.to_owned());
         }
-        self.text(template, scope)
+        self.text(template, scope, None)
+    }
+
+    /// As [`Templates::render_text`], with the middle left out of whatever an expression puts into the text that is longer than `max`
+    /// characters, for a reader that has other ways to the rest of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Templates::render_text`].
+    pub(crate) fn render_excerpts(&self, template: &str, scope: &Scope, max: usize) -> Result<String, TemplateError> {
+        self.text(template, scope, Some(max))
     }
 
     /// Fills in every string of `value`. Keys of objects are taken as they stand.
@@ -159,7 +169,7 @@ impl Templates {
         }
     }
 
-    fn text(&self, template: &str, scope: &Scope) -> Result<String, TemplateError> {
+    fn text(&self, template: &str, scope: &Scope, excerpt: Option<usize>) -> Result<String, TemplateError> {
         let source = Source::of_text(template)?;
         let mut sink = Capped { text: Vec::new() };
         let compiled = self
@@ -167,7 +177,7 @@ impl Templates {
             .template_from_named_str("template", &source.rewritten)
             .map_err(|error| TemplateError::of_syntax(&error, template))?;
         compiled
-            .render_captured_to(view::context(scope, &source), &mut sink)
+            .render_captured_to(view::context(scope, &source, excerpt), &mut sink)
             .map_err(|error| TemplateError::of_rendering(&error, &source.rewritten, scope))?;
         // Every piece was written from a `str`.
         Ok(String::from_utf8(sink.text).unwrap_or_default())
@@ -179,7 +189,7 @@ impl Templates {
             .environment
             .compile_expression_owned(source.rewritten.clone())
             .map_err(|error| TemplateError::of_syntax(&error, expression))?
-            .eval(view::context(scope, &source))
+            .eval(view::context(scope, &source, None))
             .map_err(|error| TemplateError::of_rendering(&error, &source.rewritten, scope))?;
         if found.kind() == ValueKind::Undefined {
             return Err(TemplateError::of_undefined(source.rewritten.trim(), scope));
@@ -198,7 +208,7 @@ impl Templates {
                 } else if let Some(expression) = single_expression(text) {
                     self.evaluate(expression, scope)?
                 } else {
-                    Value::String(self.text(text, scope)?)
+                    Value::String(self.text(text, scope, None)?)
                 };
                 *room = room
                     .checked_sub(view::json_bytes(&filled))

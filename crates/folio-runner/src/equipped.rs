@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use folio_engine::Run;
-use folio_engine::run::{Equipment, PlanMode};
+use folio_engine::run::{Equipment, Judging, PlanMode};
 use folio_store::workspace::PolicyInForce;
 use folio_tools::{Approval, Registry, ShellPolicy, ToolSpec};
 
@@ -21,6 +21,7 @@ struct Granted {
     may_ask_for_commands: bool,
     may_ask_hosts: bool,
     plan: PlanMode,
+    judging: Judging,
     tools: Vec<String>,
     policy: u32,
 }
@@ -44,6 +45,7 @@ impl Equipped {
             may_ask_for_commands: grants::shell_of(run) != ShellPolicy::AskDenied,
             may_ask_hosts: !grants::hosts_of(run).is_empty(),
             plan: grants::plan_mode_of(run),
+            judging: grants::judging_of(run),
             tools: grants::allowed_tools_of(run),
             policy: policy.version(),
         };
@@ -68,6 +70,7 @@ impl Granted {
             name if name == grants::HTTP_GET && self.may_ask_hosts => true,
             name => self.has_person || tool.approval == Approval::Never || grants::allows_tool(&self.tools, name),
         };
-        models.equipment(registry, may_call, self.has_person, self.plan, &policy.scratchbook)
+        let how = (self.plan, self.judging);
+        models.equipment(registry, may_call, self.has_person, how, &policy.scratchbook)
     }
 }

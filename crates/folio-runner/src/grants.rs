@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use folio_engine::Event;
 use folio_engine::plan::{InputKind, Plan};
-use folio_engine::run::{AsksFirst, PlanMode, WritesOf};
+use folio_engine::run::{AsksFirst, Judging, PlanMode, WritesOf};
 use folio_engine::{NodeId, Run};
 use folio_memory::causes::with_causes;
 use folio_store::Workspace;
 use folio_tools::tool::Approval;
 use folio_tools::{Access, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, ToolContext, ToolError};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::RunnerError;
@@ -18,6 +19,8 @@ use crate::models::AGENT;
 
 /// The tool that asks web servers.
 pub(crate) const HTTP_GET: &str = "http_get";
+/// The key of a run's variable that says whose criteria are judged.
+pub(crate) const JUDGING: &str = "judging";
 
 /// Opens the folders that `run` was given. The first one is meant by a path without a name: the first input of kind
 /// `path`, in the order of their names; without one, the folder that the run was submitted from.
@@ -179,9 +182,19 @@ pub(crate) fn writes_of(registry: &Registry, context: &ToolContext, workspace: &
 
 /// Whether its tasks may be taken apart, as its submitter said.
 pub(crate) fn plan_mode_of(run: &Run) -> PlanMode {
+    said(run, "plan")
+}
+
+/// Whose criteria are judged, as its submitter said.
+pub(crate) fn judging_of(run: &Run) -> Judging {
+    said(run, JUDGING)
+}
+
+/// What the submitter of `run` said under `key`, or what holds if nothing is said.
+fn said<T: Default + DeserializeOwned>(run: &Run, key: &str) -> T {
     run.variable()
-        .get("plan")
-        .and_then(|mode| serde_json::from_value(mode.clone()).ok())
+        .get(key)
+        .and_then(|said| T::deserialize(said).ok())
         .unwrap_or_default()
 }
 

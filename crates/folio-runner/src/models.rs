@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use folio_engine::plan::Known;
 use folio_engine::run::{
-    AgentProgram, AskAction, Equipment, FixedCosts, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
+    AgentProgram, AskAction, Equipment, FixedCosts, Judging, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
 };
 use folio_engine::spend::Spend;
 use folio_engine::talk::{ModelRole, Need, ToolOffer};
@@ -336,7 +336,7 @@ impl RunnerModels {
         registry: &Registry,
         may_call: impl Fn(&ToolSpec) -> bool,
         has_person: bool,
-        plan: PlanMode,
+        (plan, judging): (PlanMode, Judging),
         book: &ScratchbookPolicy,
     ) -> Equipment {
         // Without scratchbooks there are no tools for them (seed 003, A4).
@@ -362,6 +362,7 @@ impl RunnerModels {
             book: book.clone(),
             has_person,
             plan,
+            judging,
             timeout: TIMEOUT,
         }
     }

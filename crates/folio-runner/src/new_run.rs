@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use folio_engine::plan::Plan;
-use folio_engine::run::{PlanGate, PlanMode};
+use folio_engine::run::{Judging, PlanGate, PlanMode};
 use folio_memory::{Actor, ThreadKey};
 use folio_tools::{HostList, ShellPolicy};
 use serde_json::Value;
@@ -30,6 +30,8 @@ pub struct NewRun {
     pub allow_tools: Vec<String>,
     /// Whether models may take tasks apart.
     pub plan_mode: PlanMode,
+    /// Whose criteria are judged. Recorded with the run.
+    pub judging: Judging,
     /// Which of their plans wait for a person's yes.
     pub plan_gate: PlanGate,
     /// Whether models without a price may be asked although money is limited: then what they cost is not known, and not counted.
@@ -56,6 +58,7 @@ impl NewRun {
             hosts: HostList::default(),
             allow_tools: Vec::new(),
             plan_mode: PlanMode::default(),
+            judging: Judging::default(),
             plan_gate: PlanGate::default(),
             allow_unpriced: false,
             is_unattended: false,

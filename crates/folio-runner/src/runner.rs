@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use folio_engine::event::FORMAT;
 use folio_engine::plan;
+use folio_engine::run::Judging;
 use folio_engine::template::{Scope, Templates};
 use folio_engine::{Event, NodeResult, Run, projection};
 use folio_memory::id::{Ref, RunHandle};
@@ -284,6 +285,9 @@ impl Runner {
         }
         if new.is_unattended {
             variable["unattended"] = json!(true);
+        }
+        if new.judging != Judging::default() {
+            variable[grants::JUDGING] = json!(new.judging);
         }
         for (name, hosts) in [
             (grants::HOSTS, &new.hosts),

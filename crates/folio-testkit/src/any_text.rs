@@ -10,7 +10,7 @@ use std::time::Duration;
 use folio_engine::event::FORMAT;
 use folio_engine::plan::{self, Known, Plan, ShownStep};
 use folio_engine::run::agent::repair;
-use folio_engine::run::{Equipment, FixedCosts, ModelAnswer, ModelSpec, OfferedTools, PlanMode};
+use folio_engine::run::{Equipment, FixedCosts, Judging, ModelAnswer, ModelSpec, OfferedTools, PlanMode};
 use folio_engine::talk::{Reply, Stop};
 use folio_engine::template::Templates;
 use folio_engine::{Action, Event, Run};
@@ -165,6 +165,7 @@ fn equipment() -> Equipment {
         book: folio_memory::policy::ScratchbookPolicy::default(),
         has_person: false,
         plan: PlanMode::Auto,
+        judging: Judging::default(),
         timeout: Duration::from_secs(60),
     }
 }

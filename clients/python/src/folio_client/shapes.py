@@ -624,6 +624,10 @@ class ItemPatch(TypedDict):
     title: NotRequired[str | None]
 
 
+# Whose criteria a judge looks at.
+Judged: TypeAlias = Literal['wanted'] | Literal['all']
+
+
 class Large(TypedDict):
     """A result, and what it may cost."""
 
@@ -1035,6 +1039,8 @@ class NewRunBody(TypedDict):
     goal: NotRequired[str | None]
     # Inputs of the plan. A path is one below the folder that the server was started in.
     inputs: NotRequired[dict[str, Any]]
+    # Whose criteria a judge looks at.
+    judging: NotRequired["Judged"]
     # The plan: the document as JSON, or as a text in YAML or JSON. Without one, a model makes it for the goal.
     plan: NotRequired[Any]
     # Which plans of models wait for a person's yes: `never`, `root`, `depth<=N`, `always`, `if_cost>USD`; `never` if

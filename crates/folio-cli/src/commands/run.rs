@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use folio::Workspace;
 use folio::engine::plan::{InputKind, Plan};
-use folio::engine::run::{PlanGate, PlanMode};
+use folio::engine::run::{Judging, PlanGate, PlanMode};
 use folio::model::{Cassette, CassetteError, UnusedCues};
 use folio::runner::{NewRun, Recording, Runner, RunnerModels, RunnerOptions};
 use folio::tools::{HostList, HostRule, Registry, ShellPolicy};
@@ -35,6 +35,9 @@ pub(crate) struct Run {
     /// Whether models take tasks apart
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     planning: Planning,
+    /// Whose criteria a judge looks at
+    #[arg(long, value_name = "WHOSE", default_value = "wanted")]
+    judging: Judged,
     /// Which plans of models wait for a person's yes: never, root, depth<=N, always, if_cost>USD
     #[arg(long, value_name = "WHICH", default_value = "never")]
     plan_gate: PlanGate,
@@ -81,6 +84,24 @@ impl From<Planning> for PlanMode {
             Planning::Always => Self::Always,
             Planning::Auto => Self::Auto,
             Planning::Never => Self::Never,
+        }
+    }
+}
+
+/// Whose criteria a judge looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Judged {
+    /// Those of whoever wants the goal, or wrote the plan; steps of a model's plan say of theirs themselves
+    Wanted,
+    /// All: one more call for each step of a model's plan
+    All,
+}
+
+impl From<Judged> for Judging {
+    fn from(judged: Judged) -> Self {
+        match judged {
+            Judged::Wanted => Self::Wanted,
+            Judged::All => Self::All,
         }
     }
 }
@@ -269,6 +290,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         hosts: HostList::new(run.allow_hosts),
         allow_tools: run.allow_tools,
         plan_mode: run.planning.into(),
+        judging: run.judging.into(),
         plan_gate: run.plan_gate,
         allow_unpriced: run.allow_unpriced,
         // Here it holds for as long as this process drives it; others have to be told.

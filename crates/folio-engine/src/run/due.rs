@@ -17,6 +17,7 @@ use super::scope::BodyNeeded;
 use super::state::Run;
 use super::tree::NodeKind;
 use crate::event::Event;
+use crate::lines::cut;
 use crate::node::NodeId;
 use crate::plan::{self, Step, Task, Work};
 use crate::result::{NodeResult, Outcome, StopReason};
@@ -145,13 +146,8 @@ fn shortened_json(value: &Value) -> String {
 }
 
 fn shortened(text: &str, max: usize) -> String {
-    let mut chars = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut kept: String = chars.by_ref().take(max).collect();
-    if chars.next().is_some() {
-        kept.pop();
-        kept.push('…');
-    }
-    kept
+    let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    cut(&printable.take(max + 1).collect::<String>(), max)
 }
 
 /// Actions of one kind after which an answer names no more of it. Expansions come in bursts; a bounded number at a time keeps one answer small.

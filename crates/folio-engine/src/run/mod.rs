@@ -44,8 +44,8 @@ mod views;
 mod tests;
 
 pub use agent::{
-    AgentProgram, AskAction, CompactAction, Equipment, FixedCosts, ModelAnswer, ModelFailure, ModelFailureKind,
-    ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
+    AgentProgram, AskAction, CompactAction, Equipment, FixedCosts, Judging, ModelAnswer, ModelFailure,
+    ModelFailureKind, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
 };
 pub use approval::{AsksFirst, PlanGate, Waiting, micro_usd};
 pub use asked::Asked;

@@ -45,6 +45,7 @@ mod roll_ups;
 mod shares;
 mod steering;
 mod table;
+mod told;
 
 /// A run without a runner: calls are answered by a function, in an order that a seed decides.
 struct Sim {

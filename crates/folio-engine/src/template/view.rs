@@ -9,12 +9,17 @@ use serde_json::{Map, Number, Value};
 
 use super::Scope;
 use super::source::Source;
+use crate::lines::without_middle;
 
 /// The detail of an error that says that a limit of size was reached.
 pub(super) const TOO_LARGE: &str = "too large";
 
-/// Everything that a template may name, as far as it does.
-pub(super) fn context(scope: &Scope, source: &Source) -> Seen {
+/// The name under which the formatter finds how many characters it may put into the text at once. No template can write it.
+const EXCERPT: &str = "longest excerpt";
+
+/// Everything that a template may name, as far as it does. What it puts into the text at once has `excerpt` characters at most, if that is
+/// said.
+pub(super) fn context(scope: &Scope, source: &Source, excerpt: Option<usize>) -> Seen {
     let results = match source.named_results() {
         // A run can have thousands of results, and a template reads a few of them.
         Some(names) => {
@@ -30,6 +35,7 @@ pub(super) fn context(scope: &Scope, source: &Source) -> Seen {
         inputs: Arc::clone(&scope.inputs),
         variables: scope.variables.clone(),
         results: Arc::new(Results(results)),
+        excerpt,
     })
 }
 
@@ -38,6 +44,7 @@ struct Root {
     inputs: Arc<Value>,
     variables: Vec<(String, Arc<Value>)>,
     results: Arc<Results>,
+    excerpt: Option<usize>,
 }
 
 impl Object for Root {
@@ -49,6 +56,7 @@ impl Object for Root {
         match key {
             "inputs" => Some(Branch::of(&self.inputs)),
             "results" => Some(Seen::from_dyn_object(Arc::clone(&self.results))),
+            EXCERPT => self.excerpt.map(Seen::from),
             name => {
                 let (_, value) = self.variables.iter().rev().find(|(variable, _)| variable == name)?;
                 Some(Branch::of(value))
@@ -257,6 +265,21 @@ pub(super) fn json_bytes(value: &Value) -> usize {
 
 /// How a value appears in text: lists and objects as compact JSON.
 pub(super) fn format_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Seen) -> Result<(), Error> {
+    if let Some(max) = state.lookup(EXCERPT).and_then(|max| max.as_usize()) {
+        let text = match value.kind() {
+            ValueKind::String => value.as_str().unwrap_or_default().to_owned(),
+            ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => compact_json(value)?,
+            // Whatever else there is, is short.
+            _ => return write_value(out, state, value),
+        };
+        return out
+            .write_str(&without_middle(text, max, "result_read gives them"))
+            .map_err(Error::from);
+    }
+    write_value(out, state, value)
+}
+
+fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Seen) -> Result<(), Error> {
     match value.kind() {
         ValueKind::None => out.write_str("null").map_err(Error::from),
         // As JSON and shells write it.

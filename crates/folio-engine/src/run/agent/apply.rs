@@ -268,14 +268,16 @@ impl Run {
 
     fn rejected(&mut self, node: NodeId, problems: &[String]) -> Result<(), JournalError> {
         let (_, agent) = self.agent_at(node, "rejected")?;
+        let mut purpose = Purpose::Work;
         // Whatever was written, there has to be room for asking once more.
-        if let Some((_, reply)) = agent.unread.as_mut() {
+        if let Some((asked, reply)) = agent.unread.as_mut() {
             reply.text = rejected::shown(&reply.text);
+            purpose = *asked;
         }
         agent.take_reply();
         agent.rejections += 1;
         agent.answer_calls("not used");
-        agent.say(Message::user(rejected::put_right(problems)));
+        agent.say(Message::user(rejected::put_right(purpose, problems)));
         Ok(())
     }
 

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::answer;
 use super::compact::{CompactAction, Compaction};
-use super::lines::cut;
 use crate::event::{Event, Proposal};
+use crate::lines::cut;
 use crate::node::NodeId;
 use crate::result::{Outcome, Output, StopReason};
 use crate::run::due::Action;

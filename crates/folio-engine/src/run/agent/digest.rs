@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use folio_memory::canonical::canonical;
 use serde_json::Value;
 
-use super::lines::one_line;
 use super::sizes::{Need, Sizes, shares};
+use crate::lines::{one_line, without_middle};
 use crate::plan::Step;
 use crate::result::{NodeResult, Outcome};
 use crate::run::scope::BodyNeeded;
@@ -254,17 +254,7 @@ pub(super) fn shown(value: &Value, max: usize, id: impl std::fmt::Display) -> St
         Value::String(text) => text.clone(),
         other => canonical(other.clone()).to_string(),
     };
-    let all = text.chars().count();
-    if all <= max {
-        return text;
-    }
-    let (head, tail) = (max * 2 / 3, max / 3);
-    let begin: String = text.chars().take(head).collect();
-    let end: String = text.chars().skip(all - tail).collect();
-    format!(
-        "{begin}\n[{} of {all} characters left out; result_read node={id} gives them]\n{end}",
-        all - head - tail
-    )
+    without_middle(text, max, format_args!("result_read node={id} gives them"))
 }
 
 /// The first few references of a result, and how many more there are.

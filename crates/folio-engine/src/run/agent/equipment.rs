@@ -41,6 +41,17 @@ impl PlanMode {
     }
 }
 
+/// Whose criteria a judge looks at (E9.6). Those that a machine can check, and those of a person, are checked whatever it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Judging {
+    /// Those of whoever wanted the task done. What a model wrote for the steps of its own plan is what the step says of itself.
+    #[default]
+    Wanted,
+    /// All of them: one more call for each step of a model's plan that has criteria.
+    All,
+}
+
 /// What a million tokens cost, in millionths of a US dollar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Price {
@@ -167,6 +178,8 @@ pub struct Equipment {
     pub has_person: bool,
     /// Whether tasks may be taken apart.
     pub plan: PlanMode,
+    /// Whose criteria are judged.
+    pub judging: Judging,
     /// How long one call of a model may take.
     pub timeout: Duration,
 }

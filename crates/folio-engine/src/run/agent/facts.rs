@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::Said;
 use super::digest::shown;
-use super::lines::{line_of, one_line};
 use super::people::ANSWERED_BY;
 use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
+use crate::lines::{line_of, one_line};
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose, Speaker};
 

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::lines::cut;
 use super::schema::FINISH;
+use crate::lines::cut;
 use crate::result::{Finding, Outcome, Severity};
 
 /// What is missing, as an answer says of a criterion; `other` if it says nothing.

@@ -6,8 +6,8 @@ use folio_memory::Timestamp;
 use serde_json::{Value, json};
 
 use super::Said;
-use super::lines::cut;
 use crate::event::{Event, Question};
+use crate::lines::cut;
 use crate::node::NodeId;
 use crate::plan::{HUMAN, Step};
 use crate::run::due::Action;

@@ -6,7 +6,7 @@
 //! - `due`: what such a task is owed, by its stage; `ask`: the next call of a model; `verify`: what is checked of what came out
 //! - `compact`: which part of what was said goes when it outgrows the model's window
 //! - `told`: what it is told of memory; `prompt`: what a model reads; `rules`: what it is told to do; `digest`: what it reads of results,
-//!   and `sizes`: how much of them; `schema`: the form of its answer; `fixed`: what many have in common; `lines`: texts as lines
+//!   and `sizes`: how much of them; `schema`: the form of its answer; `fixed`: what many have in common
 //! - `read`: from a reply to the event that it comes to; `decision`: one that decides or plans; `wanted`: one that wants calls;
 //!   `fields`: what its fields say
 //! - `repair`: from a text to the JSON that was meant; `object`: what of it is taken
@@ -30,7 +30,6 @@ mod facts;
 mod fields;
 mod fixed;
 mod human;
-mod lines;
 mod object;
 mod offer;
 mod people;
@@ -56,7 +55,7 @@ use serde_json::Value;
 pub use answer::{ModelAnswer, ModelFailure, ModelFailureKind};
 pub use ask::AskAction;
 pub use compact::{COMPACTOR_CALLS, CompactAction};
-pub use equipment::{AgentProgram, Equipment, ModelSpec, NamedExecutor, PlanMode, Price};
+pub use equipment::{AgentProgram, Equipment, Judging, ModelSpec, NamedExecutor, PlanMode, Price};
 pub(super) use facts::Fact;
 pub use fixed::FixedCosts;
 pub use offer::OfferedTools;

@@ -4,9 +4,9 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::fields::status_of;
-use super::lines::cut;
 use super::repair::{self, Ended};
 use super::schema;
+use crate::lines::cut;
 use crate::result::{Outcome, StopReason};
 use crate::run::state::Run;
 use crate::talk::{Purpose, Reply, Stop};

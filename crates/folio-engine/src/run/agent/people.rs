@@ -4,9 +4,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::lines::cut;
 use super::{Agent, Fact, human};
 use crate::event::{Event, Proposal, Question, words};
+use crate::lines::cut;
 use crate::node::{Move, NodeId};
 use crate::plan::{Check, Criterion};
 use crate::projection::answer_entry;

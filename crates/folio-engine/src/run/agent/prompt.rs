@@ -10,13 +10,13 @@ use folio_memory::tokens::Tokens;
 use folio_memory::view;
 
 use super::digest::shown;
-use super::lines::{line_of, one_line};
 use super::offer::Offered;
 use super::rules::{COMMON, rules};
 use super::sizes::Sizes;
 use super::{Equipment, Said, Stage, people};
 use crate::event::BookView;
-use crate::plan::{Budget, Check, HUMAN, Step};
+use crate::lines::{line_of, one_line, without_middle};
+use crate::plan::{Budget, Check, HUMAN, Step, Task};
 use crate::projection::{branch_page, workspace_page};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
@@ -180,14 +180,16 @@ impl Run {
             text.push_str("# What it is part of\n");
             chain.iter().for_each(|line| line_of(&mut text, line));
         }
-        let (title, description) = self.words_of(of)?;
+        let sizes = self.sizes(purpose);
+        let title = self.title_told(of, task);
+        let description = self.excerpted(of, &task.description, sizes)?;
         let _ = write!(text, "# The task\n{title}\n");
         if !description.is_empty() && description != title {
             text.push_str(&description);
             text.push('\n');
         }
         if !task.reason.is_empty() {
-            let _ = writeln!(text, "Why: {}", self.filled(of, &task.reason)?);
+            let _ = writeln!(text, "Why: {}", self.excerpted(of, &task.reason, sizes)?);
         }
         if self.nodes[of].parent.is_none() && self.inputs.as_object().is_some_and(|inputs| !inputs.is_empty()) {
             let _ = writeln!(text, "Inputs: {}", canonical((*self.inputs).clone()));
@@ -200,7 +202,7 @@ impl Run {
                     check => format!(" [checked: {}]", check.describe()),
                 };
                 let optional = if criterion.required { "" } else { " (if it can be)" };
-                let words = self.filled(of, &criterion.text)?;
+                let words = self.excerpted(of, &criterion.text, sizes)?;
                 line_of(&mut text, &format!("{}: {words}{optional}{how}", criterion.id));
             }
         }
@@ -217,12 +219,12 @@ impl Run {
         }
         match purpose {
             Purpose::Decide | Purpose::Work => {
-                let results = self.results_before(index, self.sizes(purpose))?;
+                let results = self.results_before(index, sizes)?;
                 if !results.is_empty() {
                     text.push_str("# Results that it can build on\n");
                     self.put_data(&mut text, index, &results);
                 }
-                self.put_answers(&mut text, index, self.sizes(purpose));
+                self.put_answers(&mut text, index, sizes);
                 self.put_memory(&mut text, index);
                 if purpose == Purpose::Decide && self.wants_plan(index) {
                     line_of(&mut text, "whoever started this wants a plan: take it apart");
@@ -306,25 +308,44 @@ impl Run {
             Some(agent) => std::sync::Arc::clone(&agent.task),
             None => self.task_of_model(index),
         };
-        let title = if self.nodes[index].parent.is_none() {
+        Ok((self.title_told(index, &task), self.filled(index, &task.description)?))
+    }
+
+    /// What node `index`, which is `task`, is called where it is told of.
+    fn title_told(&self, index: usize, task: &Task) -> String {
+        if self.nodes[index].parent.is_none() {
             task.title.clone()
         } else {
             self.title(self.nodes[index].id)
-        };
-        Ok((title, self.filled(index, &task.description)?))
+        }
     }
 
     /// A template of node `index`, filled in; as it stands if that cannot be done.
     pub(super) fn filled(&self, index: usize, text: &str) -> Result<String, BodyNeeded> {
+        self.filled_in(index, text, None)
+    }
+
+    /// As [`Run::filled`], for a model: what results give has the length that answers of tools have, for it can look at the rest (E9.2).
+    /// Inputs, and what people wrote, it has in no other place.
+    fn excerpted(&self, index: usize, text: &str, sizes: Sizes) -> Result<String, BodyNeeded> {
+        self.filled_in(index, text, Some(sizes))
+    }
+
+    fn filled_in(&self, index: usize, text: &str, sizes: Option<Sizes>) -> Result<String, BodyNeeded> {
         if !template::is_template(text) {
             return Ok(text.to_owned());
         }
         let references = template::references_of_text(text).unwrap_or_default();
+        let reads_results = references.all_results || !references.results.is_empty();
         let scope = self.scope(index, &references, Vec::new())?;
-        Ok(self
-            .templates
-            .render_text(text, &scope)
-            .unwrap_or_else(|_| text.to_owned()))
+        let filled = match sizes.filter(|_| reads_results) {
+            Some(sizes) => self
+                .templates
+                .render_excerpts(text, &scope, sizes.answer)
+                .map(|text| without_middle(text, sizes.digests, "result_read gives them")),
+            None => self.templates.render_text(text, &scope),
+        };
+        Ok(filled.unwrap_or_else(|_| text.to_owned()))
     }
 
     fn put_proposal(&self, text: &mut String, index: usize) -> Result<(), BodyNeeded> {

@@ -3,16 +3,18 @@
 
 use std::fmt::Write as _;
 use std::mem::discriminant;
+use std::sync::Arc;
 
 use folio_memory::Timestamp;
 use serde_json::Value;
 
 use super::fields::{finding_of, finished, gap_of, severity_of, text_of};
-use super::lines::cut;
 use super::object::{noted, remarked};
 use super::verify::checked;
 use super::wanted::CALLS_MAX;
+use super::{Equipment, Judging};
 use crate::event::{Event, Proposal};
+use crate::lines::cut;
 use crate::plan::{Check, Criterion, criterion_meant};
 use crate::result::{Finding, Outcome, Output, Severity, StopReason, Verdict};
 use crate::run::call_in_words;
@@ -217,9 +219,10 @@ impl Run {
     }
 
     /// What an answer says of criteria that a model wrote for a step of its own plan. A judge looks at the criteria of whoever
-    /// wanted the task done; these are the means to them.
+    /// wanted the task done; these are the means to them, unless whoever started the run wants all of them judged.
     fn claims(&self, index: usize, answer: &Value) -> Vec<Verdict> {
-        if !self.is_step_of_model(index) {
+        let is_all = |equipment: &Arc<Equipment>| equipment.judging == Judging::All;
+        if !self.is_step_of_model(index) || self.equipment.as_ref().is_some_and(is_all) {
             return Vec::new();
         }
         let said = answer.get("criteria").and_then(Value::as_array);

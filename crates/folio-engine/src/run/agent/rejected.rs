@@ -1,6 +1,8 @@
 //! What whoever wrote an answer that cannot be used reads when it is asked for again (E9.13). Whatever was written, there has to be room for that.
 
-use super::lines::cut;
+use super::schema;
+use crate::lines::cut;
+use crate::talk::Purpose;
 
 /// Characters that are shown of such an answer.
 const ANSWER_CHARS: usize = 16_000;
@@ -14,8 +16,8 @@ pub(super) fn shown(text: &str) -> String {
     cut(text, ANSWER_CHARS)
 }
 
-/// That its `problems` are to be put right.
-pub(super) fn put_right(problems: &[String]) -> String {
+/// That the `problems` of what was answered to `purpose` are to be put right, and the part of its form that they are about.
+pub(super) fn put_right(purpose: Purpose, problems: &[String]) -> String {
     let mut told: Vec<String> = problems
         .iter()
         .take(PROBLEMS_TOLD)
@@ -25,7 +27,10 @@ pub(super) fn put_right(problems: &[String]) -> String {
         told.push(format!("and {} more", problems.len() - PROBLEMS_TOLD));
     }
     let listed = listed(&told);
-    format!("That cannot be used:\n{listed}\nAnswer again, with all of it put right.")
+    let form = schema::fragment(purpose, problems)
+        .map(|form| format!("Its form, as JSON Schema: {form}\n"))
+        .unwrap_or_default();
+    format!("That cannot be used:\n{listed}\n{form}Answer again, with all of it put right.")
 }
 
 /// Lines as a list of markdown.

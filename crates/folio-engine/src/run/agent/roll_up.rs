@@ -9,11 +9,11 @@ use std::sync::Arc;
 use folio_memory::Timestamp;
 
 use super::fields::text_of;
-use super::lines::cut;
 use super::object::{NOTES_CHARS, noted};
 use super::read::UNREAD;
 use super::{Agent, Stage};
 use crate::event::Event;
+use crate::lines::cut;
 use crate::node::{NodeId, NodeState};
 use crate::plan::{Slug, Step, Task, Work};
 use crate::result::{NodeResult, Outcome, Output, StopReason};

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use serde_json::{Value, json};
+use folio_memory::canonical::canonical;
+use serde_json::{Map, Value, json};
 
 use crate::talk::Purpose;
 
@@ -36,17 +37,77 @@ pub(super) fn result() -> Arc<Value> {
     Arc::clone(&RESULT)
 }
 
-/// The keys that an answer to `purpose` has to have.
-pub(super) fn required(purpose: Purpose) -> Vec<&'static str> {
-    let form: &'static Value = match purpose {
+/// The form of the answer to `purpose`, or of what ends it.
+fn form_of(purpose: Purpose) -> &'static Value {
+    match purpose {
         Purpose::Decide => &DECISION,
         Purpose::Work | Purpose::Aggregate | Purpose::HandBack => &RESULT,
         Purpose::RollUp => &ROLL_UP,
         Purpose::Judge => &VERDICTS,
         Purpose::Replan => &OTHER_PLAN,
-    };
-    let keys = form["required"].as_array().into_iter().flatten();
+    }
+}
+
+/// The keys that an answer to `purpose` has to have.
+pub(super) fn required(purpose: Purpose) -> Vec<&'static str> {
+    let keys = form_of(purpose)["required"].as_array().into_iter().flatten();
     keys.filter_map(Value::as_str).collect()
+}
+
+/// The part of the form of an answer to `purpose` that `problems` are about: the keys that they name, or all of them if they name none. Of
+/// somebody at work, who calls tools, only the end has a form.
+pub(super) fn fragment(purpose: Purpose, problems: &[String]) -> Option<Value> {
+    let form = form_of(purpose);
+    let is_named = |key: &&String| problems.iter().any(|problem| names(problem, key));
+    let all = || form["properties"].as_object().into_iter().flatten();
+    let is_any_named = all().any(|(key, _)| is_named(&key));
+    if purpose == Purpose::Work && !is_any_named {
+        return None;
+    }
+    let mut shown: Map<String, Value> = all()
+        .filter(|(key, _)| !is_any_named || is_named(key))
+        .map(|(key, part)| (key.clone(), part.clone()))
+        .collect();
+    if let Some(steps) = shown.get_mut("steps") {
+        steps["items"] = json!({"anyOf": [step(), {"type": "array", "description": "Such steps."}]});
+    }
+    let keys = required(purpose).into_iter().filter(|key| shown.contains_key(*key));
+    let needed: Vec<&str> = keys.collect();
+    let mut part = json!({"properties": shown});
+    if !needed.is_empty() {
+        part["required"] = json!(needed);
+    }
+    Some(canonical(part))
+}
+
+/// Whether `problem` has `key` in it as a word.
+fn names(problem: &str, key: &str) -> bool {
+    problem
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .any(|word| word == key)
+}
+
+/// A step of a plan, or a list of which each item gets one.
+fn step() -> Value {
+    let texts = || json!({"type": "array", "items": {"type": "string"}});
+    json!({
+        "type": "object",
+        "required": ["id", "title"],
+        "properties": {
+            "id": {"type": "string"},
+            "title": {"type": "string"},
+            "description": {"type": "string"},
+            "criteria": texts(),
+            "satisfies": texts(),
+            "needs": texts(),
+            "optional": {"type": "boolean"},
+            "atomic": {"type": "boolean"},
+            "budget_share": {"type": "number"},
+            "for_each": {"type": "string"},
+            "as": {"type": "string"},
+            "step": {"type": "object"},
+        },
+    })
 }
 
 /// Those of them without which nothing can be made of it.
@@ -183,4 +244,33 @@ fn evidence() -> Value {
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys_of(purpose: Purpose, problem: &str) -> Option<Vec<String>> {
+        let part = fragment(purpose, &[problem.to_owned()])?;
+        Some(part["properties"].as_object().unwrap().keys().cloned().collect())
+    }
+
+    #[test]
+    fn of_the_form_stands_what_the_problems_name_or_all_of_it_e9_13() {
+        let of = |purpose, problem| keys_of(purpose, problem).unwrap_or_default();
+        assert_eq!(
+            of(Purpose::Decide, "steps[2].needs[0]: there is no step `nobody`"),
+            ["steps"]
+        );
+        assert_eq!(of(Purpose::Replan, "`root_cause` says nothing"), ["root_cause"]);
+        assert_eq!(of(Purpose::Judge, "there is no JSON object in it"), ["verdicts"]);
+        assert_eq!(
+            of(Purpose::RollUp, "there is no JSON object in it"),
+            ["evidence", "notes", "output"]
+        );
+        // `give_up` is no `give`, and whoever calls tools need not end.
+        assert_eq!(of(Purpose::Replan, "you give too much"), of(Purpose::Replan, "?"));
+        assert_eq!(keys_of(Purpose::Work, "there is no tool `echoo`"), None);
+        assert_eq!(of(Purpose::Work, "`status` is none of ok, partial, failed"), ["status"]);
+    }
 }

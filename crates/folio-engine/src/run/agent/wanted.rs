@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::Said;
 use super::fields::text_of;
-use super::lines::cut;
 use super::people::normalised;
 use super::schema::{ASK_PERSON, FINISH};
 use crate::event::{Event, Question};
+use crate::lines::cut;
 use crate::node::NodeId;
 use crate::result::{Outcome, StopReason};
 use crate::run::state::Run;

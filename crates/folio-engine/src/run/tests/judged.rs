@@ -3,7 +3,7 @@
 use super::models::*;
 use super::*;
 use crate::result::{Finding, Output};
-use crate::run::Waiting;
+use crate::run::{Judging, Waiting};
 use crate::talk::Purpose;
 
 /// A plan of one call of which a judge and a person say what they think, as they do of the plan.
@@ -519,5 +519,43 @@ fn what_a_step_adds_is_told_below_its_criterion_and_found_by_its_number_e9_6() {
         read_by(&sim, nth).contains("c1.2: none is missing"),
         "{}",
         read_by(&sim, nth)
+    );
+}
+
+/// A fence in two steps, each of which says that its criterion is met. Of one of them, should a judge be asked, it is not.
+fn fence(judging: Judging) -> Sim {
+    let equipment = Equipment { judging, ..equipment() };
+    goal_with("build a fence", &json!({"budget": {"replans": 0}}), equipment, |ask| {
+        let claims = json!({"notes": "done", "criteria": [{"id": "c1", "met": true}]});
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "build a fence") => plan_of(json!([
+                {"id": "posts", "title": "set the posts", "criteria": ["they stand"]},
+                {"id": "boards", "title": "nail the boards", "criteria": ["they hold"]},
+            ])),
+            (Purpose::Decide, _) => execute("finish", claims),
+            (Purpose::Judge, "set the posts") => judged("met"),
+            (Purpose::Judge, _) => judged("unmet"),
+            (Purpose::Work, _) => wants(&[("finish", claims)]),
+            _ => said("{\"notes\": \"all of it\"}"),
+        }
+    })
+    .driven_on()
+}
+
+#[test]
+fn where_all_is_judged_the_word_of_a_step_does_not_meet_its_criteria_e9_6() {
+    let statuses = |sim: &Sim| ["posts", "boards"].map(|path| sim.run.node_at(path).unwrap().result.unwrap().status);
+    let judges = |sim: &Sim| sim.asks.iter().filter(|ask| ask.purpose == Purpose::Judge).count();
+    let by_word = fence(Judging::Wanted);
+    assert_eq!((judges(&by_word), statuses(&by_word)), (0, [Outcome::Ok, Outcome::Ok]));
+    let by_judge = fence(Judging::All);
+    // What is missing is told once to whoever did it, and judged again.
+    assert_eq!(
+        (judges(&by_judge), statuses(&by_judge)),
+        (3, [Outcome::Ok, Outcome::Failed])
+    );
+    assert_eq!(
+        findings(&by_judge, "boards"),
+        [("c1", &Finding::Unmet("the proof".to_owned()))]
     );
 }

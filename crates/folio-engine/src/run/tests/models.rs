@@ -9,7 +9,7 @@ use crate::argument::ArgKind;
 use crate::event::LeafTests;
 use crate::plan::KnownTool;
 use crate::result::Finding;
-use crate::run::FixedCosts;
+use crate::run::{FixedCosts, Judging};
 use crate::spend::Spend;
 use crate::talk::{Need, Purpose, Reply, Stop, ToolOffer, Wanted};
 
@@ -118,6 +118,7 @@ pub(in crate::run) fn equipment() -> Equipment {
         },
         has_person: false,
         plan: PlanMode::Auto,
+        judging: Judging::default(),
         timeout: Duration::from_secs(60),
     }
 }
@@ -467,14 +468,15 @@ fn a_wrong_plan_is_told_with_all_its_mistakes_and_after_two_the_task_is_done_dir
         [Purpose::Decide, Purpose::Decide, Purpose::Decide, Purpose::Work]
     );
     let told = &sim.asks[1].messages.last().unwrap().text;
-    assert_snapshot!(told, @r"
+    assert_snapshot!(told, @r#"
     That cannot be used:
     - steps: no step satisfies c1 (it shines)
     - steps[0].needs[0]: there is no step `nobody`
     - steps[1]: `a` has no criteria; say how one can tell that it is done
     - steps[1].id: the id `a` is already that of the step at steps[0]
+    Its form, as JSON Schema: {"properties":{"steps":{"description":"With plan: the steps in order; a list inside the list runs at the same time.","items":{"anyOf":[{"properties":{"as":{"type":"string"},"atomic":{"type":"boolean"},"budget_share":{"type":"number"},"criteria":{"items":{"type":"string"},"type":"array"},"description":{"type":"string"},"for_each":{"type":"string"},"id":{"type":"string"},"needs":{"items":{"type":"string"},"type":"array"},"optional":{"type":"boolean"},"satisfies":{"items":{"type":"string"},"type":"array"},"step":{"type":"object"},"title":{"type":"string"}},"required":["id","title"],"type":"object"},{"description":"Such steps.","type":"array"}]},"type":"array"}}}
     Answer again, with all of it put right.
-    ");
+    "#);
     assert_eq!(root(&sim).status, Outcome::Ok);
     assert_eq!(sim.asks[1].temperature, Some(0.0));
 }

@@ -513,37 +513,6 @@ fn a_cancelled_run_stops_its_models_and_counts_what_they_may_cost_e9_11() {
 }
 
 #[test]
-fn a_model_in_a_written_plan_sees_the_results_before_it_and_gives_its_own_e9_2() {
-    let mut sim = Sim::new(
-        "version: 1\ntitle: t\nsteps:\n- {id: a, do: {tool: echo, args: {n: 7}}}\n- {id: b, title: think, description: \"about {{ results.a.output.n }}\"}\n- {id: c, do: {tool: echo, args: {x: \"{{ results.b.output.said }}\"}}}",
-    );
-    sim.run.equip(Arc::new(equipment()));
-    sim.model = Arc::new(|ask| {
-        assert!(ask.messages[1].text.contains("about 7"), "{}", ask.messages[1].text);
-        execute("finish", json!({"notes": "thought", "output": {"said": "well"}}))
-    });
-    let sim = sim.driven_on();
-    assert_eq!(sim.args("c"), json!({"x": "well"}));
-}
-
-#[test]
-fn a_model_is_told_of_the_limits_that_its_task_has_e9_2() {
-    let mut sim = Sim::new(
-        "version: 1\ntitle: t\nsteps:\n- {id: free, title: think}\n- {id: tight, title: think less, budget: {tokens: 90000, model_calls: 3}}",
-    );
-    sim.run.equip(Arc::new(equipment()));
-    sim.model = Arc::new(|_| finish("thought"));
-    let sim = sim.driven_on();
-    let told: Vec<_> = sim.asks.iter().map(|ask| &ask.messages[1].text).collect();
-    let [free, tight] = told.as_slice() else {
-        panic!("{told:?}")
-    };
-    assert!(!free.contains("Limits"), "{free}");
-    let limits = r#"Limits, with everything below it: {"model_calls":3,"tokens":90000}"#;
-    assert!(tight.lines().any(|line| line == limits), "{tight}");
-}
-
-#[test]
 fn the_rules_of_each_purpose_go_to_the_model_of_its_role() {
     assert_eq!(Purpose::Decide.role(), ModelRole::Planner);
     assert_eq!(Purpose::Work.role(), ModelRole::Executor);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::http::StatusCode;
 use folio::Role;
-use folio::engine::run::{PlanGate, PlanMode};
+use folio::engine::run::{Judging, PlanGate, PlanMode};
 use folio::memory::id::Ref;
 use folio::runner::NewRun;
 use folio::tools::{HostList, HostRule, ShellPolicy};
@@ -46,6 +46,9 @@ pub(super) struct NewRunBody {
     /// Whether models take tasks apart.
     #[serde(default)]
     planning: Planning,
+    /// Whose criteria a judge looks at.
+    #[serde(default)]
+    judging: Judged,
     /// Which plans of models wait for a person's yes: `never`, `root`, `depth<=N`, `always`, `if_cost>USD`; `never` if it is not said.
     #[serde(default)]
     plan_gate: Option<String>,
@@ -83,6 +86,26 @@ impl From<Planning> for PlanMode {
             Planning::Always => Self::Always,
             Planning::Auto => Self::Auto,
             Planning::Never => Self::Never,
+        }
+    }
+}
+
+/// Whose criteria a judge looks at.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Judged {
+    /// Those of whoever wants the goal, or wrote the plan; steps of a model's plan say of theirs themselves.
+    #[default]
+    Wanted,
+    /// All: one more call for each step of a model's plan.
+    All,
+}
+
+impl From<Judged> for Judging {
+    fn from(judged: Judged) -> Self {
+        match judged {
+            Judged::Wanted => Self::Wanted,
+            Judged::All => Self::All,
         }
     }
 }
@@ -140,6 +163,7 @@ pub(super) async fn start(
         hosts,
         allow_tools: asked.allow_tools,
         plan_mode: asked.planning.into(),
+        judging: asked.judging.into(),
         plan_gate,
         allow_unpriced: false,
         is_unattended: false,

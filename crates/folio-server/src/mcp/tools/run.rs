@@ -165,6 +165,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
         hosts: Default::default(),
         allow_tools,
         plan_mode: Default::default(),
+        judging: Default::default(),
         plan_gate: Default::default(),
         allow_unpriced: false,
         is_unattended: false,
