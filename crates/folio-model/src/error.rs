@@ -17,7 +17,9 @@ pub enum ModelErrorKind {
     RateLimited,
     /// Ask for less: the request does not fit the model's window.
     TooLong,
-    /// Ask again later.
+    /// Ask again later: it was not reached, or would not begin, so nothing was used up.
+    Unreached,
+    /// Ask again later: it did not answer in time, or broke off, and what it used up is not known.
     Unavailable,
     /// Ask again, with what was wrong: the answer could not be read.
     Malformed,

@@ -43,9 +43,12 @@ impl Projection<'_> {
         } else {
             branch_page(self.run, node)
         };
-        for gone in self.run.superseded(node) {
-            self.archive_step(&gone);
+        let dropped = self.run.superseded(node);
+        for gone in &dropped {
+            self.archive_step(gone);
         }
+        // Of an edit that is a yes, too, those of the plan that counted until then.
+        self.put_replaced_away(node, &steps, |gone| dropped.iter().all(|step| step.id != gone.id));
         let mut order = 0;
         for step in steps {
             let is_new = node.child(version, step.slug(), "") == step.id;
@@ -73,10 +76,14 @@ impl Projection<'_> {
         {
             self.branch(&view);
         }
-        if let Event::PlanRejected { .. } = event {
-            for gone in self.run.superseded(node) {
-                self.archive_step(&gone);
+        match event {
+            Event::PlanRejected { .. } => {
+                for gone in self.run.superseded(node) {
+                    self.archive_step(&gone);
+                }
             }
+            Event::PlanApproved { .. } => self.plan_approved(node),
+            _ => {}
         }
         let count = self.run.steered();
         let id = format!("{}/{count}/{node}", event.name());

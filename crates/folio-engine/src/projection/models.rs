@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
-use folio_memory::{Change, EntryId, NewEntry, PageRole, Trust};
+use folio_memory::{Change, EntryId, NewEntry, PageId, PageRole, Trust};
 use serde_json::json;
 
 use super::{Projection, branch_page, cut, entry_of, main_page, plan_page, summary_of};
@@ -102,12 +102,14 @@ impl Projection<'_> {
                 reason,
                 kept,
                 tests,
+                awaits,
                 ..
             } => self.planned(
                 *node,
                 *version,
                 &format!("{reason}{}", tests_in_words(tests.as_ref())),
                 kept.len(),
+                *awaits,
             ),
             Event::Wants { node, calls, refused } => self.wants(*node, calls, refused),
             Event::Checked { node, verdicts, .. } if !verdicts.is_empty() => {
@@ -187,10 +189,10 @@ impl Projection<'_> {
         self.log(page, &format!("{id}/{node}"), title, body, parts, Owner::planner());
     }
 
-    fn planned(&mut self, node: NodeId, version: u32, reason: &str, kept: usize) {
+    fn planned(&mut self, node: NodeId, version: u32, reason: &str, kept: usize, awaits: bool) {
         let Some(view) = self.run.node(node) else { return };
         let is_root = view.parent.is_none();
-        if is_root && version > 1 {
+        if is_root && version > 1 && !awaits {
             self.iteration_replaced(version - 1, self.run.plan_before_came_to(node));
         }
         let steps = self.run.steps_of_plan(node, version);
@@ -219,31 +221,69 @@ impl Projection<'_> {
             Some(parts),
             Owner::planner(),
         );
-        let page = if is_root {
-            plan_page(self.run.id())
-        } else {
-            branch_page(self.run, node)
-        };
         if version == 1 {
             for step in steps {
-                self.add_steps(page, &step, 0);
+                self.add_steps(self.page_of_steps(&view), &step, 0);
             }
             return;
         }
-        let all = self.run.steps(node);
-        let counts = self.with_members(&all);
-        for gone in self.run.steps_replaced(node) {
-            if !counts.contains(&gone.id) {
-                self.put_step_away(&gone);
-                self.branches_superseded(gone);
-            }
-        }
-        // What was kept of a group stands for itself now.
         let new: HashSet<NodeId> = steps.iter().map(|step| step.id).collect();
+        if !awaits {
+            self.takes_place(&view, &new);
+            return;
+        }
+        // The plan before it counts until somebody says yes, and stands before it.
+        let mut order = self.run.steps_replaced(node).len();
+        for step in steps {
+            self.put_step(self.page_of_steps(&view), &step, true, (&mut order, 0));
+        }
+    }
+
+    /// The page that the steps of `view` stand on.
+    fn page_of_steps(&self, view: &NodeView<'_>) -> PageId {
+        match view.parent {
+            None => plan_page(self.run.id()),
+            Some(_) => branch_page(self.run, view.id),
+        }
+    }
+
+    /// The plan of `view` takes the place of the one before it. Of its steps, `new` have no entry yet.
+    fn takes_place(&mut self, view: &NodeView<'_>, new: &HashSet<NodeId>) {
+        let all = self.run.steps(view.id);
+        self.put_replaced_away(view.id, &all, |_| true);
+        let page = self.page_of_steps(view);
+        // What was kept of a group stands for itself now.
         let mut order = 0;
         for step in all {
             self.put_step(page, &step, new.contains(&step.id), (&mut order, 0));
         }
+    }
+
+    /// The steps of the plan of `node` before this one that are none of those that count, `all` of which are these, if `is_meant`.
+    pub(super) fn put_replaced_away(
+        &mut self,
+        node: NodeId,
+        all: &[NodeView<'_>],
+        is_meant: impl Fn(&NodeView<'_>) -> bool,
+    ) {
+        let counts = self.with_members(all);
+        for gone in self.run.steps_replaced(node) {
+            if !counts.contains(&gone.id) && is_meant(&gone) {
+                self.put_step_away(&gone);
+                self.branches_superseded(gone);
+            }
+        }
+    }
+
+    /// A plan that waited for a yes has it.
+    pub(super) fn plan_approved(&mut self, node: NodeId) {
+        let Some(view) = self.run.node(node).filter(|view| view.plan_version > 1) else {
+            return;
+        };
+        if view.parent.is_none() {
+            self.iteration_replaced(view.plan_version - 1, self.run.plan_before_came_to(node));
+        }
+        self.takes_place(&view, &HashSet::new());
     }
 
     /// `steps`, and what is in those of them that are groups.

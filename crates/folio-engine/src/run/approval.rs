@@ -316,10 +316,14 @@ impl Run {
     /// What follows for what waits for a yes where nobody is there to say it.
     pub(super) fn unapproved(&self) -> Vec<Event> {
         let mut events = Vec::new();
-        let has_person = self.equipment.as_ref().is_some_and(|equipment| equipment.has_person);
-        if !has_person && self.equipment.is_some() {
-            let plans = self.gated.iter();
-            events.extend(plans.map(|index| self.failing(*index, StopReason::NeedsInput, "nobody approved its plan")));
+        if self.has_nobody() {
+            let rejected = |index: &usize| Event::PlanRejected {
+                node: self.nodes[*index].id,
+                version: self.nodes[*index].plan.as_ref().map_or(1, |plan| plan.version),
+                reason: "nobody is there to say yes".to_owned(),
+                by: NOBODY.to_owned(),
+            };
+            events.extend(self.gated.iter().map(rejected));
         }
         if self.asks_first.is_none() {
             let calls = self
@@ -329,6 +333,11 @@ impl Run {
             events.extend(calls.map(|(index, _)| self.said_no(*index, NOBODY, "nobody is there to say yes")));
         }
         events
+    }
+
+    /// Whether models are there, and no person.
+    pub(super) fn has_nobody(&self) -> bool {
+        self.equipment.as_ref().is_some_and(|equipment| !equipment.has_person)
     }
 
     /// Whether the plan that a model made for node `index` waits for a yes.
@@ -385,6 +394,10 @@ impl Run {
             Event::PlanApproved { node, .. } => {
                 let index = self.gated_at(*node, "plan_approved")?;
                 self.step_to(*node, Move::Expand)?;
+                self.take_place(index);
+                if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
+                    agent.until_now = None;
+                }
                 let members = self.nodes[index].plan.as_ref().map(|plan| plan.members.clone());
                 for member in members.unwrap_or_default() {
                     // One that was cancelled meanwhile holds back what follows it.
@@ -404,10 +417,14 @@ impl Run {
             } => {
                 let index = self.gated_at(*node, "plan_rejected")?;
                 self.step_to(*node, Move::Replan)?;
-                let members = self.nodes[index].plan.as_ref().map(|plan| plan.members.clone());
-                for member in members.unwrap_or_default() {
+                let plan = self.nodes[index].plan.as_deref();
+                let (members, before) = plan
+                    .map(|plan| (plan.members.clone(), plan.replaced.clone()))
+                    .unwrap_or_default();
+                for member in members.into_iter().filter(|member| !before.contains(member)) {
                     self.supersede(member, *version);
                 }
+                self.take_back(index);
                 if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
                     agent.plan_was_rejected(by, reason);
                 }
@@ -471,12 +488,19 @@ impl Run {
         }
     }
 
-    /// What follows when there is no other plan after one was rejected: the task is done directly, unless something of an earlier
-    /// plan is there (E9.8).
+    /// What follows when there is no other plan after one was rejected: what an earlier plan came to, or else the task is done directly
+    /// (E9.8). Where nobody is there to say yes, it is not.
     pub(super) fn without_approved_plan(&self, index: usize) -> Event {
+        let nobody = self.has_nobody().then_some(StopReason::NeedsInput);
+        if self.agent(index).is_some_and(|agent| agent.proposal.is_some()) {
+            return self.conclusion(index, nobody);
+        }
         let is_ok = |child: &usize| self.nodes[*child].is_ok();
         if self.nodes[index].children.iter().any(is_ok) {
-            return self.rolled_up(index, None);
+            return self.rolled_up(index, nobody);
+        }
+        if let Some(reason) = nobody {
+            return self.failing(index, reason, "nobody approved its plan");
         }
         Event::Decided {
             node: self.nodes[index].id,

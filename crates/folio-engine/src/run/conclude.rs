@@ -6,10 +6,11 @@ use std::time::Duration;
 use folio_memory::Timestamp;
 use serde_json::Value;
 
+use super::agent::Stage;
 use super::due::CallAction;
 use super::scope::{BodyNeeded, result_value};
 use super::state::Run;
-use super::tree::{Cancel, NodeKind};
+use super::tree::Cancel;
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::plan::{Criterion, Observe, Step, Task};
@@ -129,9 +130,8 @@ impl Run {
 
     /// Whether the call of node `index` has answered, and what it came to is being checked.
     pub(super) fn has_answered(&self, index: usize) -> bool {
-        let node = &self.nodes[index];
-        let agent = node.agent.as_deref().filter(|_| node.kind == NodeKind::Call);
-        agent.is_some_and(|agent| agent.proposal.is_some())
+        let agent = self.nodes[index].agent.as_deref();
+        agent.is_some_and(|agent| agent.stage == Stage::Verifying && agent.proposal.is_some())
     }
 
     /// What such a call came to that was stopped for `why`: what it did is done, and stays (E9.11).
@@ -142,6 +142,9 @@ impl Run {
             .as_deref()
             .and_then(|agent| agent.proposal.as_deref())
         {
+            if !proposal.notes.is_empty() {
+                result.notes = format!("{}: {}", result.notes, proposal.notes);
+            }
             result.output.clone_from(&proposal.output);
             result.evidence.clone_from(&proposal.evidence);
             result.duration_us = proposal.duration_us;

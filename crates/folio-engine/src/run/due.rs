@@ -198,6 +198,7 @@ impl Run {
         let mut ready = self.ready.in_order();
         while let Some(index) = ready.next(free > 0).or_else(|| parked.next()) {
             if self.is_paused(index) {
+                actions.extend(self.reading_while_paused(index, now));
                 continue;
             }
             let has_room = free > 0 && self.has_lane(index, &mut lanes);
@@ -255,13 +256,19 @@ impl Run {
                 let is_free = self
                     .index(call.node)
                     .is_ok_and(|index| !self.is_written(index, &call.writes));
-                is_free && may_begin(call.node, &Spend::TOOL_CALL, false)
+                let more = if call.again { Spend::default() } else { Spend::TOOL_CALL };
+                is_free && may_begin(call.node, &more, false)
             }
             Action::Verify(check) => {
                 let is_free = self
                     .index(check.node)
                     .is_ok_and(|index| !self.is_written(index, &check.writes));
-                is_free && may_begin(check.node, &spend_of(check.commands()), false)
+                let agent = self.index(check.node).ok().and_then(|index| self.agent(index));
+                let more = match agent.is_some_and(|agent| agent.has_begun_checks) {
+                    true => Spend::default(),
+                    false => spend_of(check.commands()),
+                };
+                is_free && may_begin(check.node, &more, false)
             }
             // What is set aside for a group was reckoned from what was free.
             Action::Record(Event::Expanded { node, set_aside, .. }) => {
@@ -311,7 +318,9 @@ impl Run {
         if self.result().is_some() {
             return None;
         }
-        let retry = self.parked.first().map(|(at, _)| *at);
+        // What is paused waits for whoever has it go on, and for no time.
+        let mut parked = self.parked.iter();
+        let retry = parked.find(|(_, index)| !self.is_paused(*index)).map(|(at, _)| *at);
         let deadline = self
             .deadline
             .filter(|_| self.nodes.first().is_some_and(|root| root.cancel.is_none()));
@@ -335,7 +344,9 @@ impl Run {
         let node = &self.nodes[index];
         let result = match node.cancel {
             Some(cancel) if self.has_answered(index) => self.stopped_when_done(index, cancel),
-            Some(cancel) if node.attempt > 0 => self.stopped(index, cancel, MAY_HAVE_CHANGED),
+            Some(cancel) if node.attempt > 0 && matches!(node.kind, NodeKind::Call | NodeKind::Action) => {
+                self.stopped(index, cancel, MAY_HAVE_CHANGED)
+            }
             Some(cancel) if node.started_at.is_some() => self.stopped(index, cancel, "stopped before it was done"),
             Some(cancel) => self.stopped(index, cancel, "stopped before it began"),
             None if self.is_superseded(index) => NodeResult::stopped(
@@ -495,6 +506,8 @@ impl Run {
             ));
         };
         let node = &self.nodes[index];
+        // A call that had begun when its driver died counts already, and its fate goes by its class (E9.9, E9.12).
+        let again = node.state == crate::node::NodeState::Executing;
         let invalid = |error: template::TemplateError| {
             // A name that the plan check found is missing now only if the step that gives it has no result to give.
             Refusal::Template(
@@ -502,7 +515,7 @@ impl Run {
                 format!("its arguments cannot be made: {error}"),
             )
         };
-        if let Some(reason) = self.refused_by_budget(index, &Spend::TOOL_CALL, false) {
+        if !again && let Some(reason) = self.refused_by_budget(index, &Spend::TOOL_CALL, false) {
             return Err(Refusal::Template(reason, used_up(reason)));
         }
         // What a model wants called stands as it is: it is no template.
@@ -515,7 +528,6 @@ impl Run {
                 .map_err(|BodyNeeded(hash)| Refusal::Body(hash))?;
             self.templates.render_value(&call.args, &scope).map_err(invalid)?
         };
-        let again = node.state == crate::node::NodeState::Executing;
         let attempt = if again { node.attempt } else { node.attempt + 1 };
         let writes = self.writes_of(index, &call.tool, &args);
         Ok(CallAction {

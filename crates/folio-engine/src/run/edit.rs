@@ -449,6 +449,7 @@ impl Run {
         if state == NodeState::AwaitingApproval {
             self.step_to(node, Move::Expand)?;
             self.gated.remove(&index);
+            self.take_place(index);
         }
         self.ready.remove(&index);
         self.settled.remove(&index);
@@ -458,7 +459,14 @@ impl Run {
         self.nodes[index].halted = false;
         self.forget_roll_ups(index);
         let graph = Arc::new(Graph::of(&steps));
+        let before = self.nodes[index].plan.as_deref().map(|plan| plan.replaced.clone());
         self.lay_out(index, frame, &graph, version, &kept);
+        // What waited for a yes never took the place of what was before it.
+        if state == NodeState::AwaitingApproval
+            && let Some(plan) = self.nodes[index].plan.as_deref_mut()
+        {
+            plan.replaced = before.unwrap_or_default();
+        }
         if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
             agent.plan_was_edited(plan::hash_of(&steps));
         }

@@ -98,16 +98,36 @@ impl Run {
         });
         let made = graph.roots().map(|root| self.frames[frame].nodes[root]);
         let members = kept.iter().copied().chain(made).collect();
-        let replaced = self.nodes[owner].plan.take().map(|plan| plan.members);
-        for member in replaced.iter().flatten() {
-            self.replace(*member, kept);
-        }
+        let before = self.nodes[owner].plan.take();
         self.nodes[owner].plan = Some(Box::new(Planned {
             version,
             frame,
             members,
-            replaced: replaced.unwrap_or_default(),
+            frame_before: before.as_ref().map(|plan| plan.frame),
+            replaced: before.map(|plan| plan.members).unwrap_or_default(),
         }));
+    }
+
+    /// The plan of `owner` takes the place of the version before it.
+    pub(super) fn take_place(&mut self, owner: usize) {
+        let Some(plan) = self.nodes[owner].plan.as_deref() else {
+            return;
+        };
+        let (kept, replaced) = (self.frames[plan.frame].kept.clone(), plan.replaced.clone());
+        for member in replaced {
+            self.replace(member, &kept);
+        }
+    }
+
+    /// The version before the plan of `owner`, which nobody wants, is its plan again.
+    pub(super) fn take_back(&mut self, owner: usize) {
+        let Some(plan) = self.nodes[owner].plan.as_deref_mut() else {
+            return;
+        };
+        if let Some(frame) = plan.frame_before.take() {
+            plan.frame = frame;
+            plan.members = std::mem::take(&mut plan.replaced);
+        }
     }
 
     /// Adds the node of one step of a plan to what it stands in.

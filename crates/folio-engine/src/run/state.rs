@@ -271,6 +271,9 @@ impl Run {
                 writes,
                 limits,
             } => {
+                let is_again = self
+                    .index(*node)
+                    .is_ok_and(|at| self.nodes[at].state == NodeState::Executing);
                 let index = self.step_to(*node, Move::Start)?;
                 self.take_share(index, limits.as_deref());
                 self.ready.remove(&index);
@@ -285,7 +288,9 @@ impl Run {
                 node.started_at.get_or_insert(at);
                 node.call = call.as_str().into();
                 self.begin_time(index);
-                self.spend(index, &Spend::TOOL_CALL);
+                if !is_again {
+                    self.spend(index, &Spend::TOOL_CALL);
+                }
                 self.take_resources(index, writes);
                 Ok(())
             }

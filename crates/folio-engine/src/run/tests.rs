@@ -16,6 +16,7 @@ use crate::result::{Failure, Outcome, Severity, StopReason};
 use crate::spend::Spend;
 use crate::template::Templates;
 
+mod after_no;
 mod budgets;
 mod cancel;
 mod compact;
@@ -34,6 +35,7 @@ mod moments;
 mod narrow;
 mod order;
 mod pages;
+mod paused;
 mod programs;
 mod properties;
 mod regressions;

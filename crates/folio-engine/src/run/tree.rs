@@ -130,8 +130,9 @@ pub(super) struct Planned {
     pub(super) frame: usize,
     /// The steps whose results count, in plan order: those of this version, and what was kept of earlier ones.
     pub(super) members: Vec<usize>,
-    /// Those of the version before it.
+    /// Those of the version before it, and where their names are: they count until this one may be carried out.
     pub(super) replaced: Vec<usize>,
+    pub(super) frame_before: Option<usize>,
 }
 
 /// One node.

@@ -265,18 +265,28 @@ pub(super) fn json_bytes(value: &Value) -> usize {
 
 /// How a value appears in text: lists and objects as compact JSON.
 pub(super) fn format_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Seen) -> Result<(), Error> {
-    if let Some(max) = state.lookup(EXCERPT).and_then(|max| max.as_usize()) {
+    if let Some(max) = state.lookup(EXCERPT).and_then(|max| max.as_usize())
+        && !is_input(state, value)
+    {
         let text = match value.kind() {
             ValueKind::String => value.as_str().unwrap_or_default().to_owned(),
             ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => compact_json(value)?,
             // Whatever else there is, is short.
             _ => return write_value(out, state, value),
         };
-        return out
-            .write_str(&without_middle(text, max, "result_read gives them"))
-            .map_err(Error::from);
+        let shown = without_middle(text, max, "result_read gives results in whole");
+        return out.write_str(&shown).map_err(Error::from);
     }
     write_value(out, state, value)
+}
+
+/// Whether `value` is one of the inputs as it was given.
+fn is_input(state: &State<'_, '_>, value: &Seen) -> bool {
+    let Some(inputs) = state.lookup("inputs") else {
+        return false;
+    };
+    let mut names = inputs.try_iter().into_iter().flatten();
+    names.any(|name| inputs.get_item(&name).is_ok_and(|input| input == *value))
 }
 
 fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Seen) -> Result<(), Error> {

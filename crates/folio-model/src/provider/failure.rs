@@ -48,14 +48,13 @@ impl Failures<'_> {
         if error.is_builder() {
             return self.error(ModelErrorKind::Invalid, "its address cannot be used");
         }
-        let what = if error.is_timeout() {
-            "it could not be reached in time".to_owned()
-        } else if error.is_connect() {
-            unreached(error, &self.target.url)
-        } else {
-            return self.cut_off();
-        };
-        self.error(ModelErrorKind::Unavailable, what)
+        if error.is_connect() {
+            return self.error(ModelErrorKind::Unreached, unreached(error, &self.target.url));
+        }
+        if error.is_timeout() {
+            return self.error(ModelErrorKind::Unavailable, "it could not be reached in time");
+        }
+        self.cut_off()
     }
 
     pub(super) fn too_slow_to_begin(self) -> ModelError {
@@ -140,6 +139,10 @@ impl Failures<'_> {
         );
         if is_page {
             error.message = self.web_page(&format!("it said {status} with a web page"));
+        }
+        // A server that cannot has not begun.
+        if status == 503 && error.kind == ModelErrorKind::Unavailable {
+            error.kind = ModelErrorKind::Unreached;
         }
         error.retry_after = headers.and_then(retry_after).or_else(|| retry_delay(&body));
         error

@@ -14,7 +14,7 @@ fn says(status: u16, body: Value) -> ResponseTemplate {
 
 #[tokio::test]
 async fn failures_are_sorted_by_what_to_do_next() {
-    use ModelErrorKind::{Invalid, RateLimited, Refused, TooLong, Unauthorised, Unavailable};
+    use ModelErrorKind::{Invalid, RateLimited, Refused, TooLong, Unauthorised, Unavailable, Unreached};
     let error = |code: &str, message: &str| json!({"error": {"code": code, "message": message}});
     let anthropic = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}});
     let cases = [
@@ -35,7 +35,7 @@ async fn failures_are_sorted_by_what_to_do_next() {
             Unavailable,
         ),
         ("openai", 408, json!({}), Unavailable),
-        ("ollama", 503, json!({}), Unavailable),
+        ("ollama", 503, json!({}), Unreached),
         (
             "openai",
             400,
@@ -308,7 +308,7 @@ async fn nobody_waits_for_ever() {
 async fn a_server_that_is_not_there_is_named() {
     let model = open(&"openai+http://127.0.0.1:1/v1:m".parse().unwrap(), &options()).unwrap();
     let error = model.reply(&request(), &mut |_| {}).await.unwrap_err();
-    assert_eq!(error.kind, ModelErrorKind::Unavailable);
+    assert_eq!(error.kind, ModelErrorKind::Unreached, "nothing was used up");
     assert!(error.message.contains("nothing listens at 127.0.0.1:1"), "{error}");
 }
 

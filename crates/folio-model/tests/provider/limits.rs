@@ -40,7 +40,7 @@ async fn an_error_without_an_end_is_read_as_far_as_it_helps() {
     for wire in WIRES {
         let head = "HTTP/1.1 503 Busy\r\nretry-after: 7\r\nconnection: close\r\n\r\n{\"error\": {\"message\": \"";
         let (error, sent) = of_endless(wire, head, "busy ").await;
-        assert_eq!(error.kind, ModelErrorKind::Unavailable, "{wire}: {error}");
+        assert_eq!(error.kind, ModelErrorKind::Unreached, "{wire}: {error}");
         assert_eq!(error.retry_after.map(|wait| wait.as_secs()), Some(7), "{wire}");
         assert!(sent < SENT_MAX / 4, "{wire}: {sent}");
     }

@@ -71,13 +71,8 @@ pub(crate) async fn ask(
     let request = request_of(action);
     let failed_late = |kind, message: String| ModelAnswer::Failed(ModelFailure::new(kind, message));
     let asking = async {
-        // A place is waited for no longer than the call itself may take; who got none has asked for nothing.
-        let placed = tokio::time::timeout(timeout, model.place_within(QUIET_WAITED, all.as_ref())).await;
-        let Ok(placed) = placed else {
-            let message = format!("{} could not be asked within {timeout:?}: others ask it", model.name);
-            return failed_late(ModelFailureKind::RateLimited, message);
-        };
-        let (place, _others) = match placed {
+        // The time of a call begins with the call: who waits for a place has asked for nothing, and those before it have an end of their own.
+        let (place, _others) = match model.place_within(QUIET_WAITED, all.as_ref()).await {
             Ok(placed) => placed,
             Err(quiet) => {
                 let message = format!("{} was not asked: its provider wants to be left alone", model.name);
@@ -293,6 +288,7 @@ fn kind_of(kind: ModelErrorKind) -> ModelFailureKind {
         ModelErrorKind::Refused => ModelFailureKind::Refused,
         ModelErrorKind::RateLimited => ModelFailureKind::RateLimited,
         ModelErrorKind::TooLong => ModelFailureKind::TooLong,
+        ModelErrorKind::Unreached => ModelFailureKind::Unreached,
         ModelErrorKind::Malformed => ModelFailureKind::Malformed,
         ModelErrorKind::Invalid => ModelFailureKind::Invalid,
         ModelErrorKind::Failed => ModelFailureKind::Failed,

@@ -90,7 +90,9 @@ pub enum ModelFailureKind {
     RateLimited,
     /// The request does not fit into its window.
     TooLong,
-    /// It cannot be reached, or it broke off.
+    /// It could not be reached, or would not begin: nothing was asked that costs something.
+    Unreached,
+    /// It did not answer in time, or it broke off: what that costs is not known.
     Unavailable,
     /// What it sent could not be read.
     Malformed,
@@ -158,7 +160,10 @@ impl Run {
             ModelAnswer::Stopped => Some(self.skipping(index)),
             ModelAnswer::Failed(failure) => {
                 use ModelFailureKind as Kind;
-                let may_retry = matches!(failure.kind, Kind::RateLimited | Kind::Unavailable | Kind::Malformed);
+                let may_retry = matches!(
+                    failure.kind,
+                    Kind::RateLimited | Kind::Unreached | Kind::Unavailable | Kind::Malformed
+                );
                 let has_begun = matches!(
                     failure.kind,
                     Kind::Unavailable | Kind::Malformed | Kind::Failed | Kind::Unknown
@@ -166,7 +171,9 @@ impl Run {
                 let wanted = failure.retry_after.map(|wanted| wanted.min(PAUSE_WANTED_MAX));
                 let is_waited_for = wanted.is_none_or(|wanted| wanted <= wanted_max);
                 let retry_at = (may_retry && is_waited_for && agent.failures + 1 < attempts_max)
-                    .then(|| now.plus(wanted.unwrap_or_else(|| pause_after(agent.failures))));
+                    .then(|| now.plus(wanted.unwrap_or_else(|| pause_after(agent.failures))))
+                    // Nobody waits for what comes too late.
+                    .filter(|at| self.deadline.is_none_or(|deadline| *at < deadline));
                 let reason = match failure.kind {
                     Kind::Unauthorised => StopReason::Auth,
                     Kind::Refused => StopReason::Refused,
@@ -174,7 +181,7 @@ impl Run {
                     Kind::Invalid => StopReason::InvalidInput,
                     Kind::Denied => StopReason::PolicyDenied,
                     Kind::Unknown => StopReason::OutcomeUnknown,
-                    Kind::RateLimited | Kind::Unavailable | Kind::Malformed | Kind::Failed => {
+                    Kind::RateLimited | Kind::Unreached | Kind::Unavailable | Kind::Malformed | Kind::Failed => {
                         StopReason::RetriesExhausted
                     }
                 };
@@ -205,7 +212,7 @@ fn code_of(kind: ModelFailureKind) -> &'static str {
         ModelFailureKind::Refused => "model_refused",
         ModelFailureKind::RateLimited => "model_rate_limited",
         ModelFailureKind::TooLong => "model_too_long",
-        ModelFailureKind::Unavailable => "model_unavailable",
+        ModelFailureKind::Unreached | ModelFailureKind::Unavailable => "model_unavailable",
         ModelFailureKind::Malformed => "model_malformed",
         ModelFailureKind::Invalid => "model_invalid",
         ModelFailureKind::Denied => "agent_not_allowed",

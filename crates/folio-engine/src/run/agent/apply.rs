@@ -136,6 +136,7 @@ impl Run {
             } => {
                 let (index, agent) = self.agent_at(*node, "checked")?;
                 agent.unjudged = limit.or(agent.unjudged);
+                agent.has_begun_checks = false;
                 agent.unread = None;
                 agent.unanswered = None;
                 agent.verdicts.extend(verdicts.iter().cloned());
@@ -320,10 +321,16 @@ impl Run {
         let (_, agent) = self.agent_at(node, "planned")?;
         let _plan = agent.unread.take();
         agent.unanswered = None;
-        let came_to = agent.proposal.take().map(|proposal| proposal.notes.clone());
-        if let Some(before) = agent.versions.last_mut() {
-            before.came_to = came_to.unwrap_or_default();
+        let came_to = agent.proposal.take();
+        if let Some(before) = agent.versions.last_mut()
+            && !agent.is_rejected
+        {
+            before.came_to = came_to
+                .as_ref()
+                .map(|proposal| proposal.notes.clone())
+                .unwrap_or_default();
         }
+        agent.until_now = came_to.filter(|_| awaits);
         agent.versions.push(Version {
             hashes: vec![hash],
             ..Version::default()
@@ -334,6 +341,7 @@ impl Run {
             self.hold_steps(index);
             return Ok(());
         }
+        self.take_place(index);
         self.settle_if_done(index);
         Ok(())
     }

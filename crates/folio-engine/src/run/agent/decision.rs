@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::text_of;
+use super::fields::{text_of, word_of};
 use super::object::remarked;
 use super::plan::Draft;
 use super::read::UNREAD;
@@ -25,7 +25,12 @@ impl Run {
         };
         // A model that calls a tool instead of answering wants to do it.
         if let Some(first) = reply.calls.first() {
-            let event = || direct("model", String::new(), None, Some(first.clone()));
+            let reason = match reply.calls.len() - 1 {
+                0 => String::new(),
+                1 => "another call beside the first was not made".to_owned(),
+                others => format!("{others} other calls beside the first were not made"),
+            };
+            let event = || direct("model", reason, None, Some(first.clone()));
             return self.plan_instead(index).unwrap_or_else(event);
         }
         let read = match self.object_of(index, Purpose::Decide, reply) {
@@ -57,7 +62,7 @@ impl Run {
             _ => None,
         };
         let first = answer.get("action").and_then(|action| first_action(action, reply));
-        match answer.get("decision").and_then(Value::as_str) {
+        match word_of(answer, "decision").as_deref() {
             Some("execute") if let Some(event) = self.plan_instead(index) => event,
             Some("execute") => match self.chosen(index, answer) {
                 Ok(None) => direct("model", reason, tests, first),

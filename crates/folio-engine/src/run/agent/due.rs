@@ -56,6 +56,8 @@ impl Run {
             }
             Stage::Verifying => self.verifying(index, now, has_room),
             // A plan that a person rejected may have one other, if plans are left (E9.8, E9.14).
+            // What was not wanted has an end before anything follows.
+            Stage::Replanning if agent.is_rejected && self.has_unskipped(index) => None,
             Stage::Replanning if agent.is_rejected && !self.may_plan_after_no(index) => {
                 Some(Action::Record(self.without_approved_plan(index)))
             }
@@ -66,6 +68,15 @@ impl Run {
             }
             Stage::HandingBack => self.ask(index, Purpose::HandBack, now, has_room),
         }
+    }
+
+    /// What a model answered before node `index` was paused, or while it was, is read: it was paid for, and would be lost with whatever ends
+    /// the task (E9.9, E9.14). What follows from it waits.
+    pub(in crate::run) fn reading_while_paused(&self, index: usize, now: Timestamp) -> Option<Action> {
+        let agent = self.agent(index)?;
+        let is_unread = agent.unread.is_some() || agent.unanswered.is_some();
+        let action = self.due_of_agent(index, now, false).filter(|_| is_unread)?;
+        matches!(action, Action::Record(_)).then_some(action)
     }
 
     /// Which rule says that node `index` is done directly without asking, and why (E9.3).
@@ -228,9 +239,25 @@ impl Run {
         self.agent(index).is_some_and(|agent| agent.is_rejected)
     }
 
+    /// Whether steps of a rejected plan, or what is in them, have not been skipped yet.
+    fn has_unskipped(&self, index: usize) -> bool {
+        let mut rest = self.nodes[index].children.clone();
+        rest.retain(|child| self.nodes[*child].superseded_by > 0);
+        while let Some(at) = rest.pop() {
+            if !self.nodes[at].is_terminal() {
+                return true;
+            }
+            rest.extend(&self.nodes[at].children);
+        }
+        false
+    }
+
     /// Whether there may be another plan after a person rejected one: once for a task, within the numbers of E9.8.
     fn may_plan_after_no(&self, index: usize) -> bool {
         let Some(agent) = self.agent(index) else { return false };
+        if self.has_nobody() {
+            return false;
+        }
         let done = u32::try_from(agent.versions.len().saturating_sub(1)).unwrap_or(u32::MAX);
         agent.rejected_plans.len() < 2
             && done < self.replans_max(index)

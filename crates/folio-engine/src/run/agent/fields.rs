@@ -14,19 +14,25 @@ pub(super) fn gap_of(said: &Value, other: &str) -> String {
     }
 }
 
-/// What a judge says of one criterion.
-pub(super) fn finding_of(said: &Value) -> Finding {
-    match said.get("finding").and_then(Value::as_str) {
-        Some("met") => Finding::Met,
-        Some("unmet") => Finding::Unmet(gap_of(said, "the judge does not say what is missing")),
-        Some("unverifiable") => Finding::Unverifiable(gap_of(said, "the judge does not say why")),
-        _ => Finding::Unverifiable("the judge said nothing of it".to_owned()),
+/// What a judge says of one criterion; `None` if that is none of what there is to say.
+pub(super) fn finding_of(said: &Value) -> Option<Finding> {
+    match word_of(said, "finding")?.as_str() {
+        "met" => Some(Finding::Met),
+        "unmet" => Some(Finding::Unmet(gap_of(said, "the judge does not say what is missing"))),
+        "unverifiable" => Some(Finding::Unverifiable(gap_of(said, "the judge does not say why"))),
+        _ => None,
     }
+}
+
+/// The word that stands under `key`, however it is written.
+pub(super) fn word_of(answer: &Value, key: &str) -> Option<String> {
+    let said = answer.get(key).and_then(Value::as_str)?;
+    Some(said.trim().to_lowercase())
 }
 
 /// How bad a failure is, as whoever failed says.
 pub(super) fn severity_of(answer: &Value) -> Option<Severity> {
-    match answer.get("severity").and_then(Value::as_str)? {
+    match word_of(answer, "severity")?.as_str() {
         "hard" => Some(Severity::Hard),
         "soft" => Some(Severity::Soft),
         _ => None,

@@ -69,8 +69,10 @@ impl Run {
         }
         let mut tasks = Vec::new();
         collect_tasks(&plan.steps, &mut tasks);
-        // A group around it makes no more of it; but what is done for each of a list is more than one.
-        let is_one = matches!(tasks.as_slice(), [task] if !matches!(task.work, Work::Plan(_)));
+        // A group around it makes no more of it; but what is done for each of a list is more than one, and one other step after a plan
+        // that failed is not the task.
+        let is_first = self.agent(index).is_none_or(|agent| agent.versions.is_empty());
+        let is_one = is_first && matches!(tasks.as_slice(), [task] if !matches!(task.work, Work::Plan(_)));
         if kept.is_empty() && is_one && !has_list(&plan.steps) {
             return Draft::Pointless("one_step", "a plan of one step is the task itself".to_owned());
         }

@@ -116,7 +116,11 @@ pub(in crate::run) struct Agent {
     /// Plans of models so far. What a person made of one takes its place.
     pub(in crate::run) versions: Vec<Version>,
     pub(in crate::run) proposal: Option<Box<Proposal>>,
+    /// What its plan came to, while another one waits for a yes.
+    pub(in crate::run) until_now: Option<Box<Proposal>>,
     pub(in crate::run) verdicts: Vec<Verdict>,
+    /// Whether commands that check it have begun, and nobody has seen their end.
+    pub(in crate::run) has_begun_checks: bool,
     /// The commands of its criteria that a person allowed, as the questions name them.
     pub(in crate::run) allowed_commands: Vec<String>,
     /// The limit that was reached, and what it did until then; why there was no judge, or none that could be read.
@@ -166,7 +170,9 @@ impl Agent {
             repeated: 0,
             versions: Vec::new(),
             proposal: None,
+            until_now: None,
             verdicts: Vec::new(),
+            has_begun_checks: false,
             allowed_commands: Vec::new(),
             spent: None,
             unjudged: None,
@@ -206,6 +212,7 @@ impl Agent {
     pub(in crate::run) fn plan_was_rejected(&mut self, by: &str, reason: &str) {
         self.rejected_plans.push(format!("{by}: {reason}"));
         self.is_rejected = true;
+        self.proposal = self.until_now.take();
         self.enter(Stage::Replanning);
     }
 
@@ -223,6 +230,7 @@ impl Agent {
             last.hashes.push(hash);
         }
         self.proposal = None;
+        self.until_now = None;
         self.is_rejected = false;
         self.enter(Stage::Children);
     }

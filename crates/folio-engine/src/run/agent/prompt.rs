@@ -29,6 +29,14 @@ pub(super) const PER_MESSAGE: u64 = 6;
 /// Per cent of a budget at which a model is told (E9.10).
 const WARNINGS: [u64; 3] = [95, 80, 50];
 
+/// Where what is left out of results is found.
+const RESULT_READ: &str = "result_read gives results in whole";
+
+/// Whether `text` has no more than `max` characters.
+fn fits(text: &str, max: usize) -> bool {
+    text.len() <= max || text.chars().count() <= max
+}
+
 /// What `messages` cost, a little more rather than less.
 pub(super) fn cost(messages: &[Message], tokens: &dyn Tokens) -> u64 {
     let text = |text: &str| u64::from(tokens.count(text));
@@ -325,8 +333,8 @@ impl Run {
         self.filled_in(index, text, None)
     }
 
-    /// As [`Run::filled`], for a model: what results give has the length that answers of tools have, for it can look at the rest (E9.2).
-    /// Inputs, and what people wrote, it has in no other place.
+    /// As [`Run::filled`], for a model: of long results it has the beginning and the end, for it can look at the rest (E9.2). Inputs,
+    /// and what people wrote, it has in no other place.
     fn excerpted(&self, index: usize, text: &str, sizes: Sizes) -> Result<String, BodyNeeded> {
         self.filled_in(index, text, Some(sizes))
     }
@@ -338,12 +346,17 @@ impl Run {
         let references = template::references_of_text(text).unwrap_or_default();
         let reads_results = references.all_results || !references.results.is_empty();
         let scope = self.scope(index, &references, Vec::new())?;
-        let filled = match sizes.filter(|_| reads_results) {
-            Some(sizes) => self
-                .templates
-                .render_excerpts(text, &scope, sizes.answer)
-                .map(|text| without_middle(text, sizes.digests, "result_read gives them")),
-            None => self.templates.render_text(text, &scope),
+        let filled = self.templates.render_text(text, &scope);
+        let filled = match (sizes.filter(|_| reads_results), filled) {
+            (Some(sizes), Ok(whole)) if !fits(&whole, sizes.digests) => {
+                // What its author wrote, and the inputs, have a place beside what results give.
+                let inputs = references.inputs.iter().filter_map(|name| self.inputs.get(name));
+                let beside = text.len() + inputs.map(|input| input.to_string().len()).sum::<usize>();
+                let max = sizes.digests + beside;
+                let excerpts = self.templates.render_excerpts(text, &scope, sizes.answer);
+                excerpts.map(|text| without_middle(text, max, RESULT_READ))
+            }
+            (_, filled) => filled,
         };
         Ok(filled.unwrap_or_else(|_| text.to_owned()))
     }

@@ -229,9 +229,14 @@ impl Run {
         let criteria = self.criteria_of(index);
         let claim = |criterion: &Criterion| {
             let said = said.into_iter().flatten();
+            let is_met = |claim: &Value| claim.get("met").and_then(Value::as_bool) == Some(true);
             let mut of_it = said.filter(|claim| is_of(claim, "id", criterion, &criteria));
             let finding = match of_it.next() {
-                Some(claim) if claim.get("met").and_then(Value::as_bool) == Some(true) => Finding::Met,
+                // Who says two things of one criterion has said neither.
+                Some(claim) if of_it.any(|other| is_met(other) != is_met(claim)) => {
+                    Finding::Unverifiable("whoever did it says two things of it".to_owned())
+                }
+                Some(claim) if is_met(claim) => Finding::Met,
                 Some(claim) => Finding::Unmet(gap_of(claim, "whoever did it does not say what is missing")),
                 None => Finding::Unverifiable("whoever did it says nothing of it".to_owned()),
             };
@@ -266,10 +271,21 @@ impl Run {
         };
         let given = answer["verdicts"].as_array().cloned().unwrap_or_default();
         // What a person is asked about is not for a judge to say.
-        let judged = agent.open_criteria().filter(|criterion| !self.asks_person(criterion));
-        let verdicts = judged.map(|criterion| {
+        let judged = || agent.open_criteria().filter(|criterion| !self.asks_person(criterion));
+        let asked = judged().filter(|criterion| criterion.check != Check::Human);
+        let problems = mistakes_in_verdicts(&answer["verdicts"], asked, &agent.task.criteria);
+        if !problems.is_empty()
+            && let Some(event) = self.rejected_for(index, problems)
+        {
+            return event;
+        }
+        let verdicts = judged().map(|criterion| {
             let of_it = |said: &&Value| is_of(said, "criterion", criterion, &agent.task.criteria);
-            let mut findings = given.iter().filter(of_it).map(finding_of);
+            let unread = || Finding::Unverifiable("what the judge said of it cannot be read".to_owned());
+            let mut findings = given
+                .iter()
+                .filter(of_it)
+                .map(|said| finding_of(said).unwrap_or_else(unread));
             let finding = match findings.next() {
                 _ if criterion.check == Check::Human => Finding::Unverifiable("nobody was asked".to_owned()),
                 // Who says two things of one criterion has said neither.
@@ -287,6 +303,30 @@ impl Run {
         });
         checked(self.nodes[index].id, verdicts.collect())
     }
+}
+
+/// What is wrong with the `verdicts` of a judge: each of the criteria `asked` about has to have one that can be read.
+fn mistakes_in_verdicts<'c>(
+    verdicts: &Value,
+    asked: impl Iterator<Item = &'c Criterion>,
+    all: &[Criterion],
+) -> Vec<String> {
+    let Some(given) = verdicts.as_array() else {
+        return vec!["`verdicts` is not a list".to_owned()];
+    };
+    let mistake = |criterion: &Criterion| {
+        let mut of_it = given.iter().filter(|said| is_of(said, "criterion", criterion, all));
+        match of_it.next() {
+            None => Some(format!("verdicts: there is none of {}", criterion.id)),
+            Some(said) if finding_of(said).is_none() => Some(format!(
+                "verdicts: the finding of {} is {}; it is \"met\", \"unmet\" or \"unverifiable\"",
+                criterion.id,
+                cut(&said["finding"].to_string(), 100)
+            )),
+            Some(_) => None,
+        }
+    };
+    asked.filter_map(mistake).collect()
 }
 
 /// Whether `said` names `criterion`, one of `all`, under `key`.

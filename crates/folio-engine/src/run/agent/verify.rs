@@ -91,6 +91,7 @@ impl Run {
         let mut calls = self.check_calls(machine, &scope);
         let commands = commands_of(&calls);
         if commands > 0
+            && !self.agent(index).is_some_and(|agent| agent.has_begun_checks)
             && let Some(reason) = self.refused_by_budget(index, &spend_of(commands), false)
         {
             return Action::Record(self.uncounted(index, reason));
@@ -111,7 +112,11 @@ impl Run {
         let index = self.step_to(node, Move::Verify)?;
         self.ready.remove(&index);
         self.executing.insert(index);
-        self.spend(index, &spend_of(begins.commands));
+        let (_, agent) = self.agent_at(node, "checked")?;
+        // Those that a driver died over count already (E9.9).
+        if !std::mem::replace(&mut agent.has_begun_checks, true) {
+            self.spend(index, &spend_of(begins.commands));
+        }
         self.take_resources(index, &begins.writes);
         Ok(())
     }
@@ -207,7 +212,7 @@ impl Run {
     }
 
     /// The result of a task whose proposal is checked.
-    pub(super) fn conclusion(&self, index: usize, reason: Option<StopReason>) -> Event {
+    pub(in crate::run) fn conclusion(&self, index: usize, reason: Option<StopReason>) -> Event {
         let node = &self.nodes[index];
         let Some(proposal) = node.agent.as_deref().and_then(|agent| agent.proposal.as_deref()) else {
             return self.rolled_up(index, reason);

@@ -92,9 +92,7 @@ impl Run {
         }
         let Some(tool) = self.equipment.as_ref().and_then(|equipment| equipment.tool(&call.tool)) else {
             if call.tool == ASK_PERSON {
-                return self
-                    .answer_known(call)
-                    .or_else(|| Some("not asked: ask one question at a time".to_owned()));
+                return self.answer_known(call).or_else(|| Some(self.unasked(call)));
             }
             let known = self
                 .equipment
@@ -102,7 +100,7 @@ impl Run {
                 .map(|e| e.tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>());
             return Some(format!(
                 "there is no tool {}; there are {}, {FINISH}",
-                call.tool,
+                cut(&call.tool, 100),
                 known.unwrap_or_default().join(", ")
             ));
         };
@@ -131,6 +129,24 @@ impl Run {
             ));
         }
         None
+    }
+
+    /// Why the question of `call` is not asked, in words for the model; where nobody is there, its default holds (E9.14).
+    fn unasked(&self, call: &Wanted) -> String {
+        let text = |key: &str| call.args.get(key).and_then(Value::as_str).map(str::trim);
+        if text("question").is_none_or(str::is_empty) {
+            return "not asked: `question` says nothing".to_owned();
+        }
+        if !self.has_nobody() {
+            return "not asked: ask one question at a time".to_owned();
+        }
+        match text("default") {
+            Some(default) => format!(
+                "nobody is there to answer, so your default holds: {}",
+                cut(default, 2_000)
+            ),
+            None => "not asked: nobody is there to answer; go on without it, or finish with what is missing".to_owned(),
+        }
     }
 
     /// What the tool of `call` does not take, as far as that is known before it is called.

@@ -1,7 +1,7 @@
 //! Budgets that hold for whatever is at work at one time (E9.10): at every event of a journal, what is spent, set aside and free adds
 //! up to each limit, and calls never go beyond theirs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::models::*;
 use super::*;
@@ -15,6 +15,7 @@ pub(super) fn adds_up(journal: &[(Timestamp, Event)]) -> Run {
     run.equip(Arc::new(equipment()));
     let (mut open, mut spent) = (HashMap::<NodeId, Spend>::new(), HashMap::<NodeId, Spend>::new());
     let mut written = HashMap::<NodeId, u64>::new();
+    let mut begun = HashSet::<NodeId>::new();
     for (at, event) in journal {
         if let Event::Asked { node, purpose, .. } = event {
             let mut around = std::iter::successors(run.index(*node).ok(), |at| run.nodes[*at].parent);
@@ -42,7 +43,9 @@ pub(super) fn adds_up(journal: &[(Timestamp, Event)]) -> Run {
                 open.remove(node);
                 pay(*node, cost);
             }
-            Event::Started { node, .. } => pay(*node, &Spend::TOOL_CALL),
+            // One that is made again because nobody saw its end counts once (E9.9).
+            Event::Started { node, .. } if begun.insert(*node) => pay(*node, &Spend::TOOL_CALL),
+            Event::AttemptFailed { node, .. } => drop(begun.remove(node)),
             // Nobody saw the end of a call that was under way.
             Event::Finished { node, .. } => {
                 if let Some(reserved) = open.remove(node) {
@@ -551,4 +554,26 @@ fn a_group_of_which_nothing_fits_is_refused_and_none_of_it_begins_e9_10() {
         let skipped = sim.run.tree().iter().filter(|node| node.depth == 2).count();
         assert_eq!(skipped, 5, "every member has a record of its own");
     }
+}
+
+#[test]
+fn a_model_that_was_not_reached_has_used_nothing_up_e9_10() {
+    let failing = |kind| {
+        let mut sim = goal("say hello", &json!({}), move |ask| match ask.call {
+            1 => ModelAnswer::Failed(ModelFailure::new(kind, "away")),
+            _ => execute("finish", json!({"notes": "hello"})),
+        });
+        sim.derive();
+        assert!(sim.end_one());
+        adds_up(&sim.journal);
+        let spent = sim.run.purse().unwrap().spent;
+        assert_eq!(root(&sim.driven_on()).status, Outcome::Ok);
+        spent
+    };
+    assert_eq!(failing(ModelFailureKind::Unreached), Spend::default());
+    assert_eq!(
+        failing(ModelFailureKind::Unavailable).model_calls,
+        1,
+        "nobody knows how far it came"
+    );
 }

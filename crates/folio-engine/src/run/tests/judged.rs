@@ -559,3 +559,71 @@ fn where_all_is_judged_the_word_of_a_step_does_not_meet_its_criteria_e9_6() {
         [("c1", &Finding::Unmet("the proof".to_owned()))]
     );
 }
+
+#[test]
+fn a_judge_whose_verdicts_cannot_be_read_is_told_so_and_asked_again_e9_13() {
+    let met = json!([{"criterion": "c1", "finding": "Met"}]);
+    for (wrong, told) in [
+        (json!("x"), "`verdicts` is not a list"),
+        (json!({"c1": "met"}), "`verdicts` is not a list"),
+        (json!([]), "verdicts: there is none of c1"),
+        (
+            json!([{"criterion": "c1", "finding": "fulfilled"}]),
+            "the finding of c1 is \"fulfilled\"",
+        ),
+    ] {
+        let (wrong, met) = (wrong.clone(), met.clone());
+        let sim = goal("paint", &json!({"criteria": ["it shines"]}), move |ask| {
+            match ask.purpose {
+                Purpose::Decide => execute("finish", json!({"notes": "painted"})),
+                Purpose::Judge if ask.messages.len() > 2 => said(&json!({"verdicts": met}).to_string()),
+                Purpose::Judge => said(&json!({"verdicts": wrong}).to_string()),
+                other => panic!("{other:?}"),
+            }
+        })
+        .driven_on();
+        assert_eq!(root(&sim).status, Outcome::Ok, "{told}: {}", root(&sim).notes);
+        let again = &sim.asks.last().unwrap().messages.last().unwrap().text;
+        assert!(again.contains(told), "{again}");
+    }
+}
+
+#[test]
+fn whoever_says_two_things_of_a_criterion_has_said_neither_e9_6() {
+    let sim = goal("build a fence", &json!({"budget": {"replans": 0}}), |ask| {
+        let twice = json!({"notes": "done", "criteria": [{"id": "c1", "met": true}, {"id": "c1", "met": false}]});
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "build a fence") => plan_of(json!([
+                {"id": "posts", "title": "set the posts", "criteria": ["they stand"]},
+                {"id": "boards", "title": "nail the boards", "criteria": ["they hold"]},
+            ])),
+            (Purpose::Decide, _) => execute("finish", twice),
+            (Purpose::Work, _) => wants(&[("finish", twice)]),
+            _ => said("{\"notes\": \"all of it\"}"),
+        }
+    })
+    .driven_on();
+    let both = Finding::Unverifiable("whoever did it says two things of it".to_owned());
+    assert_eq!(findings(&sim, "posts"), [("c1", &both)]);
+}
+
+#[test]
+fn what_is_done_stays_when_it_is_stopped_while_it_is_judged_e9_11() {
+    let mut sim = goal("paint", &json!({"criteria": ["it shines"]}), |ask| match ask.purpose {
+        Purpose::Decide => execute("finish", json!({"notes": "painted", "output": {"walls": 4}})),
+        _ => judged("met"),
+    });
+    sim.derive();
+    assert!(sim.end_one());
+    sim.derive();
+    assert_eq!(sim.asking.len(), 1, "a judge looks at it");
+    sim.record(Event::CancelRequested {
+        node: None,
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    let result = root(&sim);
+    assert_eq!(result.status, Outcome::Cancelled);
+    assert_eq!(result.notes, "done, and stopped while it was checked: painted");
+    assert_eq!(result.output, Output::of(json!({"walls": 4})));
+}

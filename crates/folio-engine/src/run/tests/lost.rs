@@ -388,3 +388,19 @@ fn where_nobody_is_there_a_criterion_for_a_person_is_never_met_e9_6() {
     let nobody = Finding::Unverifiable("nobody was there who could say it".to_owned());
     assert_eq!(findings(&sim)[1], ("c2", &nobody));
 }
+
+#[test]
+fn a_call_that_had_begun_is_owed_again_whatever_the_budget_says_and_counts_once_e9_12() {
+    let plan = "steps: [{id: mail, do: {tool: echo, args: {to: ada}}, budget: {tool_calls: 1}}]";
+    let mut begun = Sim::new(plan);
+    begun.derive();
+    let sim = Sim::resumed(&begun.journal);
+    let due = sim.run.due(sim.now, 4);
+    assert!(
+        matches!(due.as_slice(), [Action::Call(call)] if call.again && sim.run.is_still_due(&due[0])),
+        "{due:?}"
+    );
+    let sim = sim.driven_on();
+    assert_eq!(sim.status("mail"), Outcome::Ok);
+    assert_eq!(sim.run.node_at("mail").unwrap().spent.tool_calls, 1);
+}

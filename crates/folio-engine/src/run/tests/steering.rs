@@ -52,7 +52,7 @@ impl Sim {
     }
 
     /// Goes on until only people can move it.
-    fn settled(&mut self) {
+    pub(super) fn settled(&mut self) {
         self.derive();
         while self.end_one() {
             self.derive();

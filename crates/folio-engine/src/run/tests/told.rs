@@ -63,7 +63,8 @@ fn of_a_result_that_a_text_names_a_model_has_the_two_ends_and_the_way_to_the_res
         assert!(told.contains(kept), "{kept} is not in {told}");
     }
     assert_eq!(
-        told.matches("characters left out; result_read gives them]").count(),
+        told.matches("characters left out; result_read gives results in whole]")
+            .count(),
         2,
         "{told}"
     );
@@ -82,6 +83,22 @@ fn of_many_results_that_a_text_puts_together_a_model_has_no_more_than_fits_e9_2(
         told.contains("line 0 of the file\nline 1 of") && told.contains("line 4999 of the file"),
         "{told}"
     );
+}
+
+#[test]
+fn inputs_and_what_its_author_wrote_stand_in_whole_beside_a_long_result_e9_2() {
+    let (letter, words) = ("a word ".repeat(5_000), "as it was written ".repeat(2_000));
+    let plan = json!({"version": 1, "title": "t", "inputs": {"letter": "string"}, "steps": [
+        {"id": "fetch", "do": {"tool": "echo", "args": {"text": "middle ".repeat(20_000)}}},
+        {"id": "think", "title": "think", "description": format!("{words}{{{{ inputs.letter }}}} and {{{{ results.fetch.output.text }}}}")},
+    ]});
+    let mut sim = Sim::with_inputs(&plan.to_string(), json!({"letter": letter}));
+    sim.run.equip(Arc::new(equipment()));
+    sim.model = Arc::new(|_| finish("thought"));
+    let sim = sim.driven_on();
+    let told = &sim.asks[0].messages[1].text;
+    assert!(told.contains(&words) && told.contains(&letter), "{} bytes", told.len());
+    assert!(told.len() < 100_000, "{} bytes", told.len());
 }
 
 #[test]

@@ -119,7 +119,10 @@ fn is_another(call: &PartialCall, id: &str, name: &str) -> bool {
 /// `None` if nothing was counted.
 fn usage_of(usage: &Value) -> Option<Usage> {
     let count = |pointer: &str| count_at(usage, pointer).unwrap_or(0);
-    let (tokens_in, said) = (count("/prompt_tokens"), count("/completion_tokens"));
+    let said = count("/completion_tokens");
+    // Who does not say what was read has not said what was used (E9.10).
+    let all_but_said = || count_at(usage, "/total_tokens")?.checked_sub(said);
+    let tokens_in = count_at(usage, "/prompt_tokens").or_else(all_but_said)?;
     // xAI and Google's server do not count among them what was thought, but in the sum.
     let tokens_out = said.max(count("/total_tokens").saturating_sub(tokens_in));
     let details = "/prompt_tokens_details";

@@ -1,0 +1,135 @@
+//! Plans that take the place of one that was carried out, and to which somebody says no, or nobody says anything (E9.8, E9.14).
+
+use folio_memory::entry::Status;
+
+use super::models::*;
+use super::*;
+use crate::run::{PlanGate, Waiting};
+use crate::talk::Purpose;
+
+/// A goal whose first plan is carried out but for its second step, which fails; the other plan for it waits for a yes.
+fn waiting_again(has_person: bool) -> Sim {
+    let equipment = Equipment {
+        has_person,
+        ..equipment()
+    };
+    let extra = json!({"run": {"plan_gate": PlanGate::Always.to_json()}});
+    let mut sim = goal_with("survey the house", &extra, equipment, |ask| {
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "survey the house") => plan_of(json!([
+                {"id": "walls", "title": "look at walls", "criteria": ["seen"]},
+                {"id": "cellar", "title": "go down", "criteria": ["seen"]},
+            ])),
+            (Purpose::Decide, "go down") => execute("finish", json!({"status": "failed", "notes": "it is locked"})),
+            (Purpose::Decide, _) => execute(
+                "finish",
+                json!({"notes": "they stand", "criteria": [{"id": "c1", "met": true}]}),
+            ),
+            (Purpose::Replan, _) => said(
+                &json!({"root_cause": "it is locked", "changes": "break in", "steps": [
+                    {"id": "door", "title": "break the door", "criteria": ["open"]},
+                    {"id": "again", "parallel": [{"id": "down", "title": "go down again", "criteria": ["seen"]}]},
+                ]})
+                .to_string(),
+            ),
+            _ => said("{\"notes\": \"all of it\"}"),
+        }
+    });
+    sim.settled();
+    if has_person {
+        sim.answer_plan(|node, version, by| Event::PlanApproved { node, version, by });
+        sim.settled();
+    }
+    sim
+}
+
+impl Sim {
+    fn answer_plan(&mut self, event: impl Fn(NodeId, u32, String) -> Event) {
+        let Some((node, Waiting::Plan(version))) = self.run.waiting().first().copied() else {
+            panic!("no plan waits")
+        };
+        self.record(event(node, version, "ada".to_owned()));
+    }
+}
+
+fn no(node: NodeId, version: u32, by: String) -> Event {
+    Event::PlanRejected {
+        node,
+        version,
+        reason: "nothing is broken here".to_owned(),
+        by,
+    }
+}
+
+#[test]
+fn who_says_no_to_another_plan_leaves_what_the_plan_before_it_came_to_e9_8() {
+    let mut sim = waiting_again(true);
+    let replaced = |sim: &Sim, path: &str| sim.run.node_at(path).unwrap().superseded;
+    assert!(
+        !replaced(&sim, "walls") && !replaced(&sim, "cellar"),
+        "nobody has said yes"
+    );
+    sim.run.limits.replans_max = 1;
+    sim.answer_plan(no);
+    let sim = sim.driven_on();
+    let result = root(&sim);
+    assert_eq!(result.status, Outcome::Partial, "{}", result.notes);
+    assert!(result.notes.starts_with("all of it"), "{}", result.notes);
+    assert!(!replaced(&sim, "walls") && !replaced(&sim, "cellar") && replaced(&sim, "door"));
+    for path in ["door", "again", "again/down"] {
+        assert_eq!(sim.status(path), Outcome::Skipped, "{path}");
+    }
+    // From whatever event on, it comes to the same.
+    for cut in 1..sim.journal.len() {
+        let equipment = Equipment {
+            has_person: true,
+            ..equipment()
+        };
+        let run = Sim::resumed_with(&sim.journal[..cut], equipment, Arc::clone(&sim.model)).run;
+        assert!(run.result().is_none(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn steps_that_count_on_stay_on_the_page_of_the_plan_until_somebody_says_yes_e9_14() {
+    let put_away = |sim: &Sim| {
+        let entries = sim.pages.entries().iter();
+        entries.filter(|entry| entry.fields.status == Status::Archived).count()
+    };
+    let mut sim = waiting_again(true);
+    assert_eq!(put_away(&sim), 0, "nobody has said yes");
+    let mut approved = waiting_again(true);
+    approved.answer_plan(|node, version, by| Event::PlanApproved { node, version, by });
+    assert_eq!(put_away(&approved), 1, "the step that failed");
+    sim.answer_plan(no);
+    assert_eq!(put_away(&sim), 3, "what is not begun");
+}
+
+#[test]
+fn where_nobody_is_there_no_plan_begins_and_every_step_has_an_end_e9_14() {
+    let sim = waiting_again(false).driven_on();
+    let result = root(&sim);
+    assert_eq!(
+        (result.status, result.stop_reason),
+        (Outcome::Failed, Some(StopReason::NeedsInput)),
+        "{}",
+        result.notes
+    );
+    assert_eq!(result.notes, "nobody approved its plan");
+    for path in ["walls", "cellar"] {
+        assert_eq!(sim.status(path), Outcome::Skipped, "{path}");
+    }
+    // Somebody was there for the first plan, and is not any more.
+    let begun = waiting_again(true);
+    let left = Sim::resumed_with(&begun.journal, equipment(), Arc::clone(&begun.model)).driven_on();
+    let result = root(&left);
+    assert_eq!(
+        (result.status, result.stop_reason),
+        (Outcome::Partial, Some(StopReason::NeedsInput))
+    );
+    assert!(result.notes.starts_with("all of it"), "{}", result.notes);
+    assert_eq!(
+        (left.status("walls"), left.status("door")),
+        (Outcome::Ok, Outcome::Skipped)
+    );
+}

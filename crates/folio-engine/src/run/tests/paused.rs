@@ -1,0 +1,84 @@
+//! What becomes of answers that come while a part is paused, and of times that are over then (E9.9, E9.14).
+
+use super::models::*;
+use super::*;
+use crate::talk::Purpose;
+
+fn pause(sim: &mut Sim) {
+    sim.record(Event::Paused {
+        node: None,
+        by: "ada".to_owned(),
+    });
+}
+
+#[test]
+fn what_a_model_answers_while_it_is_paused_is_read_and_nothing_follows_until_it_goes_on_e9_14() {
+    let mut sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "x"})),
+        _ => finish("hello"),
+    });
+    sim.derive();
+    assert!(sim.end_one(), "it decides");
+    sim.derive();
+    assert!(sim.end_one(), "the call");
+    sim.derive();
+    assert_eq!(sim.asking.len(), 1);
+    pause(&mut sim);
+    assert!(sim.end_one(), "it finishes");
+    sim.derive();
+    let is_proposed = |(_, event): &(Timestamp, Event)| matches!(event, Event::Proposed { .. });
+    assert_eq!(sim.journal.iter().filter(|event| is_proposed(event)).count(), 1);
+    assert!(sim.run.result().is_none(), "nothing follows from it yet");
+    // What was paid for is there, also if nobody has it go on.
+    sim.record(Event::CancelRequested {
+        node: None,
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    assert_eq!(root(&sim).status, Outcome::Cancelled);
+    assert!(root(&sim).notes.contains("hello"), "{}", root(&sim).notes);
+}
+
+#[test]
+fn what_is_decided_while_it_is_paused_begins_nothing_e9_14() {
+    let mut sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "x"})),
+        _ => finish("hello"),
+    });
+    sim.derive();
+    pause(&mut sim);
+    assert!(sim.end_one());
+    sim.settled();
+    assert!(sim.calls.is_empty() && sim.under_way.is_empty(), "{:?}", sim.calls);
+    sim.record(Event::Continued {
+        node: None,
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    assert_eq!((root(&sim).status, sim.asks.len()), (Outcome::Ok, 2));
+}
+
+#[test]
+fn what_is_parked_and_paused_waits_for_no_time_e9_14() {
+    let mut sim = goal("say hello", &json!({}), |ask| match ask.call {
+        1 => ModelAnswer::Failed(ModelFailure {
+            retry_after: Some(Duration::from_secs(20)),
+            ..ModelFailure::new(ModelFailureKind::RateLimited, "not so fast")
+        }),
+        _ => execute("finish", json!({"notes": "hello"})),
+    });
+    sim.settled();
+    let parked = sim.run.wakes_at();
+    assert!(
+        parked.is_some_and(|at| at.since(sim.now) == Duration::from_secs(20)),
+        "{parked:?}"
+    );
+    pause(&mut sim);
+    assert_eq!(sim.run.wakes_at(), None);
+    sim.record(Event::Continued {
+        node: None,
+        by: "ada".to_owned(),
+    });
+    assert_eq!(sim.run.wakes_at(), parked);
+    assert_eq!(root(&sim.driven_on()).status, Outcome::Ok);
+}
