@@ -126,7 +126,7 @@ pub(crate) enum Command {
     Pause(Later<people::Pause>),
     /// Have a paused run, or a paused part of it, go on
     Continue(Later<people::Pause>),
-    /// Observations: add, list, get, update, archive, active
+    /// Observations: add, list, active, get, update, resolve, archive and more
     #[command(subcommand)]
     Observe(Later<observe::Observe>),
     /// The scratchbook of a thread: notes, todos and tasks
@@ -134,7 +134,7 @@ pub(crate) enum Command {
     Book(Later<book::Book>),
     /// Show pages as a tree
     Tree(Later<tree::Tree>),
-    /// Pages: show, new, append
+    /// Pages: show, rollup, new, append
     #[command(subcommand)]
     Page(Later<page::Page>),
     /// Turns: begin, end, show, list
@@ -161,10 +161,10 @@ pub(crate) enum Command {
     /// What holds in the space: show, set, unset
     #[command(subcommand)]
     Policy(Later<policy::Policy>),
-    /// What tools say and ask: ingest, context
+    /// Tools: list, login, logout; what they say and ask: ingest, context
     #[command(subcommand)]
     Tool(Later<tool::Tool>),
-    /// Plan files: schema, check
+    /// Plans: schema and check of files, show and edit of runs
     #[command(subcommand)]
     Plan(Later<plan::Plan>),
     /// Put the older messages of a conversation away that outgrows its window, and print it as it goes on

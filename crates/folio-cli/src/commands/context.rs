@@ -27,7 +27,7 @@ pub(crate) struct ContextArguments {
 /// Whose tokens are counted.
 #[derive(Debug, Args)]
 pub(crate) struct ModelArgument {
-    /// Count as this model does: gpt-5, claude-sonnet-4-5 [default: FOLIO_MODEL, or an estimate]
+    /// Count as this model does: gpt-5, claude-sonnet-4-5 [default: FOLIO_MODEL, as PROVIDER:NAME, or an estimate]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 }

@@ -65,7 +65,7 @@ pub(crate) struct Add {
     /// A word to find it by; may be given several times
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Minutes that it holds, or never [default: as its type says]
+    /// Minutes that it holds, or never [default: as its type says; seven days if that is built in]
     #[arg(long, value_name = "MINUTES", allow_hyphen_values = true)]
     ttl_minutes: Option<String>,
     /// When it ends, as an RFC 3339 time
@@ -74,7 +74,7 @@ pub(crate) struct Add {
     /// Who should act: agent, user, tool:NAME, role:NAME [default: agent]
     #[arg(long)]
     owner: Option<String>,
-    /// active or pending_review [default: active]
+    /// active, pending_review or resolved [default: active]
     #[arg(long)]
     status: Option<String>,
     /// What it is about; may be given several times, for example --context goal_id=g1

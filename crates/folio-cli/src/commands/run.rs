@@ -110,7 +110,8 @@ impl From<Judged> for Judging {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Minds {
     /// The model for goals without a plan, and for tasks that do not say how they are done: anthropic:NAME,
-    /// openai:NAME, gemini:NAME, ollama:NAME, openai+http://HOST/v1:NAME, scripted:FILE
+    /// openai:NAME, openai-responses:NAME, gemini:NAME, ollama:NAME, openai+http://HOST/v1:NAME, agent:NAME,
+    /// scripted:FILE
     #[arg(long)]
     model: Option<String>,
     /// Nobody is there to answer questions: their defaults hold [default: if there is no terminal]
@@ -125,7 +126,8 @@ pub(crate) struct Minds {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MindsOfMany {
     /// The model for goals without a plan, and for tasks that do not say how they are done: anthropic:NAME,
-    /// openai:NAME, gemini:NAME, ollama:NAME, openai+http://HOST/v1:NAME, scripted:FILE
+    /// openai:NAME, openai-responses:NAME, gemini:NAME, ollama:NAME, openai+http://HOST/v1:NAME, agent:NAME,
+    /// scripted:FILE
     #[arg(long)]
     model: Option<String>,
     /// Nobody is there to answer questions: their defaults hold [default: they wait until somebody answers]
