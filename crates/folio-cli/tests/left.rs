@@ -58,6 +58,42 @@ fn a_paused_run_keeps_nobody_from_ending() {
 }
 
 #[test]
+fn a_list_has_the_runs_that_stand_as_it_is_asked() {
+    let folio = folio();
+    driven(&folio, "r1", "slow.yaml").kill();
+    let paused = driven(&folio, "r2", "slow.yaml");
+    folio.ok(&["pause", "r2"]);
+    paused.kill();
+    folio.ok(&["run", "--plan", "quick.yaml", "--no-resume"]);
+    folio.until(&["runs"], |seen| {
+        let runs = seen["items"].as_array().unwrap();
+        runs.iter().all(|run| run["driven"] == false)
+    });
+    let of = |filter: &[&str]| {
+        let list = folio.json(&[&["runs"], filter].concat());
+        let runs = list["items"].as_array().unwrap().clone();
+        let handles = runs.iter().map(|run| run["handle"].as_str().unwrap().to_owned());
+        (handles.collect::<Vec<_>>().join(" "), list["next"].clone())
+    };
+    for (filter, runs, next) in [
+        (&["--status", "interrupted"][..], "r2 r1", Value::Null),
+        (&["--status", "interrupted", "--limit", "1"], "r2", json!("r2")),
+        (
+            &["--status", "interrupted", "--cursor", "r2", "--limit", "1"],
+            "r1",
+            Value::Null,
+        ),
+        (&["--status", "paused"], "r2", Value::Null),
+        (&["--status", "paused", "--status", "ok"], "r3 r2", Value::Null),
+        (&["--status", "running"], "r2 r1", Value::Null),
+        (&["--status", "failed"], "", Value::Null),
+        (&["--status", "gone"], "", Value::Null),
+    ] {
+        assert_eq!(of(filter), (runs.to_owned(), next), "{filter:?}");
+    }
+}
+
+#[test]
 fn who_ends_the_program_ends_it_while_it_goes_on_with_another_run() {
     let folio = folio();
     driven(&folio, "r1", "slow.yaml").kill();

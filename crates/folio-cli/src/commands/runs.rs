@@ -11,12 +11,13 @@ use super::Context;
 use super::people::is_driven;
 use crate::error::{Exit, Failure};
 use crate::report::list::{List, remark};
-use crate::report::run::RunLine;
+use crate::report::run::{INTERRUPTED, PAUSED, RunLine};
 
 /// `folio runs`.
 #[derive(Debug, Args)]
 pub(crate) struct Runs {
-    /// Only in this status: running, ok, partial, failed, cancelled; several mean any of them
+    /// Only those that stand so: running (all that have not ended), interrupted (nobody drives them), paused, ok, partial, failed,
+    /// cancelled; several mean any of them
     #[arg(long)]
     status: Vec<String>,
     /// How many at most
@@ -25,6 +26,66 @@ pub(crate) struct Runs {
     /// Go on after the run that an earlier answer ended with: r3
     #[arg(long, value_name = "RUN", value_parser = run_handle)]
     cursor: Option<RunHandle>,
+}
+
+/// How a run may stand, as lists tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// As programs read it.
+    Status(&'static str),
+    /// It has not ended, and nobody drives it.
+    Interrupted,
+    /// It waits until somebody says that it goes on.
+    Paused,
+}
+
+impl Standing {
+    /// Every one that there is.
+    fn all() -> impl Iterator<Item = Self> {
+        let [running, ended @ ..] = Run::STATUSES.map(Self::Status);
+        [running, Self::Interrupted, Self::Paused].into_iter().chain(ended)
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Status(status) => status,
+            Self::Interrupted => INTERRUPTED,
+            Self::Paused => PAUSED,
+        }
+    }
+
+    /// What the store calls it: only who looks at a run knows what holds it up.
+    fn status(self) -> &'static str {
+        match self {
+            Self::Status(status) => status,
+            Self::Interrupted | Self::Paused => Run::RUNNING,
+        }
+    }
+
+    fn is_of(self, run: &RunLine) -> bool {
+        match self {
+            Self::Status(status) => run.has_status(status),
+            Self::Interrupted => run.is_interrupted(),
+            Self::Paused => run.is_paused(),
+        }
+    }
+}
+
+/// What `names` mean. A name that no run can have is no mistake but matches nothing (M7.2.13), and is told with those that there are.
+fn meant(context: &Context<'_>, names: &[String]) -> Vec<Standing> {
+    let mut meant = Vec::new();
+    for name in names {
+        if let Some(standing) = Standing::all().find(|standing| standing.as_str() == name) {
+            meant.push(standing);
+            continue;
+        }
+        let all: Vec<_> = Standing::all().map(Standing::as_str).collect();
+        let all = all.join(", ");
+        context
+            .output
+            .note(format_args!("no run can be {name:?}; one is {all}"));
+    }
+    meant
 }
 
 fn run_handle(text: &str) -> Result<RunHandle, String> {
@@ -56,26 +117,31 @@ async fn lines_of(workspace: &Workspace, mut rows: Vec<RunRow>) -> Result<Vec<Ru
 /// Carries out `folio runs`.
 pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failure> {
     let workspace = context.workspace_if_any().await?;
-    for name in runs
-        .status
-        .iter()
-        .filter(|name| !Run::STATUSES.contains(&name.as_str()))
-    {
-        let note = format_args!("no run can be {name:?}");
-        context.output.note(note);
-    }
-    let query = RunQuery {
-        status: runs.status,
+    let meant = meant(context, &runs.status);
+    // One more, so that it is known whether there are more.
+    let wanted = runs.limit as usize + 1;
+    let mut query = RunQuery {
+        status: meant.iter().map(|standing| standing.status().to_owned()).collect(),
         before: runs.cursor.map(|handle| handle.0),
-        // One more, so that it is known whether there are more.
         limit: runs.limit + 1,
     };
-    let mut rows = workspace.runs(&query).await?;
-    let goes_on = rows.len() > runs.limit as usize;
-    rows.truncate(runs.limit as usize);
-    let last = rows.last().map(|row| row.handle.to_string());
+    let is_meant = |line: &RunLine| runs.status.is_empty() || meant.iter().any(|standing| standing.is_of(line));
+    let is_nothing = meant.is_empty() && !runs.status.is_empty();
+    let mut lines = Vec::new();
+    while !is_nothing && lines.len() < wanted {
+        let rows = workspace.runs(&query).await?;
+        let (read, last) = (rows.len(), rows.last().map(|row| row.handle.0));
+        lines.extend(lines_of(&workspace, rows).await?.into_iter().filter(is_meant));
+        if read < wanted {
+            break;
+        }
+        query.before = last;
+    }
+    let goes_on = lines.len() >= wanted;
+    lines.truncate(runs.limit as usize);
+    let last = lines.last().map(|line| line.handle().to_owned());
     let as_of = workspace.head().await?.0;
-    let mut list = List::whole(lines_of(&workspace, rows).await?, as_of);
+    let mut list = List::whole(lines, as_of);
     if goes_on {
         (list.total, list.next) = (None, last);
     }

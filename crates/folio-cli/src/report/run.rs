@@ -62,6 +62,25 @@ impl RunLine {
             },
         }
     }
+
+    pub(crate) fn handle(&self) -> &str {
+        &self.handle
+    }
+
+    /// Whether programs read this status of it.
+    pub(crate) fn has_status(&self, status: &str) -> bool {
+        self.status == status
+    }
+
+    /// Whether it has not ended, and nobody drives it.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        standing(&self.status, self.driven) == INTERRUPTED
+    }
+
+    /// Whether it waits until somebody says that it goes on.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused
+    }
 }
 
 impl Report for RunLine {
@@ -85,7 +104,7 @@ impl Report for RunLine {
 }
 
 /// What a run is called of which no call is begun until somebody says so.
-const PAUSED: &str = "paused";
+pub(crate) const PAUSED: &str = "paused";
 
 /// The paths of what is under way in `run`, of its part `within` if one is named; `run` for the run itself. Of what is paused only calls that have
 /// begun are: nothing else goes on there.
@@ -159,7 +178,7 @@ fn doing(run: &Run, driven: bool) -> String {
 }
 
 /// What a run is called that goes on, and that nobody drives.
-const INTERRUPTED: &str = "interrupted";
+pub(crate) const INTERRUPTED: &str = "interrupted";
 
 /// How a run of that `status` stands.
 pub(crate) fn standing(status: &str, driven: bool) -> &str {
