@@ -324,3 +324,28 @@ fn a_space_goes_through_a_folder_of_markdown_as_it_is() {
         "{told}"
     );
 }
+
+#[test]
+fn a_file_that_is_there_stays_unless_it_is_said_that_it_goes() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "one"]);
+    folio.ok(&["book", "add", "todo", "two", "--thread", "main"]);
+    for form in ["folio", "colony"] {
+        let out = format!("{form}.out");
+        let export = ["export", "--format", form, "--thread", "main", "--out", &out];
+        let written = folio.json(&export);
+        let file = written["files"][0].as_str().unwrap();
+        folio.file(file, "mine");
+        let told = folio.call(&export);
+        assert_eq!(told.code, 2, "{told}");
+        let said = format!("{file} is there already, and stays as it is");
+        assert!(
+            told.stderr.contains(&said) && told.stderr.contains("--force replaces it"),
+            "{told}"
+        );
+        let read = || std::fs::read_to_string(folio.path().join(file)).unwrap();
+        assert_eq!(read(), "mine");
+        folio.ok(&[&export[..], &["--force"]].concat());
+        assert_ne!(read(), "mine");
+    }
+}

@@ -1,10 +1,22 @@
 //! Numbers of things in words: `1 file`, `2 files`.
 
-/// `count` of what is called `one` when it is alone, and `one` with an s otherwise.
+/// `count` of what is called `one` when it is alone: `1 file`, `2 entries`.
 #[must_use]
 pub fn counted(count: u64, one: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {one}{ending}")
+    format!("{count} {}", called(count, one))
+}
+
+/// What `count` of them are called: `entry`, `entries`.
+#[must_use]
+pub fn called(count: u64, one: &str) -> String {
+    let before_y = one
+        .strip_suffix('y')
+        .filter(|rest| !rest.ends_with(['a', 'e', 'o', 'u']));
+    match before_y {
+        _ if count == 1 => one.to_owned(),
+        Some(rest) => format!("{rest}ies"),
+        None => format!("{one}s"),
+    }
 }
 
 #[cfg(test)]
@@ -16,5 +28,8 @@ mod tests {
         assert_eq!(counted(0, "file"), "0 files");
         assert_eq!(counted(1, "matching line"), "1 matching line");
         assert_eq!(counted(2, "file"), "2 files");
+        assert_eq!(counted(1, "entry"), "1 entry");
+        assert_eq!(counted(2, "entry"), "2 entries");
+        assert_eq!(counted(2, "key"), "2 keys");
     }
 }

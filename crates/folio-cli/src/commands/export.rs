@@ -6,6 +6,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use folio::ThreadKey;
+use folio::memory::counted::counted;
 use folio::memory::scratchbook::colony::{MAX_THREAD_BYTES, file_name};
 use folio::store::WorkspaceError;
 use folio::store::workspace::Outgoing;
@@ -27,6 +29,9 @@ pub(crate) struct Export {
     /// The file, of colony and markdown the folder; without it, standard output
     #[arg(long, value_name = "FILE", required_if_eq_any([("format", "colony"), ("format", "markdown")]))]
     out: Option<PathBuf>,
+    /// Replace files that are there already
+    #[arg(long, requires = "out")]
+    force: bool,
 }
 
 /// Forms that others read.
@@ -59,9 +64,9 @@ impl Report for Answer {
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         let what = match (self.pages, self.links) {
             (Some(pages), Some(links)) => amounts(self.entries, pages, links),
-            _ => amount(self.entries, "entry", "entries"),
+            _ => counted(self.entries, "entry"),
         };
-        writeln!(out, "{what} in {}", amount(self.files.len() as u64, "file", "files"))?;
+        writeln!(out, "{what} in {}", counted(self.files.len() as u64, "file"))?;
         for file in &self.files {
             writeln!(out, "  {file}")?;
         }
@@ -75,23 +80,18 @@ impl Report for Answer {
     }
 }
 
-/// How many, in words.
-fn amount(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
-}
-
 /// How much of a space.
 pub(super) fn amounts(entries: u64, pages: u64, links: u64) -> String {
-    let (entries, pages) = (amount(entries, "entry", "entries"), amount(pages, "page", "pages"));
-    format!("{entries}, {pages} and {}", amount(links, "link", "links"))
+    let (entries, pages) = (counted(entries, "entry"), counted(pages, "page"));
+    format!("{entries}, {pages} and {}", counted(links, "link"))
 }
 
 /// Carries out `folio export`.
 pub(crate) async fn run(context: &Context<'_>, export: Export) -> Result<Exit, Failure> {
     match (export.format, export.out) {
-        (Form::Colony, Some(folder)) => books(context, &folder).await,
+        (Form::Colony, Some(folder)) => books(context, &folder, export.force).await,
         (Form::Markdown, Some(folder)) => pages_to(context, &folder).await,
-        (_, Some(file)) if file != Path::new("-") => space_to(context, &file).await,
+        (_, Some(file)) if file != Path::new("-") => space_to(context, &file, export.force).await,
         _ => {
             let workspace = context.existing_workspace().await?;
             let mut out = BufWriter::new(std::io::stdout());
@@ -104,7 +104,10 @@ pub(crate) async fn run(context: &Context<'_>, export: Export) -> Result<Exit, F
 /// Shows how far it is.
 fn counting(context: &Context<'_>) -> impl FnMut(Outgoing) + Send {
     let mut counting = Counting::new(context.output);
-    move |so_far| counting.show(0, None, &format!("{} entries, {} links", so_far.entries, so_far.links))
+    move |so_far| {
+        let (entries, links) = (counted(so_far.entries, "entry"), counted(so_far.links, "link"));
+        counting.show(0, None, &format!("{entries}, {links}"));
+    }
 }
 
 /// What was written of the whole space, and where.
@@ -119,7 +122,17 @@ fn answer(format: &'static str, files: Vec<String>, written: Outgoing) -> Answer
     }
 }
 
-async fn space_to(context: &Context<'_>, file: &Path) -> Result<Exit, Failure> {
+/// That nothing is lost by writing `file`: as of a copy of the store, what is there already stays, unless somebody says that it goes.
+fn is_free(file: &Path, force: bool) -> Result<(), Failure> {
+    if force || file.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let message = format!("{} is there already, and stays as it is", file.display());
+    Err(Failure::usage("file_unusable", message).hint("--force replaces it"))
+}
+
+async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exit, Failure> {
+    is_free(file, force)?;
     let workspace = context.existing_workspace().await?;
     let mut progress = counting(context);
     // Whoever is interrupted leaves the file that was there.
@@ -187,7 +200,7 @@ fn beside(file: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-async fn books(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure> {
+async fn books(context: &Context<'_>, folder: &Path, force: bool) -> Result<Exit, Failure> {
     let workspace = context.existing_workspace().await?;
     let threads = if context.settings.names_thread {
         vec![context.settings.thread.clone()]
@@ -196,6 +209,16 @@ async fn books(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure> {
     };
     let policy = workspace.policy().await?;
     let folder = folder.join(policy.scratchbook.path_prefix.trim_start_matches('/'));
+    let file_of = |thread: &ThreadKey| {
+        let name = file_name(thread).ok_or_else(|| {
+            let message =
+                format!("the name of a thread has more than {MAX_THREAD_BYTES} bytes, too many for a file: {thread}");
+            Failure::usage("thread_invalid", message)
+        })?;
+        let file = folder.join(name);
+        is_free(&file, force).map(|()| file)
+    };
+    let files = threads.iter().map(file_of).collect::<Result<Vec<_>, _>>()?;
     let mut counting = Counting::new(context.output);
     let mut answer = Answer {
         format: "colony",
@@ -203,15 +226,9 @@ async fn books(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure> {
         ..Answer::default()
     };
     let whole = threads.len() as u64;
-    for (thread, done) in threads.iter().zip(0..) {
-        counting.show(done, Some(whole), &format!("{done} scratchbooks"));
-        let name = file_name(thread).ok_or_else(|| {
-            let message =
-                format!("the name of a thread has more than {MAX_THREAD_BYTES} bytes, too many for a file: {thread}");
-            Failure::usage("thread_invalid", message)
-        })?;
+    for ((thread, file), done) in threads.iter().zip(files).zip(0..) {
+        counting.show(done, Some(whole), &counted(done, "scratchbook"));
         let (book, left_out) = workspace.export_book(thread).await?;
-        let file = folder.join(name);
         write_whole(&file, book.to_json().as_bytes()).map_err(|error| Failure::file("write", &file, &error))?;
         answer.files.push(file.display().to_string());
         answer.entries += book.items.len() as u64;
