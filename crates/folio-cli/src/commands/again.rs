@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use folio::engine::NodeId;
 use folio::engine::run::ForkAt;
 use folio::memory::counted::counted;
@@ -26,17 +26,13 @@ use crate::report::run::RunLine;
 
 /// `folio fork`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("moment").required(true).args(["at", "before_limit"]))]
 pub(crate) struct Fork {
     /// Which run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: RunRef,
     /// The part that is to be done anew: its path of names, for example survey/files, or its id. What came before it is kept
-    #[arg(
-        long,
-        value_name = "NODE",
-        required_unless_present = "before_limit",
-        conflicts_with = "before_limit"
-    )]
+    #[arg(long, value_name = "NODE")]
     at: Option<String>,
     /// Go on from before a limit stopped anything, with the limits that are named here
     #[arg(long)]

@@ -21,7 +21,7 @@ const BETWEEN: Duration = Duration::from_secs(60);
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// Where to listen; another address than one of this machine alone needs an access token (`folio token new`)
-    #[arg(long, value_name = "ADDRESS", default_value_t = ServeOptions::default().listen)]
+    #[arg(long, value_name = "ADDRESS", default_value_t = ServeOptions::default().listen, value_parser = address)]
     listen: SocketAddr,
     /// Do not go on with runs whose process is gone
     #[arg(long)]
@@ -35,6 +35,17 @@ pub(crate) struct Serve {
     minds: MindsOfMany,
     #[command(flatten)]
     driving: Driving,
+}
+
+/// Reads an address to listen at.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let usual = ServeOptions::default().listen;
+    text.parse().map_err(|_| {
+        format!(
+            "write the numbers of an address and a port, as {usual} or [::1]:{}",
+            usual.port()
+        )
+    })
 }
 
 /// Carries out `folio serve`: until Ctrl-C.
