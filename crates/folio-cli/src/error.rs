@@ -169,14 +169,14 @@ impl Failure {
     }
 
     /// Says how the entry that it is about stands.
-    fn about(mut self, entry: &Entry) -> Self {
+    fn about_entry(mut self, entry: &Entry) -> Self {
         self.told.current = serde_json::to_value(Observation::of(entry, entry.updated_at)).ok();
         self
     }
 
-    /// Says which plan, or which file, it is about.
-    pub(crate) fn about_file(mut self, plan: &str) -> Self {
-        self.told.message = format!("{plan}: {}", self.told.message);
+    /// Says what it is about: which file, or which variable of the environment.
+    pub(crate) fn about(mut self, what: &str) -> Self {
+        self.told.message = format!("{what}: {}", self.told.message);
         self
     }
 
@@ -330,7 +330,7 @@ impl From<WorkspaceError> for Failure {
     fn from(error: WorkspaceError) -> Self {
         match error {
             WorkspaceError::Store(error) => error.into(),
-            WorkspaceError::Stale { current, source } => Self::from(source).about(&current),
+            WorkspaceError::Stale { current, source } => Self::from(source).about_entry(&current),
             WorkspaceError::Input(ref cause) => {
                 let message = format!("cannot read what is to be kept: {}", in_words(cause));
                 Self::new(error.kind().into(), error.code(), message)

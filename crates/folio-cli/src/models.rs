@@ -11,6 +11,7 @@ use folio::model::{
 };
 use folio::runner::{ADVISOR_TIME, ModelAdvisor, RunnerExecutor, RunnerModel, RunnerModels};
 
+use crate::commands::text_of;
 use crate::error::{Exit, Failure};
 use crate::settings::{Settings, kept_out};
 
@@ -34,8 +35,9 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
         },
         None => {
             let mut section = settings.models.clone();
-            if let Some(name) = &settings.model {
-                section.default = Some(ModelSettings::of(address(name)?));
+            if let Some(said) = &settings.model {
+                let address = address(&said.text).map_err(|failure| said.refused(failure))?;
+                section.default = Some(ModelSettings::of(address));
             }
             section
         }
@@ -165,7 +167,7 @@ fn key_in(file: &Path) -> Result<Secret, Failure> {
 fn prices(file: Option<&Path>) -> Result<Prices, Failure> {
     let built_in = Prices::built_in();
     let Some(file) = file else { return Ok(built_in) };
-    let text = std::fs::read_to_string(file).map_err(|error| Failure::file("read the prices in", file, &error))?;
+    let text = text_of("read the prices in", file)?;
     let own = Prices::parse(&text)
         .map_err(|error| Failure::usage("prices_invalid", format!("{}: {error}", file.display())))?;
     Ok(built_in.overridden_by(own))

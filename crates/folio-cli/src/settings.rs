@@ -17,10 +17,10 @@ use folio::model::{AgentToAsk, ModelKeys, ModelsSection};
 use folio::runner::LostCalls;
 use folio::store::OUTBOX_SUFFIX;
 use folio::tools::HostList;
-use folio::{Role, SpaceName, ThreadKey};
+use folio::{OpenError, Role, SpaceName, ThreadKey};
 use folio_telemetry::TelemetryOptions;
 
-use self::file::{beside, beside_file, check_agents, read_file};
+use self::file::{beside, beside_file, check_agents, name_of, read_file};
 use self::surroundings::Surroundings;
 pub(crate) use self::surroundings::kept_out;
 use crate::arguments::{Color, Global, turn_ref};
@@ -37,6 +37,8 @@ const FOR_TOOLS: [&str; 9] = [
 pub(crate) struct Settings {
     /// The URL of the store.
     pub(crate) store: String,
+    /// Where that is said.
+    store_said: Said,
     /// The space.
     pub(crate) space: SpaceName,
     /// The thread.
@@ -48,7 +50,7 @@ pub(crate) struct Settings {
     /// Whether the command line names the thread.
     pub(crate) names_thread: bool,
     /// The model, as `--model` writes it.
-    pub(crate) model: Option<String>,
+    pub(crate) model: Option<Said>,
     /// The models of each role, as the settings file names them.
     pub(crate) models: ModelsSection,
     /// Who does tasks by themselves, by name.
@@ -87,6 +89,36 @@ pub(crate) struct Settings {
     repeated: String,
 }
 
+/// What is said, and where if that is not the command line itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    /// What.
+    pub(crate) text: String,
+    /// The variable of the environment, or the key of the file.
+    place: Option<String>,
+}
+
+impl Said {
+    fn by_flag(text: String) -> Self {
+        Self { text, place: None }
+    }
+
+    fn in_place(text: String, place: String) -> Self {
+        Self {
+            text,
+            place: Some(place),
+        }
+    }
+
+    /// `failure`, which is about what it says, with the place that whoever mends it has to look at.
+    pub(crate) fn refused(&self, failure: Failure) -> Failure {
+        match &self.place {
+            Some(place) => failure.about(place),
+            None => failure,
+        }
+    }
+}
+
 impl Settings {
     /// Reads all the sources.
     ///
@@ -122,41 +154,43 @@ impl Settings {
 
     fn resolve_in(flags: &Global, around: &Surroundings<'_>) -> Result<Self, Failure> {
         let (file, from_file) = read_file(flags.config.as_deref(), around)?;
-        let store = flags
-            .store
-            .clone()
-            .map_or_else(|| around.text("FOLIO_STORE"), |store| Ok(Some(store)))?;
-        let store = match (store, from_file.store) {
-            (Some(store), _) => store,
-            (None, Some(store)) => beside_file(&store, file.as_deref()),
-            (None, None) => around.default_store()?,
+        let said = |flag: Option<&String>, variable, key: &str, in_file: Option<String>| {
+            let said = match flag {
+                Some(text) => Some(Said::by_flag(text.clone())),
+                None => around
+                    .text(variable)?
+                    .map(|text| Said::in_place(text, variable.to_owned())),
+            };
+            let of_file = |text| Said::in_place(text, format!("{key} in {}", name_of(file.as_deref())));
+            Ok::<_, Failure>(said.or_else(|| in_file.map(of_file)))
         };
-        let space = flags
-            .space
-            .clone()
-            .map_or_else(|| around.text("FOLIO_SPACE"), |space| Ok(Some(space)))?;
-        let space = match space.or(from_file.space) {
-            Some(space) => SpaceName::parse(&space).map_err(|error| Failure::usage("space_invalid", error))?,
+        let in_file = from_file.store.map(|store| beside_file(&store, file.as_deref()));
+        let store = match said(flags.store.as_ref(), "FOLIO_STORE", "store", in_file)? {
+            Some(store) => store,
+            None => Said::by_flag(around.default_store()?),
+        };
+        let space = match said(flags.space.as_ref(), "FOLIO_SPACE", "space", from_file.space)? {
+            Some(space) => {
+                SpaceName::parse(&space.text).map_err(|error| space.refused(Failure::usage("space_invalid", error)))?
+            }
             None => SpaceName::main(),
         };
-        let thread = flags
-            .thread
-            .clone()
-            .map_or_else(|| around.text("FOLIO_THREAD"), |thread| Ok(Some(thread)))?;
-        let thread = thread
-            .or(from_file.thread)
-            .unwrap_or_else(|| default_thread(&around.current));
-        if thread.is_empty() {
-            return Err(Failure::usage("thread_invalid", "the name of a thread is empty"));
-        }
+        let thread = match said(flags.thread.as_ref(), "FOLIO_THREAD", "thread", from_file.thread)? {
+            Some(thread) if thread.text.is_empty() => {
+                return Err(thread.refused(Failure::usage("thread_invalid", "the name of a thread is empty")));
+            }
+            Some(thread) => thread.text,
+            None => default_thread(&around.current),
+        };
+        let model = said(None, "FOLIO_MODEL", "model", from_file.model)?;
         let turn = match flags.turn {
             Some(turn) => Some(turn),
             None => around
                 .text("FOLIO_TURN")?
                 .map(|turn| {
-                    turn_ref(&turn).map_err(|error| {
-                        Failure::usage("turn_invalid", format!("FOLIO_TURN, which is {turn:?}, is {error}"))
-                    })
+                    let wrong =
+                        |error| Failure::usage("turn_invalid", format!("{turn:?} is {error}")).about("FOLIO_TURN");
+                    turn_ref(&turn).map_err(wrong)
                 })
                 .transpose()?,
         };
@@ -188,11 +222,12 @@ impl Settings {
             agents: agents.collect(),
             lost_calls: from_file.lost_calls,
             current: around.current.clone(),
-            run_folders: around.run_folders(&store),
+            run_folders: around.run_folders(&store.text),
             data: around.folders.as_ref().map(|(data, _)| data.join("folio")),
             tool_environment,
             repeated: repeated(flags),
-            store,
+            store: store.text.clone(),
+            store_said: store,
             space,
             thread: ThreadKey(thread),
             turn,
@@ -200,7 +235,7 @@ impl Settings {
             names_thread: flags.thread.is_some(),
             role: role.unwrap_or(Role::Human),
             names_role: role.is_some(),
-            model: around.text("FOLIO_MODEL")?.or(from_file.model),
+            model,
             models: beside(from_file.models.unwrap_or_default(), file.as_deref()),
             keys: ModelKeys {
                 anthropic: around.text("ANTHROPIC_API_KEY")?.map(kept_out),
@@ -218,6 +253,17 @@ impl Settings {
     /// What has to follow another command so that it means the same store and space; empty, or begins with a space.
     pub(crate) fn repeated(&self) -> &str {
         &self.repeated
+    }
+
+    /// Why the store cannot be opened.
+    pub(crate) fn not_opened(&self, error: OpenError) -> Failure {
+        let is_unreadable = !matches!(error, OpenError::Store(_) | OpenError::NotThere { .. });
+        let failure = Failure::from(error);
+        if is_unreadable {
+            self.store_said.refused(failure)
+        } else {
+            failure
+        }
     }
 
     /// Whether what is kept there outlives this process.
@@ -246,15 +292,18 @@ impl Settings {
 /// The role that was asked for.
 fn role(flags: &Global, around: &Surroundings<'_>) -> Result<Option<Role>, Failure> {
     let asked = match &flags.role {
-        Some(role) => Some(role.clone()),
-        None => around.text("FOLIO_ROLE")?,
+        Some(role) => Some(Said::by_flag(role.clone())),
+        None => around
+            .text("FOLIO_ROLE")?
+            .map(|role| Said::in_place(role, "FOLIO_ROLE".to_owned())),
     };
     let Some(asked) = asked else {
         return Ok(None);
     };
-    let role = Role::parse(&asked).ok_or_else(|| {
+    let role = Role::parse(&asked.text).ok_or_else(|| {
         let roles: Vec<_> = Role::ALL.into_iter().map(Role::as_str).collect();
-        Failure::usage("role_invalid", format!("{asked:?} is not a role")).hint(format!("one of {}", roles.join(", ")))
+        let wrong = Failure::usage("role_invalid", format!("{:?} is not a role", asked.text));
+        asked.refused(wrong).hint(format!("one of {}", roles.join(", ")))
     })?;
     Ok(Some(role))
 }

@@ -275,10 +275,10 @@ fn half_a_character_and_a_number_without_room_make_no_prompt_unreadable() {
 #[test]
 fn what_is_too_long_for_a_hook_is_called_so() {
     let folio = Folio::new();
-    let said = prompt(&"x".repeat(17 * 1024 * 1024)).to_string();
+    let said = prompt(&"x".repeat(21 * 1024 * 1024)).to_string();
     let called = Folio::said(folio.process(&["hook", "user-prompt"]), &said);
     assert!(
-        called.code == 1 && called.stderr.contains("more than 16777216 bytes"),
+        called.code == 1 && called.stderr.contains("more than 20971520 bytes"),
         "{}",
         called.stderr
     );

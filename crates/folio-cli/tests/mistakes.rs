@@ -4,7 +4,7 @@
 
 mod support;
 
-use support::Folio;
+use support::{Called, Folio};
 
 #[test]
 fn a_mistake_is_told_with_what_it_is_about() {
@@ -23,12 +23,23 @@ fn a_mistake_is_told_with_what_it_is_about() {
         ("--store ./f.db runs", 2, "write sqlite:./f.db"),
         ("--store sqlite:empty runs", 0, "no run matches"),
         ("--store sqlite:odd runs", 6, "odd is damaged: it is not an SQLite file"),
+        (
+            "serve --listen foo",
+            2,
+            "write the numbers of an address and a port, as 127.0.0.1:7717",
+        ),
+        ("fork --help", 0, "<--at <NODE>|--before-limit> <RUN>"),
+        ("fork r1", 2, "<--at <NODE>|--before-limit>"),
         ("runs --limit -1", 2, "invalid value '-1' for '--limit <LIMIT>'"),
         ("observe list --since -1", 2, "invalid value '-1' for '--since <SEQ>'"),
-        ("runs --status gone", 0, "no run can be \"gone\""),
+        (
+            "runs --status gone",
+            0,
+            "no run can be \"gone\"; one is running, interrupted, paused, ok, partial, failed, cancelled",
+        ),
         ("evict folder", 2, "cannot read folder: is a directory"),
         ("import empty --from folio", 2, "empty: line 1:"),
-        ("observe add --from odd", 2, "cannot read odd: it is not valid UTF-8"),
+        ("observe add --from odd", 2, "odd is not valid UTF-8 (byte 0)"),
         ("backup nowhere/copy.db", 2, "there is no folder nowhere"),
         ("bench --folder nowhere", 3, "cannot measure in nowhere: no such file"),
         ("blob e1 --from 9 --to 3", 2, "--to is before --from, which is 9"),
@@ -52,11 +63,129 @@ fn a_mistake_is_told_with_what_it_is_about() {
         let words: Vec<_> = line.split(' ').map(|word| word.trim_matches('\'')).collect();
         let called = folio.call(&words);
         assert_eq!(called.code, code, "{line}: {called}");
+        let told = called.stdout.contains(said) || called.stderr.contains(said);
+        assert!(told, "{line}: {called}");
+    }
+}
+
+#[test]
+fn what_is_wrong_in_the_environment_or_in_a_file_is_told_with_the_name_it_has_there() {
+    let folio = Folio::new();
+    folio.file("plan.yaml", "steps: [{id: a, do: {tool: wait, args: {ms: 1}}}]");
+    for (variable, value, line, said) in [
+        (
+            "FOLIO_TURN",
+            "soon",
+            "runs",
+            "FOLIO_TURN: \"soon\" is not a handle like t3",
+        ),
+        (
+            "FOLIO_SPACE",
+            "My Space",
+            "runs",
+            "FOLIO_SPACE: \"My Space\" is not a space name",
+        ),
+        ("FOLIO_ROLE", "king", "runs", "FOLIO_ROLE: \"king\" is not a role"),
+        ("FOLIO_STORE", "f.db", "runs", "FOLIO_STORE: \"f.db\" does not begin"),
+        (
+            "FOLIO_STORE",
+            "f.db",
+            "observe add x",
+            "FOLIO_STORE: \"f.db\" does not begin",
+        ),
+        (
+            "FOLIO_MODEL",
+            "gpt",
+            "run --plan plan.yaml",
+            "FOLIO_MODEL: \"gpt\" does not name a model",
+        ),
+        (
+            "FOLIO_CONFIG",
+            "none.toml",
+            "runs",
+            "FOLIO_CONFIG: cannot read the settings in none.toml",
+        ),
+    ] {
+        let words: Vec<_> = line.split(' ').collect();
+        let called = Called::of(folio.command(&words).env(variable, value).output().unwrap());
+        assert!(called.code == 2 || called.code == 3, "{variable}: {called}");
+        assert!(called.stderr.contains(said), "{variable}: {called}");
+    }
+    for (settings, said) in [
+        (
+            "space = \"A/B\"",
+            "space in FOLDER/folio.toml: \"A/B\" is not a space name",
+        ),
+        (
+            "models = \"gpt\"",
+            "folio.toml:1:10: invalid type: string \"gpt\", expected a table",
+        ),
+        ("mcp = []", "folio.toml:1:7: invalid type: list, expected a table"),
+        ("mcp.x.time_s = \"long\"", "expected a whole number"),
+        ("mcp.x.tools = \"all\"", "expected a list"),
+    ] {
+        folio.file("folio.toml", settings);
+        let seen = folio.seen(&["runs"]);
+        assert!(seen.contains(said) && seen.ends_with("= 2\n"), "{settings}: {seen}");
+    }
+}
+
+/// What is a little larger than may be.
+fn too_large() -> String {
+    " ".repeat(20 * 1024 * 1024 + 1)
+}
+
+#[test]
+fn a_file_that_is_read_as_a_whole_has_a_limit() {
+    let folio = Folio::new();
+    folio.file("large", too_large());
+    for line in [
+        "run --plan large",
+        "plan check large",
+        "policy set large",
+        "observe add --from large",
+        "tool ingest large",
+    ] {
+        let words: Vec<_> = line.split(' ').collect();
+        let called = folio.call(&words);
+        assert_eq!(called.code, 2, "{line}: {called}");
+        assert!(
+            called.stderr.contains("large has more than 20971520 bytes"),
+            "{line}: {called}"
+        );
+    }
+}
+
+#[test]
+fn what_is_given_twice_is_refused_by_its_name() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        "inputs: {s: {type: string}}\nsteps: [{id: a, do: {tool: text, args: {op: echo, value: '{{ inputs.s }}'}}}]",
+    );
+    for (line, said) in [
+        (
+            "run --plan plan.yaml --input s=1 --input s=2",
+            "--input gives s more than one value",
+        ),
+        (
+            "observe add x --context a=1 --context a=2",
+            "--context gives a more than one value",
+        ),
+        (
+            "observe add x --metadata a=1 --metadata a=1",
+            "--metadata gives a more than one value",
+        ),
+        (
+            "policy set strict_types=nobody strict_types=tools",
+            "gives strict_types more than one value",
+        ),
+    ] {
+        let words: Vec<_> = line.split(' ').collect();
+        let called = folio.call(&words);
+        assert_eq!(called.code, 2, "{line}: {called}");
         assert!(called.stderr.contains(said), "{line}: {called}");
     }
-    let called = folio.command(&["runs"]).env("FOLIO_TURN", "soon").output().unwrap();
-    let told = String::from_utf8(called.stderr).unwrap();
-    assert!(told.contains("FOLIO_TURN, which is \"soon\","), "{told}");
 }
 
 #[test]

@@ -336,6 +336,8 @@ fn whoever_may_not_begin_a_run_is_refused_with_4_m7_7() {
     assert_eq!(refused.code, 4, "{}", refused.stderr);
     let problem: Value = serde_json::from_str(refused.stderr.lines().last().unwrap()).unwrap();
     assert_eq!(problem["code"], "role_denied");
+    let told = problem["detail"].as_str().unwrap();
+    assert!(!told.contains("plan.yaml"), "the plan is not to blame: {told}");
 }
 
 #[test]

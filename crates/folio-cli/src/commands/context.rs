@@ -41,7 +41,8 @@ impl ModelArgument {
 
 /// How the tokens of the model in the settings are counted.
 pub(crate) fn counter(context: &Context<'_>) -> Counter {
-    for_model(context.settings.model.as_deref().unwrap_or_default())
+    let said = context.settings.model.as_ref();
+    for_model(said.map_or("", |said| &said.text))
 }
 
 /// Carries out `folio context`.

@@ -23,7 +23,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::context::counter;
-use super::{Context, MAX_INPUT_BYTES};
+use super::{Context, MAX_INPUT_BYTES, input::too_large};
 use crate::error::{Exit, Failure};
 use crate::models;
 use crate::output::{Report, Style};
@@ -251,8 +251,7 @@ fn said() -> Result<Said, Failure> {
     let read = stdin.take(MAX_INPUT_BYTES + 1).read_to_end(&mut text);
     read.map_err(|error| Failure::cannot("read", "standard input", error))?;
     if text.len() as u64 > MAX_INPUT_BYTES {
-        let message = format!("standard input has more than {MAX_INPUT_BYTES} bytes");
-        return Err(Failure::usage("input_too_large", message));
+        return Err(too_large("standard input"));
     }
     if text.trim_ascii().is_empty() {
         return Ok(Said::default());

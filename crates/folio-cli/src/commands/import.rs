@@ -173,7 +173,7 @@ async fn space(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
         .import_space(&context.actor(), source, options, &mut progress)
         .await
         .map_err(|error| match error {
-            WorkspaceError::Invalid(_) => Failure::from(error).about_file(&import.path.display().to_string()),
+            WorkspaceError::Invalid(_) => Failure::from(error).about(&import.path.display().to_string()),
             error => error.into(),
         })
 }
@@ -223,7 +223,7 @@ async fn books(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
         let one = workspace
             .import_book(&context.actor(), thread, &text, import.dry_run)
             .await
-            .map_err(|error| Failure::from(error).about_file(&file.display().to_string()))?;
+            .map_err(|error| Failure::from(error).about(&file.display().to_string()))?;
         imported.add(one);
     }
     Ok(imported)

@@ -62,7 +62,7 @@ pub(super) fn beads(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
 pub(super) fn task_master(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
     let places = [".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json"];
     let text = one(path, &places)?;
-    let about = |error| Failure::from(WorkspaceError::from(error)).about_file(&path.display().to_string());
+    let about = |error| Failure::from(WorkspaceError::from(error)).about(&path.display().to_string());
     foreign::task_master(&text, to).map_err(about)
 }
 

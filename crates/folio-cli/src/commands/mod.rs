@@ -22,6 +22,7 @@ pub(crate) mod goals;
 pub(crate) mod hook;
 pub(crate) mod import;
 mod import_foreign;
+mod input;
 pub(crate) mod life;
 mod markdown_folder;
 pub(crate) mod mcp;
@@ -53,16 +54,12 @@ pub(crate) mod why;
 pub(crate) mod worker;
 
 use std::cell::RefCell;
-use std::io::Read as _;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use folio::mcp::Servers;
 use folio::memory::canonical::canonical_json;
-use folio::memory::readable::readable;
 use folio::memory::roles::Denied;
-use folio::memory::transfer::without_mark;
 use folio::memory::{Role, TurnId};
 use folio::runner::Observer;
 use folio::store::RequestKey;
@@ -70,10 +67,10 @@ use folio::tools::Registry;
 use folio::{Actor, Folio, OpenError, Workspace};
 use folio_telemetry::Telemetry;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::OnceCell;
 
+pub(crate) use self::input::{MAX_INPUT_BYTES, json_file, json_or_text, once, text_of, text_or_stdin};
 use crate::arguments::Command;
 use crate::error::{Exit, Failure};
 use crate::later::Later;
@@ -81,8 +78,6 @@ use crate::output::Output;
 use crate::servers;
 use crate::settings::Settings;
 
-/// Bytes that are read from standard input.
-const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024;
 /// How long a collector may take at the end.
 const TELEMETRY_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -115,12 +110,14 @@ pub(crate) struct Context<'a> {
 impl Context<'_> {
     /// Opens the store that the settings name.
     pub(crate) async fn folio(&self) -> Result<Folio, Failure> {
-        Ok(self.with_outbox(Folio::open(&self.settings.store).await?))
+        let opened = Folio::open(&self.settings.store).await;
+        Ok(self.with_outbox(opened.map_err(|error| self.settings.not_opened(error))?))
     }
 
     /// The same if it is there: nothing is made.
     pub(crate) async fn existing(&self) -> Result<Folio, Failure> {
-        Ok(self.with_outbox(Folio::open_existing(&self.settings.store).await?))
+        let opened = Folio::open_existing(&self.settings.store).await;
+        Ok(self.with_outbox(opened.map_err(|error| self.settings.not_opened(error))?))
     }
 
     /// `folio` with a file of this machine in which answers of tools wait while a database cannot be written.
@@ -141,7 +138,7 @@ impl Context<'_> {
                 self.output.note(format_args!("{error} yet"));
                 Ok(Folio::open("memory:").await?)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(self.settings.not_opened(error)),
         }
     }
 
@@ -380,42 +377,6 @@ pub(crate) fn interrupted() -> Result<impl Future<Output = ()> + Send + 'static,
             _ = terminations.recv() => {}
         }
     })
-}
-
-/// The text that was given, or standard input if it is `-`.
-pub(crate) fn text_or_stdin(text: String) -> Result<String, Failure> {
-    if text != "-" {
-        return Ok(text);
-    }
-    let mut bytes = Vec::new();
-    std::io::stdin()
-        .lock()
-        .take(MAX_INPUT_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::cannot("read", "standard input", error))?;
-    if bytes.len() as u64 > MAX_INPUT_BYTES {
-        return Err(Failure::usage(
-            "input_too_large",
-            format!("standard input has more than {MAX_INPUT_BYTES} bytes"),
-        ));
-    }
-    String::from_utf8(bytes).map_err(|_| Failure::usage("input_not_text", "standard input is not valid UTF-8"))
-}
-
-/// The JSON in `file`, which is to be `what`; standard input if it is `-`.
-pub(crate) fn json_file<T: DeserializeOwned>(file: &Path, what: &str) -> Result<T, Failure> {
-    let text = if file == Path::new("-") {
-        text_or_stdin("-".to_owned())?
-    } else {
-        std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?
-    };
-    serde_json::from_slice(&readable(without_mark(&text).as_bytes()))
-        .map_err(|error| Failure::usage("input_not_json", format!("{} is not {what}: {error}", file.display())))
-}
-
-/// A value as JSON if it reads as JSON, otherwise as text.
-pub(crate) fn json_or_text(text: &str) -> serde_json::Value {
-    serde_json::from_slice(&readable(text.as_bytes())).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()))
 }
 
 /// `workspace` for what is done once under `key`: whoever asks for something else under it is told so.

@@ -13,7 +13,7 @@ use folio::{EntryQuery, ObservationInput, ObservationPatch, Workspace};
 use serde_json::{Map, Value};
 
 use super::life::{self, Life};
-use super::{Context, asking, json_file, json_or_text, text_or_stdin};
+use super::{Context, asking, json_file, json_or_text, once, text_or_stdin};
 use crate::arguments::{entry_ref, pair};
 use crate::error::{Exit, Failure};
 use crate::report::list::{List, remark};
@@ -412,8 +412,8 @@ fn input(add: Add) -> Result<(ObservationInput, Option<String>), Failure> {
         expires_at: add.expires_at,
         owner: add.owner,
         status: add.status,
-        context: object(add.context),
-        metadata: object(add.metadata),
+        context: object("--context", add.context)?,
+        metadata: object("--metadata", add.metadata)?,
         claimed_source: None,
     };
     Ok((input, add.idempotency_key))
@@ -434,8 +434,8 @@ fn patch(fields: Fields) -> Result<ObservationPatch, Failure> {
         tags: fields.tags,
         owner: fields.owner,
         status: fields.status,
-        context: fields.context.and_then(object),
-        metadata: fields.metadata.and_then(object),
+        context: object("--context", fields.context.unwrap_or_default())?,
+        metadata: object("--metadata", fields.metadata.unwrap_or_default())?,
     })
 }
 
@@ -500,11 +500,12 @@ fn query(list: List_) -> (Option<EntryQuery>, Vec<String>) {
     ((!impossible).then_some(query), unknown)
 }
 
-/// Pairs as an object; nothing if there is none.
-fn object(pairs: Vec<(String, String)>) -> Option<Value> {
+/// What `option` gives as an object; nothing if it gives nothing.
+fn object(option: &str, pairs: Vec<(String, String)>) -> Result<Option<Value>, Failure> {
+    once(option, pairs.iter().map(|(key, _)| key.as_str()))?;
     let object: Map<_, _> = pairs
         .into_iter()
         .map(|(key, value)| (key, json_or_text(&value)))
         .collect();
-    (!object.is_empty()).then_some(Value::Object(object))
+    Ok((!object.is_empty()).then_some(Value::Object(object)))
 }

@@ -13,7 +13,7 @@ use folio_server::wire::{Conversation, SaidShape};
 use serde_json::Value;
 
 use super::context::ModelArgument;
-use super::{Context, MAX_INPUT_BYTES, evict::source};
+use super::{Context, MAX_INPUT_BYTES, evict::source, input::too_large};
 use crate::error::{Exit, Failure};
 use crate::models;
 use crate::output::{Report, Style};
@@ -88,8 +88,7 @@ pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<E
     let read = source(&offload.file)?.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(|error| Failure::file("read", &offload.file, &error))?;
     if bytes.len() as u64 > MAX_INPUT_BYTES {
-        let message = format!("{} has more than {MAX_INPUT_BYTES} bytes", offload.file.display());
-        return Err(Failure::usage("input_too_large", message));
+        return Err(too_large(&offload.file.display().to_string()));
     }
     let list: Value = serde_json::from_slice(&bytes).map_err(|error| {
         let message = format!("{} is not JSON: {error}", offload.file.display());

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::plan_of_run::{self, Edit, Show};
-use super::{Context, text_or_stdin};
+use super::{Context, text_of};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
@@ -98,23 +98,13 @@ pub(crate) async fn read(context: &Context<'_>, path: &std::path::Path) -> Resul
 
 /// The text of a file, and its name for messages; - is standard input.
 pub(super) fn text_in(path: &std::path::Path) -> Result<(String, String), Failure> {
-    let name = path.display().to_string();
-    if name == "-" {
-        let text = text_or_stdin(name.clone())?;
-        return Ok((name, text));
-    }
-    let bytes = std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        Failure::usage("input_not_text", format!("{name} is not valid UTF-8 (byte {at})"))
-    })?;
-    Ok((name, text))
+    Ok((path.display().to_string(), text_of("read", path)?))
 }
 
 /// Every mistake in a line of its own, as compilers write it, so that editors can jump there.
 pub(crate) fn mistakes(file: &str, PlanErrors(errors): &PlanErrors) -> Failure {
     let count = errors.len();
-    let message = format!("{count} {} in {file}", if count == 1 { "mistake" } else { "mistakes" });
+    let message = format!("{} in {file}", counted(count as u64, "mistake"));
     let failure = Failure::usage("plan_invalid", message);
     let failure = failure.hint("`folio plan schema` prints what a plan may say");
     errors.iter().fold(failure, |failure, error| {

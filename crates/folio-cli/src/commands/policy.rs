@@ -9,7 +9,7 @@ use folio::store::workspace::PolicyInForce;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Context, json_or_text, text_or_stdin};
+use super::{Context, json_or_text, once, text_of};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
@@ -81,6 +81,7 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
         Policy::Set(Set { what, reason }) => match keys_and_values(&what) {
             Some(pairs) => {
                 let keys: Vec<&str> = pairs.iter().map(|(key, _)| *key).collect();
+                once("`folio policy set`", keys.iter().copied())?;
                 change(context, &workspace, reason, &keys, |document| {
                     pairs
                         .iter()
@@ -89,11 +90,7 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
                 .await?
             }
             None if what.len() == 1 => {
-                let text = match what[0].as_str() {
-                    "-" => text_or_stdin("-".to_owned())?,
-                    path => std::fs::read_to_string(path)
-                        .map_err(|error| Failure::file("read the policy in", path.as_ref(), &error))?,
-                };
+                let text = text_of("read the policy in", what[0].as_ref())?;
                 let document = serde_json::from_str(&text).map_err(|error| mistake(&error))?;
                 set(context, &workspace, document, None, reason).await?
             }

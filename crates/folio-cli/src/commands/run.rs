@@ -9,11 +9,12 @@ use folio::Workspace;
 use folio::engine::plan::{InputKind, Plan};
 use folio::engine::run::{Judging, PlanGate, PlanMode};
 use folio::model::{Cassette, CassetteError, UnusedCues};
-use folio::runner::{NewRun, Recording, Runner, RunnerModels, RunnerOptions};
+use folio::runner::{NewRun, Recording, Runner, RunnerError, RunnerModels, RunnerOptions};
+use folio::store::WorkspaceError;
 use folio::tools::{HostList, HostRule, Registry, ShellPolicy};
 use serde_json::Value;
 
-use super::{Absent, Context, plan};
+use super::{Absent, Context, once, plan};
 use crate::arguments::pair;
 use crate::error::{Exit, Failure};
 use crate::follow;
@@ -261,6 +262,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         ));
     }
     let current = &context.settings.current;
+    once("--input", run.inputs.iter().map(|(name, _)| name.as_str()))?;
     let inputs = inputs_of(&plan, run.inputs, current)?;
     let models = models::open(run.minds.model.as_deref(), &context.settings)?;
     if run.plan.is_none() && models.is_none() && !run.driving.is_elsewhere() {
@@ -305,10 +307,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     } else {
         Leftovers::take_up(&runner, context.output, Waiting::GivenUp).await?
     };
-    let (id, handle) = runner
-        .submit(new)
-        .await
-        .map_err(|error| Failure::from(error).about_file(&name))?;
+    let (id, handle) = runner.submit(new).await.map_err(|error| not_submitted(error, &name))?;
     context.output.detail(format_args!("run: {handle} ({id})"));
     let ended = follow::drive(context, &runner, id).await;
     // However it ended: what was answered was paid for.
@@ -325,6 +324,17 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         Exit::Done if !left.is_empty() => Err(script_left(&UnusedCues(left))),
         _ => Ok(ended),
     }
+}
+
+/// Why nothing was begun. The plan, which is called `name`, is told of what is wrong with it and what is given to it, and of nothing else.
+fn not_submitted(error: RunnerError, name: &str) -> Failure {
+    let is_of_plan = match &error {
+        RunnerError::NeedsModel { .. } | RunnerError::Inputs { .. } | RunnerError::Edit(_) => true,
+        RunnerError::Memory(error) => matches!(**error, WorkspaceError::Invalid(_)),
+        _ => false,
+    };
+    let failure = Failure::from(error);
+    if is_of_plan { failure.about(name) } else { failure }
 }
 
 /// A run that went well without all that its script waits for.

@@ -58,10 +58,11 @@ pub(super) fn read_file(
     asked: Option<&Path>,
     around: &Surroundings<'_>,
 ) -> Result<(Option<PathBuf>, FromFile), Failure> {
-    let asked = match asked {
-        Some(path) => Some(path.to_owned()),
+    let by_variable = match asked {
+        Some(_) => None,
         None => around.text("FOLIO_CONFIG")?.map(PathBuf::from),
     };
+    let asked = asked.map(Path::to_owned).or_else(|| by_variable.clone());
     let candidates = match &asked {
         Some(path) => vec![path.clone()],
         None => {
@@ -78,7 +79,14 @@ pub(super) fn read_file(
         let text = match read_text(&path, asked.is_some()) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() => continue,
-            Err(error) => return Err(Failure::file("read the settings in", &path, &error)),
+            Err(error) => {
+                let failure = Failure::file("read the settings in", &path, &error);
+                return Err(if by_variable.is_some() {
+                    failure.about("FOLIO_CONFIG")
+                } else {
+                    failure
+                });
+            }
         };
         let settings = toml::from_str(&text).map_err(|error| {
             let place = error
@@ -86,7 +94,7 @@ pub(super) fn read_file(
                 .map_or_else(String::new, |span| place_of(&text, span.start));
             Failure::usage(
                 "settings_invalid",
-                format!("{}{place}: {}", path.display(), error.message()),
+                format!("{}{place}: {}", path.display(), in_plain_words(error.message())),
             )
             .hint("a settings file may name store, space, thread, model, models, agents, mcp, http, telemetry, lost_calls and color")
         })?;
@@ -101,8 +109,7 @@ pub(super) fn check_agents(agents: &AgentsSection, file: Option<&Path>) -> Resul
         .iter()
         .find_map(|(name, settings)| Some((name, settings.problem()?)));
     let Some((name, problem)) = wrong else { return Ok(()) };
-    let file = file.map_or_else(|| FILE_NAME.into(), |file| file.display().to_string());
-    let words = format!("{file}: [agents.{name}] cannot be used: {problem}");
+    let words = format!("{}: [agents.{name}] cannot be used: {problem}", name_of(file));
     Err(Failure::usage("agent_unusable", words)
         .hint("an agent is a program with `command`, another machine with `form = \"a2a\"` and `url`, or a tool with `form = \"tool\"`"))
 }
@@ -121,6 +128,30 @@ fn read_text(path: &Path, is_asked: bool) -> std::io::Result<String> {
         )));
     }
     Ok(text)
+}
+
+/// What a reader of values says, without the words of the language that it is written in.
+fn in_plain_words(message: &str) -> String {
+    let Some((found, expected)) = message.rsplit_once(", expected ") else {
+        return message.to_owned();
+    };
+    let found = found.replace("invalid type: sequence", "invalid type: list");
+    let found = found.replace("invalid type: map", "invalid type: table");
+    let is_width = |kind: &str| kind.trim_start_matches(['u', 'i', 'f']).parse::<u8>().is_ok() || kind == "usize";
+    let expected = match expected {
+        "a map" | "map" => "a table",
+        "a sequence" | "sequence" => "a list",
+        kind if kind.starts_with("struct ") => "a table",
+        kind if kind.starts_with('f') && is_width(kind) => "a number",
+        kind if is_width(kind) => "a whole number",
+        kind => kind,
+    };
+    format!("{found}, expected {expected}")
+}
+
+/// What the file with settings is called.
+pub(super) fn name_of(file: Option<&Path>) -> String {
+    file.map_or_else(|| FILE_NAME.into(), |file| file.display().to_string())
 }
 
 /// `:line:column` of a byte of `text`.
