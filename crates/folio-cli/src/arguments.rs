@@ -195,7 +195,7 @@ pub(crate) enum Command {
     Restore(Later<backup::Restore>),
     /// Copy everything that the store has into another one, of whichever kind, while others go on using it
     Migrate(Later<migrate::Migrate>),
-    /// Look for damage in the store
+    /// Look for damage in the store, and whether the MCP servers of the settings are there
     Doctor(Later<doctor::Doctor>),
     /// Show runs and pages in the browser, be the memory of models at /mcp, and go on with runs whose process is gone
     Serve(Later<serve::Serve>),

@@ -1,10 +1,14 @@
 //! The MCP servers of the settings, and the tools that runs may call.
 
-use folio::mcp::{Servers, ToStart};
+use std::fmt::{self, Write as _};
+
+use folio::mcp::{McpError, Reached, Servers, ToStart};
+use folio::memory::counted::counted;
 use folio::tools::Registry;
+use serde::Serialize;
 
 use crate::error::Failure;
-use crate::output::Output;
+use crate::output::{Output, Report, Style};
 use crate::settings::{Settings, kept_out};
 
 /// Bytes of a file that holds a token.
@@ -28,6 +32,98 @@ pub(crate) async fn open(settings: &Settings, output: &Output) -> Result<Servers
     Ok(servers)
 }
 
+/// What came of looking at a server.
+#[derive(Debug, Serialize)]
+pub(crate) struct LookedAt {
+    server: String,
+    /// Whether it could be started or reached, and told its tools.
+    reached: bool,
+    /// How many tools it gives.
+    tools: usize,
+    /// What of it cannot be used, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<Problem>,
+}
+
+#[derive(Debug, Serialize)]
+struct Problem {
+    code: &'static str,
+    detail: String,
+    hint: String,
+}
+
+impl LookedAt {
+    /// Whether it could be started or reached.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.reached
+    }
+}
+
+impl Report for LookedAt {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        if self.reached {
+            let tools = counted(self.tools as u64, "tool");
+            writeln!(
+                out,
+                "  {} the MCP server {}: {tools}",
+                style.good("looked at"),
+                self.server
+            )?;
+        }
+        let Some(Problem { code, detail, hint }) = &self.problem else {
+            return Ok(());
+        };
+        let called = if self.reached {
+            style.warning("warning")
+        } else {
+            style.bad("problem")
+        };
+        writeln!(out, "  {called} {detail} ({hint}) [{code}]")
+    }
+}
+
+/// Starts or asks each server that the settings name, within the time that they give it, and ends it again. What is wrong with one is told of
+/// it, and of no other.
+pub(crate) async fn look_at(settings: &Settings) -> Vec<LookedAt> {
+    let (wrong, usable): (Vec<_>, Vec<_>) = settings.mcp.iter().partition(|server| checked(server).is_err());
+    let servers = Servers::open(usable.into_iter().map(|server| with_token(server.clone())).collect()).await;
+    let of_reached = |found: Reached<'_>| LookedAt {
+        server: found.server.to_owned(),
+        reached: !matches!(found.problem, Some(problem) if !matches!(problem, McpError::LeftOut { .. })),
+        tools: found.tools,
+        problem: found.problem.map(|problem| Problem {
+            code: problem.code(),
+            detail: problem.to_string(),
+            hint: problem.hint(),
+        }),
+    };
+    let mut all: Vec<_> = servers.reached().map(of_reached).collect();
+    servers.close().await;
+    all.extend(wrong.into_iter().map(|server| LookedAt {
+        server: server.name.clone(),
+        reached: false,
+        tools: 0,
+        problem: server.settings.problem(&server.name).map(|problem| Problem {
+            code: "mcp_invalid",
+            detail: cannot_be(server, problem),
+            hint: put_right(server),
+        }),
+    }));
+    all.sort_by(|one, other| one.server.cmp(&other.server));
+    all
+}
+
+fn cannot_be(server: &ToStart, problem: &str) -> String {
+    format!("the MCP server {} cannot be used: {problem}", server.name)
+}
+
+fn put_right(server: &ToStart) -> String {
+    format!(
+        "put [mcp.{}] in the settings file right; docs/mcp-tools.md says how",
+        server.name
+    )
+}
+
 /// That the settings say of `server` only what can be.
 ///
 /// # Errors
@@ -37,11 +133,7 @@ pub(crate) fn checked(server: &ToStart) -> Result<(), Failure> {
     let Some(problem) = server.settings.problem(&server.name) else {
         return Ok(());
     };
-    let message = format!("the MCP server {} cannot be used: {problem}", server.name);
-    Err(Failure::usage("mcp_invalid", message).hint(format!(
-        "put [mcp.{}] in the settings file right; docs/mcp-tools.md says how",
-        server.name
-    )))
+    Err(Failure::usage("mcp_invalid", cannot_be(server, problem)).hint(put_right(server)))
 }
 
 /// The tools that come with Folio, and those of `servers`.

@@ -271,3 +271,31 @@ fn a_server_of_runs_keeps_the_servers_of_its_settings_and_ends_them_with_itself_
     drop(serving);
     is_gone(&pids[0]);
 }
+
+#[test]
+fn the_doctor_looks_at_every_server_of_the_settings() {
+    let folio = folio_with("start_s = 20\n[mcp.gone]\ncommand = [\"no-such-program\"]\n[mcp.odd]\n");
+    folio.ok(&["observe", "add", "a note"]);
+    let found = folio.call(&["doctor"]);
+    assert_eq!(found.code, 5, "{found}");
+    for said in [
+        "looked at the MCP server desk: 19 tools",
+        "problem the MCP server gone cannot be used: ",
+        "[mcp_server_unavailable]",
+        "problem the MCP server odd cannot be used: ",
+        "[mcp_invalid]",
+    ] {
+        assert!(found.stdout.contains(said), "{said}: {found}");
+    }
+    assert!(!found.stdout.contains("nothing is wrong"), "{found}");
+    is_gone(&line_of(&folio, "pid"));
+
+    let folio = folio_with("");
+    folio.ok(&["observe", "add", "a note"]);
+    let found = folio.json(&["doctor"]);
+    assert_eq!(
+        (&found["healthy"], &found["servers"][0]["reached"]),
+        (&json!(true), &json!(true)),
+        "{found}"
+    );
+}

@@ -29,5 +29,5 @@ mod words;
 
 pub use error::McpError;
 pub use login::Login;
-pub use servers::{LoginAt, Servers, ToStart};
+pub use servers::{LoginAt, Reached, Servers, ToStart};
 pub use settings::{LoginSettings, McpSection, McpSettings};

@@ -58,6 +58,18 @@ struct Opened {
     problem: Option<McpError>,
 }
 
+/// What came of the first connection to a server.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Reached<'s> {
+    /// Its name in the settings.
+    pub server: &'s str,
+    /// How many tools it offers.
+    pub tools: usize,
+    /// What of it cannot be used, and why.
+    pub problem: Option<&'s McpError>,
+}
+
 impl Servers {
     /// Makes the first connection to each, all at once. One that is not there keeps nobody from using the others.
     pub async fn open(servers: Vec<ToStart>) -> Self {
@@ -82,6 +94,15 @@ impl Servers {
         Self {
             servers: Arc::new(join_all(each).await),
         }
+    }
+
+    /// What came of each, in the order in which they were named.
+    pub fn reached(&self) -> impl Iterator<Item = Reached<'_>> {
+        self.servers.iter().map(|opened| Reached {
+            server: &opened.server.start.name,
+            tools: opened.tools.len(),
+            problem: opened.problem.as_ref(),
+        })
     }
 
     /// What of them cannot be used, and why.

@@ -1,4 +1,4 @@
-//! `folio doctor`: looks for damage.
+//! `folio doctor`: looks for damage, and whether the MCP servers of the settings are there.
 
 use std::fmt::{self, Write as _};
 
@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Context;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
+use crate::servers::{self, LookedAt};
 
 /// `folio doctor`.
 #[derive(Debug, Args)]
@@ -20,6 +21,9 @@ struct Findings {
     healthy: bool,
     checked: Vec<String>,
     problems: Vec<String>,
+    /// The MCP servers of the settings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    servers: Vec<LookedAt>,
 }
 
 impl Report for Findings {
@@ -31,6 +35,7 @@ impl Report for Findings {
         for line in &self.problems {
             writeln!(out, "  {} {line}", style.bad("problem"))?;
         }
+        self.servers.iter().try_for_each(|server| server.text(out, style))?;
         if self.healthy {
             writeln!(out, "  nothing is wrong")?;
         }
@@ -43,13 +48,18 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
     // Nothing is wrong with what was made a moment ago.
     let folio = context.existing().await?;
     let found = folio.store().check().await?;
-    let healthy = found.problems.is_empty();
-    let store = folio.store().location();
+    let servers = servers::look_at(&context.settings).await;
+    let exit = match found.problems.is_empty() {
+        false => Exit::Damaged,
+        true if !servers.iter().all(LookedAt::is_reached) => Exit::Unavailable,
+        true => Exit::Done,
+    };
     context.output.report(&Findings {
-        store,
-        healthy,
+        store: folio.store().location(),
+        healthy: exit == Exit::Done,
         checked: found.checked,
         problems: found.problems,
+        servers,
     })?;
-    Ok(if healthy { Exit::Done } else { Exit::Damaged })
+    Ok(exit)
 }
