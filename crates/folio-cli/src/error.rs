@@ -191,6 +191,11 @@ impl Failure {
         &self.told.code
     }
 
+    /// What its first line begins with: `docs/errors` has a page of the name in brackets.
+    pub(crate) fn heading(&self) -> String {
+        format!("error[{}]:", self.told.code)
+    }
+
     /// How the program ends.
     pub(crate) fn exit(&self) -> Exit {
         self.told.exit
@@ -250,7 +255,7 @@ impl fmt::Display for Failure {
         for (line, _) in &self.told.errors {
             writeln!(f, "{line}")?;
         }
-        write!(f, "error: {}", self.told.message)?;
+        write!(f, "{} {}", self.heading(), self.told.message)?;
         for cause in &self.told.causes {
             write!(f, "\n  caused by: {cause}")?;
         }

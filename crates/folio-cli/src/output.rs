@@ -206,8 +206,8 @@ impl Output {
         if self.json {
             say(&failure.problem().to_string());
         } else {
-            let text = failure.to_string();
-            self.tell(&text.replacen("error:", &self.error_style().bad("error:"), 1));
+            let (text, heading) = (failure.to_string(), failure.heading());
+            self.tell(&text.replacen(&heading, &self.error_style().bad(&heading), 1));
         }
     }
 

@@ -95,12 +95,12 @@ fn a_program_waits_for_a_persons_yes_e9_14() {
 fn what_is_wrong_with_a_program_is_said_before_anything_runs() {
     let folio = folio_with("");
     assert_snapshot!(folio.seen(&["run", "Mend the clock", "--model", "agent:painter"]), @r"
-    ! error: agent:painter cannot be asked: there is none of that name in the section [agents]
+    ! error[agent_unusable]: agent:painter cannot be asked: there is none of that name in the section [agents]
     = 2
     ");
     folio.file("folio.toml", "model = \"agent:m\"\n[agents.m]\ncommand = []\n");
     assert_snapshot!(folio.seen(&["run", "Mend the clock"]), @r#"
-    ! error: FOLDER/folio.toml: [agents.m] cannot be used: `command` is a list with a program and its arguments
+    ! error[agent_unusable]: FOLDER/folio.toml: [agents.m] cannot be used: `command` is a list with a program and its arguments
     !   hint: an agent is a program with `command`, another machine with `form = "a2a"` and `url`, or a tool with `form = "tool"`
     = 2
     "#);

@@ -141,14 +141,14 @@ fn what_is_no_cassette_is_refused_before_anything_begins() {
         folio.seen(&["run", "--plan", "plan.yaml", "--record", "take2.json"]),
     ];
     assert_snapshot!(seen.join("----\n"), @"
-    ! error: the cassette FOLDER/missing.json cannot be used: No such file or directory (os error 2)
+    ! error[cassette_unusable]: the cassette FOLDER/missing.json cannot be used: No such file or directory (os error 2)
     = 2
     ----
-    ! error: the cassette FOLDER/none.json does not say which models it is of
+    ! error[cassette_unusable]: the cassette FOLDER/none.json does not say which models it is of
     !   hint: folio run --record makes one that does
     = 2
     ----
-    ! error: there is no model whose replies could be recorded
+    ! error[no_model]: there is no model whose replies could be recorded
     !   hint: name one with --model, FOLIO_MODEL or in folio.toml
     = 2
     ");

@@ -123,7 +123,7 @@ fn where_nobody_is_at_a_terminal_nobody_is_asked_and_answers_have_to_be_wanted()
     folio.ok(&["run", "Paint the door", "--model", "scripted:script.json", "--quiet"]);
     assert_snapshot!(folio.seen(&["questions"]), @"nobody asks anything");
     assert_snapshot!(folio.seen(&["answer", "r1", "blue"]), @"
-    ! error: run r1 asks nothing
+    ! error[no_question]: run r1 asks nothing
     = 3
     ");
     assert_eq!(
@@ -165,19 +165,19 @@ fn a_goal_without_a_model_says_how_to_name_one_and_a_wrong_name_what_is_wrong() 
     .map(|arguments| folio.seen(arguments))
     .collect();
     assert_snapshot!(seen.join("----\n"), @r#"
-    ! error: only a model can make a plan for a goal, and none is configured
+    ! error[no_model]: only a model can make a plan for a goal, and none is configured
     !   hint: name one with --model anthropic:NAME, openai:NAME, ollama:NAME or openai+http://HOST/v1:NAME
     !   hint: or put it into FOLIO_MODEL, or into folio.toml as model = "…"
     !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
     = 2
     ----
-    ! error: "claude" does not name a model: it has no ':'; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, openai-responses, gemini, ollama; or scripted:FILE, or agent:NAME
+    ! error[model_unknown]: "claude" does not name a model: it has no ':'; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, openai-responses, gemini, ollama; or scripted:FILE, or agent:NAME
     = 2
     ----
-    ! error: anthropic:some needs a key and none is set; set ANTHROPIC_API_KEY, or name a file that holds it in folio.toml
+    ! error[model_key_missing]: anthropic:some needs a key and none is set; set ANTHROPIC_API_KEY, or name a file that holds it in folio.toml
     = 2
     ----
-    ! error: the script nowhere.json cannot be used: No such file or directory (os error 2)
+    ! error[script_unusable]: the script nowhere.json cannot be used: No such file or directory (os error 2)
     = 2
     "#);
 }

@@ -158,7 +158,7 @@ fn a_hook_that_fails_stops_nobody() {
             "{arguments:?}: {}",
             called.stderr
         );
-        assert!(called.stderr.starts_with("error: "), "{}", called.stderr);
+        assert!(called.stderr.starts_with("error["), "{}", called.stderr);
     }
 }
 

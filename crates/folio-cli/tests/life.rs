@@ -41,19 +41,19 @@ fn observations_are_confirmed_resolved_reopened_and_restored_m7_5_39() {
     $ folio observe archive e1
     e1 [observation/archived 0.8] the tests need a database
     $ folio observe reopen e1
-    ! error: status: e1 is archived, which is final; only a person restores it
+    ! error[archived]: status: e1 is archived, which is final; only a person restores it
     = 4
     $ folio observe restore e1
     e1 [observation/active 0.8] the tests need a database
     $ folio --role tool observe restore e1
-    ! error: a tool may not restore e1; human may
+    ! error[role_denied]: a tool may not restore e1; human may
     = 4
     $ folio observe confirm e1 --expected-version 1
-    ! error: cannot change e1: it is at version 6, not 1
+    ! error[stale_version]: cannot change e1: it is at version 6, not 1
     !   hint: look at it as it is now, then decide anew
     = 4
     $ folio observe resolve e9
-    ! error: there is no entry e9 in this space
+    ! error[not_found]: there is no entry e9 in this space
     = 3
     $ folio observe history e1
     version 1 add by human #1 TIME
@@ -122,14 +122,14 @@ fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
     $ folio search --all one
     e1 [observation/active, replaced] one
     $ folio observe supersede e2@1 --by e4
-    ! error: cannot change e2: it is at version 2, not 1
+    ! error[stale_version]: cannot change e2: it is at version 2, not 1
     !   hint: look at it as it is now, then decide anew
     = 4
     $ folio observe supersede e2@1 e4@9 --by e1
-    ! error: by: e1 cannot take the place of e4, which took its own
+    ! error[supersede_cycle]: by: e1 cannot take the place of e4, which took its own
     = 2
     $ folio observe supersede e4 --by e1
-    ! error: by: e1 cannot take the place of e4, which took its own
+    ! error[supersede_cycle]: by: e1 cannot take the place of e4, which took its own
     = 2
     $ folio observe supersede e2@x --by e4
     ! error: invalid value 'e2@x' for '<OBSERVATION>...': "x" is not the number of a version
@@ -137,7 +137,7 @@ fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
     ! For more information, try '--help'.
     = 2
     $ folio observe supersede e1 e2 --by e4 --expected-version 1
-    ! error: --expected-version is for one observation; write e42@3 for each of several
+    ! error[usage]: --expected-version is for one observation; write e42@3 for each of several
     = 2
     "#);
     let told = folio.json(&["observe", "supersede", "e1", "e2@1", "--by", "e4"]);
@@ -174,10 +174,10 @@ fn a_part_of_a_text_is_replaced_and_what_is_resolved_is_cleared_at_once_m7_4_36_
     $ folio observe replace e1 --old ', and a browser' --new ''
     e1 [observation/active 0.5] the tests need a database
     $ folio observe replace e1 --old browser --new x
-    ! error: old: the text does not hold it; read it again, it may have changed
+    ! error[text_not_found]: old: the text does not hold it; read it again, it may have changed
     = 2
     $ folio observe replace e1 --old e --new x
-    ! error: old: the text holds it more than once; take in more of what is around it
+    ! error[text_not_unique]: old: the text holds it more than once; take in more of what is around it
     = 2
     $ folio observe add two
     e2 [observation/active 0.5] two
@@ -185,7 +185,7 @@ fn a_part_of_a_text_is_replaced_and_what_is_resolved_is_cleared_at_once_m7_4_36_
     e1 [observation/resolved 0.5] the tests need a database
     e2 [observation/resolved 0.5] two
     $ folio --role executor observe clear-resolved
-    ! error: an executor may not archive what is resolved; reflector, cleaner, human may
+    ! error[role_denied]: an executor may not archive what is resolved; reflector, cleaner, human may
     = 4
     $ folio observe clear-resolved --reason 'week is over'
     2 resolved observations were archived
@@ -223,11 +223,11 @@ fn work_is_claimed_given_up_and_taken_up_again_m7_4_35() {
     $ folio book claim e1 --owner role:planner
     e1 [task/in_progress] write the tests
     $ folio book claim e1 --owner agent
-    ! error: e1 is taken by role:planner
+    ! error[claimed]: e1 is taken by role:planner
     !   hint: take something else, or wait until its lease is over
     = 4
     $ folio book release e1 --owner agent
-    ! error: e1 is taken by role:planner
+    ! error[claimed]: e1 is taken by role:planner
     !   hint: take something else, or wait until its lease is over
     = 4
     $ folio book release e1 --owner role:planner
@@ -235,14 +235,14 @@ fn work_is_claimed_given_up_and_taken_up_again_m7_4_35() {
     $ folio book complete e1
     e1 [task/done] write the tests (100%)
     $ folio book claim e1
-    ! error: status: e1 is done; only open work can be claimed
+    ! error[not_claimable]: status: e1 is done; only open work can be claimed
     = 2
     $ folio book reopen e1
     e1 [task/open] write the tests
     $ folio book add note 'no work'
     e2 [note/active] no work
     $ folio book claim e2
-    ! error: kind: e2 is of kind note, which is no work
+    ! error[kind_invalid]: kind: e2 is of kind note, which is no work
     = 2
     "#);
 }
@@ -320,19 +320,19 @@ fn what_is_no_observation_is_told_with_what_is_for_it() {
     $ folio page append p3 'It is old.'
     e3 [log] It is old.
     $ folio observe get e1
-    ! error: kind: e1 is of kind task; this is for observations
+    ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
     !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` puts it away
     = 2
     $ folio observe update e1 --title x
-    ! error: kind: e1 is of kind task; this is for observations
+    ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
     !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` puts it away
     = 2
     $ folio observe supersede e2 --by e1
-    ! error: kind: e1 is of kind task; this is for observations
+    ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
     !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` puts it away
     = 2
     $ folio observe archive e2 e1
-    ! error: kind: e1 is of kind task; this is for observations
+    ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
     !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` puts it away
     = 2
     $ folio observe get e2
@@ -348,15 +348,15 @@ fn what_is_no_observation_is_told_with_what_is_for_it() {
 
     the tests need a database
     $ folio observe get e3
-    ! error: kind: e3 is of kind log; this is for observations
+    ! error[kind_invalid]: kind: e3 is of kind log; this is for observations
     !   hint: `folio page show p3` shows the page that it stands on
     = 2
     $ folio book get e2
-    ! error: kind: e2 is of kind observation; this is for notes, todos and tasks
+    ! error[kind_invalid]: kind: e2 is of kind observation; this is for notes, todos and tasks
     !   hint: `folio observe get e2` shows it
     = 2
     $ folio book get e3
-    ! error: kind: e3 is of kind log; this is for notes, todos and tasks
+    ! error[kind_invalid]: kind: e3 is of kind log; this is for notes, todos and tasks
     !   hint: `folio page show p3` shows the page that it stands on
     = 2
     $ folio book get e1

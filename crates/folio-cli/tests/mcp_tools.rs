@@ -51,7 +51,7 @@ fn a_plan_is_checked_against_the_schema_of_the_tool() {
     ! plan.yaml:4:41: P016 the tool `desk.echo` needs the argument `text` [steps[1].do.args]
     ! plan.yaml:5:24: P004 unknown tool "desk.ecco" [steps[2].do.tool]
     !   hint: did you mean `desk.echo`?
-    ! error: 3 mistakes in plan.yaml
+    ! error[plan_invalid]: 3 mistakes in plan.yaml
     !   hint: `folio plan schema` prints what a plan may say
     = 2
     "#);
@@ -208,7 +208,7 @@ fn a_server_that_is_not_there_is_said_and_the_rest_goes_on() {
     assert!(ran.stderr.contains("the MCP server gone cannot be used: "), "{ran}");
     folio.file("folio.toml", "[mcp.gone]\nurl = \"nowhere\"\n");
     assert_snapshot!(folio.seen(&["tool", "list"]), @r"
-    ! error: the MCP server gone cannot be used: `url` begins with https:// or http://
+    ! error[mcp_invalid]: the MCP server gone cannot be used: `url` begins with https:// or http://
     !   hint: put [mcp.gone] in the settings file right; docs/mcp-tools.md says how
     = 2
     ");

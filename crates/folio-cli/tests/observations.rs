@@ -44,7 +44,7 @@ fn an_observation_is_added_shown_changed_and_archived() {
     $ folio observe update e1 --status resolved --confidence 0.5
     e1 [contextual_insight/resolved 0.5] likes Burgundy #wine
     $ folio observe update e1 --title x --expected-version 1
-    ! error: cannot change e1: it is at version 2, not 1
+    ! error[stale_version]: cannot change e1: it is at version 2, not 1
     !   hint: look at it as it is now, then decide anew
     = 4
     $ folio observe archive e1 --reason 'old news'
@@ -54,10 +54,10 @@ fn an_observation_is_added_shown_changed_and_archived() {
     $ folio observe list --status archived
     e1 [contextual_insight/archived 0.5] likes Burgundy #wine
     $ folio observe update e1 --status active
-    ! error: status: e1 is archived, which is final; add a new observation
+    ! error[archived]: status: e1 is archived, which is final; add a new observation
     = 4
     $ folio observe get e2
-    ! error: there is no entry e2 in this space
+    ! error[not_found]: there is no entry e2 in this space
     = 3
     "#);
 }
@@ -88,16 +88,16 @@ fn what_is_put_right_is_said_and_what_cannot_be_kept_is_refused() {
     $ folio observe add x --ttl-minutes 0
     e3 [observation/active, expired 0.5] x
     $ folio observe add x --confidence perhaps
-    ! error: confidence: "perhaps" is not a number from 0 to 1, low, medium or high
+    ! error[confidence_invalid]: confidence: "perhaps" is not a number from 0 to 1, low, medium or high
     = 2
     $ folio observe add x --type 'No Such'
-    ! error: type: "No Such" is not a type name: a-z, 0-9 and _, beginning with a letter
+    ! error[type_invalid]: type: "No Such" is not a type name: a-z, 0-9 and _, beginning with a letter
     = 2
     $ folio observe add x --tag sys:mine
-    ! error: tags: the tag "sys:mine" begins with the reserved sys:
+    ! error[tag_invalid]: tags: the tag "sys:mine" begins with the reserved sys:
     = 2
     $ folio observe add ''
-    ! error: content: is empty
+    ! error[content_empty]: content: is empty
     = 2
     $ folio observe list
     e2 [weather/active 0.5] x
@@ -281,7 +281,7 @@ fn the_trace_tells_what_happened_in_order() {
     #2     TIME scratch_page archive_observation risk_alert by human: false alarm
     ! 1 of more than 1; --limit shows more
     $ folio trace --run r1
-    ! error: there is no run r1 in this space
+    ! error[not_found]: there is no run r1 in this space
     = 3
     "#);
     let trace = folio.json(&["trace", "--limit", "1000"]);

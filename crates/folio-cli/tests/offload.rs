@@ -58,7 +58,7 @@ fn a_conversation_goes_on_with_a_summary_and_its_history_is_read_m7_8_v8() {
     $ folio history --thread other
     ! nothing there; the history has 0 messages
     $ folio offload wrong.json --thread t
-    ! error: messages[0].role: is not system, user, assistant or tool
+    ! error[messages_invalid]: messages[0].role: is not system, user, assistant or tool
     = 2
     $ folio book view --thread t
     Scratchbook (remembered data, not instructions; scratch_read shows more):

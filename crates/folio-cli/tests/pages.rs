@@ -73,16 +73,16 @@ fn a_book_shows_what_is_pinned_begun_and_open_first() {
     $ folio book list --thread elsewhere
     ! nothing in this scratchbook matches
     $ folio book add todo x --progress 0.5
-    ! error: phase: only a task has phase and progress, this is a todo
+    ! error[field_not_of_kind]: phase: only a task has phase and progress, this is a todo
     = 2
     $ folio book update e3 --progress 2
-    ! error: progress: 2 is not from 0 to 1
+    ! error[progress_invalid]: progress: 2 is not from 0 to 1
     = 2
     $ folio book update e2 --progress 0.5
-    ! error: phase: only a task has phase and progress, this is a todo
+    ! error[field_not_of_kind]: phase: only a task has phase and progress, this is a todo
     = 2
     $ folio book complete e9
-    ! error: there is no entry e9 in this space
+    ! error[not_found]: there is no entry e9 in this space
     = 3
     ");
 }
@@ -191,13 +191,13 @@ fn pages_make_a_tree_and_keep_what_is_appended() {
     - p2 Details (open)
     - p3 More (open)
     $ folio page append p1 ''
-    ! error: body: there is neither a title nor a text
+    ! error[body_empty]: body: there is neither a title nor a text
     = 2
     $ folio page show p9
-    ! error: there is no page p9 in this space
+    ! error[not_found]: there is no page p9 in this space
     = 3
     $ folio page new x --parent p9
-    ! error: there is no page p9 in this space
+    ! error[not_found]: there is no page p9 in this space
     = 3
     $ folio page new x --role scratch_page
     ! error: invalid value 'scratch_page' for '--role <ROLE>': not note, workspace, scratchpad_root, scratchpad_exec, plan or iteration_summary

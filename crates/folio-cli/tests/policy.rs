@@ -46,7 +46,7 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
       "strict_types": "everybody"
     }
     $ folio observe add x --type tide
-    ! error: type: "tide" is not registered in this space; there are action_suggestion, alert, contextual_insight, dependency, error_alert, learning, observation, pattern_detected, pending_confirmation, recovery_plan, reminder, risk_alert, security_alert, weather
+    ! error[type_unknown]: type: "tide" is not registered in this space; there are action_suggestion, alert, contextual_insight, dependency, error_alert, learning, observation, pattern_detected, pending_confirmation, recovery_plan, reminder, risk_alert, security_alert, weather
     = 2
     $ folio observe add x --type weather
     e1 [weather/active 0.5] x
@@ -60,11 +60,11 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
       }
     }
     $ folio policy set types.weather.class=storm
-    ! error: the policy cannot be read: types.weather.class: unknown variant `storm`, expected one of `alert`, `pending_confirmation`, `dependency`, `reminder`, `action_suggestion`, `insight`, `observation`, `pattern`
+    ! error[policy_invalid]: the policy cannot be read: types.weather.class: unknown variant `storm`, expected one of `alert`, `pending_confirmation`, `dependency`, `reminder`, `action_suggestion`, `insight`, `observation`, `pattern`
     !   hint: `folio policy show` prints one that can
     = 2
     $ folio policy set quota.live_observations=9 retention.archive_after_minutes=-5
-    ! error: the policy cannot be read: retention.archive_after_minutes: invalid value: integer `-5`, expected u64
+    ! error[policy_invalid]: the policy cannot be read: retention.archive_after_minutes: invalid value: integer `-5`, expected u64
     !   hint: `folio policy show` prints one that can
     = 2
     $ folio policy set policy.json
@@ -77,7 +77,7 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
       }
     }
     $ folio policy set wrong.json
-    ! error: the policy cannot be read: unknown variant `perhaps`, expected one of `tools`, `everybody`, `nobody` at line 1 column 26
+    ! error[policy_invalid]: the policy cannot be read: unknown variant `perhaps`, expected one of `tools`, `everybody`, `nobody` at line 1 column 26
     !   hint: `folio policy show` prints one that can
     = 2
     $ folio trace --limit 4

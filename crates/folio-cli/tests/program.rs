@@ -100,10 +100,10 @@ fn a_mistake_in_the_call_is_explained_and_ends_with_2() {
     ! For more information, try '--help'.
     = 2
     ----
-    ! error: "No Space" is not a space name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit
+    ! error[space_invalid]: "No Space" is not a space name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit
     = 2
     ----
-    ! error: "folio.db" does not begin with a kind of store and a colon
+    ! error[store_url_invalid]: "folio.db" does not begin with a kind of store and a colon
     !   hint: if it is a file, write sqlite:folio.db; other stores are postgres://… and memory:
     = 2
     "#);
@@ -127,14 +127,14 @@ fn with_json_a_failure_is_one_problem_on_standard_error() {
 fn a_server_that_is_not_there_is_told_without_the_password() {
     let url = "postgres://me:hunter2@127.0.0.1:1/x?sslmode=disable";
     assert_snapshot!(Folio::new().seen(&["observe", "list", "--store", url]), @"
-    ! error: cannot open postgres://127.0.0.1:1/x: the connection to the server was lost, or could not be made; try again
+    ! error[store_unavailable]: cannot open postgres://127.0.0.1:1/x: the connection to the server was lost, or could not be made; try again
     !   caused by: error connecting to server
     !   caused by: Connection refused (os error 111)
     !   hint: --store postgres://USER:PASSWORD@HOST:PORT/DATABASE names another server
     = 5
     ");
     assert_snapshot!(Folio::new().seen(&["backup", "copy.db", "--store", url]), @"
-    ! error: a PostgreSQL database is copied by PostgreSQL's own tools
+    ! error[store_not_copied]: a PostgreSQL database is copied by PostgreSQL's own tools
     !   hint: docs/postgres.md shows the role that pg_dump needs; `folio migrate --to sqlite:FILE` needs none
     = 2
     ");
@@ -145,13 +145,13 @@ fn a_store_that_cannot_be_written_to_is_unavailable() {
     let folio = Folio::new();
     folio.file("file", "");
     assert_snapshot!(folio.seen(&["observe", "add", "a", "--store", "sqlite:file/folio.db"]), @"
-    ! error: cannot create FOLDER/file: something on the way to it is a file, not a folder
+    ! error[store_unavailable]: cannot create FOLDER/file: something on the way to it is a file, not a folder
     !   caused by: File exists (os error 17)
     !   hint: --store sqlite:PATH names another file
     = 5
     ");
     assert_snapshot!(folio.seen(&["observe", "add", "a", "--store", "sqlite:/proc/folio.db"]), @"
-    ! error: cannot open /proc/folio.db: the file cannot be opened
+    ! error[store_unavailable]: cannot open /proc/folio.db: the file cannot be opened
     !   caused by: unable to open database file: /proc/folio.db
     !   caused by: Error code 14: unable to open database file
     !   hint: --store sqlite:PATH names another file
@@ -224,7 +224,7 @@ fn a_damaged_file_is_told_from_a_foreign_one() {
         "this is no database, whatever its name says; it goes on for a while".repeat(100),
     );
     assert_snapshot!(folio.seen(&["observe", "list", "--store", "sqlite:text.db"]), @"
-    ! error: text.db is damaged: it is not an SQLite file
+    ! error[store_damaged]: text.db is damaged: it is not an SQLite file
     !   caused by: file is not a database
     !   hint: restore the file from a backup, or name another one with --store
     = 6
@@ -233,7 +233,7 @@ fn a_damaged_file_is_told_from_a_foreign_one() {
     let bytes = std::fs::read(folio.path().join("cut.db")).unwrap();
     folio.file("cut.db", &bytes[..bytes.len() / 2]);
     assert_snapshot!(folio.seen(&["doctor", "--store", "sqlite:cut.db"]), @"
-    ! error: cut.db is damaged: its pages contradict each other; restore it from a backup
+    ! error[store_damaged]: cut.db is damaged: its pages contradict each other; restore it from a backup
     !   caused by: database disk image is malformed
     !   hint: restore the file from a backup, or name another one with --store
     = 6
@@ -285,12 +285,12 @@ fn a_mistake_in_the_settings_is_named_with_its_place() {
     let folio = Folio::new();
     folio.file("folio.toml", "space = \"x\"\ncolour = \"auto\"\n");
     assert_snapshot!(folio.seen(&["observe", "list"]), @"
-    ! error: FOLDER/folio.toml:2:1: unknown field `colour`, expected one of `store`, `space`, `thread`, `model`, `models`, `agents`, `mcp`, `http`, `telemetry`, `lost_calls`, `color`
+    ! error[settings_invalid]: FOLDER/folio.toml:2:1: unknown field `colour`, expected one of `store`, `space`, `thread`, `model`, `models`, `agents`, `mcp`, `http`, `telemetry`, `lost_calls`, `color`
     !   hint: a settings file may name store, space, thread, model, models, agents, mcp, http, telemetry, lost_calls and color
     = 2
     ");
     assert_snapshot!(folio.seen(&["observe", "list", "--config", "missing.toml"]), @"
-    ! error: cannot read the settings in missing.toml: no such file or directory
+    ! error[file_unusable]: cannot read the settings in missing.toml: no such file or directory
     = 3
     ");
 }
@@ -402,7 +402,7 @@ fn every_mistake_of_a_plan_is_named_with_its_place() {
     !   hint: did you mean `title`?
     ! plan.yaml:8:16: P004 unknown tool "lst" [steps[0].do.tool]
     !   hint: did you mean `list`?
-    ! error: 3 mistakes in plan.yaml
+    ! error[plan_invalid]: 3 mistakes in plan.yaml
     !   hint: `folio plan schema` prints what a plan may say
     = 2
     "#);
@@ -410,7 +410,7 @@ fn every_mistake_of_a_plan_is_named_with_its_place() {
     assert_eq!(problem["code"], "plan_invalid");
     assert_eq!(problem["errors"][0]["line"], 4);
     assert_snapshot!(folio.seen(&["plan", "check", "missing.yaml"]), @"
-    ! error: cannot read missing.yaml: no such file or directory
+    ! error[file_unusable]: cannot read missing.yaml: no such file or directory
     = 3
     ");
 }

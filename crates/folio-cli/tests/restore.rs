@@ -186,7 +186,7 @@ fn a_name_that_was_mistyped_is_not_made_and_not_copied() {
     ] {
         let called = folio.call(&arguments);
         let told = refused(&called, 3);
-        assert!(told.starts_with("error: there is no file "), "{told}");
+        assert!(told.starts_with("error[not_found]: there is no file "), "{told}");
         assert!(told.contains("typo.db\n"), "{told}");
     }
     let no_files: [&str; 0] = [];

@@ -193,36 +193,36 @@ fn what_cannot_be_run_is_refused_before_anything_begins() {
         folio.seen(&["run", "--plan", "plan.yaml", "--allow-tool", "desk.*"]),
     ];
     assert_snapshot!(seen.join("----\n"), @r#"
-    ! error: there is neither a plan nor a goal
+    ! error[nothing_to_run]: there is neither a plan nor a goal
     !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
     = 2
     ----
-    ! error: there is neither a plan nor a goal
+    ! error[nothing_to_run]: there is neither a plan nor a goal
     !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
     = 2
     ----
-    ! error: only a model can make a plan for a goal, and none is configured
+    ! error[no_model]: only a model can make a plan for a goal, and none is configured
     !   hint: name one with --model anthropic:NAME, openai:NAME, ollama:NAME or openai+http://HOST/v1:NAME
     !   hint: or put it into FOLIO_MODEL, or into folio.toml as model = "…"
     !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
     = 2
     ----
-    ! error: model.yaml: only a model can do think, and there is none
+    ! error[needs_model]: model.yaml: only a model can do think, and there is none
     !   hint: name one with --model, FOLIO_MODEL or model = "…" in folio.toml; or say with `do:` how it is done
     = 2
     ----
-    ! error: path.yaml: the inputs do not fit the plan: the input `where` is missing: a path
+    ! error[inputs_invalid]: path.yaml: the inputs do not fit the plan: the input `where` is missing: a path
     !   hint: inputs are given with --input NAME=VALUE
     = 2
     ----
-    ! error: cannot use the input where, FOLDER/nowhere: no such file or directory
+    ! error[file_unusable]: cannot use the input where, FOLDER/nowhere: no such file or directory
     = 3
     ----
-    ! error: plan.yaml: the inputs do not fit the plan: the plan has no input `nme`; did you mean `name`?
+    ! error[inputs_invalid]: plan.yaml: the inputs do not fit the plan: the plan has no input `nme`; did you mean `name`?
     !   hint: inputs are given with --input NAME=VALUE
     = 2
     ----
-    ! error: cannot read missing.yaml: no such file or directory
+    ! error[file_unusable]: cannot read missing.yaml: no such file or directory
     = 3
     ----
     ! error: invalid value 'nonsense' for '--input <NAME=VALUE>': not of the form KEY=VALUE
@@ -230,15 +230,15 @@ fn what_cannot_be_run_is_refused_before_anything_begins() {
     ! For more information, try '--help'.
     = 2
     ----
-    ! error: only a model can make a plan for a goal, and none is configured
+    ! error[no_model]: only a model can make a plan for a goal, and none is configured
     !   hint: plan.yaml is a file; if it is a plan: folio run --plan plan.yaml
     = 2
     ----
-    ! error: --allow-tool: there is no tool `shel`
+    ! error[usage]: --allow-tool: there is no tool `shel`
     !   hint: did you mean `shell`?
     = 2
     ----
-    ! error: --allow-tool: there is no tool `desk.*`
+    ! error[usage]: --allow-tool: there is no tool `desk.*`
     !   hint: the tools are: git, grep, http_get, list, observe, page_append, read, result_read, scratch_add, scratch_complete, scratch_pin, scratch_read, scratch_unpin, scratch_update, shell, text, wait, write
     = 2
     "#);

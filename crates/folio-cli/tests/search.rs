@@ -87,7 +87,7 @@ fn words_find_entries_of_every_kind_with_the_place_where_they_stand() {
     $ folio search flight zurich --all
     e2 [contextual_insight/archived] The user wants a flight to Zürich #travel
     $ folio search flight --cursor nonsense
-    ! error: "nonsense" is not a cursor
+    ! error[invalid]: "nonsense" is not a cursor
     = 2
     "#);
 }

@@ -81,7 +81,7 @@ fn a_plan_is_shown_edited_and_handed_back_while_nobody_drives_it_e9_14() {
         + "- [ ] Between {#between}\n  ```yaml\n  do: {tool: text, args: {op: echo, value: 9}}\n  ```\n";
     folio.file("plan.md", text.replace("60000", "1"));
     assert_snapshot!(folio.seen(&["plan", "edit", "r1", "--file", "plan.md"]), @"
-    ! error: steps that have begun stay as they are: wait would be changed
+    ! error[step_begun]: steps that have begun stay as they are: wait would be changed
     !   hint: leave them as `folio plan show RUN` prints them; `folio cancel RUN --node NODE` stops one
     = 4
     ");
@@ -91,7 +91,7 @@ fn a_plan_is_shown_edited_and_handed_back_while_nobody_drives_it_e9_14() {
     ! nobody drives r1; `folio resume r1` goes on with it
     ");
     assert_snapshot!(folio.seen(&["plan", "edit", "r1", "--file", "plan.md"]), @"
-    ! error: the plan of the run has version 2, and the edit was made of version 1
+    ! error[plan_stale]: the plan of the run has version 2, and the edit was made of version 1
     !   hint: look at it as it is now (`folio plan show RUN`), then decide anew
     = 4
     ");
@@ -157,7 +157,7 @@ fn an_editor_gets_the_plan_and_what_it_leaves_is_the_edit_e9_14() {
     r1 plan 2: changed third; kept wait, second
     nobody drives r1; `folio resume r1` goes on with it
     ");
-    assert_snapshot!(edit("false"), @"error: the editor false ended with exit status: 1; nothing was changed");
+    assert_snapshot!(edit("false"), @"error[no_editor]: the editor false ended with exit status: 1; nothing was changed");
 }
 
 fn goal(folio: &Folio, cues: &Value) {
@@ -203,7 +203,7 @@ fn a_plan_waits_for_a_yes_a_no_brings_another_and_an_edit_is_a_yes_e9_14() {
         "root",
     ]);
     assert_snapshot!(nobody, @"
-    ! error: plans are to wait for a person's yes, and nobody is there to say it
+    ! error[nobody_to_approve]: plans are to wait for a person's yes, and nobody is there to say it
     !   hint: --attended says that somebody answers elsewhere, with `folio approve`; --plan-gate never waits for nobody
     = 2
     ");
@@ -256,7 +256,7 @@ fn a_plan_waits_for_a_yes_a_no_brings_another_and_an_edit_is_a_yes_e9_14() {
     !   in the browser  folio serve
     ");
     assert_snapshot!(folio.seen(&["approve", "r1"]), @"
-    ! error: in run r1 nothing waits for a yes
+    ! error[no_approval]: in run r1 nothing waits for a yes
     !   hint: `folio questions` lists what waits for a yes
     = 3
     ");
@@ -276,7 +276,7 @@ fn a_command_waits_for_a_yes_and_no_role_but_a_persons_can_say_it_e9_14() {
     assert_eq!(asked["items"][0]["call"]["args"], json!({"argv": ["echo", "hello"]}));
     assert_eq!((&asked["returned"], &asked["total"]), (&json!(1), &json!(1)), "{asked}");
     assert_snapshot!(folio.seen(&["--role", "executor", "approve", "r1"]), @"
-    ! error: only a person may do that, and executor is none
+    ! error[role_denied]: only a person may do that, and executor is none
     !   hint: leave --role and FOLIO_ROLE out
     = 4
     ");
@@ -284,7 +284,7 @@ fn a_command_waits_for_a_yes_and_no_role_but_a_persons_can_say_it_e9_14() {
     let (node, _) = id.rsplit_once('.').unwrap();
     // A yes that was meant for something else that was asked there.
     assert_snapshot!(folio.seen(&["approve", &format!("{node}.0123456789abcdef")]), @"
-    ! error: what was asked at one is not asked any more: something else is
+    ! error[asked_else]: what was asked at one is not asked any more: something else is
     !   hint: `folio questions` prints what is asked now; look at it, then decide anew
     = 4
     ");
@@ -337,7 +337,7 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
     ! nobody drives r1; `folio resume r1` goes on with it
     ");
     assert_snapshot!(folio.seen(&["budget", "r1", "--nodes", "2"]), @"
-    ! error: nodes cannot be 2: 3 are used up or set aside
+    ! error[limit_unusable]: nodes cannot be 2: 3 are used up or set aside
     !   hint: `folio budget RUN` prints what is used up, and the limits
     = 4
     ");
@@ -346,7 +346,7 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
     let added = folio.seen(&["budget", "r1", "--model-calls", "+5"]);
     assert!(added.contains("no limit in model_calls"), "{added}");
     assert_snapshot!(folio.seen(&["budget", "r1", "--node", "second", "--tokens", "5"]), @"
-    ! error: second has no limit of its own in tokens; change that of the run
+    ! error[limit_unusable]: second has no limit of its own in tokens; change that of the run
     !   hint: `folio budget RUN` prints what is used up, and the limits
     = 4
     ");
@@ -394,12 +394,12 @@ fn a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more_e9_10() {
     let way = "fork r1 --before-limit --tool-calls +N";
     assert!(stopped.stderr.contains(way), "{}", stopped.stderr);
     assert_snapshot!(folio.seen(&["budget", "r1", "--tool-calls", "+5"]), @"
-    ! error: the run has ended
+    ! error[run_ended]: the run has ended
     !   hint: `folio fork RUN --at NODE` begins another run from a moment of it; with --before-limit, from before a limit stopped it
     = 4
     ");
     assert_snapshot!(folio.seen(&["fork", "r1", "--before-limit", "--model-calls", "+5"]), @"
-    ! error: there is no limit in model_calls that anything could be added to
+    ! error[limit_unusable]: there is no limit in model_calls that anything could be added to
     !   hint: a number without + is the limit itself; the limits of the run hold for its parts, too
     = 4
     ");
@@ -419,7 +419,7 @@ fn a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more_e9_10() {
         "what was done counts, and is not done again"
     );
     assert_snapshot!(folio.seen(&["fork", "r2", "--before-limit"]), @"
-    ! error: no limit stopped anything in that run
+    ! error[fork_unusable]: no limit stopped anything in that run
     !   hint: `folio show RUN --json` lists the parts of a run and their states
     = 4
     ");
@@ -446,7 +446,7 @@ fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_ag
         path(&folio.json(&["show", "r1"]), "one")["node_id"]
     );
     assert_snapshot!(folio.seen(&["fork", "r2", "--at", "three"]), @"
-    ! error: three has not begun in that run
+    ! error[fork_unusable]: three has not begun in that run
     !   hint: `folio show RUN --json` lists the parts of a run and their states
     = 4
     ");
@@ -474,7 +474,7 @@ fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_ag
     assert_eq!(folio.json(&["diff", "r1", "r1"])["nodes"], json!([]));
     assert_snapshot!(folio.seen(&["replay", "r2"]), @"r2: 17 events make 9 pages with 19 entries: as they are kept");
     assert_snapshot!(folio.seen(&["fork", "r1", "--at", "nothing"]), @"
-    ! error: run r1 has no node nothing
+    ! error[not_found]: run r1 has no node nothing
     !   hint: `folio show r1 --json` lists their paths
     = 3
     ");

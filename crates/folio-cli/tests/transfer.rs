@@ -50,7 +50,7 @@ fn scratchbooks_go_to_another_program_and_come_back() {
     $ folio --space third import --from colony there/scratchbook/a_b.json
     added 1 entry, 1 page and 0 links
     $ folio --space third import --from colony there/notes
-    ! error: there/notes does not say by its name which thread it is of
+    ! error[thread_invalid]: there/notes does not say by its name which thread it is of
     !   hint: --thread names it
     = 2
     ");
@@ -127,10 +127,10 @@ fn a_space_goes_into_another_store_as_it_is() {
       looked at 0 bodies against their hashes
       nothing is wrong
     $ folio --role client import --from folio memory.jsonl
-    ! error: a client may not bring in a space; human may
+    ! error[role_denied]: a client may not bring in a space; human may
     = 4
     $ folio import --from folio nothing.jsonl
-    ! error: cannot read nothing.jsonl: no such file or directory
+    ! error[file_unusable]: cannot read nothing.jsonl: no such file or directory
     = 3
     ");
     let out = folio.ok(&["export"]);

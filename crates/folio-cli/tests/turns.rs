@@ -64,11 +64,11 @@ fn an_alert_of_one_turn_changes_a_decision_of_the_next_and_everybody_sees_it() {
       evaluator complete
       reflector archives 0
     $ folio turn end t3
-    ! error: turn t3 has ended already
+    ! error[turn_ended]: turn t3 has ended already
     !   hint: begin another one
     = 4
     $ folio turn show t9
-    ! error: there is no turn t9 in this space
+    ! error[not_found]: there is no turn t9 in this space
     = 3
     $ folio why e1 --turn t2
     t2 Pay the invoice
@@ -182,10 +182,10 @@ fn goals_are_as_far_as_what_is_linked_to_them() {
     $ folio goals --thread t
     ! nothing is wanted; folio goals add adds a goal
     $ folio goals add '' --thread t
-    ! error: title: there is neither a title nor a body
+    ! error[title_empty]: title: there is neither a title nor a body
     = 2
     $ folio goals add x --key '' --thread t
-    ! error: key: is empty or longer than 256 bytes
+    ! error[goal_key_invalid]: key: is empty or longer than 256 bytes
     = 2
     "#);
 }
