@@ -16,7 +16,7 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
     let seen = session(
         &folio,
         &[
-            "policy show",
+            "policy show --document",
             "policy set strict_types=everybody types.weather.class=alert types.weather.default_ttl_minutes=60",
             "observe add x --type tide",
             "observe add x --type weather",
@@ -32,7 +32,7 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
     let sections = regex::Regex::new("unknown field `type`, expected one of .*").unwrap();
     let seen = sections.replace(&seen, "unknown field `type`, expected one of SECTIONS");
     assert_snapshot!(seen, @r#"
-    $ folio policy show
+    $ folio policy show --document
     {}
     ! there is no file FOLDER/home/.local/share/folio/folio.db yet
     $ folio policy set strict_types=everybody types.weather.class=alert types.weather.default_ttl_minutes=60
@@ -61,11 +61,11 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
     }
     $ folio policy set types.weather.class=storm
     ! error[policy_invalid]: the policy cannot be read: types.weather.class: unknown variant `storm`, expected one of `alert`, `pending_confirmation`, `dependency`, `reminder`, `action_suggestion`, `insight`, `observation`, `pattern`
-    !   hint: `folio policy show` prints one that can
+    !   hint: `folio policy show --document` prints one that can
     = 2
     $ folio policy set quota.live_observations=9 retention.archive_after_minutes=-5
     ! error[policy_invalid]: the policy cannot be read: retention.archive_after_minutes: invalid value: integer `-5`, expected u64
-    !   hint: `folio policy show` prints one that can
+    !   hint: `folio policy show --document` prints one that can
     = 2
     $ folio policy set policy.json
     {
@@ -78,7 +78,7 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
     }
     $ folio policy set wrong.json
     ! error[policy_invalid]: the policy cannot be read: unknown variant `perhaps`, expected one of `tools`, `everybody`, `nobody` at line 1 column 26
-    !   hint: `folio policy show` prints one that can
+    !   hint: `folio policy show --document` prints one that can
     = 2
     $ folio trace --limit 4
     #2     TIME page         add_page by human: scratch_page "Scratch page"
@@ -103,13 +103,51 @@ fn what_no_policy_has_is_not_taken_out_as_if_it_had_been_there() {
 }
 
 #[test]
+fn what_holds_is_shown_and_what_of_it_was_set() {
+    let folio = Folio::new();
+    let marked = |shown: &str| {
+        let set = shown.lines().filter_map(|line| line.strip_suffix("  # set"));
+        set.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let built_in = folio.ok(&["policy", "show"]);
+    assert_eq!(marked(&built_in), Vec::<String>::new());
+    for line in [
+        "redaction=secrets",
+        "quota.live_observations=10000",
+        "types.alert.class=alert",
+    ] {
+        assert!(built_in.lines().any(|shown| shown == line), "{line}: {built_in}");
+    }
+    let keys = ["retention.purge_after_minutes=null", "types.tide.class=reminder"];
+    folio.ok(&["policy", "set", keys[0], keys[1]]);
+    let ttl = "types.tide.default_ttl_minutes=10080";
+    assert_eq!(
+        marked(&folio.ok(&["policy", "show"])),
+        [keys[0], "types.tide.class=dependency", ttl]
+    );
+    // Each line is one that can be set.
+    let all = folio.ok(&["policy", "show"]);
+    let all: Vec<_> = all
+        .lines()
+        .map(|line| line.trim_end_matches("  # set"))
+        .filter(|line| !line.ends_with("={}"))
+        .collect();
+    folio.ok(&[&["policy", "set"], &all[..]].concat());
+    assert_eq!(
+        folio.json(&["policy", "show"])["in_force"]["types"]["tide"]["class"],
+        "dependency"
+    );
+}
+
+#[test]
 fn programs_read_the_version_and_the_commit() {
     let folio = Folio::new();
     folio.ok(&["policy", "set", "strict_types=nobody", "--reason", "an experiment"]);
-    assert_eq!(
-        folio.json(&["policy", "show"]),
-        json!({"space": "main", "version": 1, "changed_seq": 1, "policy": {"strict_types": "nobody"}})
-    );
+    let shown = folio.json(&["policy", "show"]);
+    assert_eq!((&shown["version"], &shown["changed_seq"]), (&json!(1), &json!(1)));
+    assert_eq!(shown["policy"], json!({"strict_types": "nobody"}));
+    assert_eq!(shown["in_force"]["strict_types"], "nobody");
+    assert_eq!(shown["in_force"]["retention"]["archive_after_minutes"], 7 * 24 * 60);
 }
 
 #[test]

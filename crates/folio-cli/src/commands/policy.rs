@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Write as _};
 use clap::{Args, Subcommand};
 use folio::Workspace;
 use folio::memory::SpacePolicy;
+use folio::memory::policy::PolicyValue;
 use folio::store::workspace::PolicyInForce;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -19,12 +20,20 @@ const ATTEMPTS: u32 = 8;
 /// `folio policy`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Policy {
-    /// Show what holds
-    Show,
+    /// Show what holds, value by value, and what of it was set
+    Show(Show),
     /// Change what holds: all of it from a file, or single keys
     Set(Set),
     /// Give keys back what is built in
     Unset(Unset),
+}
+
+/// `folio policy show`.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Only what was set, as a JSON file for `folio policy set` has it
+    #[arg(long)]
+    document: bool,
 }
 
 /// `folio policy set`.
@@ -56,12 +65,21 @@ struct Shown {
     space: String,
     version: u32,
     changed_seq: u64,
+    /// What was set.
     policy: SpacePolicy,
+    /// All that holds.
+    in_force: Value,
+    /// Whether people see what was set, and not all that holds.
+    #[serde(skip)]
+    is_document: bool,
 }
 
 impl Report for Shown {
-    /// The document, as a file for `set` has it.
-    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
+    /// The document, as a file for `set` has it; or each value that holds, as `set` takes it.
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        if !self.is_document {
+            return self.policy.in_force().iter().try_for_each(|one| value(one, out, style));
+        }
         writeln!(
             out,
             "{}",
@@ -70,14 +88,27 @@ impl Report for Shown {
     }
 }
 
+/// A line with a value that holds.
+fn value(one: &PolicyValue, out: &mut String, style: Style) -> fmt::Result {
+    let json = one.value.to_string();
+    let plain = one.value.as_str().filter(|text| json_or_text(text) == one.value);
+    let line = format!("{}={}", one.key, plain.unwrap_or(&json));
+    if one.is_set {
+        writeln!(out, "{}  {}", style.strong(line), style.good("# set"))
+    } else {
+        writeln!(out, "{line}")
+    }
+}
+
 /// Carries out `folio policy`.
 pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, Failure> {
     let workspace = match policy {
         Policy::Set(_) | Policy::Unset(_) => context.workspace().await?,
-        Policy::Show => context.workspace_if_any().await?,
+        Policy::Show(_) => context.workspace_if_any().await?,
     };
+    let is_document = !matches!(policy, Policy::Show(Show { document: false }));
     let now = match policy {
-        Policy::Show => workspace.policy().await?,
+        Policy::Show(_) => workspace.policy().await?,
         Policy::Set(Set { what, reason }) => match keys_and_values(&what) {
             Some(pairs) => {
                 let keys: Vec<&str> = pairs.iter().map(|(key, _)| *key).collect();
@@ -114,6 +145,8 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
         version: now.version(),
         changed_seq: now.changed_seq().0,
         policy: now.document().clone(),
+        in_force: now.document().whole(),
+        is_document,
     })?;
     Ok(Exit::Done)
 }
@@ -221,5 +254,5 @@ fn culprit<'k>(document: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k st
 
 fn mistake(error: &dyn Display) -> Failure {
     Failure::usage("policy_invalid", format!("the policy cannot be read: {error}"))
-        .hint("`folio policy show` prints one that can")
+        .hint("`folio policy show --document` prints one that can")
 }

@@ -3,11 +3,13 @@
 //! Every section has defaults, so an empty document is the policy of a new space. A person replaces the document as a
 //! whole; a type that an open space meets for the first time is added to it by itself.
 
+mod in_force;
 mod registered;
 mod scratchbook;
 
 use serde::{Deserialize, Serialize};
 
+pub use in_force::PolicyValue;
 pub use registered::{DEFAULT_TTL_MINUTES, MAX_TTL_MINUTES, StrictTypes, TypePolicy, TypesPolicy};
 pub use scratchbook::{Profile, SCRATCHBOOKS_OFF, SMALL_WINDOW, ScratchbookPolicy, within_share};
 

@@ -83,11 +83,15 @@ impl ScratchbookPolicy {
         if !self.enabled {
             return 0;
         }
-        let limit = self.view_token_limit.unwrap_or(match self.profile {
+        within_share(self.view_tokens(), window)
+    }
+
+    /// The same for a window of any size.
+    pub(super) fn view_tokens(&self) -> u32 {
+        self.view_token_limit.unwrap_or(match self.profile {
             Profile::OnDevice => 700,
             Profile::Cloud => 800,
-        });
-        within_share(limit, window)
+        })
     }
 
     /// Lines that one section of a view has at most.
