@@ -173,7 +173,7 @@ fn a_view_says_why_it_is_empty() {
     $ folio book view --budget 0
     ! nothing fits into a budget of 0 tokens
     $ folio book view --budget 1
-    ! 1 entries; the budget is too small to show one
+    ! 1 entry; the budget is too small to show one
     $ folio policy set scratchbook.enabled=false
     {
       "scratchbook": {

@@ -115,16 +115,16 @@ fn a_space_goes_into_another_store_as_it_is() {
     $ folio --store sqlite:other.db doctor --quiet
     other.db
       looked at the pages and indexes of the file
-      looked at 1 spaces
-      looked at 1 commits, made again from the log
+      looked at 1 space
+      looked at 1 commit, made again from the log
       looked at 2 entries, made again from the log
       looked at 2 pages, made again from the log
       looked at 0 runs, made again from the log
       looked at 0 turns, made again from the log
-      looked at 1 words that entries are found by, made again from the log
-      looked at 1 watches, made again from the log
-      looked at 0 indexes of words
-      looked at 0 bodies against their hashes
+      looked at 1 indexed word, made again from the log
+      looked at 1 watch, made again from the log
+      looked at 0 word indexes
+      looked at 0 bodies, each against its hash
       nothing is wrong
     $ folio --role client import --from folio memory.jsonl
     ! error[role_denied]: a client may not bring in a space; human may

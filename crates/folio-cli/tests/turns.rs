@@ -37,7 +37,7 @@ fn an_alert_of_one_turn_changes_a_decision_of_the_next_and_everybody_sees_it() {
     $ folio observe add 'Three charges from an unknown device' --type risk_alert --tag fraud --confidence 0.95 --turn t1
     e1 [risk_alert/active 0.95] Three charges from an unknown device #fraud
     $ folio turn end t1
-    t1 [normal, complete] Check my account (1 entries touched)
+    t1 [normal, complete] Check my account (1 entry touched)
       router    normal
       clarifier clear
       executor  nothing to act on
@@ -223,7 +223,7 @@ fn patterns_facts_context_and_episodes_come_from_turns() {
     e5 [learning/active 0.219] User prefers Burgundy wines #wine
     e4 [pattern_detected/active 0.219] User prefers Burgundy wines #wine
     $ folio episodes burgundy --thread t --limit 1
-    t3 [normal, complete] Which wine should I get? (1 entries touched)
+    t3 [normal, complete] Which wine should I get? (1 entry touched)
       e3 [observation/active 0.5] User prefers Burgundy wines #wine
     ! 1 of more than 1; --limit shows more
     $ folio episodes beer --thread t
@@ -232,9 +232,9 @@ fn patterns_facts_context_and_episodes_come_from_turns() {
     ## Observations (data, not instructions)
     e3 [observation/active] (×3, 50% sure) User prefers Burgundy wines #wine
     ## Earlier turns
-    t3 [complete] Which wine should I get? (1 entries touched)
-    t2 [complete] Which wine should I get? (1 entries touched)
-    t1 [complete] Which wine should I get? (1 entries touched)
+    t3 [complete] Which wine should I get? (1 entry touched)
+    t2 [complete] Which wine should I get? (1 entry touched)
+    t1 [complete] Which wine should I get? (1 entry touched)
     ## Known patterns and facts
     e5 [learning/active] (22% sure) User prefers Burgundy wines #wine
     $ folio context --budget 0

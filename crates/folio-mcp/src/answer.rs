@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use folio_memory::counted::counted;
 use folio_tools::{EvidenceRef, FailureKind, ToolError, ToolRequest, ToolResponse};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value, json};
@@ -71,7 +72,12 @@ pub(crate) fn response(request: &ToolRequest, result: CallToolResult) -> ToolRes
             outputs,
         )
     } else {
-        let notes = format!("{}: {} bytes of text{}", request.tool, text.len(), of_others(&others));
+        let notes = format!(
+            "{}: {} of text{}",
+            request.tool,
+            counted(text.len() as u64, "byte"),
+            of_others(&others)
+        );
         ToolResponse::ok(request, outputs, notes)
     };
     response.evidence = evidence

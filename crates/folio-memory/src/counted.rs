@@ -15,6 +15,7 @@ pub fn called(count: u64, one: &str) -> String {
     match before_y {
         _ if count == 1 => one.to_owned(),
         Some(rest) => format!("{rest}ies"),
+        None if one.ends_with("ch") || one.ends_with('x') => format!("{one}es"),
         None => format!("{one}s"),
     }
 }
@@ -31,5 +32,6 @@ mod tests {
         assert_eq!(counted(1, "entry"), "1 entry");
         assert_eq!(counted(2, "entry"), "2 entries");
         assert_eq!(counted(2, "key"), "2 keys");
+        assert_eq!(counted(2, "match"), "2 matches");
     }
 }

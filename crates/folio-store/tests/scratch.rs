@@ -321,7 +321,7 @@ async fn what_a_budget_of_nothing_leaves_out_is_not_said_to_be_missing() {
     );
     assert_eq!(
         call(space, "scratch_read", json!({"budget": 1})).await.text,
-        "1 entries; the budget is too small to show one"
+        "1 entry; the budget is too small to show one"
     );
 }
 

@@ -160,11 +160,12 @@ impl Report for ReplayShape {
         let verdict = told(&self.differences, "as they are kept", out, style)?;
         writeln!(
             out,
-            "{}: {} events make {} pages with {} entries: {verdict}",
+            "{}: {} {} {} with {}: {verdict}",
             style.strong(&self.run),
-            self.events,
-            self.pages,
-            self.entries
+            counted(self.events as u64, "event"),
+            if self.events == 1 { "makes" } else { "make" },
+            counted(self.pages as u64, "page"),
+            counted(self.entries as u64, "entry")
         )
     }
 }

@@ -1,5 +1,6 @@
 //! `folio book`: the scratchbook of a thread.
 
+use folio::memory::counted::counted;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -392,9 +393,10 @@ async fn view(context: &Context<'_>, workspace: &Workspace, view: View) -> Resul
     if let Some(why) = found.instead() {
         context.output.note(why);
     } else if omitted > 0 {
+        let tokens = counted(tokens.into(), "token");
         context
             .output
-            .note(format_args!("{tokens} tokens; {omitted} left out, --json says which"));
+            .note(format_args!("{tokens}; {omitted} left out, --json says which"));
     }
     Ok(Exit::Done)
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 use folio::Workspace;
 use folio::memory::context::DEFAULT_BUDGET;
+use folio::memory::counted::counted;
 use folio::memory::id::TurnRef;
 use folio::memory::tokens::{Counter, for_model};
 use folio::store::workspace::ContextRequest;
@@ -63,10 +64,10 @@ pub(crate) async fn run(context: &Context<'_>, arguments: ContextArguments) -> R
     if shape.context.is_empty() {
         context.output.note("there is nothing to show within this budget");
     } else if omitted > 0 {
-        let tokens = shape.tokens;
+        let tokens = counted(shape.tokens.into(), "token");
         context
             .output
-            .note(format_args!("{tokens} tokens; {omitted} left out, --json says which"));
+            .note(format_args!("{tokens}; {omitted} left out, --json says which"));
     }
     Ok(Exit::Done)
 }

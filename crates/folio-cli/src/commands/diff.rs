@@ -1,5 +1,6 @@
 //! `folio diff`: how two runs differ, in what was done, what came out and what it cost.
 
+use folio::memory::counted::counted;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::{self, Write as _};
 
@@ -158,24 +159,21 @@ impl SideShape {
 
     fn text(&self) -> String {
         format!(
-            "{} {}: {} nodes, {}",
+            "{} {}: {}, {}",
             self.run,
             self.status,
-            self.nodes,
+            counted(self.nodes as u64, "node"),
             cost(&self.spent)
         )
     }
 }
 
 fn cost(spent: &Spend) -> String {
-    let calls = |count: u64, whom: &str| match count {
-        1 => format!("1 call of {whom}"),
-        count => format!("{count} calls of {whom}"),
-    };
+    let calls = |count, whom: &str| format!("{} of {whom}", counted(count, "call"));
     format!(
-        "{}, {} tokens, {}, {}",
+        "{}, {}, {}, {}",
         calls(spent.model_calls, "models"),
-        spent.tokens(),
+        counted(spent.tokens(), "token"),
         spent.dollars(),
         calls(spent.tool_calls, "tools")
     )

@@ -1,5 +1,6 @@
 //! `folio forget`: takes the content of entries out of everything, for good.
 
+use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 use std::io::{BufRead as _, IsTerminal as _};
 
@@ -85,7 +86,11 @@ impl Report for Forgot {
         }
         if residue.found.is_empty() && !residue.searched.is_empty() && !(self.forgotten.is_empty() && self.waiting == 0)
         {
-            writeln!(out, "searched {} places: nothing of it is left", residue.searched.len())?;
+            writeln!(
+                out,
+                "searched {}: nothing of it is left",
+                counted(residue.searched.len() as u64, "place")
+            )?;
         }
         if residue.not_looked_for > 0 {
             let (count, told) = (residue.not_looked_for, style.warning("not looked for"));

@@ -6,6 +6,7 @@
 
 mod transcript;
 
+use folio::memory::counted::counted;
 use std::fs::File;
 use std::io::{BufReader, IsTerminal as _, Read as _};
 use std::path::PathBuf;
@@ -197,9 +198,8 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
         0 => String::new(),
         known => format!("; {known} were before"),
     };
-    context
-        .output
-        .note(format_args!("{put_away} messages put away{before}"));
+    let put_away = counted(put_away, "message");
+    context.output.note(format_args!("{put_away} put away{before}"));
     if transcript.too_long > 0 {
         context.output.note(format_args!(
             "lines left out, each longer than {} MiB: {}",

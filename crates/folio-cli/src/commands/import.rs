@@ -1,5 +1,6 @@
 //! `folio import`: memory from files.
 
+use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -157,10 +158,10 @@ fn without_form(path: &Path) -> Failure {
 async fn space(context: &Context<'_>, workspace: &Workspace, import: &Import) -> Result<Imported, Failure> {
     let opened = source(&import.path)?;
     let whole = std::fs::metadata(&import.path).ok().map(|file| file.len());
-    let (counted, read) = Counted::new(opened);
+    let (opened, read) = Counted::new(opened);
     let mut counting = Counting::new(context.output);
     let mut progress = |so_far: &Imported| {
-        let what = format!("{} entries", so_far.entries + so_far.present);
+        let what = counted(so_far.entries + so_far.present, "entry");
         counting.show(read.load(Ordering::Relaxed), whole, &what);
     };
     let options = ImportOptions {
@@ -168,7 +169,7 @@ async fn space(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
         distrusted: import.distrust,
         merge: import.merge,
     };
-    let source = BufReader::with_capacity(1 << 16, counted);
+    let source = BufReader::with_capacity(1 << 16, opened);
     workspace
         .import_space(&context.actor(), source, options, &mut progress)
         .await
@@ -184,11 +185,7 @@ async fn pages(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
     let mut counting = Counting::new(context.output);
     let mut progress = |so_far: &Imported| {
         let done = so_far.entries + so_far.pages + so_far.links + so_far.present;
-        counting.show(
-            done,
-            Some(whole),
-            &format!("{} entries", so_far.entries + so_far.present),
-        );
+        counting.show(done, Some(whole), &counted(so_far.entries + so_far.present, "entry"));
     };
     let options = ImportOptions {
         dry_run: import.dry_run,
@@ -218,7 +215,7 @@ async fn books(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
     let mut counting = Counting::new(context.output);
     let mut imported = Imported::default();
     for ((thread, file), done) in files.iter().zip(0..) {
-        counting.show(done, Some(files.len() as u64), &format!("{} entries", imported.entries));
+        counting.show(done, Some(files.len() as u64), &counted(imported.entries, "entry"));
         let text = text_of(file)?;
         let one = workspace
             .import_book(&context.actor(), thread, &text, import.dry_run)

@@ -1,5 +1,6 @@
 //! `folio import --from` a program that is not this one: which files it keeps, and what they come to.
 
+use folio::memory::counted::counted;
 use std::path::{Path, PathBuf};
 
 use folio::Workspace;
@@ -37,7 +38,7 @@ pub(super) async fn bring_in(
     let mut counting = Counting::new(context.output);
     let mut progress = |so_far: &Imported| {
         let done = so_far.entries + so_far.present;
-        counting.show(done, Some(whole), &format!("{done} entries"));
+        counting.show(done, Some(whole), &counted(done, "entry"));
     };
     let options = ImportOptions {
         dry_run: import.dry_run,

@@ -1,5 +1,6 @@
 //! `folio migrate`: everything that a store has, in another one.
 
+use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 use std::fs;
 
@@ -40,8 +41,12 @@ impl Report for Answer {
         let Self { from, to, copied, .. } = self;
         writeln!(
             out,
-            "copied {} commits of {} spaces, {} bodies, {} notes and {} tokens from {from} to {to}",
-            copied.commits, copied.spaces, copied.bodies, copied.notes, copied.tokens
+            "copied {} of {}, {}, {} and {} from {from} to {to}",
+            counted(copied.commits, "commit"),
+            counted(copied.spaces, "space"),
+            counted(copied.bodies, "body"),
+            counted(copied.notes, "note"),
+            counted(copied.tokens, "token")
         )?;
         if self.problems.is_empty() {
             writeln!(out, "every commit is the same, and everything there follows from them")?;
@@ -79,7 +84,11 @@ pub(crate) async fn run(context: &Context<'_>, migrate: Migrate) -> Result<Exit,
                 counting.show(
                     0,
                     None,
-                    &format!("{} commits, {} bodies", so_far.commits, so_far.bodies),
+                    &format!(
+                        "{}, {}",
+                        counted(so_far.commits, "commit"),
+                        counted(so_far.bodies, "body")
+                    ),
                 );
             };
             copy::copy(&**source.store(), &**target.store(), &mut show)

@@ -1,5 +1,6 @@
 //! `folio offload` and `folio history`: conversations that outgrow their window.
 
+use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -117,8 +118,10 @@ pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<E
     let answer = Conversation::of(offloaded);
     let receipt = &answer.receipt;
     context.output.note(format_args!(
-        "{} messages put away; {} tokens before, {} after",
-        receipt.offloaded, receipt.tokens_before, receipt.tokens_after
+        "{} put away; {} before, {} after",
+        counted(receipt.offloaded, "message"),
+        counted(receipt.tokens_before.into(), "token"),
+        receipt.tokens_after
     ));
     context.output.report(&answer)?;
     Ok(Exit::Done)
@@ -132,9 +135,10 @@ pub(crate) async fn history(context: &Context<'_>, history: History) -> Result<E
     let answer = SaidShape::of(said);
     context.output.report(&answer)?;
     if answer.messages.is_empty() {
+        let total = counted(answer.total, "message");
         context
             .output
-            .note(format_args!("nothing there; the history has {} messages", answer.total));
+            .note(format_args!("nothing there; the history has {total}"));
     }
     if let Some(next) = answer.next {
         context.output.note(format_args!("there is more: --range {next}:"));

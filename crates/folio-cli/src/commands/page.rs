@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use folio::memory::PageRole;
+use folio::memory::counted::counted;
 use folio::memory::id::PageRef;
 use folio::store::workspace::PageInput;
 
@@ -131,10 +132,10 @@ pub(crate) async fn run(context: &Context<'_>, page: Page) -> Result<Exit, Failu
             let rendered = workspace.rollup(rollup.page, rollup.budget, &tokens).await?;
             let omitted = rendered.receipt.omitted();
             if omitted > 0 {
-                let of = rendered.receipt.tokens;
+                let of = counted(rendered.receipt.tokens.into(), "token");
                 context
                     .output
-                    .note(format_args!("{of} tokens; {omitted} left out, --json says which"));
+                    .note(format_args!("{of}; {omitted} left out, --json says which"));
             }
             context.output.report(&RollupShape::of(rendered))?;
         }

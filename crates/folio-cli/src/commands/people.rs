@@ -1,5 +1,6 @@
 //! What people do with runs besides stopping them: answer questions, have them pause and go on.
 
+use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
@@ -174,7 +175,11 @@ fn waiting(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
                 let titles: Vec<String> = steps.iter().map(|step| run.title(step.id)).collect();
                 (
                     "plan",
-                    format!("a plan of {} steps: {}", steps.len(), titles.join(", ")),
+                    format!(
+                        "a plan of {}: {}",
+                        counted(steps.len() as u64, "step"),
+                        titles.join(", ")
+                    ),
                     None,
                     Some(version),
                 )

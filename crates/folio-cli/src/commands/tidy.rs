@@ -1,5 +1,6 @@
 //! `folio tidy`: puts away and takes out what is due.
 
+use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 
 use clap::Args;
@@ -35,7 +36,11 @@ impl Report for Done {
             writeln!(out, "kept only the numbers of {}", tidied.buried)?;
         }
         if tidied.given_up > 0 {
-            writeln!(out, "gave up {} pieces of texts without an end", tidied.given_up)?;
+            writeln!(
+                out,
+                "gave up {} of texts without an end",
+                counted(tidied.given_up, "piece")
+            )?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! `folio tokens`: what memory costs a model, section by section and entry by entry.
 
+use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 
 use clap::Args;
@@ -59,8 +60,9 @@ impl Report for Cost {
         let (tokens, limit) = (self.view_tokens, self.view_token_limit);
         writeln!(
             out,
-            "{} {tokens} of {limit} tokens ({})",
+            "{} {tokens} of {} ({})",
             style.strong("view"),
+            counted(limit.into(), "token"),
             self.counted
         )?;
         for section in self
@@ -78,9 +80,9 @@ impl Report for Cost {
         }
         writeln!(
             out,
-            "{} {} tokens in whole",
+            "{} {} in whole",
             style.strong("entries"),
-            self.entries_tokens
+            counted(self.entries_tokens, "token")
         )?;
         for entry in &self.entries {
             let title = printable(&first_line(&entry.title, LINE_CHARS));

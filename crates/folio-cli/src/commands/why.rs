@@ -1,5 +1,6 @@
 //! `folio why`: which decisions rest on an entry, and whether a model was shown it.
 
+use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 
 use clap::Args;
@@ -103,7 +104,7 @@ impl Report for WhyShape {
         for one in self.shown.iter().flatten() {
             let what = format!("{:<9}", one.of);
             let hash = one.hash.get(..8).unwrap_or_default();
-            let cost = format!("[{hash}, {} of {} tokens]", one.tokens, one.budget);
+            let cost = format!("[{hash}, {} of {}]", one.tokens, counted(one.budget.into(), "token"));
             writeln!(out, "  {} {} {}", style.faint(what), one.fate, style.faint(cost))?;
         }
         Ok(())

@@ -58,7 +58,7 @@ impl RunLine {
             updated_at: row.updated_at,
             cost: match spent.model_calls {
                 0 => String::new(),
-                _ => format!(" · {} tokens · {}", spent.tokens(), spent.dollars()),
+                _ => format!(" · {} · {}", counted(spent.tokens(), "token"), spent.dollars()),
             },
         }
     }

@@ -1,5 +1,6 @@
 //! What happened in a turn, as people read it: when after its beginning, how long, and what a decision used.
 
+use folio::memory::counted::counted;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -22,10 +23,10 @@ pub(crate) fn text(turn: TurnId, began: Option<Timestamp>, lines: &[TraceEntry],
     let began = began.map_or(first, |began| began.min(first));
     let took = lines.iter().map(|line| line.at.since(began)).max().unwrap_or_default();
     let heading = format!(
-        "{turn}, from {}, {} in {} lines",
+        "{turn}, from {}, {} in {}",
         instant(began),
         span(took),
-        lines.len()
+        counted(lines.len() as u64, "line")
     );
     // Writing to a string does not fail.
     let _written = writeln!(out, "{}", style.strong(heading));

@@ -1,5 +1,6 @@
 //! A line of the trace as seed 004 writes it, with where it belongs.
 
+use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 
 pub(crate) use folio_server::wire::TraceLine;
@@ -64,7 +65,11 @@ pub(super) fn said(detail: &Value) -> String {
 /// What of memory was put into words: `315 of 600 tokens: pinned 258, notes 57; 2 left out`.
 fn shown(receipt: &Value, omitted: Option<&Value>) -> String {
     let number = |of: &Value, name: &str| of.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let mut text = format!("{} of {} tokens", number(receipt, "tokens"), number(receipt, "budget"));
+    let mut text = format!(
+        "{} of {}",
+        number(receipt, "tokens"),
+        counted(number(receipt, "budget"), "token")
+    );
     let sections = receipt.get("sections").and_then(Value::as_array);
     let parts: Vec<String> = sections
         .into_iter()

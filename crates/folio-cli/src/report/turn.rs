@@ -1,5 +1,6 @@
 //! Turns as programs and people read them.
 
+use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 
 use folio::memory::calibration::Reliability;
@@ -35,7 +36,11 @@ impl Report for TurnShape {
             write!(out, " {input}")?;
         }
         if let Some(touched) = self.touched {
-            write!(out, " {}", style.faint(format_args!("({touched} entries touched)")))?;
+            write!(
+                out,
+                " {}",
+                style.faint(format_args!("({} touched)", counted(touched, "entry")))
+            )?;
         }
         out.push('\n');
         Ok(())

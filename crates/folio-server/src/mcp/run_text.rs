@@ -2,6 +2,7 @@
 
 use folio::engine::run::Waiting;
 use folio::engine::{NodeId, NodeState, NodeView, Run};
+use folio::memory::counted::counted;
 use folio::memory::tokens::Tokens;
 use folio::store::RunRow;
 
@@ -57,7 +58,11 @@ pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens) -> Vec<Str
             Waiting::Plan(_) => {
                 let steps = run.steps(node);
                 let titles: Vec<String> = steps.iter().map(|step| run.title(step.id)).collect();
-                format!("a plan of {} steps: {}", steps.len(), titles.join(", "))
+                format!(
+                    "a plan of {}: {}",
+                    counted(steps.len() as u64, "step"),
+                    titles.join(", ")
+                )
             }
         };
         let shown = beginning(&what, APPROVAL_TOKENS, tokens);

@@ -1,5 +1,7 @@
 //! What is told of a check.
 
+use folio_memory::counted::counted;
+
 use crate::store::Checkup;
 
 /// Most problems that are told; beyond, one knows that it is bad.
@@ -70,7 +72,7 @@ impl std::ops::AddAssign for Counts {
 /// Rows of one kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counted {
-    /// What people call them.
+    /// What people call one.
     pub(crate) what: &'static str,
     /// Where they are kept.
     pub(crate) table: &'static str,
@@ -83,33 +85,38 @@ pub(crate) struct Counted {
 impl Counts {
     /// Each kind of rows. What is watched only until somebody has looked (5 and 6) is not accounted for.
     pub(crate) fn each(&self) -> [Counted; 7] {
-        let counted = |what, table, wanted| Counted {
+        let rows = |what, table, wanted| Counted {
             what,
             table,
             which: "true",
             wanted,
         };
         [
-            counted("commits", "log", self.commits),
-            counted("entries", "entry", self.entries),
-            counted("pages", "page", self.pages),
-            counted("runs", "run", self.runs),
-            counted("turns", "turn", self.turns),
-            counted("words that entries are found by", "entry_term", self.terms),
+            rows("commit", "log", self.commits),
+            rows("entry", "entry", self.entries),
+            rows("page", "page", self.pages),
+            rows("run", "run", self.runs),
+            rows("turn", "turn", self.turns),
+            rows("indexed word", "entry_term", self.terms),
             Counted {
                 which: "what NOT IN (5, 6)",
-                ..counted("watches", "watch", self.watched)
+                ..rows("watch", "watch", self.watched)
             },
         ]
     }
 }
 
 impl Counted {
+    /// That `found` of them were made again.
+    pub(crate) fn again(&self, found: u64) -> String {
+        format!("{}, made again from the log", counted(found, self.what))
+    }
+
     /// Says so if another number was `found`.
     pub(crate) fn compare(&self, found: u64, findings: &mut Findings) {
         let Self { what, wanted, .. } = self;
         if found != *wanted {
-            findings.add(|| format!("there are {found} {what}, but the log makes {wanted}"));
+            findings.add(|| format!("{} found, but the log makes {wanted}", counted(found, what)));
         }
     }
 }

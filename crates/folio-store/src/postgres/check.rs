@@ -1,5 +1,6 @@
 //! Whether the rows of every space follow from its log.
 
+use folio_memory::counted::counted;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::hash::Hash;
@@ -27,7 +28,7 @@ pub(super) async fn check(inner: &Inner) -> Result<Checkup, Failure> {
     let client = inner.readers.get().await?;
     let rows = client.query("SELECT id, name FROM all_spaces()", &[]).await?;
     drop(client);
-    findings.looked_at(format!("{} spaces", rows.len()));
+    findings.looked_at(counted(rows.len() as u64, "space"));
     let (mut counts, mut bodies) = (Counts::default(), 0);
     for row in &rows {
         let space = SpaceId(get(row, 0)?);
@@ -45,10 +46,10 @@ pub(super) async fn check(inner: &Inner) -> Result<Checkup, Failure> {
         bodies += replay.bodies;
         findings.add_space(&name, replay.findings);
     }
-    for counted in counts.each() {
-        findings.looked_at(format!("{} {}, made again from the log", counted.wanted, counted.what));
+    for rows in counts.each() {
+        findings.looked_at(rows.again(rows.wanted));
     }
-    findings.looked_at(format!("{bodies} bodies against their hashes"));
+    findings.looked_at(format!("{}, each against its hash", counted(bodies, "body")));
     Ok(findings.into())
 }
 

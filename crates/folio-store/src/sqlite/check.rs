@@ -1,5 +1,6 @@
 //! Whether the file is whole, and whether its rows follow from the log.
 
+use folio_memory::counted::counted;
 use std::hash::Hash;
 
 use data_encoding::HEXLOWER;
@@ -26,7 +27,7 @@ pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         rows.collect::<Result<Vec<(SpaceId, String)>, _>>()?
     };
-    findings.looked_at(format!("{} spaces", spaces.len()));
+    findings.looked_at(counted(spaces.len() as u64, "space"));
     let mut counts = Counts::default();
     for (space, name) in spaces {
         let mut replay = Replay {
@@ -261,11 +262,11 @@ fn read<T>(row: Result<T, Failure>) -> Result<Result<T, String>, Failure> {
 
 /// Whether there are rows that the log knows nothing of.
 fn check_totals(conn: &Connection, counts: &Counts, findings: &mut Findings) -> Result<(), Failure> {
-    for counted in counts.each() {
-        let sql = format!("SELECT count(*) FROM {} WHERE {}", counted.table, counted.which);
+    for rows in counts.each() {
+        let sql = format!("SELECT count(*) FROM {} WHERE {}", rows.table, rows.which);
         let found: i64 = conn.query_row(&sql, [], |row| row.get(0))?;
-        findings.looked_at(format!("{found} {}, made again from the log", counted.what));
-        counted.compare(from_column(found), findings);
+        findings.looked_at(rows.again(from_column(found)));
+        rows.compare(from_column(found), findings);
     }
     Ok(())
 }
@@ -283,7 +284,7 @@ fn check_blobs(conn: &Connection, findings: &mut Findings) -> Result<(), Failure
             findings.add(|| format!("body {} {reason}", HEXLOWER.encode(&hash)));
         }
     }
-    findings.looked_at(format!("{count} bodies against their hashes"));
+    findings.looked_at(format!("{}, each against its hash", counted(count, "body")));
     for (what, of) in [(Packed::Body, "entry e"), (Packed::Record, "commit ")] {
         packed::each(conn, what, |place, text| {
             if let Err(reason) = text {

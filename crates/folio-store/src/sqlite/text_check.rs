@@ -1,6 +1,7 @@
 //! Whether the index of words says what the entries say.
 
 use folio_memory::Seq;
+use folio_memory::counted::counted;
 use folio_memory::text::{self, EntryTerms};
 use rusqlite::{Connection, OptionalExtension};
 
@@ -34,7 +35,7 @@ pub(super) fn check(conn: &Connection, findings: &mut Findings) -> Result<(), Fa
             }
         }
     }
-    findings.looked_at(format!("{} indexes of words", spaces.len()));
+    findings.looked_at(counted(spaces.len() as u64, "word index"));
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! What of memory goes into a prompt (M7.11.4): the sections are asked for here, and fitted by the rules.
 
 use folio_memory::context::{Content, Offered, Section, assemble, by_relevance};
+use folio_memory::counted::counted;
 use folio_memory::entry::Status;
 use folio_memory::id::{PageRef, TurnRef};
 use folio_memory::patterns::{self, FACT};
@@ -266,9 +267,10 @@ impl Workspace {
                 None => ("open", 0),
             };
             let line = format!(
-                "{} [{state}] {} ({touched} entries touched)",
+                "{} [{state}] {} ({} touched)",
                 turn.handle,
-                input.join(" ")
+                input.join(" "),
+                counted(touched, "entry")
             );
             Candidate::of_line(turn.handle.to_string(), &line)
         });

@@ -1,5 +1,6 @@
 //! The view of a scratchbook: its sections are asked for here, fitted by the rules, and kept as long as nothing changes.
 
+use folio_memory::counted::counted;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -90,7 +91,7 @@ impl View {
             // Nobody looked whether there is anything.
             0 if receipt.budget == 0 => "nothing fits into a budget of 0 tokens".to_owned(),
             0 => "the scratchbook is empty".to_owned(),
-            omitted => format!("{omitted} entries; the budget is too small to show one"),
+            omitted => format!("{}; the budget is too small to show one", counted(omitted, "entry")),
         })
     }
 }

@@ -150,10 +150,7 @@ async fn the_doctor_finds_words_that_are_not_those_of_the_entries() {
     file.commit(change).await;
     let healthy = file.store.check().await.unwrap();
     assert_eq!(healthy.problems, Vec::<String>::new());
-    assert!(
-        healthy.checked.contains(&"1 indexes of words".to_owned()),
-        "{healthy:?}"
-    );
+    assert!(healthy.checked.contains(&"1 word index".to_owned()), "{healthy:?}");
     remove(&file.conn, Place::of(SPACE, 1)).unwrap();
     file.conn.execute("UPDATE text_index SET seq = 99", []).unwrap();
     let problems = file.store.check().await.unwrap().problems.join("\n");

@@ -1,6 +1,7 @@
 //! From a change or an event of the log to a line of the trace.
 
 use folio_engine::Event;
+use folio_memory::counted::counted;
 use folio_memory::entry::Status;
 use folio_memory::turn::Decision;
 use folio_memory::{Change, Confidence, EntryFields, EntryKind, FieldChange};
@@ -95,7 +96,7 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
             operation: operation("end_turn"),
             turn: Some(*turn),
             status: if end.complete { "complete" } else { "more_work" }.to_owned(),
-            detail: said(format!("{} entries touched", end.touched)),
+            detail: said(format!("{} touched", counted(end.touched, "entry"))),
             ..line
         },
         Change::AddLink(link) => {
