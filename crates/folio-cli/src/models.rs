@@ -178,6 +178,7 @@ fn refused(error: &OpenError) -> Failure {
     let failure = match error {
         OpenError::Address(_) => Failure::usage("model_unknown", words),
         OpenError::Agent { .. } => Failure::usage("agent_unusable", words),
+        OpenError::Script(script) if script.is_missing() => Failure::new(Exit::NotFound, "script_unusable", words),
         OpenError::Script(_) => Failure::usage("script_unusable", words),
         OpenError::KeyMissing { .. } => Failure::usage("model_key_missing", words),
         _ => Failure::new(Exit::Unavailable, "model_unusable", words),

@@ -93,7 +93,7 @@ fn what_is_no_copy_or_is_in_use_is_refused_and_nothing_is_lost() {
     folio.file("empty.db", "");
     folio.ok(&with(&["backup", "copy.db"], STORE));
     folio.refused(&with(&["backup", "copy.db"], STORE), 2);
-    folio.refused(&with(&["backup", "no/such/folder/copy.db"], STORE), 2);
+    folio.refused(&with(&["backup", "no/such/folder/copy.db"], STORE), 3);
     folio.refused(&with(&["restore", "nowhere.db"], OTHER), 3);
     folio.refused(&with(&["restore", "text.txt", "--replace"], STORE), 6);
     folio.refused(&with(&["restore", "empty.db", "--replace"], STORE), 2);

@@ -142,7 +142,7 @@ fn what_is_no_cassette_is_refused_before_anything_begins() {
     ];
     assert_snapshot!(seen.join("----\n"), @"
     ! error[cassette_unusable]: the cassette FOLDER/missing.json cannot be used: No such file or directory (os error 2)
-    = 2
+    = 3
     ----
     ! error[cassette_unusable]: the cassette FOLDER/none.json does not say which models it is of
     !   hint: folio run --record makes one that does

@@ -178,7 +178,7 @@ fn a_goal_without_a_model_says_how_to_name_one_and_a_wrong_name_what_is_wrong() 
     = 2
     ----
     ! error[script_unusable]: the script nowhere.json cannot be used: No such file or directory (os error 2)
-    = 2
+    = 3
     "#);
 }
 

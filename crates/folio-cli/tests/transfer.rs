@@ -326,6 +326,17 @@ fn a_space_goes_through_a_folder_of_markdown_as_it_is() {
 }
 
 #[test]
+fn what_is_no_file_is_written_to_and_not_replaced() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "a note"]);
+    let out = folio.path().join("out");
+    std::os::unix::fs::symlink("/dev/stdout", &out).unwrap();
+    let told = folio.ok(&["export", "--out", "out"]);
+    assert!(told.contains("a note") && told.contains("1 entry, 1 page"), "{told}");
+    assert!(out.is_symlink());
+}
+
+#[test]
 fn a_file_that_is_there_stays_unless_it_is_said_that_it_goes() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "one"]);

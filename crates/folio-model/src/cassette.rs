@@ -63,6 +63,15 @@ struct Written {
 pub struct CassetteError {
     path: PathBuf,
     reason: String,
+    is_missing: bool,
+}
+
+impl CassetteError {
+    /// Whether there is no such file.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        self.is_missing
+    }
 }
 
 impl Cassette {
@@ -94,8 +103,12 @@ impl Cassette {
         let error = |reason: String| CassetteError {
             path: path.to_owned(),
             reason,
+            is_missing: false,
         };
-        let file = std::fs::File::open(path).map_err(|e| error(e.to_string()))?;
+        let file = std::fs::File::open(path).map_err(|e| CassetteError {
+            is_missing: e.kind() == std::io::ErrorKind::NotFound,
+            ..error(e.to_string())
+        })?;
         let mut bytes = Vec::new();
         let read = file.take(BYTES_MAX + 1).read_to_end(&mut bytes);
         read.map_err(|e| error(e.to_string()))?;
@@ -127,6 +140,7 @@ impl Cassette {
         let error = |reason: String| CassetteError {
             path: path.to_owned(),
             reason,
+            is_missing: false,
         };
         // Somebody's file is not written over because of a slip in a name.
         if is_something_else(path) {
@@ -340,8 +354,12 @@ impl Model for ReplayingModel {
     }
 }
 
-/// Whether there is a file that is not empty and no cassette, of whatever version.
+/// Whether there is a file that is not empty and no cassette, of whatever version, or something that is no file, as a device: no file can
+/// stand in its place.
 fn is_something_else(path: &Path) -> bool {
+    if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+        return true;
+    }
     let Ok(file) = std::fs::File::open(path) else {
         return false;
     };

@@ -67,6 +67,11 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
         let message = "a store in memory is gone when the program ends: there is nothing to copy";
         return Err(Failure::usage("store_not_copied", message));
     }
+    let folder = backup.to.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+        let message = format!("there is no folder {}", folder.display());
+        return Err(Failure::new(Exit::NotFound, "not_found", message));
+    }
     let folio = context.existing().await?;
     folio.store().back_up(&backup.to).await?;
     context.output.report(&Copied {

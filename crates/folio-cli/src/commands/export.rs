@@ -131,13 +131,25 @@ fn is_free(file: &Path, force: bool) -> Result<(), Failure> {
     Err(Failure::usage("file_unusable", message).hint("--force replaces it"))
 }
 
+/// Whether `file` is something that takes what is written, as a pipe or a device: no file can stand in its place.
+fn is_sink(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|about| !about.is_file() && !about.is_dir())
+}
+
 async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exit, Failure> {
-    is_free(file, force)?;
+    let is_sink = is_sink(file);
+    if !is_sink {
+        is_free(file, force)?;
+    }
     let workspace = context.existing_workspace().await?;
     let mut progress = counting(context);
     // Whoever is interrupted leaves the file that was there.
-    let partial = beside(file);
-    let opened = File::create(&partial).map_err(|error| Failure::file("write", &partial, &error))?;
+    let partial = if is_sink { file.to_owned() } else { beside(file) };
+    let mut options = File::options();
+    options.write(true).create(!is_sink).truncate(!is_sink);
+    let opened = options
+        .open(&partial)
+        .map_err(|error| Failure::file("write", file, &error))?;
     let mut out = BufWriter::new(opened);
     let written = workspace.export_space(&mut out, &mut progress).await;
     drop(progress);
@@ -145,16 +157,20 @@ async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exi
         Ok(written) => written,
         Err(error) => {
             drop(out);
-            // What is half of it is of no use to anybody; that it cannot be removed is not what went wrong.
-            let _left = std::fs::remove_file(&partial);
+            if !is_sink {
+                // What is half of it is of no use to anybody; that it cannot be removed is not what went wrong.
+                let _left = std::fs::remove_file(&partial);
+            }
             return Err(unwritten(error, file));
         }
     };
     let done = out
         .into_inner()
         .map_err(std::io::IntoInnerError::into_error)
-        .and_then(|file| file.sync_all())
-        .and_then(|()| std::fs::rename(&partial, file));
+        .and_then(|opened| match is_sink {
+            true => Ok(()),
+            false => opened.sync_all().and_then(|()| std::fs::rename(&partial, file)),
+        });
     done.map_err(|error| Failure::file("write", file, &error))?;
     let files = vec![file.display().to_string()];
     context.output.report(&answer("folio", files, written))?;

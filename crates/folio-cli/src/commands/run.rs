@@ -377,7 +377,12 @@ impl Recorder {
 
 /// A cassette that cannot be read or written.
 pub(super) fn unusable(error: &CassetteError) -> Failure {
-    Failure::usage("cassette_unusable", error.to_string())
+    let exit = if error.is_missing() {
+        Exit::NotFound
+    } else {
+        Exit::Usage
+    };
+    Failure::new(exit, "cassette_unusable", error.to_string())
 }
 
 /// What somebody without a model can do.

@@ -157,3 +157,13 @@ fn the_order_of_keys_makes_no_other_request() {
     );
     assert_eq!(hash(&asked(&one).to_string()), hash(&asked(&other).to_string()));
 }
+
+#[tokio::test]
+async fn what_is_no_file_is_not_replaced_by_a_cassette() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let _listens = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let told = Cassette::prepare(&path).unwrap_err();
+    assert!(told.to_string().contains("no cassette that could be"), "{told}");
+    assert!(!std::fs::metadata(&path).unwrap().is_file());
+}

@@ -22,6 +22,15 @@ const BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub struct ScriptError {
     path: PathBuf,
     reason: String,
+    is_missing: bool,
+}
+
+impl ScriptError {
+    /// Whether there is no such file.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        self.is_missing
+    }
 }
 
 #[derive(Deserialize)]
@@ -102,8 +111,12 @@ pub(super) fn read(path: &Path) -> Result<Vec<Cue>, ScriptError> {
     let error = |reason: String| ScriptError {
         path: path.to_owned(),
         reason,
+        is_missing: false,
     };
-    let file = std::fs::File::open(path).map_err(|e| error(e.to_string()))?;
+    let file = std::fs::File::open(path).map_err(|e| ScriptError {
+        is_missing: e.kind() == std::io::ErrorKind::NotFound,
+        ..error(e.to_string())
+    })?;
     let mut text = String::new();
     file.take(BYTES_MAX + 1)
         .read_to_string(&mut text)
