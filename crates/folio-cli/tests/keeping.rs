@@ -40,6 +40,24 @@ fn a_person_forgets_what_something_said_and_sees_that_it_is_gone() {
 }
 
 #[test]
+fn what_was_forgotten_is_told_from_what_says_nothing() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "wedding-in-the-old-mill", "--title", "Mill"]);
+    folio.ok(&["book", "add", "note", "the wedding again", "--thread", "x"]);
+    folio.ok(&["forget", "e1", "e2", "--yes"]);
+    for shown in [
+        &["observe", "list", "--status", "archived"][..],
+        &["observe", "get", "e1"],
+        &["book", "list", "--status", "archived", "--thread", "x"],
+        &["book", "get", "e2"],
+    ] {
+        let text = folio.ok(shown);
+        assert!(text.contains("(its content is gone: forgotten)"), "{shown:?}: {text}");
+    }
+    assert_eq!(folio.json(&["book", "get", "e2"])["erased"], "forgotten");
+}
+
+#[test]
 fn a_text_that_only_the_trace_says_is_forgotten_too_m7_6_50() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "something else"]);

@@ -553,6 +553,8 @@ class GoalShape(TypedDict):
     closed: int
     # Since 1970. No two items of a space have the same.
     created_at_nanoseconds: int
+    # Why its content is gone, if it is.
+    erased: NotRequired[str | None]
     # `e42`.
     handle: str
     # For ever.
@@ -596,7 +598,7 @@ class ItemInput(TypedDict):
     # The text.
     body: NotRequired[str]
     # `note`, `todo` or `task`.
-    kind: "EntryKind"
+    kind: "ItemKind"
     # The stage of a task.
     phase: NotRequired[str | None]
     # How far a task is, from 0 to 1.
@@ -605,6 +607,10 @@ class ItemInput(TypedDict):
     tags: NotRequired[list[str]]
     # One line. Left out, the first line of the body serves.
     title: NotRequired[str | None]
+
+
+# The kind of an item.
+ItemKind: TypeAlias = Literal['note', 'todo', 'task']
 
 
 class ItemPatch(TypedDict):
@@ -1702,6 +1708,8 @@ class ScratchItem(TypedDict):
     body_ref: NotRequired["BodyRef | None"]
     # Since 1970. No two items of a space have the same.
     created_at_nanoseconds: int
+    # Why its content is gone, if it is.
+    erased: NotRequired[str | None]
     # `e42`.
     handle: str
     # For ever.
@@ -2292,6 +2300,8 @@ class WrittenScratchItem(TypedDict):
     conflicts: NotRequired[list["FieldConflict"]]
     # Since 1970. No two items of a space have the same.
     created_at_nanoseconds: int
+    # Why its content is gone, if it is.
+    erased: NotRequired[str | None]
     # `e42`.
     handle: str
     # For ever.

@@ -7,7 +7,7 @@ pub(crate) use folio::memory::scratchbook::ScratchItem;
 use folio::memory::view::beyond_title;
 use serde::Serialize;
 
-use super::{beginning_only, first_line, instant, printable};
+use super::{beginning_only, first_line, gone, instant, printable};
 use crate::output::{Report, Style};
 
 /// Characters of its text that a line shows.
@@ -44,6 +44,9 @@ impl Report for ScratchItem {
             (false, true) => write!(out, " {body}")?,
             (false, false) => write!(out, " — {body}")?,
         }
+        if let Some(why) = self.erased {
+            write!(out, " {}", style.faint(gone(why)))?;
+        }
         for tag in &self.tags {
             write!(out, " {}", style.faint(format_args!("#{tag}")))?;
         }
@@ -79,6 +82,9 @@ impl Report for InFull {
         line("created", at(item.created_at_nanoseconds))?;
         let updated = at(item.updated_at_nanoseconds);
         line("updated", format!("{updated} (version {})", item.version))?;
+        if let Some(why) = item.erased {
+            return writeln!(out, "\n{}", style.faint(gone(why)));
+        }
         write!(out, "\n{}\n", style.strong(printable(&item.title)))?;
         if !item.body.trim().is_empty() {
             writeln!(out, "\n{}", printable(item.body.trim_end()))?;

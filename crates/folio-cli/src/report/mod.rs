@@ -52,6 +52,11 @@ pub(crate) fn beyond_status(state: &str, is_replaced: bool) -> &'static str {
     }
 }
 
+/// What stands where the content of an entry was that is gone.
+pub(crate) fn gone(why: &str) -> String {
+    format!("(its content is gone: {why})")
+}
+
 /// That `shown` is not all of a long text that is kept as `whole`, unless it is.
 pub(crate) fn beginning_only(whole: Option<&BodyRef>, shown: &str) -> Option<String> {
     let bytes = whole?.bytes;

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 pub(crate) use folio_server::wire::Observation;
 
-use super::{beginning_only, beyond_status, first_line, instant, printable};
+use super::{beginning_only, beyond_status, first_line, gone, instant, printable};
 use crate::output::{Report, Style};
 
 /// Characters of its text that a line shows.
@@ -35,6 +35,9 @@ impl Report for Observation {
             write!(out, "{} — ", printable(&self.title))?;
         }
         out.push_str(&first_line(&self.content, LINE_CHARS));
+        if let Some(why) = self.erased {
+            out.push_str(&style.faint(gone(why)));
+        }
         for tag in &self.tags {
             write!(out, " {}", style.faint(format_args!("#{tag}")))?;
         }
@@ -102,7 +105,10 @@ impl Report for InFull {
         if !seen.title.is_empty() {
             write!(out, "\n{}\n", style.strong(printable(&seen.title)))?;
         }
-        writeln!(out, "\n{}", printable(seen.content.trim_end()))?;
+        match seen.erased {
+            Some(why) => writeln!(out, "\n{}", style.faint(gone(why)))?,
+            None => writeln!(out, "\n{}", printable(seen.content.trim_end()))?,
+        }
         if let Some(notice) = beginning_only(seen.content_ref.as_ref(), &seen.content) {
             writeln!(out, "\n{}", style.faint(format_args!("{notice}; --whole shows all")))?;
         }

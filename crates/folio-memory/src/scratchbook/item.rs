@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::entry::{BodyRef, Entry};
+use crate::keeping::ErasedFor;
 
 /// A note, a todo or a task, as programs get it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -33,6 +34,9 @@ pub struct ScratchItem {
     /// How far it is, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
+    /// Why its content is gone, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<&'static str>,
     /// Since 1970. No two items of a space have the same.
     pub created_at_nanoseconds: i64,
     /// Since 1970.
@@ -58,6 +62,7 @@ impl ScratchItem {
             pinned: fields.pin_rank.is_some(),
             phase: fields.phase.clone(),
             progress: fields.progress,
+            erased: fields.erased.map(ErasedFor::as_str),
             created_at_nanoseconds: entry.created_at.as_nanos(),
             updated_at_nanoseconds: entry.updated_at.as_nanos(),
             version: entry.version,

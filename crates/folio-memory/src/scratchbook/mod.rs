@@ -7,7 +7,8 @@ mod stored;
 pub mod tools;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use item::ScratchItem;
 pub use order::{BookPlace, by_urgency};
@@ -30,6 +31,8 @@ const MAX_PHASE_BYTES: usize = 512;
 #[serde(deny_unknown_fields)]
 pub struct ItemInput {
     /// `note`, `todo` or `task`.
+    #[serde(deserialize_with = "item_kind")]
+    #[schemars(with = "ItemKind")]
     pub kind: EntryKind,
     /// One line. Left out, the first line of the body serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,6 +64,25 @@ impl ItemInput {
             progress: None,
         }
     }
+}
+
+/// The kinds that items have.
+const ITEM_KINDS: [&str; 3] = ["note", "todo", "task"];
+
+/// The kind of an item.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its description is used")]
+enum ItemKind {
+    Note,
+    Todo,
+    Task,
+}
+
+/// Reads a kind of entry. Of a word that is none, only those are told that an item may have.
+fn item_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EntryKind, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    EntryKind::parse(&name).ok_or_else(|| D::Error::unknown_variant(&name, &ITEM_KINDS))
 }
 
 /// What is to change of an item; what is left out stays.

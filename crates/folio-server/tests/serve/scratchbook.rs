@@ -263,3 +263,19 @@ async fn who_changes_another_version_of_an_item_gets_it_as_it_stands() {
     assert_eq!(current, house.gives(&path).await);
     assert_eq!((&current["kind"], &current["body"]), (&json!("todo"), &json!("more")));
 }
+
+#[tokio::test]
+async fn what_an_item_can_be_is_told_and_nothing_that_is_refused_afterwards() {
+    let house = House::new().await;
+    let path = "/threads/t/scratchbook/items";
+    let told = house
+        .post(path, &json!({"kind": "bogus", "title": "x"}).to_string())
+        .await;
+    let told = told.json()["detail"].as_str().unwrap().to_owned();
+    assert!(told.contains("expected one of `note`, `todo`, `task`"), "{told}");
+    assert!(!told.contains("summary"), "{told}");
+    let log = house
+        .post(path, &json!({"kind": "log", "title": "x"}).to_string())
+        .await;
+    is_problem(&log, 422, "kind_invalid");
+}
