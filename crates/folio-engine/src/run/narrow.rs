@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::iter::once;
+use std::time::Duration;
 
 use folio_memory::Timestamp;
 
@@ -140,16 +141,20 @@ impl Run {
 
     /// Whether only the time is left for node `index` that is kept for handing back what there is.
     pub(super) fn is_late(&self, index: usize, now: Timestamp) -> bool {
-        let nearly_over = |began: Option<Timestamp>, deadline: Option<Timestamp>| {
-            let (Some(began), Some(deadline)) = (began, deadline) else {
-                return false;
-            };
-            deadline.since(now) <= deadline.since(began) / KEPT_OF_TIME
+        self.time_before_late(index, now) == Some(Duration::ZERO)
+    }
+
+    /// How long node `index` may go on before only the time is left that is kept for handing back; `None` if nothing says when it must have
+    /// ended.
+    pub(super) fn time_before_late(&self, index: usize, now: Timestamp) -> Option<Duration> {
+        let before = |began: Option<Timestamp>, deadline: Option<Timestamp>| {
+            let (began, deadline) = (began?, deadline?);
+            let kept = deadline.since(began) / KEPT_OF_TIME;
+            Some(deadline.since(now).saturating_sub(kept))
         };
-        nearly_over(self.started_at, self.deadline)
-            || self
-                .and_around(index)
-                .any(|at| nearly_over(self.nodes[at].started_at, self.own_deadline(at)))
+        let around = self.and_around(index);
+        let own = around.filter_map(|at| before(self.nodes[at].started_at, self.own_deadline(at)));
+        own.chain(before(self.started_at, self.deadline)).min()
     }
 
     /// Whether one more call for node `index` may be under way, by what the tasks around it say, beside those that `lanes` has already.

@@ -27,6 +27,8 @@ const UNPRICED: &str = "its budget limits dollars, and nobody knows what the mod
 `folio run --allow-unpriced`";
 /// Characters of why no model did something, in the notes of what came out without one.
 const WHY_CHARS: usize = 400;
+/// The least time that a call has which the end of the time would overtake.
+const ASK_TIME_MIN: Duration = Duration::from_secs(1);
 /// Answers are never given less room than this.
 const ANSWER_TOKENS_MIN: u32 = 64;
 
@@ -131,7 +133,7 @@ impl Run {
         if let Some(failure) = self.session_lost(index, purpose) {
             return Some(Action::Record(self.without_answer(index, purpose, &failure)));
         }
-        match self.asking_for(index, purpose) {
+        match self.asking_for(index, purpose, now) {
             // What was begun and does not fit any more is not handed back as if nothing had been done.
             Ok(Asking::Over(_) | Asking::Unpriced) if self.has_session(index) => {
                 Some(Action::Record(self.without_answer(index, purpose, &answer::lost())))
@@ -167,7 +169,7 @@ impl Run {
     }
 
     /// The call, or what has to come before it, or the limit that it does not fit into.
-    fn asking_for(&self, index: usize, purpose: Purpose) -> Result<Asking, BodyNeeded> {
+    fn asking_for(&self, index: usize, purpose: Purpose, now: Timestamp) -> Result<Asking, BodyNeeded> {
         let (Some(agent), Some(equipment)) = (self.agent(index), self.equipment.as_ref()) else {
             return Ok(Asking::Over(StopReason::Unsatisfiable));
         };
@@ -227,6 +229,10 @@ impl Run {
         }
         let is_attempt = matches!(purpose, Purpose::Decide | Purpose::Work);
         let attempt = agent.task.timeout.filter(|_| is_attempt);
+        // Whoever is at work when the time is over would lose what was done before: the last call has time of its own (E9.10). A program has no
+        // last call.
+        let before_late = self.time_before_late(index, now).filter(|_| is_attempt && !is_opaque);
+        let in_time = before_late.map_or(Duration::MAX, |time| time.max(ASK_TIME_MIN));
         let call = agent.calls + 1;
         let node = self.nodes[index].id;
         Ok(Asking::Ask(Box::new(AskAction {
@@ -244,7 +250,7 @@ impl Run {
             is_opaque,
             session: agent.session_id(),
             allowed: false,
-            timeout: attempt.map_or(equipment.timeout, |attempt| attempt.min(equipment.timeout)),
+            timeout: attempt.unwrap_or(Duration::MAX).min(equipment.timeout).min(in_time),
             attempt,
             idempotency_key: format!("{}/{node}/{call}", self.id),
         })))

@@ -109,6 +109,9 @@ impl Run {
         if let Some((used, limit)) = self.over_nodes_by(index, 2) {
             return Some(("nodes", format!("{used} of {limit} nodes are used")));
         }
+        if self.least_around(index, self.limits.children_max, |budget| budget.children) == 0 {
+            return Some(("children", "a plan of it may have no steps".to_owned()));
+        }
         if let Some((left, needed)) = self.too_few_tokens_to_plan(index) {
             return Some((
                 "tokens",

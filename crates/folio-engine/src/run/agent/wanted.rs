@@ -12,13 +12,14 @@ use super::people::normalised;
 use super::schema::{ASK_PERSON, FINISH};
 use crate::event::{Event, Question};
 use crate::lines::cut;
-use crate::node::NodeId;
 use crate::result::{Outcome, StopReason};
 use crate::run::state::Run;
 use crate::talk::{ModelRole, Purpose, Reply, Stop, Wanted};
 
 /// Calls of tools that one reply may want.
 pub(super) const CALLS_MAX: usize = 16;
+/// How often the same look may fail before it is not made again: what is out of reach for a moment may be there the second time.
+const FAILED_LOOKS_MAX: usize = 2;
 /// The longest time that an answer of a person is waited for if a time is said: what is longer is no time.
 const WAIT_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
@@ -45,7 +46,11 @@ impl Run {
             }
             // What it wrote is what there is (E9.13).
             let reason = Some(StopReason::Unparseable);
-            return self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null, "");
+            let written = match reply.text.trim() {
+                "" => "the model said nothing, and called nothing",
+                written => written,
+            };
+            return self.proposed(index, (Outcome::Partial, reason), written, &Value::Null, "");
         }
         if let Some(ask) = reply.calls.iter().find(|call| call.tool == ASK_PERSON)
             && let Some(event) = self.read_question(index, ask, reply, now)
@@ -121,14 +126,21 @@ impl Run {
         {
             return Some("not called: the same call stands twice in one answer".to_owned());
         }
-        if !tool.writes
-            && let Some(id) = self.done_before(index, call)
-        {
+        if tool.writes {
+            return None;
+        }
+        let made = self.made_before(index, call);
+        let made = made.iter().map(|made| &self.nodes[*made]);
+        if let Some(ok) = made.clone().find(|made| made.is_ok()) {
+            let id = ok.id;
             return Some(format!(
                 "not called again: the same call was made before and nothing was changed since; its result is that of call {id}"
             ));
         }
-        None
+        let failed = made.filter(|made| made.is_terminal()).count();
+        (failed >= FAILED_LOOKS_MAX).then(|| {
+            format!("not called again: the same call failed {failed} times, and nothing was changed since; do something else")
+        })
     }
 
     /// Why the question of `call` is not asked, in words for the model; where nobody is there, its default holds (E9.14).
@@ -159,12 +171,12 @@ impl Run {
         known.map_or_else(Vec::new, |known| known.mistakes(&call.args))
     }
 
-    /// The same call, if it was answered well and nothing was changed since (seed 000: no identical action twice).
-    fn done_before(&self, index: usize, call: &Wanted) -> Option<NodeId> {
-        let agent = self.agent(index)?;
-        for said in agent.talk.iter().rev() {
-            let Said::Result { node, .. } = said else { continue };
-            let node = &self.nodes[*node];
+    /// The same calls that were made since something was changed last, the latest first (seed 000: no identical action twice).
+    fn made_before(&self, index: usize, call: &Wanted) -> Vec<usize> {
+        let mut same = Vec::new();
+        for said in self.agent(index).iter().flat_map(|agent| agent.talk.iter().rev()) {
+            let Said::Result { node: at, .. } = said else { continue };
+            let node = &self.nodes[*at];
             let Some(crate::plan::Step::Task(task)) = &node.step else {
                 continue;
             };
@@ -173,13 +185,13 @@ impl Run {
             };
             let tool = self.equipment.as_ref().and_then(|equipment| equipment.tool(&made.tool));
             if tool.is_none_or(|tool| tool.writes) {
-                return None;
+                break;
             }
-            if node.is_ok() && made.tool == call.tool && made.args == call.args {
-                return Some(node.id);
+            if made.tool == call.tool && made.args == call.args {
+                same.push(*at);
             }
         }
-        None
+        same
     }
 
     fn answer_known(&self, call: &Wanted) -> Option<String> {

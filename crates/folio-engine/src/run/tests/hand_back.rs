@@ -188,3 +188,18 @@ fn whoever_works_is_warned_at_fifty_eighty_and_ninety_five_per_cent_of_what_ther
         assert_eq!(warned_at(&budget, used), [50, 80, 95], "{budget}");
     }
 }
+
+#[test]
+fn a_call_of_a_model_leaves_time_for_saying_what_there_is_e9_10() {
+    let timeouts = |seconds: u64| {
+        let mut sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+            Purpose::Decide => execute("echo", json!({"text": "x"})),
+            _ => finish("hello"),
+        });
+        sim.run.deadline = Some(sim.now.plus(Duration::from_secs(seconds)));
+        let asked = sim.driven_on().asks;
+        asked.iter().map(|ask| ask.timeout.as_secs()).collect::<Vec<_>>()
+    };
+    assert_eq!(timeouts(1_000), [60, 60], "as long as any call may take");
+    assert_eq!(timeouts(20), [18, 18], "a tenth is kept");
+}

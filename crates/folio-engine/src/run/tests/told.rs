@@ -2,6 +2,7 @@
 
 use super::models::*;
 use super::*;
+use crate::talk::Purpose;
 
 #[test]
 fn a_model_in_a_written_plan_sees_the_results_before_it_and_gives_its_own_e9_2() {
@@ -110,4 +111,34 @@ fn what_a_text_names_of_the_inputs_a_model_has_in_whole_e9_2() {
     sim.model = Arc::new(|_| finish("thought"));
     let sim = sim.driven_on();
     assert!(sim.asks[0].messages[1].text.contains(&letter));
+}
+
+#[test]
+fn the_same_look_that_fails_is_made_twice_and_then_told_of_seed_000() {
+    let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+        Purpose::Decide => execute("fail", json!({"text": "x"})),
+        Purpose::Work if ask.call < 5 => wants(&[("fail", json!({"text": "x"}))]),
+        _ => finish("hello"),
+    })
+    .driven_on();
+    assert_eq!(sim.calls.len(), 2, "{:?}", sim.calls);
+    let told = &sim.asks.last().unwrap().messages;
+    let refusal = "the same call failed 2 times, and nothing was changed since";
+    assert_eq!(told.iter().filter(|message| message.text.contains(refusal)).count(), 2);
+    assert_eq!(root(&sim).status, Outcome::Partial, "nothing that was called went well");
+}
+
+#[test]
+fn who_says_nothing_has_a_result_that_says_so_e9_13() {
+    let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "x"})),
+        _ => said(""),
+    })
+    .driven_on();
+    assert_eq!(root(&sim).status, Outcome::Partial);
+    assert!(
+        root(&sim).notes.contains("the model said nothing"),
+        "{}",
+        root(&sim).notes
+    );
 }
