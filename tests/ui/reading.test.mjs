@@ -114,6 +114,29 @@ describe('reading', () => {
     }
   });
 
+  it('reads code where it begins and ends, however long a line is, and leads elsewhere only as that', async () => {
+    const page = await house.page('/');
+    const made = (text) => page.evaluate(async (text) => {
+      const { markdown } = await import('/ui/markdown.js');
+      const block = document.createElement('div');
+      block.append(...markdown(text));
+      return block.innerHTML.replace(/ dir="auto"/g, '');
+    }, text);
+    const entry = (handle, body) => `- ${handle} Seen — ${body.replaceAll('\n', '\n  ')}`;
+    assert.equal(await made(`${entry('e1', '```js\nlet a;\n\n- b\n```\nafter')}\n${entry('e2', '```\ncut')}\n- e3\n\nText`),
+      '<ul><li>e1 Seen — <pre>let a;\n\n- b</pre>\nafter</li><li>e2 Seen — <pre>cut</pre></li><li>e3</li></ul><p>Text</p>');
+    assert.equal(await made('````\n```js\nlet a;\n```\n````\nText'), '<pre>```js\nlet a;\n```</pre><p>Text</p>');
+    assert.equal(await made('1. step\n   ```\n   a\n     b\n   ```\n2. next'), '<ol><li value="1">step<pre>a\n  b</pre></li><li value="2">next</li></ol>');
+    const links = (await made('[a](/runs/r1) [b](/\\evil.example/) [c](//evil.example) [d](https://evil.example) [e](https://[)')).split('<a').slice(1);
+    assert.deepEqual(links.map((one) => one.includes('noopener noreferrer')), [false, true, true, true]);
+    for (const part of ['[', '[a](/', '**', '`', '| ', '- ']) {
+      const began = Date.now();
+      await made(part.repeat(100_000));
+      assert.ok(Date.now() - began < 2000, `${Date.now() - began} ms for many ${part}`);
+    }
+    await page.done();
+  });
+
   it('leaves what somebody reads, and the focus, where they are while the run goes on', async () => {
     const steps = [{ id: 'gate', title: 'Gate', executor: 'human' }, { id: 'more', title: 'More', do: echo(2) }, { id: 'last', title: 'Last', do: LONG }];
     const run = await house.run({ plan: { title: 'Read meanwhile', goal: 'To be read while it is written', steps } });

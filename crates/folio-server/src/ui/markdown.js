@@ -4,6 +4,12 @@ import { element, wide, written } from './dom.js';
 
 const BOXES = { x: '✓ ', '~': '▸ ', '!': '✗ ', '-': '⊘ ', ' ': '· ' };
 
+/** A line that opens code, and the end of an item that does. */
+const FENCE = /^(\s*)(`{3,}|~{3,})[^`]*$/, OPENED = /^(|.*\s)(`{3,}|~{3,})[\w+#.-]*\s*$/;
+/** Letters of a line in which links and the like are looked for; more than that nobody writes in one. */
+const LONGEST = 20_000;
+const indent = (line) => line.length - line.trimStart().length;
+
 /** `text` as elements. */
 export function markdown(text) {
   const made = [];
@@ -12,6 +18,26 @@ export function markdown(text) {
   const last = (tag) => { if (!isLast(tag)) made.push((/^(p|blockquote)$/.test(tag) ? written : element)(tag, {})); return made.at(-1); };
   const addTo = (block, line) => block.append(block.hasChildNodes() ? '\n' : '', ...inline(line));
   let rows = null, heading = '';
+  // The code after the line that opens it, whose end is there, or where what it is in ends: a line that stands further left than `inset`.
+  const code = (at, fence, inset) => {
+    const closes = new RegExp(`^\\s*${fence}${fence[0]}*\\s*$`);
+    const isOut = (line) => line.trim() !== '' && indent(line) < inset;
+    let end = at + 1;
+    while (end < lines.length && !closes.test(lines[end]) && !isOut(lines[end])) end++;
+    const isClosed = end < lines.length && closes.test(lines[end]);
+    const margin = inset > 0 && at + 1 < lines.length ? indent(lines[isClosed ? end : at + 1]) : 0;
+    const body = lines.slice(at + 1, end).map((line) => line.slice(Math.min(margin, indent(line)))).join('\n');
+    return { block: written('pre', {}, body), next: end < lines.length && !isClosed ? end - 1 : end };
+  };
+  // What an item says; a fence at its end begins code that is in it.
+  const fill = (item, said, at, inset) => {
+    const [, before, fence] = OPENED.exec(said) ?? [];
+    item.append(...(heading === 'Pages' ? toPage(before ?? said) : inline(before ?? said)));
+    if (!fence) return at;
+    const { block, next } = code(at, fence, inset);
+    item.append(block);
+    return next;
+  };
   for (let at = 0; at < lines.length; at++) {
     const line = lines[at];
     let part;
@@ -21,10 +47,11 @@ export function markdown(text) {
       heading = part[2];
       made.push(written(`h${Math.min(part[1].length + 1, 6)}`, {}, ...inline(heading)));
     }
-    else if (/^\s*```/.test(line)) {
-      const from = at + 1;
-      do at++; while (at < lines.length && !/^\s*```/.test(lines[at]));
-      made.push(written('pre', {}, lines.slice(from, at).join('\n')));
+    else if ((part = FENCE.exec(line))) {
+      const isIn = part[1] && (isLast('ul') || isLast('ol'));
+      const { block, next } = code(at, part[2], isIn ? part[1].length : 0);
+      if (isIn) made.at(-1).lastChild.append(block); else made.push(block);
+      at = next;
     } else if (line.startsWith('|')) {
       if (!rows) made.push(wide(rows = element('table')));
       const cells = cellsOf(line);
@@ -39,11 +66,13 @@ export function markdown(text) {
     } else if (/^\s{0,3}([-*_])(\s*\1){2,}\s*$/.test(line)) made.push(element('hr'));
     else if ((part = /^(\s*)[-*+] (?:\[(.)\] )?(.*)/.exec(line))) {
       const box = BOXES[part[2]] ?? '';
-      const item = written('li', box ? { class: 'box' } : {}, box, ...(heading === 'Pages' ? toPage(part[3]) : inline(part[3])));
+      const item = written('li', box ? { class: 'box' } : {}, box);
+      at = fill(item, part[3], at, part[1].length + 1);
       if (part[1]) item.style.marginInlineStart = `${part[1].length / 2}rem`;
       last('ul').append(item);
     } else if ((part = /^(\s*)(\d{1,9})[.)] (.*)/.exec(line))) {
-      const item = written('li', { value: part[2] }, ...inline(part[3]));
+      const item = written('li', { value: part[2] });
+      at = fill(item, part[3], at, part[1].length + 1);
       if (part[1]) item.style.marginInlineStart = `${part[1].length / 2}rem`;
       last('ol').append(item);
     } else if ((part = /^> ?(.*)/.exec(line))) addTo(last('blockquote'), part[1]);
@@ -67,9 +96,11 @@ function toPage(text) {
   return handle ? [link(handle, `/pages/${handle}`), ...inline(text.slice(handle.length))] : inline(text);
 }
 
-const PIECES = /(`[^`]+`|\*\*[^*]+\*\*|(?<![\w*])\*[^*\s][^*]*\*(?![\w*])|\[[^\]]+\]\((?:https?:\/\/|\/)[^)\s]+\))/;
+// Everything in it has an end that is near: what is opened and never closed is not looked through again and again.
+const PIECES = /(`[^`]+`|\*\*[^*]+\*\*|(?<![\w*])\*[^*\s][^*]*\*(?![\w*])|\[[^\]\[]{1,500}\]\((?:https?:\/\/|\/)[^)\s]{1,2000}\))/;
 
 function inline(text) {
+  if (text.length > LONGEST) return [...inline(text.slice(0, LONGEST)), text.slice(LONGEST)];
   return text.split(PIECES).map((part, index) => {
     if (index % 2 === 0) return part.replace(/\\([!-\/:-@[-`{-~])/g, '$1');
     if (part[0] === '`') return element('code', {}, part.slice(1, -1));
@@ -78,8 +109,14 @@ function inline(text) {
   });
 }
 
-/** A link to a place here, or elsewhere without saying where from. */
+/** A link to a place here, or elsewhere without saying where from; its text where it leads nowhere. */
 export function link(text, to) {
-  const isHere = to.startsWith('/') && !to.startsWith('//');
-  return element('a', { href: to, ...(isHere ? {} : { rel: 'noopener noreferrer nofollow', target: '_blank' }) }, text);
+  // What a browser makes of it counts, and not how it begins: `/\elsewhere.example` is no place here.
+  const url = parsed(to);
+  if (!/^https?:$/.test(url?.protocol)) return written('bdi', {}, text);
+  return element('a', { href: to, ...(url.origin === location.origin ? {} : { rel: 'noopener noreferrer nofollow', target: '_blank' }) }, text);
+}
+
+function parsed(to) {
+  try { return new URL(to, location.href); } catch { return null; }
 }
