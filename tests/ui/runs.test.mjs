@@ -15,6 +15,7 @@ const PLAN = {
 const ASKS = { version: 1, cues: [
   { role: 'planner', contains: ['You decide how', '# The task\nTidy the shed'], json: { decision: 'plan', reason: 'two things', steps: ['Look around', 'Burn it all'].map((title, at) => ({ id: `s${at}`, title, criteria: ['It is done.'] })) }, times: 'always' },
   { role: 'planner', contains: ['You decide how', 'Paint the door'], json: { decision: 'execute', reason: 'one thing', action: { tool: 'ask_person', args: { question: 'Which colour?' } } }, times: 'always' },
+  { role: 'planner', contains: ['You decide how', 'Fetch the milk'], json: { decision: 'execute', reason: 'one thing', action: { tool: 'shell', args: { argv: ['echo', 'milk'] } } }, times: 'always' },
   { role: 'executor', contains: 'Paint the door', calls: [{ tool: 'finish', args: { notes: 'The door is painted.' } }], times: 'always' },
 ] };
 const COMMAND = { title: 'One command', steps: [{ id: 'say', title: 'Say hello', do: { tool: 'shell', args: { argv: ['echo', 'hello'] } } }] };
@@ -524,6 +525,50 @@ describe('runs', () => {
     await page.getByRole('link', { name: 'After the pause' }).waitFor();
     await page.getByText('No connection').waitFor({ state: 'hidden' });
     await ended(run, 'ok');
+    await page.done();
+  });
+
+  it('shows a run that was opened while the server was away', async () => {
+    const run = await house.run({ plan: { title: 'Opened too early', steps: [PLAN.steps[0]] } });
+    await ended(run, 'ok');
+    const page = await house.page('/', { quiet: true });
+    const link = page.getByRole('link', { name: 'Opened too early' });
+    await link.waitFor();
+    await house.stop();
+    await link.click();
+    await page.getByText('No connection').waitFor();
+    await house.serve();
+    await node(page, 'Note what is here, done').waitFor();
+    await page.getByText('No connection').waitFor({ state: 'hidden' });
+    await page.done();
+  });
+
+  it('says that a task waits for a yes to what it wants, and not that it is at work', async () => {
+    const run = await house.run({ goal: 'Fetch the milk' });
+    const page = await house.page(`/runs/${run}`);
+    await node(page, 'shell, waits for').waitFor();
+    await page.locator('.state').getByText('waits for you').waitFor();
+    await house.ask('POST', `/runs/${run}/cancel`, {});
+    await page.done();
+  });
+
+  it('says of what was begun just now that somebody may still come to drive it, and not of what is older', async () => {
+    const run = await house.run({ plan: { title: 'Not yet driven', steps: [{ id: 'a', title: 'Begin', do: LONG }] } });
+    const page = await house.page(`/runs/${run}`);
+    await node(page, 'Begin, at work').waitFor();
+    let begun = new Date().toISOString();
+    await page.route(`**/runs/${run}`, async (route) => {
+      if (route.request().isNavigationRequest()) return route.fallback();
+      const response = await route.fetch();
+      return route.fulfill({ response, json: { ...await response.json(), driven: false, updated_at: begun } });
+    });
+    await page.reload();
+    await page.locator('.state').getByText('is being taken up').waitFor();
+    begun = new Date(Date.now() - 60_000).toISOString();
+    await page.reload();
+    await page.locator('.state').getByText('nobody drives it').waitFor();
+    await page.unrouteAll({ behavior: 'wait' });
+    await house.ask('POST', `/runs/${run}/cancel`, {});
     await page.done();
   });
 

@@ -1,6 +1,6 @@
 // Which part of the page is shown: the address says it. Links between parts load nothing anew.
 
-import { begin, told } from './ask.js';
+import { begin, patiently, told } from './ask.js';
 import { $, announce, trouble } from './dom.js';
 import { tick } from './format.js';
 import { showObservation } from './observation.js';
@@ -48,7 +48,8 @@ async function show() {
   const title = (text) => { document.title = text ? `${text} · Folio` : 'Folio'; };
   try {
     const name = pattern.exec(path)?.[1];
-    await part(view, { name: name && decodeURIComponent(name), query: new URLSearchParams(location.search), signal, title, go });
+    const asked = { name: name && decodeURIComponent(name), query: new URLSearchParams(location.search), signal, title, go };
+    await patiently(() => part(view, asked), signal);
   } catch (error) {
     if (signal.aborted) return;
     // What cannot be shown is not asked for again with every commit.

@@ -12,6 +12,8 @@ const TOKEN = /^[\x21-\x7e]+$/;
 const PAUSES = [300, 600, 1200, 2500, 5000];
 /** Milliseconds after which is looked again for what no event tells. */
 export const QUIET = 5000;
+/** Milliseconds within which somebody comes to drive what was begun or continued. */
+export const CHANCE = 8000;
 let space = null;
 let asking = null;
 
@@ -78,20 +80,27 @@ async function raw(path, options = {}) {
 
 const below = (path) => `/v1/spaces/${encodeURIComponent(space)}${path}`;
 
-/** Learns which space is served and who asks; waits until the server is there. */
-export async function begin() {
+/** What `ask` gives, as soon as the server is there; what goes wrong otherwise is thrown. */
+export async function patiently(ask, signal) {
   for (let attempt = 0; ; attempt++) {
     try {
-      const { items } = await (await raw('/v1/spaces')).json();
-      space = items[0].space;
+      const given = await ask();
       connection(true);
-      return items[0];
+      return given;
     } catch (error) {
-      if (!isGone(error)) throw error;
+      if (!isGone(error) || signal?.aborted) throw error;
       connection(false);
       await new Promise((done) => setTimeout(done, PAUSES[Math.min(attempt, PAUSES.length - 1)]));
+      if (signal?.aborted) throw error;
     }
   }
+}
+
+/** Learns which space is served and who asks; waits until the server is there. */
+export async function begin() {
+  const { items: [served] } = await patiently(async () => (await raw('/v1/spaces')).json());
+  space = served.space;
+  return served;
 }
 
 /** A path with the fields of a query; those without a value are left out. */

@@ -6,7 +6,7 @@ import { element } from './dom.js';
 const STATES = {
   created: ['·', 'waiting'], ready: ['·', 'waiting'], executing: ['▸', 'at work'], parked: ['↻', 'waits for another attempt'], running_children: ['◔', 'at work'],
   deciding: ['◇', 'a model decides'], aggregating: ['Σ', 'puts results together'], verifying: ['≟', 'is being checked'], replanning: ['↺', 'plans anew'],
-  asks: ['?', 'waits for you'], held: ['‖', 'waits for another run'], waiting_input: ['?', 'waits for an answer'], awaiting_approval: ['?', 'waits for a yes'], cancelling: ['◌', 'being stopped'], running: ['▸', 'running'],
+  asks: ['?', 'waits for you'], held: ['‖', 'waits for another run'], waiting_input: ['?', 'waits for an answer'], awaiting_approval: ['?', 'waits for a yes'], cancelling: ['◌', 'being stopped'], running: ['▸', 'running'], taken_up: ['▹', 'is being taken up'],
   interrupted: ['‖', 'interrupted: nobody drives it'], paused: ['‖', 'paused'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
   skipped: ['–', 'skipped'], cancelled: ['⊘', 'cancelled'], superseded: ['↷', 'replaced'], failed: ['✗', 'failed'], met: ['✓', 'met'], unmet: ['✗', 'not met'], unverifiable: ['?', 'cannot be checked'],
 };

@@ -1,6 +1,6 @@
 // One run as it happens: its tree, and beside it what the chosen part came to.
 
-import { QUIET, follow, get, post, told } from './ask.js';
+import { CHANCE, QUIET, follow, get, patiently, post, told } from './ask.js';
 import { branches, branchesOf } from './branches.js';
 import { $, announce, element, empty, keep, settle, soon, sure, trouble, written } from './dom.js';
 import { cost, mark, moment, number, revealed, span, stateLine, words } from './format.js';
@@ -19,6 +19,8 @@ const SEARCHED = 25;
 const TALLIED = ['failed', 'partial', 'skipped', 'cancelled', 'superseded'];
 /** States in which something is under way. */
 const BUSY = ['executing', 'deciding', 'aggregating', 'verifying', 'replanning', 'cancelling', 'parked'];
+/** States in which somebody is waited for. */
+const WAITING = ['waiting_input', 'awaiting_approval'];
 const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', branches: 'Branches', plan: 'Plan', summary: 'Summary' };
 
 export async function showRun(view, { name, query, signal, title, go }) {
@@ -47,18 +49,29 @@ export async function showRun(view, { name, query, signal, title, go }) {
   let tab = 'result', detail = null, wasDrawn = 0, shown = null, standing = null;
   const nodePath = (node) => `${at}/nodes/${node.id}`;
 
+  // Until when somebody may still come to drive what was begun or continued just now.
+  let hopedUntil = Math.min(Date.parse(run.updated_at), Date.now()) + CHANCE;
+  const isHoped = () => {
+    if (run.driven) hopedUntil = 0;
+    return Date.now() < hopedUntil;
+  };
+
   // ---- the line above, and what people may do
   function summary() {
     const { root, nodes } = tree;
     const count = {}, stands = {};
+    // A task that waits for what is below it to be allowed or answered is itself not at work.
+    const held = new Set();
+    for (const node of nodes.values()) if (!node.outcome && WAITING.includes(node.state)) for (let above = node.above; above && !held.has(above); above = above.above) held.add(above);
     for (const node of nodes.values()) {
+      if (node.state === 'executing' && held.has(node)) continue;
       const of = node.outcome ? count : stands, what = node.outcome ? stateOf(node) : node.state;
       of[what] = (of[what] ?? 0) + 1;
     }
     const ended = Object.values(count).reduce((sum, some) => sum + some, 0);
     // Where nothing is under way, somebody is waited for.
     const waitsFor = !BUSY.some((one) => stands[one]) && (asked.count() ? 'asks' : run.held_up ? 'held' : null);
-    const now = root.outcome ?? (root.paused ? 'paused' : !run.driven ? 'interrupted' : waitsFor || 'running');
+    const now = root.outcome ?? (root.paused ? 'paused' : !run.driven ? (isHoped() ? 'taken_up' : 'interrupted') : waitsFor || 'running');
     if (standing !== now) { if (standing) laterPane(); standing = now; }
     const took = (root.finished_at ? Date.parse(root.finished_at) : Date.now()) - Date.parse(root.started_at ?? run.created_at);
     const parts = [stateLine(now), element('span', { class: 'quiet' }, `${ended} of ${nodes.size} nodes`)];
@@ -74,7 +87,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
       waiting.replaceChildren(...(heldUp ? ['Waits: a call of ', element('a', { href: `/runs/${heldUp.by}` }, heldUp.by), ' writes ', element('code', {}, revealed(heldUp.name)), ', and this run is to write there, too. It goes on when that call has ended.'] : []));
     }
     Object.assign(progress, { max: nodes.size, value: ended });
-    tree.drives(run.driven);
+    tree.drives(run.driven || isHoped());
   }
   // What did not end well is found with one press, however large the tree is.
   function drawTally(count) {
@@ -162,7 +175,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
     try {
       if (wanted === 'result') {
         detail = await get(nodePath(node), { signal });
-        const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf(detail, run.driven);
+        const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf(detail, run.driven || isHoped());
         put(`${node.id}${state}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, find: (id) => tree.nodes.get(id), choose: (other) => { tree.focus(other); tree.select(other); } }));
       } else if (wanted === 'plan') {
         if (!isOld()) await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal });
@@ -212,6 +225,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
       }
       const one = node ?? tree.root;
       if (what === 'limits_changed') get(nodePath(one), { signal }).then(({ limits }) => { one.limits = limits; tree.touch(one); }, () => {});
+      if (what === 'continued') hopedUntil = Date.now() + CHANCE;
       if (what === 'paused' || what === 'continued') one.paused = what === 'paused';
       else if (node) Object.assign(node, { state: stands ?? node.state, call: text || node.call, started_at: node.started_at ?? at, plan_version: node.plan_version || Number(what === 'planned') });
       tree.touch(one);
@@ -232,7 +246,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
   const hear = (event, data) => {
     heard = Date.now();
     if (run.held_up) laterStanding();
-    if (event === 'end') { atTheEnd(); return false; }
+    if (event === 'end') { atTheEnd().catch(() => {}); return false; }
     if (event === 'gap') { go(location.pathname + location.search, { replace: true }); return false; }
     // Where the token ran out, the next attempt asks for another.
     if (event === 'problem' && data.status === 401) return undefined;
@@ -254,7 +268,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
   async function atTheEnd() {
     asked.none();
     announce(`The run has ended: ${stateOf(tree.root)}.`);
-    run = await get(at, { signal });
+    run = await patiently(() => get(at, { signal }), signal);
     summary();
     drawControls();
     if (tree.selected === tree.root && tab === 'result' && run.pages.report) tab = 'report';

@@ -1,6 +1,6 @@
 // The list of runs.
 
-import { get, live } from './ask.js';
+import { CHANCE, get, live } from './ask.js';
 import { element, empty, keep, settle, soon, written } from './dom.js';
 import { latest } from './filters.js';
 import { cost, mark, moment, number, span, words } from './format.js';
@@ -73,7 +73,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
     show(answer) {
       heads = new Map(answer.items.map((run) => [run.handle, run.head]));
       going = new Set(answer.items.filter((run) => run.status === 'running').map((run) => run.handle));
-      known = answer.items.map(({ updated_at, head, ...run }) => ({ ...run, ended_at: run.status === 'running' ? null : updated_at }));
+      known = answer.items.map(({ updated_at: at, head, ...run }) => ({ ...run, ended_at: run.status === 'running' ? null : at, isNew: run.status === 'running' && Date.now() - Date.parse(at) < CHANCE }));
       next = answer.next;
       for (const run of answer.items) if (run.spent) facts.set(run.handle, factOf(run, run.head));
       sift();
@@ -117,7 +117,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
 const factOf = ({ asks, paused, spent }, head) => ({ asks, paused, used: cost(spent), head });
 
 function card(run) {
-  const state = run.status !== 'running' ? run.status : run.paused ? 'paused' : !run.driven ? 'interrupted' : 'running';
+  const state = run.status !== 'running' ? run.status : run.paused ? 'paused' : run.driven ? 'running' : run.isNew ? 'taken_up' : 'interrupted';
   const took = run.ended_at ? ` after ${span(Date.parse(run.ended_at) - Date.parse(run.created_at))}` : '';
   return element('li', {}, element('a', { href: `/runs/${run.handle}`, class: 'card' }, mark(state),
     written('span', { class: 'title' }, run.title),
