@@ -1,12 +1,13 @@
 // Which part of the page is shown: the address says it. Links between parts load nothing anew.
 
 import { begin, patiently, told } from './ask.js';
-import { $, announce, trouble } from './dom.js';
+import { $, address, announce, trouble } from './dom.js';
 import { tick } from './format.js';
 import { showObservation } from './observation.js';
 import { showObservations } from './observations.js';
 import { showPage } from './page.js';
 import { isChanged, mayLeave } from './plan.js';
+import { isAnswering, mayDrop } from './questions.js';
 import { showRun } from './run.js';
 import { showRuns } from './runs.js';
 import { showSearch } from './search.js';
@@ -29,8 +30,8 @@ const PARTS = [
 ];
 
 let life = new AbortController();
-/** What is shown. */
-let shown = '/';
+/** Shows another piece of what is shown, if that can. */
+let move = null;
 
 async function show() {
   life.abort();
@@ -38,7 +39,8 @@ async function show() {
   const { signal } = life;
   const view = $('view');
   const path = location.pathname;
-  shown = path;
+  move = null;
+  address.now = path + location.search;
   const [pattern, part, home] = PARTS.find(([known]) => known.test(path)) ?? PARTS[0];
   for (const link of $('nav').querySelectorAll('a')) {
     link.getAttribute('href') === home ? link.setAttribute('aria-current', 'page') : link.removeAttribute('aria-current');
@@ -48,7 +50,7 @@ async function show() {
   const title = (text) => { document.title = text ? `${text} · Folio` : 'Folio'; };
   try {
     const name = pattern.exec(path)?.[1];
-    const asked = { name: name && decodeURIComponent(name), query: new URLSearchParams(location.search), signal, title, go };
+    const asked = { name: name && decodeURIComponent(name), query: new URLSearchParams(location.search), signal, title, go, mayGo, onmove: (then) => { move = then; } };
     await patiently(() => part(view, asked), signal);
   } catch (error) {
     if (signal.aborted) return;
@@ -58,15 +60,19 @@ async function show() {
   }
 }
 
+/** Whether everything that is shown may give way: asks where something is written that would be lost. */
+const mayGo = async () => await mayLeave() && await mayDrop();
+
 /** Goes to an address of the page. */
-async function go(address, { replace = false } = {}) {
-  if (!replace) {
-    // Where it was read to, for whoever comes back.
-    history.replaceState({ top: scrollY }, '');
-    history.pushState(null, '', address);
-  } else history.replaceState(null, '', address);
+async function go(to, { replace = false } = {}) {
+  // Where it was read to, for whoever comes back.
+  if (!replace) history.replaceState({ ...history.state, top: scrollY }, '');
+  address(to, { push: !replace });
   await show();
   scrollTo(0, 0);
+  // A part may have a field that is written in first.
+  if (!$('view').contains(document.activeElement)) $('view').focus({ preventScroll: true });
+  announce(document.title);
 }
 
 document.addEventListener('click', async (event) => {
@@ -77,25 +83,27 @@ document.addEventListener('click', async (event) => {
   event.preventDefault();
   // To a place on what is shown, which stays as it is.
   if (link.getAttribute('href').startsWith('#')) { $(url.hash.slice(1))?.focus(); return; }
-  if (!await mayLeave()) return;
-  await go(url.pathname + url.search + url.hash);
-  // A part may have a field that is written in first.
-  if (!$('view').contains(document.activeElement)) $('view').focus({ preventScroll: true });
-  announce(document.title);
+  if (await mayGo()) await go(url.pathname + url.search + url.hash);
 });
 history.scrollRestoration = 'manual';
 addEventListener('popstate', async ({ state }) => {
-  if (isChanged()) {
+  const to = location.pathname + location.search;
+  const isWithin = move && location.pathname === address.now.split('?')[0];
+  if (isChanged() || (!isWithin && isAnswering())) {
     // Back to where somebody writes, until that is thrown away.
-    const to = location.pathname + location.search;
-    history.pushState(null, '', shown);
-    if (await mayLeave()) await go(to);
+    address(address.now, { push: true });
+    if (await mayGo()) await go(to);
+    return;
+  }
+  if (isWithin) {
+    address.now = to;
+    move(new URLSearchParams(location.search));
     return;
   }
   await show();
   scrollTo(0, state?.top ?? 0);
 });
-addEventListener('beforeunload', (event) => { if (isChanged()) event.preventDefault(); });
+addEventListener('beforeunload', (event) => { if (isChanged() || isAnswering()) event.preventDefault(); });
 setInterval(() => { if (!document.hidden) tick(); }, 1000);
 
 try {

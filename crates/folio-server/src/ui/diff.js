@@ -35,6 +35,30 @@ export function lines(before, after) {
   return [...a.slice(0, from).map((line) => [' ', line]), ...middle, ...a.slice(endA).map((line) => [' ', line])];
 }
 
+/** What of `before` gives way to what: `{ from, to, put }`, in order. */
+function changes(before, after) {
+  const made = [];
+  let at = 0, open = null;
+  for (const [sign, line] of lines(before, after)) {
+    if (sign === ' ') { at++; open = null; continue; }
+    if (!open) made.push(open = { from: at, to: at, put: [] });
+    if (sign === '-') open.to = ++at; else open.put.push(line);
+  }
+  return made;
+}
+
+/** What `mine` and `other` both made of `base`; `null` where they changed the same of it, each in its own way. */
+export function merged(base, mine, other) {
+  const [a, b] = [changes(base, mine), changes(base, other)];
+  const isAlike = (one, two) => one.from === two.from && one.to === two.to && one.put.join('\n') === two.put.join('\n');
+  const meets = (one, two) => (one.from < two.to && two.from < one.to) || (one.from === two.from && (one.from === one.to || two.from === two.to));
+  if (a.some((one) => b.some((two) => meets(one, two) && !isAlike(one, two)))) return null;
+  const text = base.split('\n');
+  const all = [...a, ...b.filter((two) => !a.some((one) => isAlike(one, two)))].sort((one, two) => two.from - one.from || two.to - one.to);
+  for (const { from, to, put } of all) text.splice(from, to - from, ...put);
+  return text.join('\n');
+}
+
 /** Both texts as one, with what is gone and what is new marked; what is far from every change is left out. */
 export function difference(before, after) {
   const all = lines(before, after);

@@ -62,6 +62,12 @@ export function wide(...children) {
 /** Says something to those who do not see the page. */
 export const announce = (text) => { $('announce').textContent = text; };
 
+/** Makes `to` the address of the page: in place of the one that it had, or, with `push`, after it. */
+export function address(to, { push = false, state = null } = {}) {
+  history[push ? 'pushState' : 'replaceState'](state, '', to);
+  address.now = to;
+}
+
 /** Asks before something is done; whether it is to be. */
 export function sure(title, text, yes) {
   const dialog = $('sure');

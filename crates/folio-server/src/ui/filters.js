@@ -1,14 +1,14 @@
 // What a list is asked for: fields that stand in the address of the page, and an answer that is the last one asked for.
 
 import { query as addressOf } from './ask.js';
-import { trouble } from './dom.js';
+import { address, trouble } from './dom.js';
 
 /** The fields of `query`, and a function that changes one (nothing takes it away), writes the address, and calls `then`. */
 export function filters(query, then) {
   const wanted = Object.fromEntries(query);
   const change = (name, value) => {
     value ? (wanted[name] = value) : delete wanted[name];
-    history.replaceState(null, '', addressOf(location.pathname, wanted));
+    address(addressOf(location.pathname, wanted));
     then();
   };
   return { wanted, change };

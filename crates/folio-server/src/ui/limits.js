@@ -29,7 +29,7 @@ export async function changeLimits(run, { node, what }) {
     return { one, unit, input, row: element('label', {}, `${label}, of which ${show(one.used)} are used up`, input) };
   });
   const minutes = element('input', { type: 'number', name: 'minutes', min: 1, step: 1, placeholder: known.deadline ? 'as it is' : 'no end' });
-  const note = element('div', { role: 'alert' });
+  const note = element('div');
   const dialog = element('dialog', { 'aria-labelledby': 'limits-title' });
   const form = element('form', {
     method: 'dialog',

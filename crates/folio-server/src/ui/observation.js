@@ -27,7 +27,7 @@ export async function showObservation(view, { name, signal, title }) {
 }
 
 function body(one, again) {
-  const note = element('p', { role: 'alert' });
+  const note = element('p');
   const archive = async () => {
     if (!await sure(`Put ${one.handle} away?`, 'It is kept, found by those who look for archived ones, and shown to no model any more.', 'Put it away')) return;
     send('POST', `/observations/${one.handle}/archive`).then(() => { announce('Archived.'); return again(); }, (error) => note.replaceChildren(trouble(told(error))));

@@ -1,23 +1,26 @@
 // The plan of a run, or of a part of it: as it stands, its versions and how they differ, and changing it.
 
 import { get, query, send, told } from './ask.js';
-import { difference } from './diff.js';
+import { difference, merged } from './diff.js';
 import { $, announce, element, sure, trouble, written } from './dom.js';
 import { mark, moment, words } from './format.js';
 import { markdown } from './markdown.js';
 
 /** Shows the plan of `node` in `pane`. `hasEnded`: whether nothing can be changed any more. */
-export async function showPlan(pane, { run, node, hasEnded, signal }) {
+export async function showPlan(pane, { run, node, hasEnded, signal, isOld = () => false }) {
   const fields = { node };
   const [{ body: plan, etag }, { items: versions }] = await Promise.all([
     get(query(`/runs/${run}/plan`, fields), { as: 'answer', signal }), get(query(`/runs/${run}/plan/versions`, fields), { signal }),
   ]);
   const again = () => showPlan(pane, { run, node, hasEnded, signal });
+  if (isOld()) return;
   const said = JSON.stringify([plan, versions.length]);
-  if (pane.querySelector('textarea') || pane.said === said) return;
+  const text = pane.querySelector('textarea.plan');
+  if (text) { text.heard({ plan, etag, versions, hasEnded }); return; }
+  if (pane.said === said) return;
   pane.said = said;
   const steps = plan.states.map((step) => element('li', {}, mark(step.status === 'waiting' ? 'created' : step.status), written('bdi', {}, step.title), element('span', { class: 'meta' }, ` ${step.id} · ${words(step.status)}`)));
-  const edit = element('button', { type: 'button', onclick: () => editor(pane, { run, node, plan, etag, again }) }, 'Edit the plan');
+  const edit = element('button', { type: 'button', onclick: () => editor(pane, { run, node, known: { plan, etag, versions }, again }) }, 'Edit the plan');
   pane.replaceChildren(
     element('p', { class: 'line' }, element('strong', {}, `Version ${plan.plan_version}`), hasEnded ? '' : edit),
     element('ul', { class: 'plain steps' }, ...steps),
@@ -47,17 +50,65 @@ function versionItem(version, before) {
   before ? element('details', { open: true }, element('summary', {}, `What is different from version ${before.plan_version}`), difference(before.markdown, version.markdown)) : '');
 }
 
-function editor(pane, { run, node, plan, etag, again }) {
+/** Has somebody change the plan as it is `known`. What others make of it meanwhile is told, and can be taken over. */
+function editor(pane, { run, node, known, again }) {
+  const { plan } = known;
   const text = element('textarea', { class: 'plan', dir: 'auto', 'aria-label': 'The plan, in markdown', spellcheck: 'false', rows: Math.min(30, plan.markdown.split('\n').length + 3) }, plan.markdown);
-  const note = element('div', { role: 'alert' });
-  const leave = () => { pane.replaceChildren(); pane.said = null; return again(); };
-  const save = () => send('PUT', query(`/runs/${run}/plan`, { node }), text.value, { 'if-match': etag }).then(({ difference: change, plan_version: version }) => {
-    const isSame = !['added', 'changed', 'dropped'].some((what) => change[what]?.length) && !change.reordered;
-    announce(isSame ? 'The plan says what it said.' : `The plan has version ${version} now.`);
-    return leave();
-  }).catch((error) => note.replaceChildren(trouble(told(error))));
+  const note = element('div'), other = element('div', { role: 'status' });
+  const close = async () => {
+    pane.replaceChildren();
+    pane.said = null;
+    await again().catch(() => {});
+    (pane.querySelector('button') ?? pane).focus({ preventScroll: true });
+  };
+  const path = query(`/runs/${run}/plan`, { node });
+  let base = known, newest = known;
+  // It stands on what others made of the plan, where both changed different lines of it; if not, its writer has to look.
+  const rebase = () => {
+    const both = merged(base.plan.markdown, text.value, newest.plan.markdown);
+    const version = newest.plan.plan_version;
+    text.defaultValue = newest.plan.markdown;
+    if (both !== null) text.value = both;
+    base = newest;
+    other.replaceChildren(both !== null ? element('p', { class: 'quiet' }, `Your text has what version ${version} changed.`)
+      : element('p', { class: 'partial' }, `Your text is as you wrote it: version ${version} changed the same lines. What you save takes its place.`));
+    note.replaceChildren();
+    text.focus();
+  };
+  text.heard = (now) => {
+    const isEnded = now.hasEnded && !newest.hasEnded;
+    if (now.plan.plan_version === newest.plan.plan_version && !isEnded) return;
+    newest = now;
+    if (now.hasEnded) { other.replaceChildren(element('p', { class: 'trouble' }, 'It has ended meanwhile: this cannot become its plan any more.')); return; }
+    const was = base.plan.plan_version, is = now.plan.plan_version;
+    const of = (version) => now.versions.find((one) => one.plan_version === version);
+    const { by, markdown: after = now.plan.markdown } = of(is) ?? {};
+    other.replaceChildren(element('div', { class: 'trouble' }, element('p', {}, `The plan has version ${is} now${by ? `, by ${by}` : ''}; your text is made of version ${was}.`),
+      element('details', {}, element('summary', {}, `What is different from version ${was}`), difference(of(was)?.markdown ?? base.plan.markdown, after)),
+      element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: rebase }, `Base my text on version ${is}`))));
+  };
+  const look = async () => {
+    const [{ body, etag }, { items: versions }] = await Promise.all([get(path, { as: 'answer' }), get(query(`/runs/${run}/plan/versions`, { node }))]);
+    text.heard({ plan: body, etag, versions });
+  };
+  const button = element('button', { type: 'button', class: 'main', onclick: () => save() }, 'Make it the plan');
+  const save = async () => {
+    button.disabled = true;
+    try {
+      const { difference: change, plan_version: version } = await send('PUT', path, text.value, { 'if-match': base.etag });
+      const isSame = !['added', 'changed', 'dropped'].some((what) => change[what]?.length) && !change.reordered;
+      announce(isSame ? 'The plan says what it said.' : `The plan has version ${version} now.`);
+      await close();
+    } catch (error) {
+      button.disabled = false;
+      button.focus({ preventScroll: true });
+      note.replaceChildren(trouble(told(error)));
+      if (error.status === 409) look().catch(() => {});
+    }
+  };
+  const leave = async () => { if (await mayLeave()) await close(); };
   pane.replaceChildren(
     element('p', { class: 'quiet' }, 'A line is a step, its id stands in braces. A new line is a new step, for a model unless a block below says what is done; a line that is gone drops its step. What has begun stays as it is.'),
-    text, element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: leave }, 'Leave it'), element('button', { type: 'button', class: 'main', onclick: save }, 'Make it the plan')), note);
+    text, element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: leave }, 'Leave it'), button), note, other);
   text.focus();
 }

@@ -1,34 +1,121 @@
 // What a run asks people: questions, and calls and plans that wait for a yes.
 
-import { get, post, told } from './ask.js';
-import { announce, element, keep, trouble, written } from './dom.js';
+import { QUIET, get, post, told } from './ask.js';
+import { $, announce, element, keep, sure, trouble, written } from './dom.js';
 import { revealed } from './format.js';
 
-/** A list that shows what the run asks, how to look again, and how much it asks. `onchange` is called when that is something else. */
-export function questions(run, { signal, onchange }) {
-  const list = element('div', { class: 'questions' });
-  let before = 0;
-  const look = async () => {
-    const { items } = await get(`/runs/${run}/questions`, { signal });
-    if (items.length > before) announce(`${items.length} question${items.length > 1 ? 's' : ''} to answer.`);
-    const isOther = items.length !== before;
-    before = items.length;
-    keep(list, items, (item) => item.id, (item) => form(item, look));
+/** Questions that are shown before somebody wants all of them. */
+const MANY = 3;
+
+/** Whether an answer, or a reason for a no, is written and not sent. */
+export const isAnswering = () => [...$('view').querySelectorAll('form.question')].some((form) => writtenIn(form) !== '');
+
+/** Whether the answers that are written may be lost: asks, if there are any. */
+export const mayDrop = async () => !isAnswering() || sure('Throw away the answer that you have written?', 'It is not sent yet.', 'Throw it away');
+
+function writtenIn(form) {
+  const field = form.querySelector('textarea, input');
+  return !field || form.isSent || field.value === field.defaultValue ? '' : field.value;
+}
+
+/**
+ * What the run asks: a `block` that shows it, how to look again, that it asks nothing more, and how much it asks. `onchange` is called when that
+ * is something else, `choose(node)` shows a node of the run that `find(id)` knows, `rest()` gives the focus to what comes after the questions.
+ */
+export function questions(run, { signal, onchange, find, choose, rest }) {
+  const list = element('div'), more = element('button', { type: 'button', hidden: true, onclick: () => { isAll = true; draw(); list.children[MANY]?.querySelector('textarea, button')?.focus(); } });
+  const block = element('div', { class: 'questions' }, list, more);
+  /** Asked by now, and those that somebody else answered while an answer was written here, with that. */
+  let asked = [], lost = [], isAll = false;
+
+  const draw = () => {
+    const items = isAll ? asked : asked.slice(0, MANY);
+    const left = asked.length - items.length;
+    keep(list, [...lost, ...items], (item) => (item.text === undefined ? item.id : `${item.id} lost`), (item) => (item.text === undefined ? form(item, { answered, find, choose }) : leftOver(item, () => dismiss(item))));
+    more.hidden = left === 0;
+    more.textContent = `${left} more to answer`;
+  };
+  const dismiss = (item) => {
+    lost = lost.filter((one) => one !== item);
+    draw();
+    next();
+  };
+  const next = () => {
+    const field = list.querySelector('form.question:not([aria-busy=true]) :is(textarea, button)');
+    field ? field.focus({ preventScroll: true }) : rest();
+  };
+  const show = (items) => {
+    if (items.length > asked.length) announce(`${items.length} question${items.length > 1 ? 's' : ''} to answer.`);
+    const isOther = items.length !== asked.length;
+    const gone = [...list.children].filter((one) => one.item && !items.some(({ id }) => id === one.item.id) && writtenIn(one) !== '');
+    for (const one of gone) lost.push({ id: one.item.id, question: one.item.question, text: writtenIn(one) });
+    if (gone.length > 0) announce('Somebody else has answered what you were writing an answer to. Your text is still there.');
+    asked = items;
+    if (asked.length <= MANY) isAll = false;
+    const hadFocus = list.contains(document.activeElement);
+    draw();
+    // What is gone had the focus.
+    if (hadFocus && !list.contains(document.activeElement)) gone.length > 0 ? list.querySelector('[readonly]').focus() : next();
     if (isOther) onchange();
   };
-  const none = () => { before = 0; list.replaceChildren(); };
-  return { list, look, none, count: () => before };
+  const look = async () => show((await get(`/runs/${run}/questions`, { signal })).items);
+  const answered = async (what, hadFocus) => {
+    await look().catch(() => {});
+    announce(asked.length ? `${what} ${asked.length} more to answer.` : what);
+    if (hadFocus && (document.activeElement === document.body || document.activeElement?.disabled || !document.activeElement?.isConnected)) next();
+  };
+  return { block, look, none: () => show([]), count: () => asked.length };
 }
 
-function form(item, done) {
+/** What somebody wrote who was not the first to answer. */
+const leftOver = (item, dismiss) => element('div', { class: 'question' },
+  element('p', {}, element('span', { class: 'quiet' }, 'Somebody else has answered, or it is asked no more: '), written('bdi', {}, item.question)),
+  element('textarea', { readonly: true, dir: 'auto', rows: 2, 'aria-label': 'What you wrote' }, item.text), element('button', { type: 'button', onclick: dismiss }, 'I have seen it'));
+
+function form(item, { answered, find, choose }) {
   const note = element('div');
-  const say = (path, body) => post(path, body).then(done, (error) => note.replaceChildren(trouble(told(error))));
-  return item.kind === 'question' ? question(item, note, say) : approval(item, note, say);
+  // What is under way is not pressed once more.
+  const say = async (path, body, what) => {
+    if (made.isSent) return;
+    const hadFocus = made.contains(document.activeElement), focused = document.activeElement;
+    const close = (is) => {
+      made.isSent = is;
+      for (const one of made.querySelectorAll('button, input, textarea')) one.disabled = is;
+      made.setAttribute('aria-busy', is);
+    };
+    close(true);
+    try {
+      await post(path, body);
+      await answered(what, hadFocus);
+      // It may be asked once more.
+      setTimeout(() => { if (made.isConnected) close(false); }, QUIET);
+    } catch (error) {
+      close(false);
+      note.replaceChildren(trouble(told(error)));
+      if (hadFocus) focused.focus({ preventScroll: true });
+    }
+  };
+  const who = nameOf(item, find, choose);
+  const made = item.kind === 'question' ? question(item, who, note, say) : approval(item, who, note, say);
+  made.item = item;
+  return made;
 }
 
-const nameOf = (item) => (item.path === '' ? 'The run' : revealed(item.title));
+/** Who asks: a part of the run, with a link to it, or the run. */
+function nameOf(item, find, choose) {
+  if (item.path === '') return 'The run';
+  return element('a', {
+    href: `/runs/${item.run_id}?node=${item.node_id}`,
+    onclick: (event) => {
+      const node = find(item.node_id);
+      if (!node || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      choose(node);
+    },
+  }, revealed(item.title));
+}
 
-function question(item, note, say) {
+function question(item, who, note, say) {
   const hasChoices = item.options.length > 0;
   const field = element('textarea', {
     name: 'answer', dir: 'auto', rows: 2, required: true, autocomplete: 'off', 'aria-label': `Answer to: ${item.question}`, 'aria-keyshortcuts': 'Control+Enter', placeholder: 'Ctrl+Enter sends it',
@@ -42,21 +129,23 @@ function question(item, note, say) {
     : [field, element('button', { type: 'submit', class: 'main' }, 'Answer')];
   return element('form', {
     class: 'question',
-    onsubmit: (event) => { event.preventDefault(); say(`/questions/${item.id}/answer`, { answer: hasChoices ? event.submitter.value : field.value }); },
-  }, element('p', {}, element('span', { class: 'quiet' }, `${nameOf(item)} asks: `), written('bdi', {}, item.question)), ...parts, note);
+    onsubmit: (event) => { event.preventDefault(); say(`/questions/${item.id}/answer`, { answer: hasChoices ? event.submitter.value : field.value }, 'Answered.'); },
+  }, element('p', {}, element('span', { class: 'quiet' }, who, ' asks: '), written('bdi', {}, item.question)), ...parts, note);
 }
 
 // None of the buttons is the one that Enter presses: in the reason it says no, and without a reason nothing.
-function approval(item, note, say) {
+function approval(item, who, note, say) {
   const asks = revealed(item.question);
   const reason = element('input', { name: 'reason', dir: 'auto', autocomplete: 'off', 'aria-label': `Why not: ${asks}`, placeholder: 'why not' });
   const isCall = item.kind === 'call';
-  const no = () => say(`/approvals/${item.id}`, { approve: false, reason: reason.value });
+  const no = () => say(`/approvals/${item.id}`, { approve: false, reason: reason.value }, 'Rejected.');
   const button = (text, onclick, attributes = {}) => element('button', { type: 'button', onclick, ...attributes }, text);
-  const yes = (text, more, attributes) => button(text, () => say(`/approvals/${item.id}`, { approve: true, ...more }), attributes);
+  const yes = (more) => say(`/approvals/${item.id}`, { approve: true, ...more }, 'Approved.');
+  const always = (text, what, more) => button(text, async () => { if (await sure('Say yes from now on?', `${what} is asked for no more in this run.`, 'Yes, always')) yes(more); });
+  const tool = isCall && revealed(item.call.tool);
   return element('form', { class: 'question', onsubmit: (event) => { event.preventDefault(); if (reason.value.trim()) no(); } },
-    element('p', {}, element('span', { class: 'quiet' }, `${nameOf(item)} waits for a yes: `), element(item.kind === 'plan' ? 'span' : 'code', {}, asks)),
-    yes('Approve', {}, { class: 'main' }),
-    ...(isCall ? [yes('Yes, always to this call', { always: 'arguments' }), yes(`Yes, always to ${revealed(item.call.tool)}`, { always: 'tool' })] : []),
+    element('p', {}, element('span', { class: 'quiet' }, who, ' waits for a yes: '), element(item.kind === 'plan' ? 'span' : 'code', {}, asks)),
+    button('Approve', () => yes({}), { class: 'main' }),
+    ...(isCall ? [always('Yes, always to this call', `The call “${asks}”`, { always: 'arguments' }), always(`Yes, always to ${tool}`, `Any call of ${tool}, whatever it does,`, { always: 'tool' })] : []),
     reason, button('Reject', no), note);
 }

@@ -1,8 +1,8 @@
 // One run as it happens: its tree, and beside it what the chosen part came to.
 
-import { CHANCE, QUIET, follow, get, patiently, post, told } from './ask.js';
+import { CHANCE, QUIET, follow, get, patiently, post, query as addressOf, told } from './ask.js';
 import { branches, branchesOf } from './branches.js';
-import { $, announce, element, empty, keep, settle, soon, sure, trouble, written } from './dom.js';
+import { $, address, announce, element, empty, keep, settle, soon, sure, trouble, written } from './dom.js';
 import { cost, mark, moment, number, revealed, span, stateLine, words } from './format.js';
 import { changeLimits } from './limits.js';
 import { markdown } from './markdown.js';
@@ -23,30 +23,36 @@ const BUSY = ['executing', 'deciding', 'aggregating', 'verifying', 'replanning',
 const WAITING = ['waiting_input', 'awaiting_approval'];
 const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', branches: 'Branches', plan: 'Plan', summary: 'Summary' };
 
-export async function showRun(view, { name, query, signal, title, go }) {
+export async function showRun(view, { name, query, signal, title, go, mayGo, onmove }) {
   let run = await get(`/runs/${encodeURIComponent(name)}`, { signal });
   const at = `/runs/${run.handle}`;
   const known = await get(`${at}/tree`, { signal });
   title(run.title);
   view.className = 'run';
 
-  const state = element('p', { class: 'line state' }), controls = element('p', { class: 'buttons' }), note = element('div', { role: 'alert' });
+  const state = element('p', { class: 'line state' }), controls = element('p', { class: 'buttons' }), note = element('div');
   const progress = element('progress', { 'aria-label': 'Nodes that have ended' });
-  const asked = questions(run.handle, { signal, onchange: () => laterSummary() });
+  const asked = questions(run.handle, {
+    signal, onchange: () => laterSummary(), find: (id) => tree.nodes.get(id),
+    choose: (node) => tree.choose(node, () => (isNarrow() ? pane.focus() : tree.focus(node))),
+    rest: () => (pane.contains(document.activeElement) ? null : isNarrow() && view.classList.contains('reading') ? pane.focus({ preventScroll: true }) : tree.focus(tree.selected ?? tree.root)),
+  });
   const tabs = element('nav', { 'aria-label': 'About the chosen part' }), pane = element('article', { class: 'text', tabindex: '0', 'aria-label': 'About the chosen part' });
   const chosen = written('h2', {});
-  const back = element('button', { type: 'button', class: 'back', onclick: () => { view.classList.remove('reading'); tree.focus(tree.selected ?? tree.root); } }, '← Tree');
+  const back = element('button', { type: 'button', class: 'back', onclick: () => (history.state?.isFromTree ? history.back() : toTree()) }, '← Tree');
   const isNarrow = () => getComputedStyle(back).display !== 'none';
   const tree = new Tree({ signal, mayLeave, onselect: chose, onsift: sifted, onopen: () => { if (isNarrow()) back.focus(); } });
   const seek = element('input', { type: 'search', dir: 'auto', class: 'seek', placeholder: 'Find in the tree', 'aria-label': 'Find in the tree', oninput: (event) => tree.sift({ sought: event.currentTarget.value.trim() }) });
   const tally = element('p', { class: 'tally', role: 'group', 'aria-label': 'Only these in the tree' }), waiting = element('p', { class: 'said', role: 'status' });
+  const from = run.forked_from?.run ?? query.get('from');
+  const origin = from && element('span', { class: 'meta' }, 'begun from ', element('a', { href: `/runs/${encodeURIComponent(from)}` }, from));
   const turn = run.turn_id && element('a', { href: `/turns/${run.turn_id}` }, 'Trace of its turn');
   view.append(
-    element('header', {}, written('h1', {}, run.title), run.goal && run.goal !== run.title && written('p', { class: 'said quiet' }, run.goal), element('div', { class: 'line' }, state, turn, tally), controls, note, waiting, asked.list, progress),
-    element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.scroller),
+    element('header', {}, written('h1', {}, run.title), run.goal && run.goal !== run.title && written('p', { class: 'said quiet' }, run.goal), element('div', { class: 'line' }, state, turn, origin, tally), controls, note, waiting, asked.block, progress),
+    element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.none, tree.scroller),
       element('section', { class: 'panel about', 'aria-label': 'About the chosen part' }, element('div', { class: 'bar' }, back, chosen), tabs, pane)));
 
-  let tab = 'result', detail = null, wasDrawn = 0, shown = null, standing = null;
+  let tab = query.get('tab') ?? 'result', detail = null, wasDrawn = 0, shown = null, standing = null;
   const nodePath = (node) => `${at}/nodes/${node.id}`;
 
   // Until when somebody may still come to drive what was begun or continued just now.
@@ -106,7 +112,20 @@ export async function showRun(view, { name, query, signal, title, go }) {
     seek.value = '';
     summary();
   }
-  const doing = (promise) => promise.then(() => note.replaceChildren(), (error) => note.replaceChildren(trouble(told(error))));
+  // What is under way is not begun once more.
+  const doing = async (ask) => {
+    if (controls.ariaBusy === 'true') return;
+    controls.ariaBusy = 'true';
+    await ask().then(() => note.replaceChildren(), (error) => note.replaceChildren(trouble(told(error))));
+    controls.ariaBusy = 'false';
+  };
+  const fork = async (body) => {
+    if (!await mayGo()) return;
+    await doing(async () => {
+      const { handle } = await post(`${at}/fork`, body);
+      go(`/runs/${handle}?from=${run.handle}`);
+    });
+  };
   const part = () => (tree.selected && tree.selected !== tree.root ? tree.selected : null);
   function drawControls() {
     const node = part(), what = node ? `“${node.title}”` : 'the run';
@@ -115,20 +134,20 @@ export async function showRun(view, { name, query, signal, title, go }) {
     const made = [];
     if (!tree.root.outcome && !(node ?? tree.root).outcome) {
       const isPaused = (node ?? tree.root).paused;
-      made.push(isPaused ? button('Go on', () => doing(post(`${at}/continue`, body))) : button('Pause', () => doing(post(`${at}/pause`, body))),
-        button('Limits', () => doing(changeLimits(run.handle, { node: node?.id, what }))),
-        button('Cancel', async () => { if (await sure(`Stop ${what}?`, 'What is under way is stopped; what was done stays.', 'Stop it')) doing(post(`${at}/cancel`, body)); }));
+      made.push(isPaused ? button('Go on', () => doing(() => post(`${at}/continue`, body))) : button('Pause', () => doing(() => post(`${at}/pause`, body))),
+        button('Limits', () => doing(() => changeLimits(run.handle, { node: node?.id, what }))),
+        button('Cancel', async () => { if (await sure(`Stop ${what}?`, 'What is under way is stopped; what was done stays.', 'Stop it')) doing(() => post(`${at}/cancel`, body)); }));
     }
     if (!node && LIMITED.test(tree.root.stop_reason)) {
       made.push(button('Go on with more', async () => {
         if (!await sure('Begin another run before the limit?', 'It begins where this one was before a limit stopped anything, and waits until you have raised its limits and have it go on.', 'Begin it')) return;
-        doing(post(`${at}/fork`, { before_limit: true, paused: true }).then((fork) => go(`/runs/${fork.handle}`)));
+        fork({ before_limit: true, paused: true });
       }));
     }
     if (node?.started_at) {
       made.push(button('Fork from here', async () => {
         if (!await sure(`Begin another run before ${what}?`, 'What was done before it is kept. It and what follows is done anew, in a run of its own.', 'Begin it')) return;
-        doing(post(`${at}/fork`, { at: node.id }).then((fork) => go(`/runs/${fork.handle}`)));
+        fork({ at: node.id });
       }));
     }
     const said = made.map((one) => one.textContent).join() + (node?.id ?? '');
@@ -141,6 +160,31 @@ export async function showRun(view, { name, query, signal, title, go }) {
   }
 
   // ---- what is chosen
+  const usual = (node) => (node === tree.root && node.outcome && run.pages.report ? 'report' : 'result');
+  /** Has the address say what is chosen, and which side of it is shown. */
+  function readdress(how) {
+    const node = tree.selected, isNamed = node !== tree.root || (isNarrow() && view.classList.contains('reading'));
+    address(addressOf(at, { node: isNamed && node.id, tab: tab !== usual(node) && tab, from }), how);
+  }
+  function open(name) {
+    tab = name;
+    pane.said = null;
+    pane.replaceChildren();
+    drawPane();
+  }
+  function toTree() {
+    view.classList.remove('reading');
+    readdress({ push: true });
+    tree.focus(tree.selected ?? tree.root);
+  }
+  // Back and forward between parts of the run.
+  onmove((to) => {
+    const node = tree.nodes.get(to.get('node')) ?? tree.root;
+    tab = to.get('tab') ?? usual(node);
+    view.classList.toggle('reading', to.has('node'));
+    tree.select(node, false);
+    if (isNarrow() && to.has('node')) pane.focus(); else tree.focus(node);
+  });
   function tabsOf(node) {
     if (node === tree.root) return Object.keys(RUN_TABS).filter((one) => ['result', 'log', 'branches', 'plan'].includes(one) || run.pages[one]);
     return ['result', 'log', ...(node.plan_version > 0 || node.kind === 'plan' ? ['plan'] : [])];
@@ -153,8 +197,10 @@ export async function showRun(view, { name, query, signal, title, go }) {
     if (isByPerson && node !== tree.root) tab = !tabsThere.includes(tab) ? 'result' : tab;
     else if (!tabsThere.includes(tab)) tab = 'result';
     if (isByPerson) {
-      history.replaceState(null, '', node === tree.root ? at : `${at}?node=${node.id}`);
+      // Where the tree gives way to it, the way back leads to the tree.
+      const isFromTree = isNarrow() && !view.classList.contains('reading');
       view.classList.add('reading');
+      readdress({ push: isNarrow(), state: isFromTree ? { isFromTree } : history.state });
     }
     detail = null;
     chosen.textContent = node.title;
@@ -168,7 +214,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
     if (!node) return;
     const mine = ++wasDrawn, wanted = tab;
     keep(tabs, tabsOf(node).map((name) => ({ name, isShown: name === tab })), ({ name }) => name, ({ name, isShown }) => element('button', {
-      type: 'button', 'aria-current': isShown ? 'true' : null, onclick: async () => { if (!await mayLeave()) return; tab = name; pane.said = null; pane.replaceChildren(); drawPane(); },
+      type: 'button', 'aria-current': isShown ? 'true' : null, onclick: async () => { if (!await mayLeave()) return; open(name); readdress({ state: history.state }); },
     }, RUN_TABS[name]));
     const isOld = () => signal.aborted || mine !== wasDrawn || tree.selected !== node || tab !== wanted;
     const put = (said, parts) => { if (!isOld() && pane.said !== said) { pane.said = said; settle(pane, parts()); } };
@@ -178,7 +224,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
         const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf(detail, run.driven || isHoped());
         put(`${node.id}${state}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, find: (id) => tree.nodes.get(id), choose: (other) => { tree.focus(other); tree.select(other); } }));
       } else if (wanted === 'plan') {
-        if (!isOld()) await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal });
+        if (!isOld()) await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal, isOld });
       } else if (wanted === 'branches') {
         const told = await get(branchesOf(run.pages.main), { signal });
         put(told.rollup, () => (told.rollup ? branches(told) : [empty('No branches yet.')]));
@@ -267,7 +313,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
   }, pause(QUIET));
   async function atTheEnd() {
     asked.none();
-    announce(`The run has ended: ${stateOf(tree.root)}.`);
+    announce(`The run has ended: ${words(stateOf(tree.root))}.`);
     run = await patiently(() => get(at, { signal }), signal);
     summary();
     drawControls();
@@ -278,10 +324,11 @@ export async function showRun(view, { name, query, signal, title, go }) {
   known.nodes.forEach((node) => tree.add(node));
   seek.hidden = tree.nodes.size < SEARCHED;
   const wanted = tree.nodes.get(query.get('node'));
-  if (known.status !== 'running' && run.pages.report) tab = 'report';
+  if (known.status !== 'running' && run.pages.report && !query.has('tab') && (!wanted || wanted === tree.root)) tab = 'report';
   tree.draw();
   summary();
-  tree.select(wanted ?? tree.root, Boolean(wanted));
+  tree.select(wanted ?? tree.root, false);
+  view.classList.toggle('reading', Boolean(wanted));
   if (wanted) tree.focus(wanted);
   const timer = setInterval(() => { if (!tree.root.outcome && !document.hidden) { tree.tick(); summary(); } }, 1000);
   signal.addEventListener('abort', () => clearInterval(timer));

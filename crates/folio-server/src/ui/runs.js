@@ -1,7 +1,7 @@
 // The list of runs.
 
 import { CHANCE, get, live } from './ask.js';
-import { element, empty, keep, settle, soon, written } from './dom.js';
+import { address, element, empty, keep, settle, soon, written } from './dom.js';
 import { latest } from './filters.js';
 import { cost, mark, moment, number, span, words } from './format.js';
 
@@ -22,23 +22,23 @@ export async function showRuns(view, { query: asked, signal, title }) {
   let text = asked.get('text') ?? '', limit = MANY;
   const list = element('ul', { class: 'cards' });
   const note = element('div');
-  const address = () => {
+  const readdress = () => {
     const fields = new URLSearchParams([...wanted].map((status) => ['status', status]));
     if (text) fields.set('text', text);
-    history.replaceState(null, '', fields.size ? `/?${fields}` : '/');
+    address(fields.size ? `/?${fields}` : '/');
   };
   const choices = STATUSES.map((status) => element('button', {
     type: 'button', class: 'chip', 'aria-pressed': String(wanted.has(status)),
     onclick: ({ currentTarget }) => {
       wanted.has(status) ? wanted.delete(status) : wanted.add(status);
       currentTarget.setAttribute('aria-pressed', String(wanted.has(status)));
-      address();
+      readdress();
       draw().catch(() => {});
     },
   }, mark(status), words(status)));
   const field = element('input', {
     type: 'search', 'aria-label': 'Only runs with this in their title', placeholder: 'in the title', value: text,
-    oninput: ({ currentTarget }) => { text = currentTarget.value; address(); sift(); if (text && next && limit < MOST) laterDraw(); },
+    oninput: ({ currentTarget }) => { text = currentTarget.value; readdress(); sift(); if (text && next && limit < MOST) laterDraw(); },
   });
   view.append(element('h1', {}, 'Runs'), element('div', { class: 'filters', role: 'group', 'aria-label': 'Which runs' }, field, ...choices), list, note);
 

@@ -32,6 +32,7 @@ export class Tree {
   constructor({ onselect, onopen = () => {}, onsift = () => {}, mayLeave = async () => true, signal }) {
     Object.assign(this, { onselect, onopen, onsift, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), flat: [], changed: new Set(), sought: '', only: null, isDriven: true, frame: 0 });
     this.list = element('div', { role: 'tree', 'aria-label': 'Tree of the run', class: 'rows', onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) });
+    this.none = element('p', { class: 'empty', role: 'status' });
     this.scroller = element('div', { class: 'tree', onscroll: () => this.later() }, this.list);
     this.narrow = matchMedia('(max-width: 760px)');
     this.narrow.addEventListener('change', () => this.restructure(), { signal });
@@ -113,6 +114,8 @@ export class Tree {
         for (let at = this.has(node) ? node : null; at && !isIn.has(at); at = at.above) isIn.add(at);
       }
     }
+    const none = isIn?.size === 1 && !this.has(this.root) ? 'No part is like that.' : '';
+    if (this.none.textContent !== none) this.none.textContent = none;
     const stack = [this.root];
     while (stack.length > 0) {
       const node = stack.pop();

@@ -1,0 +1,155 @@
+// What somebody writes and presses: nothing of it is lost without a question, and the focus goes on to the next thing.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { House, LONG, echo, hindrances, until } from './house.mjs';
+
+describe('writing', () => {
+  let house;
+  before(async () => {
+    house = await House.open();
+    await house.serve();
+  });
+  after(() => house?.close());
+
+  const node = (page, title) => page.getByRole('treeitem', { name: title });
+  const focused = (page) => page.evaluate(() => document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent);
+  const said = (page) => page.locator('#announce').textContent();
+  const people = (...titles) => titles.map((title, at) => ({ id: `p${at}`, title, executor: 'human' }));
+  const stop = (run) => house.ask('POST', `/runs/${run}/cancel`, {});
+  const change = async (run, how) => {
+    const { markdown } = await house.ask('GET', `/runs/${run}/plan`);
+    const put = await fetch(`${house.base}/v1/spaces/main/runs/${run}/plan`, { method: 'PUT', headers: { 'content-type': 'text/markdown', 'if-match': '*' }, body: how(markdown) });
+    assert.equal(put.status, 200);
+  };
+
+  it('tells of another version while a plan is changed, keeps what is written, and bases it on that', async () => {
+    const steps = [{ id: 'a', title: 'Begin', do: LONG }, { id: 'b', title: 'Second', do: echo(1) }, { id: 'c', title: 'Third', do: echo(2) }];
+    const run = await house.run({ plan: { title: 'Of two minds', steps } });
+    const page = await house.page(`/runs/${run}?tab=plan`, { quiet: true });
+    await page.getByRole('button', { name: 'Edit the plan' }).click();
+    const text = page.getByRole('textbox', { name: 'The plan, in markdown' });
+    const rewrite = async (from, to) => text.fill((await text.inputValue()).replace(from, to));
+    await rewrite('Third', 'Third of mine');
+    const dialog = page.getByRole('dialog', { name: /^Throw away/ });
+    await page.getByRole('button', { name: 'Leave it' }).click();
+    await dialog.getByRole('button', { name: 'Leave it' }).click();
+    assert.match(await text.inputValue(), /Third of mine/);
+    // Other lines: both are in it.
+    await change(run, (markdown) => markdown.replace('Second', 'Second of theirs'));
+    await page.getByText('The plan has version 2 now').waitFor();
+    await page.getByText('What is different from version 1').click();
+    await page.locator('.diff ins', { hasText: 'Second of theirs' }).waitFor();
+    await page.getByRole('button', { name: 'Base my text on version 2' }).click();
+    assert.match(await text.inputValue(), /Second of theirs[^]*Third of mine/);
+    assert.match(await focused(page), /^The plan/);
+    // The same lines, and told by the refusal: what is written stays as it is.
+    await page.route(/plan\/versions/, (route) => route.abort());
+    await change(run, (markdown) => markdown.replace('Third', 'Third of theirs'));
+    await page.getByRole('button', { name: 'Make it the plan' }).click();
+    await page.getByRole('alert').getByText('version').first().waitFor();
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await page.getByRole('button', { name: 'Make it the plan' }).click();
+    await page.getByRole('button', { name: 'Base my text on version 3' }).click();
+    await page.getByText('version 3 changed the same lines').waitFor();
+    assert.match(await text.inputValue(), /Third of mine/);
+    assert.deepEqual(await hindrances(page), []);
+    await page.getByRole('button', { name: 'Make it the plan' }).click();
+    await node(page, 'Third of mine').waitFor();
+    await node(page, 'Second of theirs').waitFor();
+    await until(async () => (await focused(page)) === 'Edit the plan', 'the focus is at the button that was pressed first');
+    await stop(run);
+    await page.done();
+  });
+
+  it('loses no answer that is written: asks before it is left, and leaves it where somebody else was first', async () => {
+    const run = await house.run({ plan: { title: 'Asks twice', steps: [{ id: 'both', parallel: people('Height', 'Width') }] } });
+    const page = await house.page(`/runs/${run}`);
+    const height = page.getByRole('textbox', { name: /^Answer to: .*Height/s });
+    await height.fill('about a metre');
+    await page.getByRole('link', { name: 'Search' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Leave it' }).click();
+    await node(page, 'Height').click();
+    assert.equal(await height.inputValue(), 'about a metre');
+    const { items } = await house.ask('GET', `/runs/${run}/questions`);
+    await house.ask('POST', `/questions/${items.find((one) => one.title === 'Height').id}/answer`, { answer: 'two' });
+    await height.waitFor({ state: 'detached' });
+    const mine = page.getByRole('textbox', { name: 'What you wrote' });
+    assert.equal(await mine.inputValue(), 'about a metre');
+    await page.getByText('Somebody else has answered').first().waitFor();
+    await page.getByRole('button', { name: 'I have seen it' }).click();
+    await mine.waitFor({ state: 'detached' });
+    assert.match(await focused(page), /^Answer to: .*Width/s);
+    await stop(run);
+    await page.done();
+  });
+
+  it('shows some of many questions, leads to what asks, sends an answer once, and goes on to the next', async () => {
+    const run = await house.run({ plan: { title: 'Asks much', steps: [{ id: 'all', parallel: people('One', 'Two', 'Three', 'Four', 'Five') }] } });
+    const page = await house.page(`/runs/${run}`);
+    const forms = page.locator('form.question');
+    await page.getByRole('button', { name: '2 more to answer' }).waitFor();
+    assert.equal(await forms.count(), 3);
+    await forms.first().getByRole('link', { name: 'One' }).click();
+    await page.getByRole('heading', { name: 'One', level: 2 }).waitFor();
+    let sent = 0;
+    await page.route('**/answer', async (route) => { sent++; await until(() => sentTwice, 'it was pressed twice'); await route.continue(); });
+    let sentTwice = false;
+    const first = page.getByRole('textbox', { name: /^Answer to: .*One/s });
+    await first.fill('1');
+    const button = forms.first().getByRole('button', { name: 'Answer' });
+    await button.focus();
+    await page.keyboard.press('Enter');
+    assert.ok(await button.isDisabled());
+    await page.keyboard.press('Enter');
+    sentTwice = true;
+    await first.waitFor({ state: 'detached' });
+    await until(async () => /^Answer to: .*Two/s.test(await focused(page)), 'the next question has the focus');
+    assert.equal(sent, 1);
+    assert.match(await said(page), /^Answered\. 4 more/);
+    await page.getByRole('button', { name: '1 more to answer' }).click();
+    assert.equal(await forms.count(), 4);
+    assert.match(await focused(page), /^Answer to: .*Five/s);
+    await stop(run);
+    await until(async () => /has ended: cancelled/.test(await said(page)), 'the end is told in words');
+    await page.done();
+  });
+
+  it('asks once more before a yes that holds for ever, and gives the focus to the tree when nothing is left to say', async () => {
+    const run = await house.run({ plan: { title: 'One command', steps: [{ id: 'say', title: 'Say hello', do: { tool: 'shell', args: { argv: ['echo', 'hello'] } } }, { id: 'b', title: 'After', do: LONG }] } });
+    const page = await house.page(`/runs/${run}`);
+    await page.getByRole('button', { name: 'Yes, always to shell' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Leave it' }).click();
+    await page.getByRole('button', { name: 'Approve' }).press('Enter');
+    await node(page, 'After, at work').waitFor();
+    await until(async () => /^One command/.test(await focused(page)), 'the tree has the focus');
+    await stop(run);
+    await page.done();
+  });
+
+  it('goes back from a part to the tree where that gave way to it, keeps the side that is shown in the address, and leads from a fork to its origin', async () => {
+    const run = await house.run({ plan: { title: 'There and back', steps: [{ id: 'a', title: 'Before', do: echo(1) }, { id: 'b', title: 'After', do: echo(2) }] } });
+    await until(async () => (await house.ask('GET', `/runs/${run}`)).status === 'ok', 'it has ended');
+    const page = await house.page('/', { width: 400 });
+    await page.getByRole('link', { name: 'There and back' }).click();
+    await node(page, 'After').click();
+    await page.getByRole('heading', { name: 'After', level: 2 }).waitFor();
+    await page.getByRole('button', { name: 'Log' }).click();
+    assert.match(page.url(), /node=.*tab=log/);
+    await page.reload();
+    await page.locator('nav button[aria-current]').filter({ hasText: 'Log' }).waitFor();
+    await page.goBack();
+    await node(page, 'After').waitFor();
+    await node(page, 'After').click();
+    await page.getByRole('button', { name: 'Tree' }).click();
+    await node(page, 'Before').waitFor();
+    await page.goForward();
+    await page.getByRole('button', { name: 'Fork from here' }).click();
+    await page.getByRole('button', { name: 'Begin it' }).click();
+    await page.waitForURL((url) => url.pathname !== `/runs/${run}`);
+    await until(async () => page.evaluate(() => document.activeElement.id === 'view'), 'the fork has the focus');
+    await page.getByText('begun from').getByRole('link', { name: run }).click();
+    await page.waitForURL((url) => url.pathname === `/runs/${run}`);
+    await page.done();
+  });
+});
