@@ -54,6 +54,14 @@ describe('memory', () => {
     await key.waitFor({ state: 'detached' });
     await tests.waitFor();
     assert.match(page.url(), /\?tags=tests$/);
+    // As cards show them.
+    await page.getByRole('textbox', { name: 'Tags, all of them' }).fill('#key tests');
+    await tests.waitFor();
+    await page.getByRole('textbox', { name: 'Tags, all of them' }).fill('#key');
+    await page.getByRole('textbox', { name: 'Type' }).fill('risk alert');
+    await key.waitFor();
+    await tests.waitFor({ state: 'detached' });
+    await page.getByRole('textbox', { name: 'Type' }).fill('');
     await page.getByRole('textbox', { name: 'Tags, all of them' }).fill('no such tag');
     await page.getByText('Nothing is like that').waitFor();
     await page.done();
@@ -71,10 +79,14 @@ describe('memory', () => {
     await page.getByText('Version 3').waitFor();
     await page.getByRole('button', { name: 'Put away' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Put it away' }).click();
-    await page.getByText('archived, archived').waitFor();
+    await page.locator('.facts > dd').getByText('archived', { exact: true }).first().waitFor();
     await page.done();
     const gone = await house.page('/observations/e99999', { quiet: true });
     await gone.getByRole('alert').getByText('e99999').first().waitFor();
+    await gone.getByRole('heading', { name: 'Nothing is here', level: 1 }).waitFor();
+    assert.equal(await gone.title(), 'Nothing is here · Folio');
+    await gone.getByRole('main').getByRole('link', { name: 'Scratch page' }).click();
+    await gone.getByRole('heading', { name: 'Scratch page', level: 1 }).waitFor();
     await gone.done();
     const page99 = await house.page('/pages/p999', { quiet: true });
     await page99.getByRole('alert').getByText('p999').first().waitFor();
@@ -127,6 +139,41 @@ describe('memory', () => {
     await page.getByText('took').first().waitFor();
     await page.getByRole('button', { name: 'scratchbook', exact: true }).click();
     await entries.filter({ hasText: 'begin turn' }).waitFor({ state: 'detached' });
+    await page.done();
+  });
+
+  it('shows all items of a large scratchbook on request, and the one that a decision was made because of', async () => {
+    const item = (n) => house.ask('POST', '/threads/large/scratchbook/items', { kind: 'note', title: `Item number ${n}.` });
+    const { handle } = await item(0);
+    for (let n = 1; n < 202; n += 20) await Promise.all(Array.from({ length: Math.min(20, 202 - n) }, (_, at) => item(n + at)));
+    // A decision leads to an entry by its handle, and says of which thread it was.
+    const page = await house.page(`/observations/${handle}?thread=large`, { quiet: true });
+    await page.getByRole('heading', { name: 'Scratchbook of large', level: 1 }).waitFor();
+    await page.locator('.led').getByText('Item number 0.').waitFor();
+    await page.getByText('200 of 202 are shown').waitFor();
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByText('200 of 202 are shown').waitFor({ state: 'detached' });
+    assert.equal(await page.locator('.cards:not(:has(.led)) > li').count(), 202);
+    await page.getByRole('spinbutton', { name: 'Tokens' }).fill('-5');
+    await page.getByRole('alert').waitFor();
+    assert.equal(await page.locator('.receipt, .cards > li').count(), 0, 'what was there before stands beside no error');
+    await page.done();
+  });
+
+  it('writes numbers, times and states as people do', async () => {
+    const page = await house.page('/');
+    const made = await page.evaluate(async () => {
+      const { few, dollars, span, meter, moment } = await import('/ui/format.js');
+      const { expiry } = await import('/ui/observations.js');
+      const ago = (ms) => moment(new Date(Date.now() - ms).toISOString()).textContent;
+      const until = new Date(Date.now() + 1e9).toISOString();
+      return [[999, 1234, 999_950, 12_345_678, 123_456_789_012].map(few), [10, 5000, 1_500_000, 0].map(dollars), [999.7, 59_970, 3_599_600].map(span), [3_599_000, 86_000_000].map(ago),
+        [meter(1, 'sure').className, meter(1, 'used', { isLimit: true }).className], ['archived', 'live'].map((state) => expiry({ expires_at: until, state })?.textContent ?? '')];
+    });
+    assert.deepEqual(made, [['999', '1.2k', '1.0M', '12.3M', '123G'], ['less than $0.0001', '$0.0050', '$1.50', '$0.00'], ['1.0 s', '1 min 0 s', '59 min 59 s'], ['1 hour ago', '1 day ago'],
+      ['meter', 'meter full'], ['', 'ends in 12 days']]);
+    await page.goto(`${house.base}/search`);
+    assert.equal(await page.getByRole('option', { name: 'summaries' }).count(), 1);
     await page.done();
   });
 

@@ -200,11 +200,31 @@ describe('reading', () => {
     const entries = page.getByRole('list', { name: 'What happened, in order' }).getByRole('listitem');
     await entries.filter({ hasText: 'end turn' }).waitFor();
     assert.equal(await entries.filter({ hasText: 'Iteration 1: plan' }).count(), 0);
+    // A commit that is none of the turn's has nothing asked for, in a turn that has ended.
+    let asked = [];
+    page.on('request', (request) => { if (request.url().includes('/trace')) asked.push(request.url()); });
+    await page.reload();
+    // It looks once more when it hears what happens.
+    await until(() => asked.length === 2, 'it listens');
+    asked = [];
+    house.folio('observe', 'add', 'Noticed beside it');
+    const other = await house.page('/observations');
+    await other.getByText('Noticed beside it').waitFor();
+    await other.done();
+    assert.deepEqual(asked, []);
     // What is asked for because something changed is answered after what somebody asked for.
     const held = [], isHeld = /trace\?limit=500$/;
     await page.route(isHeld, (route) => held.push(route));
-    house.folio('observe', 'add', 'Noticed beside it');
+    const last = entries.filter({ hasText: 'end turn' });
+    await last.evaluate((one) => { one.isSame = true; });
+    house.folio('--turn', turn, 'observe', 'add', 'Noticed in it');
     await until(() => held.length > 0, 'it is asked for once more');
+    const first = held.shift();
+    await first.continue();
+    await entries.filter({ hasText: 'Noticed in it' }).waitFor();
+    assert.ok(await last.evaluate((one) => one.isSame), 'the lines that were there are');
+    house.folio('--turn', turn, 'observe', 'add', 'Noticed later');
+    await until(() => held.length > 0, 'it is asked for a third time');
     await page.getByRole('button', { name: 'What came before that' }).click();
     await entries.filter({ hasText: 'Iteration 1: plan' }).waitFor();
     await page.getByRole('button', { name: 'What came before that' }).waitFor({ state: 'detached' });

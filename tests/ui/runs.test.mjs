@@ -258,6 +258,10 @@ describe('runs', () => {
     await dialog.waitFor({ state: 'detached' });
     await about.getByText(/of 30 calls of tools/).waitFor();
     dialog = await limits();
+    // What no number says is not sent either.
+    await dialog.getByLabel(/Calls of tools/).fill('1e30');
+    await dialog.getByRole('button', { name: 'Change it' }).click();
+    assert.ok(await dialog.getByLabel(/Calls of tools/).evaluate((one) => one.validity.rangeOverflow));
     // What is below is not sent.
     await dialog.getByLabel(/Calls of tools/).fill('0');
     await dialog.getByRole('button', { name: 'Change it' }).click();
@@ -440,6 +444,15 @@ describe('runs', () => {
     await page.getByRole('article').getByText('one').first().waitFor();
     await page.getByRole('button', { name: 'Tree' }).click();
     await node(page, 'Note what is here').waitFor();
+    const twist = await page.locator('.twist').first().boundingBox();
+    assert.ok(twist.width >= 24 && twist.height >= 24, JSON.stringify(twist));
+    assert.ok((await page.locator('h1').boundingBox()).height < 120, 'a long title is cut');
+    await page.getByRole('button', { name: 'All of it' }).click();
+    assert.ok((await page.locator('h1').boundingBox()).height > 120, 'and shown on request');
+    // What is chosen is seen where the browser has its own few colours.
+    await page.emulateMedia({ forcedColors: 'active' });
+    const ground = (of) => page.locator(of).evaluate((one) => getComputedStyle(one).backgroundColor);
+    assert.notEqual(await ground('[role=treeitem][aria-selected=true]'), await ground('[role=treeitem][aria-selected=false]'));
     await page.done();
   });
 
@@ -460,6 +473,8 @@ describe('runs', () => {
     await node(page, 'Number 9998').waitFor();
     assert.ok(await rows() < 120, `${await rows()} rows are there`);
     assert.equal(await node(page, 'Number 9998').getAttribute('aria-posinset'), '9998');
+    await page.getByRole('searchbox', { name: 'Find in the tree' }).fill('no part has this');
+    await page.getByText('No part is like that.').waitFor();
     await page.getByRole('searchbox', { name: 'Find in the tree' }).fill('Number 5000');
     await node(page, 'Number 5000').click();
     await page.getByRole('heading', { name: 'Number 5000' }).waitFor();

@@ -1,7 +1,7 @@
 // Which part of the page is shown: the address says it. Links between parts load nothing anew.
 
 import { begin, patiently, told } from './ask.js';
-import { $, address, announce, trouble } from './dom.js';
+import { $, address, announce, element, trouble } from './dom.js';
 import { tick } from './format.js';
 import { showObservation } from './observation.js';
 import { showObservations } from './observations.js';
@@ -56,8 +56,17 @@ async function show() {
     if (signal.aborted) return;
     // What cannot be shown is not asked for again with every commit.
     life.abort();
-    view.replaceChildren(trouble(told(error)));
+    failed(error, home);
   }
+}
+
+/** Says that what is at the address cannot be shown, and leads back to the list that it would be in. */
+function failed(error, home) {
+  const back = $('nav').querySelector(`a[href="${home}"]`);
+  const isLost = error.status === 404;
+  document.title = `${isLost ? 'Nothing is here' : 'It cannot be shown'} · Folio`;
+  $('view').className = 'narrow';
+  $('view').replaceChildren(element('h1', {}, isLost ? 'Nothing is here' : 'It cannot be shown'), trouble(told(error)), element('p', { class: 'up' }, element('a', { href: home }, `← ${back.textContent}`)));
 }
 
 /** Whether everything that is shown may give way: asks where something is written that would be lost. */
@@ -111,5 +120,5 @@ try {
   $('space').textContent = `space ${served.space}`;
   await show();
 } catch (error) {
-  $('view').replaceChildren(trouble(told(error)));
+  failed(error, '/');
 }

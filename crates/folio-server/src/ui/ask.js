@@ -189,23 +189,38 @@ export async function follow(path, { after, signal, hear, fresh = () => {} }) {
   }
 }
 
+/** Milliseconds between a commit and the look at what it changed, at least between two looks, and for commits that may concern something else. */
+const AT_ONCE = 400, APART = 1000, ELSEWHERE = 2000;
+
 /**
- * Calls `again` now and after every commit to the space, not more often than twice in a second, and every few seconds while `isOwed()`
- * says that something may change without a commit. What goes wrong later is said above.
+ * Calls `again` now and after the commits to the space, not more often than once in a second, and every few seconds while `isOwed()` says that
+ * something may change without a commit. `concerns(commit)` says whether a commit is one of what is shown: of others is heard later, and
+ * of those for which it gives `null` nothing. What goes wrong later is said above.
  */
-export function live(again, signal, isOwed = () => false) {
-  let timer = null, isBusy = false, isAsked = false;
+export function live(again, signal, { isOwed = () => false, concerns = ({ changes }) => changes.length > 0 } = {}) {
+  let timer = null, due = Infinity, last = 0, isBusy = false, isAsked = false;
   const now = async () => {
-    timer = null;
+    [timer, due] = [null, Infinity];
     if (isBusy) { isAsked = true; return; }
     isBusy = true;
+    last = Date.now();
     try { await again(); connection(true); } catch (error) { if (isGone(error)) connection(false); else if (!signal.aborted) throw error; } finally { isBusy = false; }
     if (isAsked) { isAsked = false; later(); }
   };
   const say = (error) => { if (!signal.aborted) $('connection').textContent = error.message; };
-  const later = () => { if (!signal.aborted) timer ??= setTimeout(() => now().catch(say), 400); };
+  const later = (pause = AT_ONCE) => {
+    const at = Math.max(Date.now() + pause, last + APART);
+    if (signal.aborted || at >= due) return;
+    clearTimeout(timer);
+    due = at;
+    timer = setTimeout(() => now().catch(say), at - Date.now());
+  };
+  const hear = (event, data) => {
+    const isMine = event === 'commit' ? concerns(data) : true;
+    if (isMine !== null) later(isMine ? AT_ONCE : ELSEWHERE);
+  };
   const beat = setInterval(() => { if (!document.hidden && isOwed()) later(); }, QUIET);
   signal.addEventListener('abort', () => { clearTimeout(timer); clearInterval(beat); });
-  follow('/events', { signal, hear: later, fresh: later }).catch(say);
+  follow('/events', { signal, hear, fresh: () => later() }).catch(say);
   return now();
 }

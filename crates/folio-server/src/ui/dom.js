@@ -33,7 +33,10 @@ export function keep(list, items, key, make) {
   });
   const staying = new Set(wanted);
   for (const child of [...list.children]) if (!staying.has(child)) child.remove();
-  wanted.forEach((child, at) => { if (list.children[at] !== child) list.insertBefore(child, list.children[at] ?? null); });
+  let next = list.firstElementChild;
+  for (const child of wanted) {
+    if (child === next) next = next.nextElementSibling; else list.insertBefore(child, next);
+  }
   if (focused && !list.contains(document.activeElement)) {
     const again = wanted.find((child) => child.dataset.key === focused);
     (again?.matches('a, button') ? again : again?.querySelector('a, button'))?.focus({ preventScroll: true });
@@ -57,6 +60,18 @@ export function wide(...children) {
   new ResizeObserver(() => (fits() ? ['tabindex', 'role', 'aria-label'].forEach((name) => made.removeAttribute(name))
     : Object.entries({ tabindex: 0, role: 'region', 'aria-label': 'A wide table' }).forEach((pair) => made.setAttribute(...pair)))).observe(made);
   return made;
+}
+
+/** A heading that has room for a few lines, and shows the others to whoever asks; its text is set at `heading`. */
+export function headline(text) {
+  const heading = written('h1', { class: 'cut' }, text);
+  const more = element('button', { type: 'button', class: 'more', hidden: true, 'aria-expanded': 'false', onclick: () => {
+    const isCut = heading.classList.toggle('cut');
+    more.setAttribute('aria-expanded', String(!isCut));
+    more.textContent = isCut ? 'All of it' : 'Less of it';
+  } }, 'All of it');
+  new ResizeObserver(() => { more.hidden = heading.classList.contains('cut') && heading.scrollHeight <= heading.clientHeight + 1; }).observe(heading);
+  return { heading, block: element('div', { class: 'headline' }, heading, more) };
 }
 
 /** Says something to those who do not see the page. */

@@ -38,8 +38,9 @@ export const revealed = (text) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Defa
 /** How long something took: `1.2 s`, `4 min 10 s`. */
 export function span(ms) {
   const s = Math.max(0, ms) / 1000;
-  if (s < 1) return `${Math.round(s * 1000)} ms`;
-  if (s < 60) return `${s.toFixed(1)} s`;
+  if (s < 0.9995) return `${Math.round(s * 1000)} ms`;
+  if (s < 59.95) return `${s.toFixed(1)} s`;
+  if (s < 60) return '1 min 0 s';
   if (s < 3600) return `${Math.floor(s / 60)} min ${Math.floor(s % 60)} s`;
   return s < 86_400 ? `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min` : `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
 }
@@ -48,8 +49,8 @@ const plural = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 function rough(ms) {
   const s = Math.round(Math.abs(ms) / 1000);
   if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.round(s / 60)} min`;
-  if (s < 86_400) return plural(Math.round(s / 3600), 'hour');
+  if (s < 3570) return `${Math.round(s / 60)} min`;
+  if (s < 84_600) return plural(Math.round(s / 3600), 'hour');
   return s < 86_400 * 45 ? plural(Math.round(s / 86_400), 'day') : plural(Math.round(s / (86_400 * 30.4)), 'month');
 }
 const relative = (at) => {
@@ -75,9 +76,16 @@ export function tick() {
 /** A number with its thousands apart. */
 export const number = (n) => n.toLocaleString('en').replaceAll(',', '\u202f');
 /** A number in few letters: 12.3k. */
-export const few = (n) => (n < 1000 ? String(n) : n < 1e6 ? `${(n / 1000).toFixed(n < 1e4 ? 1 : 0)}k` : `${(n / 1e6).toFixed(1)}M`);
+export function few(n) {
+  if (n < 1000) return String(n);
+  let at = 0, rest = n / 1000;
+  // What would be rounded to a thousand has the next letter.
+  while (rest >= 999.5 && at < 3) { rest /= 1000; at++; }
+  return `${rest.toFixed(rest < (at > 0 ? 99.95 : 9.95) ? 1 : 0)}${'kMGT'[at]}`;
+}
 export const bytes = (n) => (n < 1024 ? `${n} B` : n < 1048576 ? `${(n / 1024).toFixed(1)} KiB` : n < 1073741824 ? `${(n / 1048576).toFixed(1)} MiB` : `${(n / 1073741824).toFixed(1)} GiB`);
-export const dollars = (micro) => `$${(micro / 1e6).toFixed(micro < 10_000 ? 4 : 2)}`;
+/** Money; what is less than a ten-thousandth of a dollar is not nothing. */
+export const dollars = (micro) => (micro > 0 && micro < 100 ? 'less than $0.0001' : `$${(micro / 1e6).toFixed(micro > 0 && micro < 10_000 ? 4 : 2)}`);
 export const perCent = (share) => `${Math.round(share * 100)} %`;
 
 /** What was used up, in few letters; nothing if nothing was. `unknown` stands for a price that nobody knows. */
@@ -89,10 +97,10 @@ export function cost(spent, unknown = 'cost unknown') {
   return [tokens && `${few(tokens)} tok`, price].filter(Boolean).join(' · ');
 }
 
-/** A bar that is full to `share`. */
-export function meter(share, label) {
+/** A bar that is full to `share`; of a limit it warns when that is near. */
+export function meter(share, label, { isLimit = false } = {}) {
   const full = Math.min(1, Math.max(0, share));
   const fill = element('span');
   fill.style.width = `${full * 100}%`;
-  return element('span', { class: `meter${full > 0.9 ? ' full' : ''}`, role: 'img', 'aria-label': label, title: label }, fill);
+  return element('span', { class: `meter${isLimit && full > 0.9 ? ' full' : ''}`, role: 'img', 'aria-label': label, title: label }, fill);
 }

@@ -17,6 +17,8 @@ const FIELDS = {
   nodes: { label: 'Nodes', unit: 1, show: number },
 };
 const MINUTE = 60_000;
+/** The most that can be written: as many nodes as there are numbers for, and of the others what a number says exactly; a hundred years. */
+const MOST = { nodes: 4_294_967_295 }, MOST_MINUTES = 52_560_000;
 
 /** Asks what the limits of `run`, or of `node` of it, are to be, and makes them that. `what` says whose they are. */
 export async function changeLimits(run, { node, what }) {
@@ -25,23 +27,26 @@ export async function changeLimits(run, { node, what }) {
   const limits = [...known.limits, ...(known.nodes ? [{ what: 'nodes', ...known.nodes }] : [])];
   const inputs = limits.filter((one) => FIELDS[one.what]).map((one) => {
     const { label, unit, show } = FIELDS[one.what];
-    const input = element('input', { type: 'number', name: one.what, min: one.used / unit, step: unit === 1 ? 1 : 'any', value: one.limit / unit, required: true });
+    const input = element('input', { type: 'number', name: one.what, min: one.used / unit, max: (MOST[one.what] ?? Number.MAX_SAFE_INTEGER) / unit, step: unit === 1 ? 1 : 'any', value: one.limit / unit, required: true });
     return { one, unit, input, row: element('label', {}, `${label}, of which ${show(one.used)} are used up`, input) };
   });
-  const minutes = element('input', { type: 'number', name: 'minutes', min: 1, step: 1, placeholder: known.deadline ? 'as it is' : 'no end' });
+  const minutes = element('input', { type: 'number', name: 'minutes', min: 1, max: MOST_MINUTES, step: 1, placeholder: known.deadline ? 'as it is' : 'no end' });
   const note = element('div');
+  const change = element('button', { type: 'submit', class: 'main' }, 'Change it');
   const dialog = element('dialog', { 'aria-labelledby': 'limits-title' });
   const form = element('form', {
     method: 'dialog',
     onsubmit: (event) => {
       event.preventDefault();
+      if (change.disabled) return;
       const wanted = {};
       for (const { one, unit, input } of inputs) {
         const value = Math.round(input.valueAsNumber * unit);
         if (value !== one.limit) wanted[one.what] = value;
       }
       if (minutes.value) wanted.deadline = new Date(Date.now() + minutes.valueAsNumber * MINUTE).toISOString();
-      send('PATCH', path, wanted).then(() => { dialog.close(); announce('The limits were changed.'); }, (error) => note.replaceChildren(trouble(told(error))));
+      change.disabled = true;
+      send('PATCH', path, wanted).then(() => { dialog.close(); announce('The limits were changed.'); }, (error) => { change.disabled = false; note.replaceChildren(trouble(told(error))); });
     },
   },
   element('h2', { id: 'limits-title' }, `What ${what} may use up`),
@@ -50,7 +55,7 @@ export async function changeLimits(run, { node, what }) {
   known.nodes ? element('label', {}, 'Over in so many minutes from now', minutes) : '',
   note,
   element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: () => dialog.close() }, 'Leave it'),
-    inputs.length || known.nodes ? element('button', { type: 'submit', class: 'main' }, 'Change it') : ''));
+    inputs.length || known.nodes ? change : ''));
   dialog.append(form);
   dialog.addEventListener('close', () => dialog.remove(), { once: true });
   document.body.append(dialog);

@@ -90,7 +90,7 @@ function budget(node) {
   const calls = [callsOf(spent.model_calls, 'models'), callsOf(spent.tool_calls, 'tools'), twice && `${number(twice)} possibly paid for twice: nobody saw the end of the first`].filter(Boolean);
   if (!used && calls.length === 0 && limits.length === 0) return [];
   const figure = (name, n) => ({ micro_usd: dollars, bytes }[name] ?? number)(n);
-  const rows = limits.map((one) => element('li', {}, meter(one.limit ? one.used / one.limit : 1, `${LIMITS[one.what]}: ${figure(one.what, one.used)} of ${figure(one.what, one.limit)}`),
+  const rows = limits.map((one) => element('li', {}, meter(one.limit ? one.used / one.limit : 1, `${LIMITS[one.what]}: ${figure(one.what, one.used)} of ${figure(one.what, one.limit)}`, { isLimit: true }),
     ` ${figure(one.what, one.used)} of ${figure(one.what, one.limit)} ${LIMITS[one.what] ?? one.what}${one.over ? `, ${figure(one.what, one.over)} beyond it` : ''}`));
   return [element('h3', {}, 'Cost, with all below'), element('p', {}, [used, ...calls].filter(Boolean).join(' · ') || 'nothing'), rows.length ? element('ul', { class: 'plain' }, ...rows) : ''];
 }

@@ -6,7 +6,7 @@ import { difference } from './diff.js';
 import { absolute, moment } from './format.js';
 import { expiry, kindOf, sureness, tagsOf } from './observations.js';
 
-export async function showObservation(view, { name, signal, title }) {
+export async function showObservation(view, { name, query, signal, title, go }) {
   title(name);
   view.className = 'narrow';
   const at = `/observations/${encodeURIComponent(name)}`;
@@ -14,16 +14,28 @@ export async function showObservation(view, { name, signal, title }) {
   const past = element('ol', { class: 'versions', reversed: true });
   view.append(element('p', { class: 'up' }, element('a', { href: '/observations' }, '← Scratch page')), element('h1', {}, `Observation ${name}`), one,
     element('h2', {}, 'History'), past);
-  let shown = '';
+  let shown = '', id = null;
+  // What a decision was made because of may be an item of the scratchbook of its thread, and is there then.
+  const elsewhere = async (error) => {
+    const thread = query.get('thread');
+    if (error.status !== 404 || !thread) throw error;
+    const item = await get(`/threads/${encodeURIComponent(thread)}/scratchbook/items/${encodeURIComponent(name)}`, { signal }).catch(() => { throw error; });
+    await go(`/threads/${encodeURIComponent(thread)}#${item.handle}`, { replace: true });
+    return [];
+  };
   const draw = async () => {
-    const [now, history] = await Promise.all([get(`${at}?whole=true`, { signal }), get(`${at}/history`, { signal })]);
+    const [now, history] = await Promise.all([get(`${at}?whole=true`, { signal }), get(`${at}/history`, { signal })]).catch(elsewhere);
+    if (!now) return;
+    id = now.observation_id;
     const said = JSON.stringify([now, history.items]);
     if (shown === said) return;
     shown = said;
     one.replaceChildren(...body(now, draw));
     past.replaceChildren(...history.items.toReversed().map(version));
   };
-  await live(draw, signal);
+  // Whatever changes an entry names it.
+  const concerns = ({ changes }) => (changes.some((one) => one.observation_id === id) ? true : changes.every((one) => one.observation_id || one.change.endsWith('_turn')) ? null : false);
+  await live(draw, signal, { concerns });
 }
 
 function body(one, again) {
@@ -34,7 +46,7 @@ function body(one, again) {
   };
   const { source } = one;
   const rows = [
-    ['Status', `${one.status.replaceAll('_', ' ')}, ${one.state}`], ['Owner', one.owner], ['Believed as', one.trust.replaceAll('_', ' ')],
+    ['Status', [...new Set([one.status.replaceAll('_', ' '), one.state])].join(', ')], ['Owner', one.owner], ['Believed as', one.trust.replaceAll('_', ' ')],
     ['From', element('span', {}, source.tool ? `tool ${source.tool}` : 'no tool', source.run_id && [' in ', element('a', { href: `/runs/${source.run_id}${source.node_id ? `?node=${source.node_id}` : ''}` }, 'a run')],
       source.turn_id && [' in ', element('a', { href: `/turns/${source.turn_id}` }, 'a turn')])],
     ['Said to be from', one.claimed_source && JSON.stringify(one.claimed_source)],

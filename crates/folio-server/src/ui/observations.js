@@ -41,7 +41,7 @@ export async function showObservations(view, { query, signal, title }) {
 
   const draw = latest({
     signal,
-    ask: () => get(addressOf('/observations', { ...wanted, limit }), { signal }),
+    ask: () => get(addressOf('/observations', { ...wanted, ...asWritten(wanted), limit }), { signal }),
     show(answer) {
       count.textContent = `${answer.at_least ? 'at least ' : ''}${number(answer.total)} of them${answer.returned < answer.total ? `, ${number(answer.returned)} shown` : ''}`;
       keep(list, answer.items, (one) => one.observation_id, card);
@@ -53,18 +53,25 @@ export async function showObservations(view, { query, signal, title }) {
     },
     refused(why) {
       list.replaceChildren();
+      count.textContent = '';
       note.replaceChildren(why);
     },
   });
   await live(draw, signal);
 }
 
+/** Types and tags as they are kept, of what cards show: `risk alert`, `#key`, `key all`. */
+const asWritten = ({ type = '', tags = '' }) => ({
+  type: type.trim().replace(/\s+/g, '_').toLowerCase(),
+  tags: tags.split(/[\s,]+/).map((tag) => tag.replace(/^#/, '')).filter(Boolean).join(','),
+});
+
 /** How sure its writer was. */
 export const sureness = (one) => (one.confidence === null || one.confidence === undefined ? null
   : element('span', { class: 'sure' }, meter(one.confidence, `${perCent(one.confidence)} sure`), ` ${perCent(one.confidence)} sure`));
 
-/** When it stops to hold. */
-export const expiry = (one) => (!one.expires_at ? null
+/** When it stops to hold, if nothing else has made it stop. */
+export const expiry = (one) => (!one.expires_at || !/^(live|expired)$/.test(one.state) || one.erased ? null
   : element('span', { class: one.state === 'expired' ? 'failed' : 'expiry' }, one.state === 'expired' ? 'past its time ' : 'ends ', moment(one.expires_at)));
 
 export const tagsOf = (one) => one.tags.map((tag) => written('a', { class: 'tag', href: `/observations?tags=${encodeURIComponent(tag)}` }, `#${tag}`));

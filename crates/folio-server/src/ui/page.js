@@ -12,11 +12,13 @@ export async function showPage(view, { name, signal, title }) {
   const below = element('ul', { class: 'plain' });
   view.append(head, about, text, element('section', { 'aria-label': 'Pages below' }, below));
   const at = encodeURIComponent(name);
+  let id = null;
   await live(async () => {
     const [page, md, children] = await Promise.all([
       get(`/pages/${at}`, { signal }), get(`/pages/${at}.md`, { as: 'text', signal }), get(`/pages/${at}/children`, { signal }),
     ]);
     title(page.title);
+    id = page.page_id;
     head.textContent = page.title;
     about.replaceChildren(`${page.handle} · ${page.role.replaceAll('_', ' ')} · ${page.status} · `, moment(page.updated_at),
       ...(page.homework_run_id ? [' · ', element('a', { href: `/runs/${page.homework_run_id}` }, 'its run')] : []),
@@ -26,5 +28,5 @@ export async function showPage(view, { name, signal, title }) {
     const isTold = (handle) => text.querySelector(`a[href="/pages/${handle}"]`);
     keep(below, children.items.filter(({ handle }) => !isTold(handle)).map(({ handle, title: called }) => ({ handle, called })), (page) => page.handle,
       ({ handle, called }) => element('li', {}, written('a', { href: `/pages/${handle}` }, called), ` ${handle}`));
-  }, signal);
+  }, signal, { concerns: ({ changes }) => changes.some((one) => one.page_id === id) });
 }

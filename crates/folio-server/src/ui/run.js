@@ -2,7 +2,7 @@
 
 import { CHANCE, QUIET, follow, get, patiently, post, query as addressOf, told } from './ask.js';
 import { branches, branchesOf } from './branches.js';
-import { $, address, announce, element, empty, keep, settle, soon, sure, trouble, written } from './dom.js';
+import { $, address, announce, element, empty, headline, keep, settle, soon, sure, trouble, written } from './dom.js';
 import { cost, mark, moment, number, revealed, span, stateLine, words } from './format.js';
 import { changeLimits } from './limits.js';
 import { markdown } from './markdown.js';
@@ -48,7 +48,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const origin = from && element('span', { class: 'meta' }, 'begun from ', element('a', { href: `/runs/${encodeURIComponent(from)}` }, from));
   const turn = run.turn_id && element('a', { href: `/turns/${run.turn_id}` }, 'Trace of its turn');
   view.append(
-    element('header', {}, written('h1', {}, run.title), run.goal && run.goal !== run.title && written('p', { class: 'said quiet' }, run.goal), element('div', { class: 'line' }, state, turn, origin, tally), controls, note, waiting, asked.block, progress),
+    element('header', {}, headline(run.title).block, run.goal && run.goal !== run.title && written('p', { class: 'said quiet' }, run.goal), element('div', { class: 'line' }, state, turn, origin, tally), controls, note, waiting, asked.block, progress),
     element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.none, tree.scroller),
       element('section', { class: 'panel about', 'aria-label': 'About the chosen part' }, element('div', { class: 'bar' }, back, chosen), tabs, pane)));
 

@@ -111,7 +111,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
   const draw = async () => { await look(); await ask(); };
   const laterDraw = soon(() => draw().catch(() => {}), 200);
   // That nobody drives a run any more is no commit.
-  await live(draw, signal, () => going.size > 0);
+  await live(draw, signal, { isOwed: () => going.size > 0 });
 }
 
 const factOf = ({ asks, paused, spent }, head) => ({ asks, paused, used: cost(spent), head });

@@ -7,6 +7,7 @@ import { moment, number } from './format.js';
 import { kindOf } from './observations.js';
 
 const KINDS = ['observation', 'note', 'todo', 'task', 'goal', 'pending_action', 'summary'];
+const plural = (kind) => `${kind.replaceAll('_', ' ').replace(/y$/, 'ie')}s`;
 const MANY = 30;
 
 export async function showSearch(view, { query, signal, title }) {
@@ -20,7 +21,7 @@ export async function showSearch(view, { query, signal, title }) {
   view.append(element('h1', {}, 'Search'),
     element('form', { class: 'filters', role: 'search', onsubmit: (event) => { event.preventDefault(); later(); } }, field,
       element('select', { 'aria-label': 'Kind', onchange: (event) => change('kind', event.currentTarget.value) }, element('option', { value: '' }, 'everything'),
-        ...KINDS.map((kind) => element('option', { value: kind, selected: wanted.kind === kind }, `${kind.replaceAll('_', ' ')}s`))),
+        ...KINDS.map((kind) => element('option', { value: kind, selected: wanted.kind === kind }, plural(kind)))),
       element('label', {}, element('input', { type: 'checkbox', checked: wanted.all === 'true', onchange: (event) => change('all', event.currentTarget.checked ? 'true' : '') }), ' what is put away, too')),
     count, list, note);
   field.focus();
@@ -36,6 +37,7 @@ export async function showSearch(view, { query, signal, title }) {
     },
     refused(why) {
       list.replaceChildren();
+      count.textContent = '';
       note.replaceChildren(why);
     },
   });

@@ -27,12 +27,17 @@ export async function showThreads(view, { signal, title }) {
   }, signal);
 }
 
+/** Items that are shown at first, and at most. */
+const MANY = 200, MOST = 1000;
+
 export async function showThread(view, { name, query, signal, title }) {
   title(`Scratchbook of ${name}`);
   const at = `/threads/${encodeURIComponent(name)}/scratchbook`;
   const text = written('pre', { class: 'view', tabindex: '0', role: 'region', 'aria-label': 'What a model reads' });
   const sum = element('p', { class: 'line meta' }), receipt = wide(), note = element('div');
-  const items = element('ul', { class: 'cards' });
+  const items = element('ul', { class: 'cards' }), count = element('p', { class: 'meta', role: 'status' }), rest = element('div'), led = element('ul', { class: 'cards' });
+  const sought = location.hash.slice(1);
+  let limit = MANY;
   const later = soon(() => draw().catch(() => {}), 200);
   const { wanted, change } = filters(query, later);
   const field = (name, type, label, hint) => element('label', {}, `${label} `, element('input', { type, min: 0, placeholder: hint, class: 'short', value: wanted[name] ?? '', oninput: (event) => change(name, event.currentTarget.value.trim()) }));
@@ -44,11 +49,12 @@ export async function showThread(view, { name, query, signal, title }) {
     element('div', { class: 'columns even' },
       element('section', { class: 'panel' }, element('h2', {}, 'What a model reads'), sum, text),
       element('section', { class: 'panel' }, element('h2', {}, 'Receipt'), receipt)),
-    element('h2', {}, 'Items'), items);
+    led, element('h2', {}, 'Items'), count, items, rest);
   const draw = latest({
     signal,
-    ask: () => Promise.all([get(addressOf(at, wanted), { signal }), get(`${at}/items?all=true&limit=200`, { signal })]),
-    show([shown, all]) {
+    ask: () => Promise.all([get(addressOf(at, wanted), { signal }), get(`${at}/items?all=true&limit=${limit}`, { signal }),
+      sought ? get(`${at}/items/${encodeURIComponent(sought)}`, { signal }).catch((error) => { if (error.status === 404) return null; throw error; }) : null]),
+    show([shown, all, one]) {
       note.replaceChildren();
       const { receipt: kept } = shown;
       sum.replaceChildren(meter(kept.budget ? shown.tokens / kept.budget : 0, `${shown.tokens} of ${kept.budget} tokens`),
@@ -56,10 +62,18 @@ export async function showThread(view, { name, query, signal, title }) {
       if (text.textContent !== shown.view) text.textContent = shown.view;
       if (shown.view === '') text.replaceChildren(empty('Nothing: the scratchbook is empty.'));
       settle(receipt, [receiptTable(kept)]);
+      keep(led, one ? [one] : [], (item) => item.item_id, itemCard);
+      for (const card of led.children) card.classList.add('led');
       keep(items, all.items, (item) => item.item_id, itemCard);
+      count.textContent = all.next ? `${number(all.items.length)} of ${all.at_least ? 'at least ' : ''}${number(all.total)} are shown.` : '';
+      settle(rest, all.next && limit < MOST ? [element('button', { type: 'button', onclick: () => { limit = Math.min(MOST, limit * 2); draw().catch(() => {}); } }, 'More')] : []);
       if (all.items.length === 0) items.replaceChildren(element('li', { 'data-key': '' }, empty('No items yet. Try', `folio --thread ${name} book add todo "Ask for a review"`)));
     },
-    refused: (why) => note.replaceChildren(why),
+    refused(why) {
+      for (const old of [sum, text, receipt, led, items, rest]) old.replaceChildren();
+      count.textContent = '';
+      note.replaceChildren(why);
+    },
   });
   await live(draw, signal);
 }

@@ -174,7 +174,7 @@ export class Tree {
     const share = fullness(node);
     const parts = [element('span', { class: 'twist' }), mark(state), written('span', { class: 'title', title: node.title }, node.title), element('span', { class: 'call' }, revealed(node.call))];
     if (node.attempt > 1) parts.push(element('span', { class: 'time' }, `attempt ${node.attempt}`));
-    if (share !== null && node.level > 1) parts.push(meter(share, `${Math.round(share * 100)} % of its budget`));
+    if (share !== null && node.level > 1) parts.push(meter(share, `${Math.round(share * 100)} % of its budget`, { isLimit: true }));
     if (used) parts.push(element('span', { class: 'cost', title: used }, cost(node.spent, '$?')));
     node.time = element('span', { class: 'time' });
     row.style.setProperty('--level', node.level - 1);

@@ -1,7 +1,7 @@
 // One turn: what was decided, and its trace as a timeline.
 
 import { get, live, query as addressOf } from './ask.js';
-import { element, empty, keep, settle, wide, written } from './dom.js';
+import { element, empty, headline, keep, settle, wide, written } from './dom.js';
 import { latest } from './filters.js';
 import { absolute, moment, span } from './format.js';
 import { receiptTable } from './threads.js';
@@ -13,24 +13,26 @@ const MOST = 20_000;
 export async function showTurn(view, { name, signal, title }) {
   title(`Turn ${name}`);
   const at = `/turns/${encodeURIComponent(name)}`;
-  const head = written('h1', {}, `Turn ${name}`), about = element('p', { class: 'meta' });
+  const { heading: head, block: top } = headline(`Turn ${name}`), about = element('p', { class: 'meta' });
   const decided = element('ul', { class: 'decisions' });
   const chips = element('div', { class: 'filters', role: 'group', 'aria-label': 'Which parts of the program' });
   const line = element('ol', { class: 'timeline', 'aria-label': 'What happened, in order' }), note = element('div');
   const receipts = element('div');
-  view.append(element('p', { class: 'up' }, element('a', { href: '/turns' }, '← Turns')), head, about, element('h2', {}, 'Decisions'), decided,
+  view.append(element('p', { class: 'up' }, element('a', { href: '/turns' }, '← Turns')), top, about, element('h2', {}, 'Decisions'), decided,
     element('h2', {}, 'What happened'), chips, note, line, element('h2', {}, 'What models were shown'), receipts);
-  let limit = MANY, only = null;
+  let limit = MANY, only = null, known = null, scale = null;
   const draw = latest({
     signal,
     ask: () => Promise.all([get(at, { signal }), get(addressOf(`${at}/trace`, { limit }), { signal }), get(`${at}/receipts`, { signal })]),
     show([turn, trace, shown]) {
-      head.textContent = turn.input || `Turn ${turn.handle}`;
+      known = turn;
+      const input = turn.input || `Turn ${turn.handle}`;
+      if (head.textContent !== input) head.textContent = input;
       title(turn.input || turn.handle);
       const end = turn.ended_at ? `took ${span(Date.parse(turn.ended_at) - Date.parse(turn.started_at))}${turn.complete === false ? ', something is left' : ''}` : 'goes on';
       settle(about, [`${turn.handle} · thread `, element('a', { href: `/threads/${encodeURIComponent(turn.thread)}` }, turn.thread), ` · ${end} · `, moment(turn.started_at),
         ...(turn.run_id ? [' · of ', element('a', { href: `/runs/${turn.run_id}` }, 'a run')] : [])]);
-      keep(decided, turn.decisions, (one) => JSON.stringify(one), decision);
+      keep(decided, turn.decisions, (one) => JSON.stringify(one), (one) => decision(one, turn.thread));
       if (turn.decisions.length === 0) decided.replaceChildren(element('li', { 'data-key': '' }, empty('None.')));
       const parts = [...new Set(trace.items.map((entry) => entry.component))].sort();
       keep(chips, parts.length < 2 ? [] : parts.map((part) => ({ part, isOnly: only === part })), ({ part }) => part, ({ part, isOnly }) => element('button', {
@@ -38,8 +40,12 @@ export async function showTurn(view, { name, signal, title }) {
       }, part.replaceAll('_', ' ')));
       const begin = Date.parse(turn.started_at);
       const last = Math.max(begin + 1, ...trace.items.map((entry) => Date.parse(entry.timestamp)));
+      // While the turn goes on there is room for what comes, so that not every line moves with each new one.
+      if (turn.ended_at || !scale || last > scale.last) scale = { begin, last: turn.ended_at ? last : begin + (last - begin) * 1.25 };
       const entries = trace.items.filter((entry) => !only || entry.component === only);
-      keep(line, entries.map((entry, at) => ({ ...entry, at })), (entry) => `${entry.seq}.${entry.at}`, (entry) => entryRow(entry, begin, last));
+      const key = keys();
+      keep(line, entries, key, (entry) => entryRow(entry, begin));
+      for (const row of line.children) if (row.scale !== scale) row.place?.(scale);
       // Of a long trace the end is given.
       const isCut = Boolean(trace.at_least) && limit < MOST;
       if (note.isCut !== isCut) {
@@ -52,11 +58,23 @@ export async function showTurn(view, { name, signal, title }) {
       if (shown.items.length === 0) receipts.replaceChildren(empty('Nothing was shown to a model in this turn.'));
     },
   });
-  await live(draw, signal);
+  // Nothing but what belongs to it comes to a turn that has ended.
+  const concerns = (commit) => commit.turn_id === known?.turn_id || (Boolean(known?.run_id) && commit.run_id === known.run_id) || (known?.ended_at ? null : false);
+  await live(draw, signal, { concerns });
 }
 
-function decision(one) {
-  const used = (one.used ?? []).flatMap((entry) => [' ', element('a', { class: 'handle', href: `/observations/${entry.handle}` }, entry.handle)]);
+/** A function that names the lines of a trace in order, wherever the part that is shown begins: by what they are, and alike ones by their number. */
+function keys() {
+  const seen = new Map();
+  return ({ seq, timestamp, component, operation, node_id: node }) => {
+    const name = [seq, timestamp, component, operation, node].join(' '), before = seen.get(name) ?? 0;
+    seen.set(name, before + 1);
+    return `${name} ${before}`;
+  };
+}
+
+function decision(one, thread) {
+  const used = (one.used ?? []).flatMap((entry) => [' ', element('a', { class: 'handle', href: addressOf(`/observations/${entry.handle}`, { thread }) }, entry.handle)]);
   return element('li', {}, element('span', { class: 'kind' }, one.stage), written('strong', {}, one.verdict), ...(one.reasons ?? []).map((reason) => written('p', { class: 'quiet' }, reason)),
     used.length ? element('p', { class: 'meta' }, 'because of', ...used) : '');
 }
@@ -72,18 +90,23 @@ function said(detail) {
   return [...shown, element('details', {}, element('summary', {}, 'all of it'), element('pre', {}, JSON.stringify(detail, null, 2)))];
 }
 
-function entryRow(entry, begin, last) {
+function entryRow(entry, begin) {
   const from = Date.parse(entry.timestamp) - begin;
   const took = (entry.duration_us ?? 0) / 1000;
   const bar = element('span', { class: 'bar' });
-  bar.style.left = `${Math.min(98.5, Math.max(0, ((from - took) / (last - begin)) * 100))}%`;
-  bar.style.width = `${Math.max(1.5, Math.min(100, (took / (last - begin)) * 100))}%`;
   const what = entry.observation_id && entry.component === 'scratch_page' ? element('a', { href: `/observations/${entry.observation_id}` }, entry.observation_type?.replaceAll('_', ' ') ?? 'observation')
     : entry.observation_type ? element('span', { class: 'quiet' }, entry.observation_type) : null;
-  return element('li', { class: `entry part-${entry.component}` },
+  const row = element('li', { class: `entry part-${entry.component}` },
     element('span', { class: 'at', title: absolute(entry.timestamp) }, `+${span(Math.max(0, from))}`),
     element('span', { class: 'lane', 'aria-hidden': 'true' }, bar),
     element('span', { class: 'what' }, element('span', { class: 'kind' }, entry.component.replaceAll('_', ' ')), element('strong', {}, entry.operation.replaceAll('_', ' ')), what,
       entry.status === 'success' ? null : element('span', { class: `badge ${/fail|denied|reject/.test(entry.status) ? '' : 'calm'}` }, entry.status),
       element('span', { class: 'meta' }, entry.source, took > 0 ? ` · took ${span(took)}` : '', entry.node_id && entry.run_id ? [' · ', element('a', { href: `/runs/${entry.run_id}?node=${entry.node_id}` }, 'its node')] : ''), ...said(entry.detail)));
+  row.place = (scale) => {
+    const whole = scale.last - scale.begin;
+    bar.style.left = `${Math.min(98.5, Math.max(0, ((from - took) / whole) * 100))}%`;
+    bar.style.width = `${Math.max(1.5, Math.min(100, (took / whole) * 100))}%`;
+    row.scale = scale;
+  };
+  return row;
 }

@@ -41,6 +41,6 @@ function card(turn) {
   return element('li', {}, element('a', { class: 'card', href: `/turns/${turn.handle}` },
     element('span', { class: `mark ${state}`, 'aria-hidden': 'true' }, { ok: '✓', partial: '◑', running: '▸' }[state]),
     written('span', { class: 'title' }, turn.input || '(no input)'),
-    turn.urgency ? element('span', { class: `badge ${/high|urgent|immediate/.test(turn.urgency) ? '' : 'calm'}` }, turn.urgency) : null,
+    turn.urgency ? element('span', { class: `badge ${/critical|high/.test(turn.urgency) ? '' : 'calm'}` }, turn.urgency) : null,
     element('span', { class: 'meta' }, `${turn.handle} · ${turn.thread} · ${took} · `, moment(turn.started_at))));
 }
