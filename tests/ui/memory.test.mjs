@@ -163,14 +163,14 @@ describe('memory', () => {
   it('writes numbers, times and states as people do', async () => {
     const page = await house.page('/');
     const made = await page.evaluate(async () => {
-      const { few, dollars, span, meter, moment } = await import('/ui/format.js');
+      const { bytes, few, dollars, span, meter, moment } = await import('/ui/format.js');
       const { expiry } = await import('/ui/observations.js');
       const ago = (ms) => moment(new Date(Date.now() - ms).toISOString()).textContent;
       const until = new Date(Date.now() + 1e9).toISOString();
-      return [[999, 1234, 999_950, 12_345_678, 123_456_789_012].map(few), [10, 5000, 1_500_000, 0].map(dollars), [999.7, 59_970, 3_599_600].map(span), [3_599_000, 86_000_000].map(ago),
+      return [[999, 1234, 999_950, 12_345_678, 123_456_789_012].map(few), [1023, 1_048_570, 5e9].map(bytes), [10, 5000, 1_500_000, 0].map(dollars), [999.7, 59_970, 3_599_600].map(span), [3_599_000, 86_000_000].map(ago),
         [meter(1, 'sure').className, meter(1, 'used', { isLimit: true }).className], ['archived', 'live'].map((state) => expiry({ expires_at: until, state })?.textContent ?? '')];
     });
-    assert.deepEqual(made, [['999', '1.2k', '1.0M', '12.3M', '123G'], ['less than $0.0001', '$0.0050', '$1.50', '$0.00'], ['1.0 s', '1 min 0 s', '59 min 59 s'], ['1 hour ago', '1 day ago'],
+    assert.deepEqual(made, [['999', '1.2k', '1.0M', '12.3M', '123G'], ['1023 B', '1.0 MiB', '4.7 GiB'], ['less than $0.0001', '$0.0050', '$1.50', '$0.00'], ['1.0 s', '1 min 0 s', '59 min 59 s'], ['1 hour ago', '1 day ago'],
       ['meter', 'meter full'], ['', 'ends in 12 days']]);
     await page.goto(`${house.base}/search`);
     assert.equal(await page.getByRole('option', { name: 'summaries' }).count(), 1);

@@ -77,6 +77,7 @@ describe('writing', () => {
     const mine = page.getByRole('textbox', { name: 'What you wrote' });
     assert.equal(await mine.inputValue(), 'about a metre');
     await page.getByText('Somebody else has answered').first().waitFor();
+    assert.deepEqual(await hindrances(page), []);
     await page.getByRole('button', { name: 'I have seen it' }).click();
     await mine.waitFor({ state: 'detached' });
     assert.match(await focused(page), /^Answer to: .*Width/s);
@@ -92,6 +93,7 @@ describe('writing', () => {
     assert.equal(await forms.count(), 3);
     await forms.first().getByRole('link', { name: 'One' }).click();
     await page.getByRole('heading', { name: 'One', level: 2 }).waitFor();
+    assert.deepEqual(await hindrances(page), []);
     let sent = 0;
     await page.route('**/answer', async (route) => { sent++; await until(() => sentTwice, 'it was pressed twice'); await route.continue(); });
     let sentTwice = false;

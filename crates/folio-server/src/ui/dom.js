@@ -63,14 +63,16 @@ export function wide(...children) {
 }
 
 /** A heading that has room for a few lines, and shows the others to whoever asks; its text is set at `heading`. */
-export function headline(text) {
-  const heading = written('h1', { class: 'cut' }, text);
+export function headline(text, tag = 'h1') {
+  const heading = written(tag, { class: 'cut' }, text);
   const more = element('button', { type: 'button', class: 'more', hidden: true, 'aria-expanded': 'false', onclick: () => {
     const isCut = heading.classList.toggle('cut');
     more.setAttribute('aria-expanded', String(!isCut));
     more.textContent = isCut ? 'All of it' : 'Less of it';
   } }, 'All of it');
-  new ResizeObserver(() => { more.hidden = heading.classList.contains('cut') && heading.scrollHeight <= heading.clientHeight + 1; }).observe(heading);
+  const look = () => { more.hidden = heading.classList.contains('cut') && heading.scrollHeight <= heading.clientHeight + 1; };
+  new ResizeObserver(look).observe(heading);
+  new MutationObserver(look).observe(heading, { childList: true });
   return { heading, block: element('div', { class: 'headline' }, heading, more) };
 }
 

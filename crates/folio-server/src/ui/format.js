@@ -83,7 +83,11 @@ export function few(n) {
   while (rest >= 999.5 && at < 3) { rest /= 1000; at++; }
   return `${rest.toFixed(rest < (at > 0 ? 99.95 : 9.95) ? 1 : 0)}${'kMGT'[at]}`;
 }
-export const bytes = (n) => (n < 1024 ? `${n} B` : n < 1048576 ? `${(n / 1024).toFixed(1)} KiB` : n < 1073741824 ? `${(n / 1048576).toFixed(1)} MiB` : `${(n / 1073741824).toFixed(1)} GiB`);
+export function bytes(n) {
+  let at = 0, rest = n;
+  while (rest >= (at > 0 ? 1023.95 : 1024) && at < 3) { rest /= 1024; at++; }
+  return at === 0 ? `${n} B` : `${rest.toFixed(1)} ${'KMG'[at - 1]}iB`;
+}
 /** Money; what is less than a ten-thousandth of a dollar is not nothing. */
 export const dollars = (micro) => (micro > 0 && micro < 100 ? 'less than $0.0001' : `$${(micro / 1e6).toFixed(micro > 0 && micro < 10_000 ? 4 : 2)}`);
 export const perCent = (share) => `${Math.round(share * 100)} %`;

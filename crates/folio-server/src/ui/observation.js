@@ -1,7 +1,7 @@
 // One observation with its history.
 
 import { get, live, send, told } from './ask.js';
-import { announce, element, sure, trouble, written } from './dom.js';
+import { $, announce, element, sure, trouble, written } from './dom.js';
 import { difference } from './diff.js';
 import { absolute, moment } from './format.js';
 import { expiry, kindOf, sureness, tagsOf } from './observations.js';
@@ -42,7 +42,7 @@ function body(one, again) {
   const note = element('p');
   const archive = async () => {
     if (!await sure(`Put ${one.handle} away?`, 'It is kept, found by those who look for archived ones, and shown to no model any more.', 'Put it away')) return;
-    send('POST', `/observations/${one.handle}/archive`).then(() => { announce('Archived.'); return again(); }, (error) => note.replaceChildren(trouble(told(error))));
+    send('POST', `/observations/${one.handle}/archive`).then(() => { announce('Archived.'); return again().then(() => $('view').focus({ preventScroll: true })); }, (error) => note.replaceChildren(trouble(told(error))));
   };
   const { source } = one;
   const rows = [

@@ -1,16 +1,16 @@
 // One page: its text, what it belongs to, and the pages below it.
 
 import { get, live } from './ask.js';
-import { element, keep, settle, written } from './dom.js';
+import { element, headline, keep, settle, written } from './dom.js';
 import { moment } from './format.js';
 import { markdown } from './markdown.js';
 
 export async function showPage(view, { name, signal, title }) {
   view.className = 'narrow';
-  const head = written('h1', {}, name), about = element('p', { class: 'meta' });
+  const { heading: head, block: top } = headline(name), about = element('p', { class: 'meta' });
   const text = element('article', { class: 'text panel' });
   const below = element('ul', { class: 'plain' });
-  view.append(head, about, text, element('section', { 'aria-label': 'Pages below' }, below));
+  view.append(top, about, text, element('section', { 'aria-label': 'Pages below' }, below));
   const at = encodeURIComponent(name);
   let id = null;
   await live(async () => {
@@ -19,7 +19,7 @@ export async function showPage(view, { name, signal, title }) {
     ]);
     title(page.title);
     id = page.page_id;
-    head.textContent = page.title;
+    if (head.textContent !== page.title) head.textContent = page.title;
     about.replaceChildren(`${page.handle} · ${page.role.replaceAll('_', ' ')} · ${page.status} · `, moment(page.updated_at),
       ...(page.homework_run_id ? [' · ', element('a', { href: `/runs/${page.homework_run_id}` }, 'its run')] : []),
       ...(page.parent ? [' · ', element('a', { href: `/pages/${page.parent}` }, 'the page above')] : []));

@@ -38,19 +38,20 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     rest: () => (pane.contains(document.activeElement) ? null : isNarrow() && view.classList.contains('reading') ? pane.focus({ preventScroll: true }) : tree.focus(tree.selected ?? tree.root)),
   });
   const tabs = element('nav', { 'aria-label': 'About the chosen part' }), pane = element('article', { class: 'text', tabindex: '0', 'aria-label': 'About the chosen part' });
-  const chosen = written('h2', {});
+  const { heading: chosen, block: chosenBlock } = headline('', 'h2');
   const back = element('button', { type: 'button', class: 'back', onclick: () => (history.state?.isFromTree ? history.back() : toTree()) }, '← Tree');
   const isNarrow = () => getComputedStyle(back).display !== 'none';
   const tree = new Tree({ signal, mayLeave, onselect: chose, onsift: sifted, onopen: () => { if (isNarrow()) back.focus(); } });
   const seek = element('input', { type: 'search', dir: 'auto', class: 'seek', placeholder: 'Find in the tree', 'aria-label': 'Find in the tree', oninput: (event) => tree.sift({ sought: event.currentTarget.value.trim() }) });
   const tally = element('p', { class: 'tally', role: 'group', 'aria-label': 'Only these in the tree' }), waiting = element('p', { class: 'said', role: 'status' });
-  const from = run.forked_from?.run ?? query.get('from');
-  const origin = from && element('span', { class: 'meta' }, 'begun from ', element('a', { href: `/runs/${encodeURIComponent(from)}` }, from));
+  const { run: first, node: before } = run.forked_from ?? {};
+  const origin = first && element('span', { class: 'meta' }, 'begun from ', element('a', { href: `/runs/${first}` }, 'another run'), before ? ` before ${before}` : '');
+  if (origin) get(`/runs/${first}`, { signal }).then(({ handle }) => { origin.querySelector('a').textContent = handle; }, () => {});
   const turn = run.turn_id && element('a', { href: `/turns/${run.turn_id}` }, 'Trace of its turn');
   view.append(
     element('header', {}, headline(run.title).block, run.goal && run.goal !== run.title && written('p', { class: 'said quiet' }, run.goal), element('div', { class: 'line' }, state, turn, origin, tally), controls, note, waiting, asked.block, progress),
     element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.none, tree.scroller),
-      element('section', { class: 'panel about', 'aria-label': 'About the chosen part' }, element('div', { class: 'bar' }, back, chosen), tabs, pane)));
+      element('section', { class: 'panel about', 'aria-label': 'About the chosen part' }, element('div', { class: 'bar' }, back, chosenBlock), tabs, pane)));
 
   let tab = query.get('tab') ?? 'result', detail = null, wasDrawn = 0, shown = null, standing = null;
   const nodePath = (node) => `${at}/nodes/${node.id}`;
@@ -123,7 +124,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     if (!await mayGo()) return;
     await doing(async () => {
       const { handle } = await post(`${at}/fork`, body);
-      go(`/runs/${handle}?from=${run.handle}`);
+      go(`/runs/${handle}`);
     });
   };
   const part = () => (tree.selected && tree.selected !== tree.root ? tree.selected : null);
@@ -164,7 +165,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   /** Has the address say what is chosen, and which side of it is shown. */
   function readdress(how) {
     const node = tree.selected, isNamed = node !== tree.root || (isNarrow() && view.classList.contains('reading'));
-    address(addressOf(at, { node: isNamed && node.id, tab: tab !== usual(node) && tab, from }), how);
+    address(addressOf(at, { node: isNamed && node.id, tab: tab !== usual(node) && tab }), how);
   }
   function open(name) {
     tab = name;
@@ -200,7 +201,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       // Where the tree gives way to it, the way back leads to the tree.
       const isFromTree = isNarrow() && !view.classList.contains('reading');
       view.classList.add('reading');
-      readdress({ push: isNarrow(), state: isFromTree ? { isFromTree } : history.state });
+      readdress(isNarrow() ? { push: true, state: { isFromTree } } : { state: history.state });
     }
     detail = null;
     chosen.textContent = node.title;
@@ -293,7 +294,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     heard = Date.now();
     if (run.held_up) laterStanding();
     if (event === 'end') { atTheEnd().catch(() => {}); return false; }
-    if (event === 'gap') { go(location.pathname + location.search, { replace: true }); return false; }
+    if (event === 'gap') { anew(); return false; }
     // Where the token ran out, the next attempt asks for another.
     if (event === 'problem' && data.status === 401) return undefined;
     if (event === 'problem') { note.replaceChildren(trouble(new Error(data.detail))); return false; }
@@ -311,6 +312,11 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     if (!document.hidden && Date.now() - heard >= QUIET) await lookAgain();
     keepLooking();
   }, pause(QUIET));
+  // What happened meanwhile is not told: all of it is asked for again, unless something is written that would be lost.
+  async function anew() {
+    if (await mayGo()) go(location.pathname + location.search, { replace: true });
+    else note.replaceChildren(trouble(new Error('What happens from now on is not shown: load the page again when you have saved what you write.')));
+  }
   async function atTheEnd() {
     asked.none();
     announce(`The run has ended: ${words(stateOf(tree.root))}.`);

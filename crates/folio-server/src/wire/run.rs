@@ -94,6 +94,9 @@ pub(crate) struct RunInFull {
     /// The turn that it is in: its own, or the one that it was started in.
     #[serde(skip_serializing_if = "Option::is_none")]
     turn_id: Option<String>,
+    /// Where it was forked from another one, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forked_from: Option<OriginShape>,
     /// Nodes made so far.
     nodes: usize,
     /// Nodes whose call is under way.
@@ -112,6 +115,26 @@ pub(crate) struct RunInFull {
     /// What keeps a call of it waiting, if something does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     held_up: Option<HeldUpShape>,
+}
+
+/// The moment of another run at which a fork began.
+#[derive(Debug, Serialize, JsonSchema)]
+struct OriginShape {
+    run: String,
+    /// The path of the part before which it began.
+    node: String,
+}
+
+impl OriginShape {
+    /// What the first event of a run says of it.
+    fn of(variable: &Value) -> Option<Self> {
+        let origin = variable.get("forked_from")?;
+        let part = |name| Some(origin.get(name)?.as_str()?.to_owned());
+        Some(Self {
+            run: part("run")?,
+            node: part("node")?,
+        })
+    }
 }
 
 /// A call of another run writes what a call of this one is to write, which begins when that has ended.
@@ -145,6 +168,7 @@ impl RunInFull {
                 .zip(finished_at)
                 .map(|(from, to)| micros_between(from, to)),
             turn_id: turn.map(str::to_owned),
+            forked_from: OriginShape::of(run.variable()),
             nodes: run.len(),
             in_flight: run.in_flight().len(),
             paused: run.is_paused_whole(),

@@ -186,6 +186,10 @@ async fn another_run_begins_at_a_moment_of_one_over_http() {
         nodes.iter().find(|node| node["path"] == path).unwrap()["outcome"].clone()
     };
     assert_eq!((outcome("a"), outcome("d")), (json!("ok"), json!(null)), "{tree}");
+    let first = house.get(&format!("/runs/{run}")).await.json();
+    let second = house.get(&format!("/runs/{fork}")).await.json();
+    let origin = json!({"run": run.to_string(), "node": "d"});
+    assert_eq!((first.get("forked_from"), &second["forked_from"]), (None, &origin));
     is_problem(
         &house.post(&format!("/runs/{run}/fork"), "{}").await,
         422,
