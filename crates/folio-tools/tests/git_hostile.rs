@@ -25,7 +25,7 @@ const READERS: &[(&str, &[&str])] = &[
     ("diff", &["--cached"]),
     ("status", &[]),
     ("status", &["--ignored"]),
-    ("ls-files", &["-m", "-o", "--eol"]),
+    ("ls-files", &["-m", "-o", "-t"]),
     ("blame", &["a.txt"]),
     ("blame", &["HEAD", "--", "a.txt"]),
     ("cat-file", &["-p", "HEAD:a.txt"]),
@@ -285,6 +285,57 @@ async fn files_outside_are_not_shown_by_any_setting_or_link() {
     assert!(!all.contains("the secret"), "{all}");
 }
 
+/// Of the allowed commands these open files of the working tree themselves: `diff` with a blob and a file, and `blame` without a revision.
+/// The others either read objects only (`log`, also with `-L` and `--follow`, `show`, `cat-file`, `rev-list`, `shortlog`, `describe`, `branch`,
+/// `tag`, `rev-parse`), or do not go through links (`status`, `diff` without a blob, `ls-files -o`). `ls-files -m` says no more than whether a
+/// file is as it was recorded. All of them are given the names here all the same.
+#[tokio::test]
+async fn no_name_of_a_file_leads_through_a_link_to_the_outside() {
+    let (world, _) = world();
+    world.file("link/secret.txt", "tracked\n");
+    world.file("inner/b.txt", "inside\n");
+    symlink("inner", world.repo().join("alias")).unwrap();
+    symlink(world.folder.path().join("outside"), world.repo().join("up")).unwrap();
+    world.commit("tracked");
+    put(&world.folder.path().join("outside/secret.txt"), "the secret\n");
+    std::fs::remove_dir_all(world.repo().join("link")).unwrap();
+    symlink("../outside", world.repo().join("link")).unwrap();
+    for (command, args) in [
+        ("diff", &["HEAD:a.txt", "up/secret.txt"][..]),
+        ("diff", &["HEAD:a.txt", "--", "up/secret.txt"]),
+        ("diff", &["HEAD:a.txt", "./alias/../up/secret.txt"]),
+        ("diff", &["HEAD:a.txt", "alias/../up/secret.txt"]),
+        ("diff", &["HEAD:a.txt", "up"]),
+        ("diff", &["HEAD:a.txt", "up/"]),
+        ("diff", &["HEAD:a.txt", "link/secret.txt"]),
+        ("blame", &["link/secret.txt"]),
+        ("blame", &["-L1,1", "--", "link/secret.txt"]),
+        ("log", &["-p", "--follow", "--", "link/secret.txt"]),
+        ("ls-files", &["-o", "--", "link/"]),
+        ("status", &["--", "link/secret.txt"]),
+    ] {
+        let error = world.error("git", json!({"command": command, "args": args})).await;
+        assert_eq!(error.kind, FailureKind::Denied, "{command} {args:?}: {error:?}");
+        assert_eq!(error.code, "path_outside_root", "{command} {args:?}");
+    }
+    let mut all = look_everywhere(&world).await;
+    for (command, args) in [
+        ("log", &["-L1,1:link/secret.txt"][..]),
+        ("diff", &["HEAD:a.txt", ":(top)up/secret.txt"]),
+        ("diff", &["HEAD:a.txt", ":/up/secret.txt"]),
+        ("diff", &["HEAD", "--stat"]),
+        ("show", &["HEAD:link/secret.txt"]),
+        ("blame", &["@link/secret.txt"]),
+    ] {
+        let response = world.call("git", json!({"command": command, "args": args})).await;
+        all.push_str(&serde_json::to_string(&response).unwrap());
+    }
+    assert!(!all.contains("the secret"), "{all}");
+    // Inside the granted folder a link leads where it likes.
+    let diff = json!({"command": "diff", "args": ["HEAD:a.txt", "alias/b.txt"]});
+    assert!(world.outputs("git", diff).await["text"].to_string().contains("+inside"));
+}
+
 /// Another repository beside the granted folder, with a secret in it.
 fn with_a_neighbour(world: &World) -> PathBuf {
     let other = world.folder.path().join("other");
@@ -353,4 +404,72 @@ async fn parts_of_a_repository_that_are_borrowed_from_elsewhere_are_refused() {
         format!("{}/.git/objects\n", other.display()),
     );
     refused(&world).await;
+}
+
+#[tokio::test]
+async fn a_list_of_borrowed_stores_that_git_reads_otherwise_is_refused() {
+    let (world, _) = world();
+    let other = with_a_neighbour(&world);
+    let outside = other.join(".git/objects");
+    let outside = outside.display();
+    symlink(&*outside.to_string(), world.repo().join("in\r")).unwrap();
+    std::fs::create_dir(world.repo().join("in")).unwrap();
+    let inside = world.repo().join("in");
+    for list in [
+        format!("\"{outside}\"\n").into_bytes(),
+        format!("{}\r\n", inside.display()).into_bytes(),
+        [b"\xff\n", format!("{outside}\n").as_bytes()].concat(),
+        format!("{}{outside}\n", "#\n".repeat(40_000)).into_bytes(),
+    ] {
+        world.file(".git/objects/info/alternates", list);
+        refused(&world).await;
+    }
+}
+
+fn pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
+}
+
+#[tokio::test]
+async fn a_pipe_that_should_say_where_a_part_lies_is_not_waited_for() {
+    let (world, _) = world();
+    let log = json!({"command": "log"});
+    let common = world.repo().join(".git/commondir");
+    pipe(&common);
+    assert_eq!(world.error("git", log.clone()).await.code, "not_a_repository");
+    std::fs::remove_file(common).unwrap();
+    pipe(&world.repo().join(".git/objects/info/alternates"));
+    refused(&world).await;
+}
+
+#[tokio::test]
+async fn no_link_inside_a_repository_leads_to_another_one() {
+    for (link, to) in [
+        ("refs/remotes", "refs/heads"),
+        ("refs/heads/x", "refs/heads/main"),
+        ("objects/ab", "objects/info"),
+        ("objects/ff/0123", "HEAD"),
+        ("objects/pack/pack-1.idx", "HEAD"),
+        ("objects/info/commit-graph", "HEAD"),
+        ("logs/refs/heads/x", "HEAD"),
+        // git shows the line of these that it cannot read, or the whole file.
+        ("shallow", "description"),
+        ("worktrees/w/gitdir", "HEAD"),
+    ] {
+        let (world, _) = world();
+        let other = with_a_neighbour(&world);
+        let link = world.repo().join(".git").join(link);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(other.join(".git").join(to), &link).unwrap();
+        refused(&world).await;
+        // Inside it is nobody's business.
+        std::fs::remove_file(&link).unwrap();
+        symlink(world.repo().join(".git/description"), &link).unwrap();
+        let response = world.call("git", json!({"command": "summary"})).await;
+        assert_ne!(
+            response.error.map(|error| error.code).as_deref(),
+            Some("path_outside_root")
+        );
+    }
 }

@@ -158,7 +158,11 @@ async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, Too
             };
             history::file_history(&repository, checked_path(path)?, max(50)).await
         }
-        command => raw(&repository, command, own.unwrap_or_default()).await,
+        command => {
+            let own = own.expect("git's own commands were checked above");
+            repository.check_named(own.named).await?;
+            raw(&repository, command, own.args).await
+        }
     }
 }
 

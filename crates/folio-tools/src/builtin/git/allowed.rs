@@ -15,38 +15,47 @@ pub(super) fn commands() -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().map(|command| command.name)
 }
 
+/// Arguments that may be given to git, as far as can be said without a look at the files.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) args: Vec<String>,
+    /// Those of them that may name a file.
+    pub(super) named: Vec<String>,
+}
+
 /// The arguments to give to git, or what is wrong with those that were given.
-pub(super) fn checked(command: &str, given: &[String]) -> Result<Vec<String>, ToolError> {
+pub(super) fn checked(command: &str, given: &[String]) -> Result<Checked, ToolError> {
     let Some(command) = COMMANDS.iter().find(|known| known.name == command) else {
         return Err(ToolError::invalid(format!("git: `{command}` is not allowed")));
     };
     let mut args: Vec<String> = command.always.iter().map(|arg| (*arg).to_owned()).collect();
-    let mut names_something = false;
+    let mut named = Vec::new();
     let mut rest = given.iter();
     while let Some(arg) = rest.next() {
         if arg.contains('\0') {
             return Err(ToolError::invalid("git: an argument holds no zero byte"));
         }
         if arg == "--" {
-            add_default_revision(command, names_something, &mut args);
+            add_default_revision(command, !named.is_empty(), &mut args);
             args.push(arg.clone());
             for path in rest {
                 check_path(command, path)?;
                 args.push(path.clone());
+                named.push(path.clone());
             }
-            return Ok(args);
+            return Ok(Checked { args, named });
         }
         if arg.starts_with('-') {
             args.push(flag(command, arg, &mut rest)?);
         } else {
             // A revision or a path: git finds out, so it must be harmless as both.
             check_path(command, arg)?;
-            names_something = true;
             args.push(arg.clone());
+            named.push(arg.clone());
         }
     }
-    add_default_revision(command, names_something, &mut args);
-    Ok(args)
+    add_default_revision(command, !named.is_empty(), &mut args);
+    Ok(Checked { args, named })
 }
 
 fn add_default_revision(command: &Command, names_something: bool, args: &mut Vec<String>) {
@@ -164,7 +173,7 @@ mod tests {
 
     fn allowed(command: &str, args: &[&str]) -> Result<Vec<String>, ToolError> {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        checked(command, &args)
+        checked(command, &args).map(|checked| checked.args)
     }
 
     #[test]
@@ -189,6 +198,7 @@ mod tests {
             ("ls-files", "--exclude-from=/etc/passwd"),
             ("ls-files", "-X/etc/passwd"),
             ("ls-files", "--recurse-submodules"),
+            ("ls-files", "--eol"),
             ("blame", "--contents=/etc/passwd"),
             ("blame", "--ignore-revs-file=/etc/passwd"),
             ("blame", "-S/etc/passwd"),

@@ -1,10 +1,13 @@
 //! A repository that may be looked at, and how git is run on it.
 
+mod links;
 mod place;
 
 use std::ffi::OsString;
+use std::io;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bstr::ByteSlice as _;
 use folio_process::{Ended, Finished, Limits, Program, Sink};
@@ -15,7 +18,7 @@ use crate::capture::{Captured, HeadAndTail};
 use crate::context::ToolContext;
 use crate::process::run;
 use crate::response::{FailureKind, ToolError};
-use crate::roots::Located;
+use crate::roots::{Located, io_failure};
 
 /// Bytes of errors that are kept.
 const ERRORS_BYTES: usize = 16 * 1024;
@@ -78,6 +81,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 #[derive(Debug)]
 pub(super) struct Repository<'a> {
     context: &'a ToolContext,
+    located: Located,
     place: Place,
     /// Names of settings of the repository that are emptied, since each would run a program.
     emptied: Vec<String>,
@@ -92,11 +96,39 @@ impl<'a> Repository<'a> {
         let place = blocking(&context.cancel, move |_| Place::find(&from, &granted)).await?;
         let mut repository = Self {
             context,
+            located: located.clone(),
             place,
             emptied: Vec::new(),
         };
         repository.emptied = repository.settings_that_run_programs().await?;
         Ok(repository)
+    }
+
+    /// Refuses names of files that a link in the working tree leads out of the granted folder, at their end or on the way.
+    ///
+    /// `diff` with a blob and a file, and `blame` without a revision, open the file that they are given, also through a link in the place
+    /// of one of its folders. Which of the names is a file git finds out, so all are looked at.
+    pub(super) async fn check_named(&self, named: Vec<String>) -> Result<(), ToolError> {
+        let root = Arc::clone(&self.located.root);
+        let top = self
+            .place
+            .folder
+            .strip_prefix(root.path())
+            .unwrap_or(Path::new(""))
+            .to_owned();
+        blocking(&self.context.cancel, move |_| {
+            for name in named {
+                let found = root.dir().metadata(top.join(&name));
+                // The handle of the root reports a way out of it so; that nothing is there is for git to say.
+                if let Err(error) = found
+                    && error.kind() == io::ErrorKind::PermissionDenied
+                {
+                    return Err(io_failure("look at", &name, &error));
+                }
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Whether it holds only the newest part of its history.

@@ -84,9 +84,10 @@ pub(super) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "ls-files",
+        // `--eol` looks into files, also through a link in the place of a folder.
         flags: &["
             -c --cached -d --deleted -m --modified -o --others -i --ignored -s --stage -u --unmerged -k --killed
-            -z -t -v --exclude-standard --full-name --eol --deduplicate --directory --error-unmatch"],
+            -z -t -v --exclude-standard --full-name --deduplicate --directory --error-unmatch"],
         values: &["--exclude -x --format"],
         ..Command::NONE
     },

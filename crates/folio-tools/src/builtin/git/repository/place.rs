@@ -1,21 +1,31 @@
 //! Where the parts of a repository lie, and whether all of them were granted.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use bstr::ByteSlice as _;
+
+use super::links;
 use crate::response::{FailureKind, ToolError};
 use crate::roots::Located;
 
 /// Stores that one store may borrow from, one after the other.
 const BORROWED_MAX: usize = 16;
 
+/// Bytes of a file that says where a part of a repository lies.
+const POINTER_BYTES_MAX: u64 = 64 * 1024;
+
 #[derive(Debug)]
 pub(super) struct Place {
     /// Where git runs: the top of the files, or the repository itself if it has no files.
     pub(super) folder: PathBuf,
     git_dir: PathBuf,
+    /// The part that all folders of the repository share, if `git_dir` names one.
+    common: Option<PathBuf>,
     has_files: bool,
     pub(super) is_shallow: bool,
 }
@@ -51,39 +61,21 @@ impl Place {
         located: &Located,
     ) -> Result<Self, ToolError> {
         let mut granted = granted.to_vec();
-        let common = common_dir(&git_dir).map_err(|_| not_a_repository(located))?;
-        if is_linked_worktree(&folder, &git_dir, &common) {
+        let named = common_dir(&git_dir).map_err(|_| not_a_repository(located))?;
+        let common = named.as_ref().unwrap_or(&git_dir);
+        if is_linked_worktree(&folder, &git_dir, common) {
             // The repository knows this folder as one of its own, so granting the folder is enough.
             granted.push(common.clone());
         }
         let is_granted = |path: &Path| granted.iter().any(|root| path.starts_with(root));
-        for part in [&git_dir, &common] {
+        for part in [&git_dir, common] {
             if !is_granted(part) {
                 return Err(elsewhere(located, part));
             }
         }
-        for (holder, names) in [
-            (&git_dir, &["HEAD", "index", "config.worktree", "logs"][..]),
-            (
-                &common,
-                &[
-                    "objects",
-                    "objects/pack",
-                    "objects/info",
-                    "refs",
-                    "packed-refs",
-                    "config",
-                    "info",
-                ],
-            ),
-        ] {
-            for name in names {
-                if let Ok(real) = holder.join(name).canonicalize()
-                    && !is_granted(&real)
-                {
-                    return Err(elsewhere(located, &real));
-                }
-            }
+        links::check(common, &is_granted, located)?;
+        if !git_dir.starts_with(common) {
+            links::check(&git_dir, &is_granted, located)?;
         }
         check_borrowed(&common.join("objects"), &is_granted, located)?;
         if !common.join("objects").is_dir() {
@@ -92,6 +84,7 @@ impl Place {
         Ok(Self {
             folder,
             is_shallow: common.join("shallow").exists(),
+            common: named,
             git_dir,
             has_files,
         })
@@ -101,6 +94,10 @@ impl Place {
     /// elsewhere.
     pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut environment = vec![(OsString::from("GIT_DIR"), self.git_dir.clone().into())];
+        if let Some(common) = &self.common {
+            // git reads the name of this folder by rules of its own.
+            environment.push(("GIT_COMMON_DIR".into(), common.clone().into()));
+        }
         if self.has_files {
             environment.push((OsString::from("GIT_WORK_TREE"), self.folder.clone().into()));
         }
@@ -118,22 +115,39 @@ fn linked(entry: &Path) -> Result<PathBuf, ToolError> {
         )
     };
     let text = small_text(entry).map_err(|_| broken())?;
-    let to = text.strip_prefix("gitdir:").ok_or_else(broken)?.trim();
-    Ok(entry.parent().unwrap_or(Path::new("/")).join(to))
+    let to = text.strip_prefix(b"gitdir:").ok_or_else(broken)?.trim();
+    Ok(entry.parent().unwrap_or(Path::new("/")).join(OsStr::from_bytes(to)))
 }
 
-fn small_text(path: &Path) -> io::Result<String> {
-    if fs::metadata(path)?.len() > 64 * 1024 {
-        return Err(io::ErrorKind::FileTooLarge.into());
+/// A small regular file whole. Anything else is an error: a pipe would be waited for, and a device need not end.
+fn small_text(path: &Path) -> io::Result<Vec<u8>> {
+    let is_small = |found: &fs::Metadata| found.is_file() && found.len() <= POINTER_BYTES_MAX;
+    let refused = || io::Error::from(io::ErrorKind::InvalidInput);
+    // Some devices do something when they are opened, so this one is looked at before, too.
+    if !is_small(&fs::metadata(path)?) {
+        return Err(refused());
     }
-    fs::read_to_string(path)
+    let never_wait = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(never_wait.bits().cast_signed())
+        .open(path)?;
+    if !is_small(&file.metadata()?) {
+        return Err(refused());
+    }
+    let mut text = Vec::new();
+    file.take(POINTER_BYTES_MAX).read_to_end(&mut text)?;
+    Ok(text)
 }
 
-/// The part of a repository that all of its folders share.
-fn common_dir(git_dir: &Path) -> io::Result<PathBuf> {
+/// The part of a repository that all of its folders share; `None` if it is the repository itself.
+fn common_dir(git_dir: &Path) -> io::Result<Option<PathBuf>> {
     match small_text(&git_dir.join("commondir")) {
-        Ok(text) => git_dir.join(text.trim_end()).canonicalize(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(git_dir.to_owned()),
+        Ok(text) => git_dir
+            .join(OsStr::from_bytes(text.trim_end()))
+            .canonicalize()
+            .map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -145,7 +159,7 @@ fn is_linked_worktree(folder: &Path, git_dir: &Path, common: &Path) -> bool {
     let Ok(back) = small_text(&git_dir.join("gitdir")) else {
         return false;
     };
-    let back = git_dir.join(back.trim_end());
+    let back = git_dir.join(OsStr::from_bytes(back.trim_end()));
     in_its_place && back.canonicalize().ok() == folder.join(".git").canonicalize().ok()
 }
 
@@ -155,11 +169,22 @@ fn check_borrowed(objects: &Path, is_granted: &dyn Fn(&Path) -> bool, located: &
     let mut seen = 0;
     while let Some(store) = stores.pop() {
         seen += 1;
-        let Ok(text) = small_text(&store.join("info/alternates")) else {
-            continue;
+        let list = store.join("info/alternates");
+        let text = match small_text(&list) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            // git may be able to read what is refused here.
+            Err(_) => return Err(unclear(located, &list)),
         };
-        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            let Ok(borrowed) = store.join(line).canonicalize() else {
+        // Line for line and byte for byte as git reads it.
+        for line in text.split(|byte| *byte == b'\n') {
+            if line.is_empty() || line.starts_with(b"#") {
+                continue;
+            }
+            if line.starts_with(b"\"") {
+                return Err(unclear(located, &list));
+            }
+            let Ok(borrowed) = store.join(OsStr::from_bytes(line)).canonicalize() else {
                 continue;
             };
             if !is_granted(&borrowed) || seen > BORROWED_MAX {
@@ -184,7 +209,20 @@ fn not_a_repository(located: &Located) -> ToolError {
     .hint("the top of the repository must be inside the granted folder")
 }
 
-fn elsewhere(located: &Located, part: &Path) -> ToolError {
+/// A list of borrowed stores of which it cannot be said where it leads.
+fn unclear(located: &Located, list: &Path) -> ToolError {
+    ToolError::new(
+        FailureKind::Denied,
+        "path_outside_root",
+        format!(
+            "cannot tell from where the repository of {} borrows: {} is no short list of plain paths",
+            located.shown(),
+            list.display()
+        ),
+    )
+}
+
+pub(super) fn elsewhere(located: &Located, part: &Path) -> ToolError {
     ToolError::new(
         FailureKind::Denied,
         "path_outside_root",

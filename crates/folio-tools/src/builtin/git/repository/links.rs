@@ -1,0 +1,68 @@
+//! Links inside the folder of a repository, through which git would read files from anywhere.
+
+use std::fs;
+use std::path::Path;
+
+use super::place::elsewhere;
+use crate::response::{FailureKind, ToolError};
+use crate::roots::Located;
+
+/// Entries that are looked at. A clone has a few hundred, a repository that is never packed tens of
+/// thousands.
+const ENTRIES_MAX: usize = 500_000;
+
+/// How deep folders are entered: branches may have `/` in their names.
+const DEPTH_MAX: usize = 32;
+
+/// Folders of a repository in which no allowed command reads.
+const UNREAD: &[&str] = &["hooks", "lfs", "modules", "rr-cache"];
+
+/// Refuses a repository with a link in it that leads to where nothing was granted.
+///
+/// All of it is looked at, not only the parts with known names: `refs/remotes`, one pack, one loose object, and
+/// also files that git quotes when it cannot read them (`shallow`) or shows as they are (`worktrees/x/gitdir`).
+/// It costs reading the names in each folder, without a look at the files themselves: the kind of an entry
+/// comes with its name. So 10,000 loose objects are 256 folders to read, once in each call.
+pub(super) fn check(git_dir: &Path, is_granted: &dyn Fn(&Path) -> bool, located: &Located) -> Result<(), ToolError> {
+    let mut folders = vec![(git_dir.to_owned(), 0)];
+    let mut seen = 0;
+    while let Some((folder, depth)) = folders.pop() {
+        // What cannot be read here git cannot read either.
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            seen += 1;
+            if seen > ENTRIES_MAX || depth > DEPTH_MAX {
+                return Err(too_many(located, git_dir));
+            }
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if kind.is_symlink() {
+                // One that leads nowhere shows nothing.
+                if let Ok(real) = entry.path().canonicalize()
+                    && !is_granted(&real)
+                {
+                    return Err(elsewhere(located, &real));
+                }
+            } else if kind.is_dir() && !(depth == 0 && UNREAD.iter().any(|name| entry.file_name() == *name)) {
+                folders.push((entry.path(), depth + 1));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn too_many(located: &Located, git_dir: &Path) -> ToolError {
+    ToolError::new(
+        FailureKind::Denied,
+        "git_too_many_files",
+        format!(
+            "the repository of {} has too many files in {} to be checked for links",
+            located.shown(),
+            git_dir.display()
+        ),
+    )
+    .hint("pack it with `git gc`")
+}
