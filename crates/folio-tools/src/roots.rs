@@ -9,6 +9,7 @@ mod located;
 use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -188,13 +189,18 @@ impl RunFolder {
         if let Some(root) = inner.root.get() {
             return Ok(Arc::clone(root));
         }
-        std::fs::create_dir_all(&inner.path).map_err(|error| io_failure("make", "the folder of the run", &error))?;
+        make_private_folder(&inner.path).map_err(|error| io_failure("make", "the folder of the run", &error))?;
         let root = Root::open(RUN, &inner.path, Access::ReadWrite).map_err(|error| match error {
             RootError::Open { source, .. } => io_failure("open", "the folder of the run", &source),
             other => ToolError::new(FailureKind::Unavailable, "no_run_folder", other.to_string()),
         })?;
         Ok(Arc::clone(inner.root.get_or_init(|| Arc::new(root))))
     }
+}
+
+/// Makes a folder of a run, and what is missing above it, for its owner alone: in it is what the run found out.
+pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// The folders that were granted, the first of which is meant by a path without a name. Cheap to clone.

@@ -14,7 +14,7 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use crate::builtin::is_own_record;
 use crate::paths::shown;
-use crate::roots::open_regular;
+use crate::roots::{make_private_folder, open_regular};
 use crate::sha256::ContentHash;
 
 /// Files, folders and links that are looked at.
@@ -102,7 +102,7 @@ impl Takeover {
         let mut beside = name.to_owned();
         beside.push(".new");
         let beside = around.join(beside);
-        std::fs::create_dir_all(&beside)?;
+        make_private_folder(&beside)?;
         let made = Dir::open_ambient_dir(&beside, ambient_authority()).and_then(|into| {
             let taken = self.copy_all(&from, &into)?;
             std::fs::rename(&beside, to)?;

@@ -55,6 +55,28 @@ async fn a_file_is_written_whole_and_the_same_call_changes_nothing_more() {
 }
 
 #[tokio::test]
+async fn what_a_run_writes_is_for_its_owner_alone() {
+    let world = World::new();
+    for mode in ["replace", "append"] {
+        let args = json!({"path": "deep/er/report.md", "content": mode, "mode": mode});
+        world.outputs("write", args).await;
+    }
+    let shared = |path: &str| {
+        let found = std::fs::metadata(world.folder.path().join(path)).unwrap();
+        std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o077
+    };
+    for path in [
+        "runs",
+        "runs/1",
+        "runs/1/deep",
+        "runs/1/deep/er",
+        "runs/1/deep/er/report.md",
+    ] {
+        assert_eq!(shared(path), 0, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn create_does_not_write_over_another_file() {
     let world = World::new();
     let args = |content: &str| json!({"path": "a.txt", "content": content, "mode": "create"});

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
 use async_trait::async_trait;
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::RenameFlags;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::arguments::parse;
 use crate::blocking::blocking;
 use crate::context::{ToolContext, ToolLimits};
 use crate::response::{EvidenceRef, FailureKind, ToolError, ToolResponse};
-use crate::roots::{Located, io_failure, open_regular, read_small};
+use crate::roots::{Located, RUN, io_failure, open_regular, read_small};
 use crate::sha256::content_hash;
 use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
 
@@ -150,6 +150,8 @@ struct Target {
     shown: String,
     /// Hexadecimal digits that stand for the call.
     key: String,
+    /// Whether it is in the folder of the run, which is its owner's alone. In a granted folder others may have a share.
+    is_private: bool,
 }
 
 impl Target {
@@ -164,12 +166,14 @@ impl Target {
             _ => Path::new("."),
         };
         let root = located.root.dir();
-        let opened = root.create_dir_all(folder).and_then(|()| root.open_dir(folder));
+        let is_private = located.root.name() == RUN;
+        let opened = make_folder(root, folder, is_private).and_then(|()| root.open_dir(folder));
         Ok(Self {
             dir: opened.map_err(|error| located.failure("make the folder of", &error))?,
             name: name.to_owned(),
             shown,
             key: key.to_owned(),
+            is_private,
         })
     }
 
@@ -270,12 +274,13 @@ impl Target {
     }
 
     fn record_end(&self, record: &OsStr, end: usize) -> io::Result<()> {
-        self.dir.create_dir_all(APPENDS)?;
+        make_folder(&self.dir, Path::new(APPENDS), self.is_private)?;
         let records = Self {
             dir: self.dir.open_dir(APPENDS)?,
             name: record.to_owned(),
             shown: String::new(),
             key: self.key.clone(),
+            is_private: self.is_private,
         };
         records.put(end.to_string().as_bytes(), RenameFlags::empty())
     }
@@ -296,6 +301,9 @@ impl Target {
     fn put_by(&self, beside: &OsStr, content: &[u8], flags: RenameFlags) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
+        if self.is_private {
+            options.mode(0o600);
+        }
         let mut file = match self.dir.open_with(beside, &options) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.dir.remove_file(beside)?;
@@ -336,6 +344,16 @@ impl Target {
     fn failure(&self, error: &io::Error) -> ToolError {
         io_failure("write", &self.shown, error)
     }
+}
+
+/// Makes a folder and what is missing above it.
+fn make_folder(dir: &Dir, folder: &Path, is_private: bool) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    if is_private {
+        builder.mode(0o700);
+    }
+    dir.create_dir_with(folder, &builder)
 }
 
 /// What is in `.git` can make git run programs.
