@@ -8,8 +8,10 @@
 //!   white space around it, values become text, lists and objects as compact JSON. Where only a list can stand, the space does not count.
 //! - After `results.` a `-` belongs to the name: `results.list-files.output` needs no brackets.
 
+mod bounds;
 mod error;
 mod filters;
+mod marks;
 mod source;
 mod view;
 
@@ -90,7 +92,7 @@ impl Templates {
     /// The language, which is set up when it is first needed.
     pub fn new() -> Self {
         Self {
-            environment: LazyLock::new(language),
+            environment: LazyLock::new(|| language(UndefinedBehavior::Strict)),
         }
     }
 
@@ -234,9 +236,12 @@ impl Templates {
     }
 }
 
-fn language() -> Environment<'static> {
+/// The language of templates. `strictness` says what a name that does not exist is.
+///
+/// Only for templates that went through [`readable_text`] or [`readable_expression`]: what those put into them bounds what they make.
+pub fn language(strictness: UndefinedBehavior) -> Environment<'static> {
     let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_undefined_behavior(strictness);
     environment.set_fuel(Some(FUEL));
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     // Errors then carry the piece of the template that failed.
@@ -248,8 +253,32 @@ fn language() -> Environment<'static> {
     environment.remove_global("debug");
     environment.remove_global("namespace");
     environment.set_formatter(view::format_value);
+    bounds::add(&mut environment);
     filters::add(&mut environment);
     environment
+}
+
+/// A template as [`language`] may read it.
+///
+/// # Errors
+///
+/// `TemplateError` if it is too long, or names another template.
+pub fn readable_text(template: &str) -> Result<String, TemplateError> {
+    Source::of_text(template).map(|source| source.rewritten)
+}
+
+/// An expression as [`language`] may read it.
+///
+/// # Errors
+///
+/// `TemplateError` if it is too long.
+pub fn readable_expression(expression: &str) -> Result<String, TemplateError> {
+    Source::of_expression(expression).map(|source| source.rewritten)
+}
+
+/// Whether an error of [`language`] says that a limit of size was reached.
+pub fn is_too_large(error: &minijinja::Error) -> bool {
+    bounds::is_too_large(error)
 }
 
 /// What every template string in `value` reads. Checks the syntax, and that every filter and test exists.

@@ -7,7 +7,8 @@ use std::ops::Range;
 use minijinja::ErrorKind;
 use serde_json::Value;
 
-use super::{OUTPUT_BYTES_MAX, Scope, view};
+use super::marks::unmarked;
+use super::{OUTPUT_BYTES_MAX, Scope, bounds, view};
 
 /// Why a template could not be filled in: which expression, what is wrong, and what there is instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +77,8 @@ impl TemplateError {
         let piece = error
             .range()
             .and_then(|range| source.get(start_of_path(source, range.start)..range.end));
-        let piece = piece.unwrap_or(source).trim();
+        let piece = unmarked(piece.unwrap_or(source));
+        let piece = piece.trim();
         let line = error.line().and_then(|line| u32::try_from(line).ok());
         let detail = error.detail().unwrap_or_default();
         let (kind, reason) = match error.kind() {
@@ -84,7 +86,10 @@ impl TemplateError {
                 let filtered = error.range().and_then(|range| with_what_is_filtered(source, &range));
                 return Self {
                     line,
-                    ..Self::of_undefined(filtered.as_deref().unwrap_or(piece), scope)
+                    ..Self::of_undefined(
+                        &filtered.map_or(piece.to_owned(), |filtered| unmarked(&filtered)),
+                        scope,
+                    )
                 };
             }
             ErrorKind::OutOfFuel => (
@@ -94,13 +99,13 @@ impl TemplateError {
             ErrorKind::WriteFailure => {
                 return Self {
                     line,
-                    ..Self::too_large(source)
+                    ..Self::too_large(&unmarked(source))
                 };
             }
-            _ if detail == view::TOO_LARGE => {
+            _ if bounds::is_too_large(error) => {
                 return Self {
                     line,
-                    ..Self::too_large(source)
+                    ..Self::too_large(&unmarked(source))
                 };
             }
             ErrorKind::SyntaxError => (TemplateErrorKind::Syntax, detail.to_owned()),

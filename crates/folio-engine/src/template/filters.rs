@@ -3,15 +3,21 @@
 use minijinja::value::Value as Seen;
 use minijinja::{Environment, Error};
 
-use super::view;
+use super::{bounds, view};
 
 pub(super) fn add(environment: &mut Environment<'static>) {
-    environment.add_filter("json", view::compact_json_filter);
-    environment.add_filter("tojson", view::compact_json_filter);
-    environment.add_filter("truncate_text", truncate_text);
+    let json = Seen::from_function(view::compact_json_filter);
+    let escape = Seen::from_function(|value: &Seen| as_text(value).map(|text| md_escape(&text)));
+    for (name, filter) in [
+        ("json", json.clone()),
+        ("tojson", json),
+        ("truncate_text", Seen::from_function(truncate_text)),
+        ("basename", Seen::from_function(|path: &str| basename(path).to_owned())),
+        ("md_escape", escape),
+    ] {
+        bounds::add_filter(environment, name, filter, bounds::nothing);
+    }
     environment.add_filter("human_bytes", human_bytes);
-    environment.add_filter("basename", |path: &str| basename(path).to_owned());
-    environment.add_filter("md_escape", |value: &Seen| as_text(value).map(|text| md_escape(&text)));
 }
 
 fn as_text(value: &Seen) -> Result<String, Error> {

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use minijinja::{Environment, context};
 
+use super::marks::{mark, spent};
 use super::{References, TEMPLATE_BYTES_MAX, TemplateError, TemplateErrorKind};
 
 /// Whether `text` has anything to fill in.
@@ -84,6 +85,9 @@ const STATEMENTS_MAX: usize = 2_000;
 /// How many `elif` one template may have; each is nested in the one before.
 const ELIFS_MAX: usize = 200;
 
+/// Words without which nothing that a template writes is kept in a name.
+const KEEPS_TEXT: &[&str] = &["macro", "endset", "filter", "call", "recursive"];
+
 /// A template as the template language reads it, and the names in it.
 #[derive(Debug, Default)]
 pub(super) struct Source {
@@ -96,19 +100,25 @@ pub(super) struct Source {
     tests: BTreeSet<String>,
     statements: usize,
     elifs: usize,
+    /// Whether what the template writes may be kept in a name.
+    keeps_text: bool,
 }
 
 impl Source {
     pub(super) fn of_text(template: &str) -> Result<Self, TemplateError> {
         check_length(template)?;
-        let mut source = Self::default();
+        let mut source = Self {
+            keeps_text: KEEPS_TEXT.iter().any(|word| template.contains(word)),
+            ..Self::default()
+        };
         let mut rest = template;
         while let Some(at) = rest
             .as_bytes()
             .windows(2)
             .position(|pair| matches!(pair, b"{{" | b"{%" | b"{#"))
         {
-            source.rewritten.push_str(&rest[..at + 2]);
+            source.copy_text(&rest[..at], rest[at + 2..].starts_with('-'));
+            source.rewritten.push_str(&rest[at..at + 2]);
             let (kind, inside) = (rest.as_bytes()[at + 1], &rest[at + 2..]);
             rest = match kind {
                 b'#' => source.copy_through(inside, "#}"),
@@ -117,7 +127,7 @@ impl Source {
                 _ => source.code(inside, Some("}}"))?,
             };
         }
-        source.rewritten.push_str(rest);
+        source.copy_text(rest, false);
         Ok(source)
     }
 
@@ -181,6 +191,27 @@ impl Source {
         }
     }
 
+    /// Copies text that stands in the template. Where it may be kept instead of written, as in a macro, it is charged: a loop writes it any
+    /// number of times.
+    fn copy_text(&mut self, text: &str, is_cut_after: bool) {
+        let is_cut_before = ["-}}", "-%}", "-#}"].iter().any(|end| self.rewritten.ends_with(end));
+        self.copy_charged(text, is_cut_before, is_cut_after, ["", ""]);
+    }
+
+    fn copy_charged(&mut self, text: &str, is_cut_before: bool, is_cut_after: bool, around: [&str; 2]) {
+        // White space that is taken away has to stand where it is.
+        let at = match text.char_indices().find(|(_, c)| !c.is_whitespace()) {
+            Some((at, c)) => Some(at + c.len_utf8()),
+            None => (!text.is_empty() && !is_cut_before && !is_cut_after).then_some(0),
+        };
+        let Some(at) = at.filter(|_| self.keeps_text) else {
+            return self.rewritten.push_str(text);
+        };
+        let [before, after] = around;
+        let pieces = [&text[..at], before, &spent(text.len()), after, &text[at..]];
+        self.rewritten.extend(pieces);
+    }
+
     fn copy_through<'a>(&mut self, inside: &'a str, end: &str) -> &'a str {
         let length = inside.find(end).map_or(inside.len(), |at| at + end.len());
         self.rewritten.push_str(&inside[..length]);
@@ -195,7 +226,16 @@ impl Source {
                 .starts_with("endraw")
         });
         let length = end.map_or(inside.len(), |(at, _)| at);
-        self.rewritten.push_str(&inside[..length]);
+        let begin = inside[..length].find("%}").map_or(length, |at| at + 2);
+        let (begin, text) = inside[..length].split_at(begin);
+        self.rewritten.push_str(begin);
+        let is_cut_after = inside[length..].starts_with("{%-");
+        self.copy_charged(
+            text,
+            begin.ends_with("-%}"),
+            is_cut_after,
+            ["{% endraw %}", "{% raw %}"],
+        );
         match inside[length..].strip_prefix("{%") {
             Some(tail) => {
                 self.rewritten.push_str("{%");
@@ -205,8 +245,19 @@ impl Source {
         }
     }
 
-    /// Copies code up to and including `end`, noting names. Answers what comes after.
+    /// Copies code up to and including `end`, noting names and marking what can grow. Answers what comes after.
     fn code<'a>(&mut self, code: &'a str, end: Option<&str>) -> Result<&'a str, TemplateError> {
+        let start = self.rewritten.len();
+        let rest = self.plain_code(code, end)?;
+        let plain = self.rewritten.split_off(start);
+        let is_ended = end.filter(|end| plain.ends_with(end));
+        let inside = is_ended.map_or(&*plain, |end| &plain[..plain.len() - end.len()]);
+        self.rewritten.push_str(&mark(inside, end == Some("%}")));
+        self.rewritten.push_str(is_ended.unwrap_or_default());
+        Ok(rest)
+    }
+
+    fn plain_code<'a>(&mut self, code: &'a str, end: Option<&str>) -> Result<&'a str, TemplateError> {
         let mut nesting = 0_usize;
         let mut pieces = 0_usize;
         let mut rest = code;
@@ -365,7 +416,7 @@ fn name_after(rest: &str, is_slug: bool) -> Option<(&str, &str)> {
     Some((&tail[1..=length], after))
 }
 
-fn string_length(rest: &str, quote: char) -> usize {
+pub(super) fn string_length(rest: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
         if escaped {
@@ -379,7 +430,7 @@ fn string_length(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-fn word_length(rest: &str) -> usize {
+pub(super) fn word_length(rest: &str) -> usize {
     rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
         .unwrap_or(rest.len())
 }

@@ -208,6 +208,163 @@ fn work_length_and_output_are_limited() {
     assert_eq!(kind(&nested), TemplateErrorKind::Failed);
 }
 
+/// Each of these would take gigabytes, or never end.
+#[test]
+fn no_template_makes_more_than_it_may_on_its_way() {
+    let doubled = |first: &str, step: &str, last: &str| format!("{{% set x = {first} %}}{}{last}", step.repeat(40));
+    let deep = "{% for x in [x ~ x] %}".repeat(40) + "{{ x|length }}" + &"{% endfor %}".repeat(40);
+    let large = "{% set x = 'abcdefgh' * 1000000 %}";
+    let bombs = [
+        "{{ ('a\n' * 100000)|indent(100000)|length }}",
+        "{{ ('a\n' * 100000)|indent(width=100000)|length }}",
+        "{{ '%0999999999d'|format(1)|length }}",
+        "{{ '%999999999s'|format('')|length }}",
+        "{{ '%.999999999f'|format(1.5)|length }}",
+        "{{ '%*d'|format(999999999, 1)|length }}",
+        "{{ '%-*d'|format(-999999999, 1)|length }}",
+        "{{ ('%(x)s' * 100000)|format(x='y' * 100000)|length }}",
+        "{{ ('a' * 100000)|replace('a', 'b' * 100000)|length }}",
+        "{{ ('a' * 100000)|replace('', 'b' * 100000)|length }}",
+        "{{ range(100000)|join('a' * 100000)|length }}",
+        "{{ range(100000)|join(d='a' * 100000)|length }}",
+        "{{ ('a' * 100000)|join('b' * 100000)|length }}",
+        "{{ ('a' * 999999999)|length }}",
+        "{{ 999999999 * 'a' }}",
+        "{{ ('a' * 90000000 ~ 'a' * 90000000)|length }}",
+        "{{ ([0] * 99999999)|list|length }}",
+        "{{ ((0, 1) * 40000000)|length }}",
+        "{{ ('a' * 90000000)|list|length }}",
+        "{{ ('a' * 9000000)|sort|length }}",
+        "{{ [1]|batch(999999999, 'a')|length }}",
+        "{{ [1]|slice(999999999)|length }}",
+        "{{ [1]|slice(999999999, 'a')|length }}",
+        "{{ (range(100000)|list * 100)|unique|length }}",
+        "{{ ('a ' * 9000000)|split|length }}",
+        "{{ ('a\n' * 9000000)|lines|length }}",
+        "{{ (['a'] * 100000)|sum(start='')|length }}",
+        "{{ ([[1]] * 100000)|sum(start=[])|length }}",
+        "{{ (range(99999)|list, [[[[[[1]]]]]] * 99999)|pprint|length }}",
+        "{% set x %}{% for a in range(99999) %}{{ 'abcdefgh' * 999 }}{% endfor %}{% endset %}{{ x|length }}",
+        &format!(
+            "{{% set x %}}{{% for a in range(99999) %}}{}{{% endfor %}}{{% endset %}}",
+            "a".repeat(9999)
+        ),
+        &format!(
+            "{{% set x %}}{{% for a in range(99999) %}}{}{{% endfor %}}{{% endset %}}",
+            " ".repeat(9999)
+        ),
+        &format!(
+            "{{% set x %}}{{% for a in range(99999) %}}{{% raw %}}{}{{% endraw %}}{{% endfor %}}{{% endset %}}",
+            "a".repeat(9999)
+        ),
+        &format!(
+            "{{% macro f() %}}{{% for a in range(99999) %}}{}{{% endfor %}}{{% endmacro %}}{{{{ f()|length }}}}",
+            "a".repeat(9999)
+        ),
+        &doubled("'a'", "{% set x = x ~ x %}", "{{ x|length }}"),
+        &doubled("'a'", "{% set x = x + x %}", "{{ x|length }}"),
+        &doubled("'a'", "{% set x = x * 2 %}", "{{ x|length }}"),
+        &doubled("'a'", "{% set x = [x, x]|join %}", "{{ x|length }}"),
+        &doubled("'a'", "{% set x %}{{ x }}{{ x }}{% endset %}", "{{ x|length }}"),
+        &doubled("'a'", "{% set x = '%s%s'|format(x, x) %}", "{{ x|length }}"),
+        &doubled("[1]", "{% set x = x + x %}", "{{ x|length }}"),
+        &doubled("[1]", "{% set x = [x, x] %}", "{{ x == x }}"),
+        &doubled("[1]", "{% set x = x, x %}", "{{ x == x }}"),
+        &doubled("[1]", "{% set x = (x, x) %}", "{{ x|string|length }}"),
+        &doubled("[1]", "{% set x = {'a': x, 'b': x} %}", "{{ x == x }}"),
+        &doubled("[1]", "{% set x = dict(a=x, b=x) %}", "{{ x == x }}"),
+        &doubled("[1]", "{% set x = x|zip(x)|list %}", "{{ x == x }}"),
+        &doubled("[1]", "{% set x = x|chain(x)|list %}", "{{ x|length }}"),
+        &format!(
+            "{large}{}",
+            (0..99)
+                .map(|at| format!("{{% set x{at} = x[1:] %}}"))
+                .collect::<String>()
+        ),
+        &format!(
+            "{large}{}",
+            (0..99)
+                .map(|at| format!("{{% set x{at} = x|upper %}}"))
+                .collect::<String>()
+        ),
+        &format!("{{% set x = 'a' %}}{deep}"),
+        "{% macro f(x, n) %}{% if n %}{{ f(x ~ x, n - 1) }}{% else %}{{ x|length }}{% endif %}{% endmacro %}{{ f('a', 50) }}",
+    ];
+    let mut wrong = Vec::new();
+    let templates = Templates::new();
+    for bomb in bombs {
+        match templates.render_text(bomb, &scope()) {
+            Err(error) if error.kind == TemplateErrorKind::TooLarge && !error.expression.contains("__") => {}
+            other => wrong.push(format!("{bomb:.200}: {other:.200?}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn what_bounds_a_template_changes_nothing_that_it_gives() {
+    for (template, given) in [
+        (
+            "{{ 'a' ~ 1 ~ [1, 2] }} {{ 1 + 2 * 3 - 4 }} {{ [1] + [2, 3] }}",
+            "a1[1, 2] 3 [1,2,3]",
+        ),
+        (
+            "{{ 'ab' * 2 }} {{ [1, 2][1] }} {{ 'abc'[1:] }} {{ (1, 2)[0] }}",
+            "abab 2 bc 1",
+        ),
+        (
+            "{% set a, b = 1, 2 %}{% set c = a, b %}{{ a }}{{ b }}{{ c }}",
+            "12[1,2]",
+        ),
+        (
+            "{% for k, v in {'a': 1, 'b': 2}|items %}{{ k ~ v }}{% endfor %}",
+            "a1b2",
+        ),
+        (
+            "{% macro f(a, b='x' ~ 'y') %} {{ a }}{{ b }}\n{% endmacro %}<{{- f(1) -}} >",
+            "< 1xy\n>",
+        ),
+        (
+            "{% set x %}  a  {%- if true -%}  {% endif -%}  b  {% endset %}[{{ x }}]",
+            "[  ab  ]",
+        ),
+        (
+            "{% call(a) m() %}{{ a }}{% endcall %}{% macro m() %}{{ caller('q') }}{% endmacro %}",
+            "! ",
+        ),
+        (
+            "{% filter upper %}a {% raw %}{{ b }}{% endraw %} c{% endfilter %}",
+            "A {{ B }} C",
+        ),
+        (
+            "{% for a in [[1], [2]] recursive %}{{ a|length ~ '.' }}{% endfor %}",
+            "1.1.",
+        ),
+        (
+            "{{ 6 is divisibleby -3 }} {{ 'a' ~ 'b' is string }} {{ 1 is eq 1 and 'a' ~ 'b' == 'ab' }}",
+            "true aTrue true",
+        ),
+        (
+            "{{ inputs.limit ~ (inputs.gone is defined) ~ item.path|basename }}",
+            "5Falsea.rs",
+        ),
+        (
+            "{{ ['b', 'a']|sort|join(', ') ~ '!' if not false else 'x' ~ 'y' }}",
+            "a, b!",
+        ),
+    ] {
+        let text = text(template);
+        assert!(
+            text == given || (given == "! " && text.starts_with(given)),
+            "{template}: {text}"
+        );
+    }
+    assert_eq!(
+        text("{{ inputs.limit + (inputs.repo ~ inputs.gone) }}"),
+        "! `inputs.repo ~ inputs.gone`: there is no `gone` in `inputs`; there is `limit`, `repo`"
+    );
+}
+
 fn kind_of_expression(expression: &str) -> TemplateErrorKind {
     references_of_expression(expression).unwrap_err().kind
 }

@@ -7,8 +7,8 @@ use minijinja::value::{Enumerator, Object, ObjectRepr, Value as Seen, ValueKind}
 use minijinja::{Error, ErrorKind, Output, State};
 use serde_json::{Map, Number, Value};
 
-use super::Scope;
 use super::source::Source;
+use super::{Scope, bounds};
 use crate::lines::without_middle;
 
 /// The detail of an error that says that a limit of size was reached.
@@ -263,21 +263,32 @@ pub(super) fn json_bytes(value: &Value) -> usize {
     }
 }
 
+/// About how many bytes a value is, if it is a piece of JSON that a template was given.
+pub(super) fn bytes_of_branch(seen: &Seen) -> Option<usize> {
+    seen.downcast_object_ref::<Branch>()
+        .map(|branch| json_bytes(branch.here()))
+}
+
 /// How a value appears in text: lists and objects as compact JSON.
 pub(super) fn format_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Seen) -> Result<(), Error> {
-    if let Some(max) = state.lookup(EXCERPT).and_then(|max| max.as_usize())
-        && !is_input(state, value)
-    {
-        let text = match value.kind() {
-            ValueKind::String => value.as_str().unwrap_or_default().to_owned(),
-            ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => compact_json(value)?,
-            // Whatever else there is, is short.
-            _ => return write_value(out, state, value),
-        };
-        let shown = without_middle(text, max, "result_read gives results in whole");
-        return out.write_str(&shown).map_err(Error::from);
-    }
-    write_value(out, state, value)
+    let text = match value.kind() {
+        ValueKind::None => "null".to_owned(),
+        // As JSON and shells write it.
+        ValueKind::Bool => if value.is_true() { "true" } else { "false" }.to_owned(),
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => compact_json(value)?,
+        ValueKind::String => value.as_str().unwrap_or_default().to_owned(),
+        // Whatever else there is, is short.
+        _ => return minijinja::escape_formatter(out, state, value),
+    };
+    let text = match state.lookup(EXCERPT).and_then(|max| max.as_usize()) {
+        Some(max) if text.len() > max && !is_input(state, value) => {
+            without_middle(text, max, "result_read gives results in whole")
+        }
+        _ => text,
+    };
+    // What is written may be kept, as by `{% set x %}`.
+    bounds::spend(state, text.len())?;
+    out.write_str(&text).map_err(Error::from)
 }
 
 /// Whether `value` is one of the inputs as it was given.
@@ -287,20 +298,6 @@ fn is_input(state: &State<'_, '_>, value: &Seen) -> bool {
     };
     let mut names = inputs.try_iter().into_iter().flatten();
     names.any(|name| inputs.get_item(&name).is_ok_and(|input| input == *value))
-}
-
-fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Seen) -> Result<(), Error> {
-    match value.kind() {
-        ValueKind::None => out.write_str("null").map_err(Error::from),
-        // As JSON and shells write it.
-        ValueKind::Bool => out
-            .write_str(if value.is_true() { "true" } else { "false" })
-            .map_err(Error::from),
-        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
-            out.write_str(&compact_json(value)?).map_err(Error::from)
-        }
-        _ => minijinja::escape_formatter(out, state, value),
-    }
 }
 
 /// The filter `json`.

@@ -3,55 +3,28 @@
 use std::io;
 use std::sync::LazyLock;
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Serde, Value as Seen, ValueKind};
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
+use folio_engine::template::{self, TemplateError};
+use minijinja::value::{Serde, Value as Seen};
+use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 use serde_json::Value;
 
 use super::given::Given;
 use crate::response::{FailureKind, ToolError};
 
-/// Steps of work of one template.
-const FUEL: u64 = 5_000_000;
-/// Bytes of one template.
-const TEMPLATE_BYTES_MAX: usize = 64 * 1024;
-
 /// Built once: making one costs more than most templates.
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
-    if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
-        environment.set_syntax(syntax);
-    }
-    environment.set_fuel(Some(FUEL));
+    let mut environment = template::language(UndefinedBehavior::SemiStrict);
     environment.set_recursion_limit(64);
-    environment.set_formatter(|out, state, value| match value.kind() {
-        ValueKind::None => out.write_str("null").map_err(Error::from),
-        ValueKind::Bool => out
-            .write_str(if value.is_true() { "true" } else { "false" })
-            .map_err(Error::from),
-        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => out.write_str(&json_text(value)?).map_err(Error::from),
-        _ => minijinja::escape_formatter(out, state, value),
-    });
-    // `debug` prints internals. `namespace` lets a loop make values of any size.
-    environment.remove_global("debug");
-    environment.remove_global("namespace");
-    environment.add_filter("json", |value: &Seen| json_text(value));
-    environment.add_filter("tojson", |value: &Seen| json_text(value));
     environment
 });
 
+/// As if it lived no longer than what is read with it.
 fn environment<'a>() -> &'a Environment<'a> {
     &ENVIRONMENT
 }
 
 fn seen(value: &Value) -> Seen {
     Seen::from(Serde(value))
-}
-
-fn json_text(value: &Seen) -> Result<String, Error> {
-    serde_json::to_string(value).map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
 }
 
 pub(super) fn fill_in(given: &Given<'_>, bytes_max: usize) -> Result<Value, ToolError> {
@@ -62,7 +35,8 @@ pub(super) fn fill_in(given: &Given<'_>, bytes_max: usize) -> Result<Value, Tool
     if let Some(value) = given.value() {
         names.push(("value".to_owned(), seen(value)));
     }
-    let template = Template::new(given, text)?;
+    let readable = template::readable_text(text).map_err(|error| unreadable(given, &error))?;
+    let template = Template::new(given, &readable)?;
     template.text(names, bytes_max).map(Value::String)
 }
 
@@ -73,7 +47,8 @@ pub(super) fn fill_in_each(
     text: &str,
     bytes_max: usize,
 ) -> Result<Value, ToolError> {
-    let template = Template::new(given, text)?;
+    let readable = template::readable_text(text).map_err(|error| unreadable(given, &error))?;
+    let template = Template::new(given, &readable)?;
     let shared = data(given);
     let mut room = bytes_max;
     let mut texts = Vec::with_capacity(items.len());
@@ -88,16 +63,16 @@ pub(super) fn fill_in_each(
 /// The items for which the expression holds.
 pub(super) fn keep(given: &Given<'_>, items: &[Value], expression: &str) -> Result<Value, ToolError> {
     let failed = |error: &Error| given.wrong(&format!("`where` {}", explained(error)));
-    check_length(given, expression)?;
+    let readable = template::readable_expression(expression).map_err(|error| unreadable(given, &error))?;
     let compiled = environment()
-        .compile_expression(expression)
+        .compile_expression(&readable)
         .map_err(|error| failed(&error))?;
     let shared = data(given);
     let mut kept = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let holds = compiled
             .eval(names(with_item(&shared, index, item)))
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| too_large(given, &error).unwrap_or_else(|| failed(&error)))?;
         if holds.is_true() {
             kept.push(item.clone());
         }
@@ -129,10 +104,9 @@ struct Template<'a> {
 }
 
 impl<'a> Template<'a> {
-    fn new(given: &'a Given<'a>, text: &'a str) -> Result<Self, ToolError> {
-        check_length(given, text)?;
+    fn new(given: &'a Given<'a>, readable: &'a str) -> Result<Self, ToolError> {
         let compiled = environment()
-            .template_from_str(text)
+            .template_from_str(readable)
             .map_err(|error| given.wrong(&explained(&error)))?;
         Ok(Self { compiled, given })
     }
@@ -150,19 +124,24 @@ impl<'a> Template<'a> {
                 "output_too_large",
                 format!("text {}: the text is more than {bytes_max} bytes", self.given.op),
             )),
-            Err(error) => Err(self.given.wrong(&explained(&error))),
+            Err(error) => Err(too_large(self.given, &error).unwrap_or_else(|| self.given.wrong(&explained(&error)))),
         }
     }
 }
 
-fn check_length(given: &Given<'_>, text: &str) -> Result<(), ToolError> {
-    if text.len() > TEMPLATE_BYTES_MAX {
-        return Err(given.wrong(&format!(
-            "a template of {} bytes is longer than {TEMPLATE_BYTES_MAX}",
-            text.len()
-        )));
-    }
-    Ok(())
+fn unreadable(given: &Given<'_>, error: &TemplateError) -> ToolError {
+    given.wrong(&format!("cannot be filled in: {error}"))
+}
+
+/// The error of what makes too much on its way to what it gives.
+fn too_large(given: &Given<'_>, error: &Error) -> Option<ToolError> {
+    let of = || {
+        format!(
+            "text {}: its texts and lists are too long on the way to what it gives",
+            given.op
+        )
+    };
+    template::is_too_large(error).then(|| ToolError::new(FailureKind::TooLarge, "output_too_large", of()))
 }
 
 /// What is wrong with a template, and where.

@@ -44,6 +44,30 @@ fn a_template_is_filled_in_with_data_and_the_value() {
 }
 
 #[test]
+fn a_template_makes_no_more_than_it_may_on_its_way() {
+    let doubled = format!(
+        "{{% set x = 'a' %}}{}{{{{ x|length }}}}",
+        "{% set x = x ~ x %}".repeat(40)
+    );
+    for bomb in [
+        "{{ ('a\n' * 100000)|indent(100000)|length }}",
+        "{{ '%0999999999d'|format(1)|length }}",
+        "{{ ('a' * 100000)|replace('a', 'b' * 100000)|length }}",
+        "{{ range(100000)|join('a' * 100000)|length }}",
+        "{{ ([0] * 99999999)|list|length }}",
+        doubled.as_str(),
+    ] {
+        let told = failed(json!({"op": "template", "template": bomb}));
+        assert!(told.contains("too long on the way"), "{bomb}: {told}");
+    }
+    let told = failed(json!({"op": "filter", "value": [1], "where": "('a' * 99999)|replace('', 'b' * 99999) == ''"}));
+    assert!(told.contains("too long on the way"), "{told}");
+    // The language reads an expression by recursion.
+    let long = format!("{{{{ {}1 }}}}", "-".repeat(20_000));
+    assert!(failed(json!({"op": "template", "template": long})).contains("pieces in one expression"));
+}
+
+#[test]
 fn what_is_wrong_with_a_template_is_said() {
     assert_eq!(
         failed(json!({"op": "template", "template": "a\n{{ nope }}"})),

@@ -1,0 +1,268 @@
+//! How much a template may make: texts and lists in the middle of its work, of which nobody sees how long they are.
+//!
+//! Fuel counts steps, and one step can double a text or repeat it a million times. So whatever makes a value longer than what it was made
+//! of is charged to one account for each template that is filled in: the filters here, the formatter, and the operators and literals that
+//! [`marks`](super::marks) puts the filter [`FITS`] around. What can be very long at once is reckoned before it is made.
+
+use minijinja::value::{Rest, Value as Seen, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, ErrorKind, State, filters, functions};
+
+use super::{DEPTH_MAX, OUTPUT_BYTES_MAX, view};
+
+/// How many bytes one template may make on its way to what it gives, all texts and lists taken together.
+pub(super) const MADE_BYTES_MAX: usize = 8 * OUTPUT_BYTES_MAX;
+
+/// The filter around what an operator takes and what a literal makes: charges it and leaves it as it is.
+pub(super) const FITS: &str = "__fits";
+
+/// The filter beside text that stands in the template: charges so many bytes and gives nothing.
+pub(super) const SPENT: &str = "__spent";
+
+/// What an item of a list takes beside what is in it.
+const ITEM_BYTES: usize = 32;
+
+/// What a character takes that becomes an item of a list.
+const CHARACTER_BYTES: usize = 32;
+
+/// How far the items of the deepest list are moved to the right by `pprint`, for each byte that they are counted as.
+const PRETTY_FACTOR: usize = 4 * DEPTH_MAX / ITEM_BYTES;
+
+/// The bytes that were charged to the template that is being filled in.
+struct Account(usize);
+
+fn too_large() -> Error {
+    Error::new(ErrorKind::InvalidOperation, view::TOO_LARGE)
+}
+
+/// Whether an error says that a limit of size was reached, ours or one of the template language (`'a' * 999999999`).
+pub(super) fn is_too_large(error: &Error) -> bool {
+    let is_repeated = |detail: &str| detail.starts_with("repeated ") && detail.ends_with(" is too large");
+    error
+        .detail()
+        .is_some_and(|detail| detail == view::TOO_LARGE || is_repeated(detail))
+}
+
+fn room(state: &State<'_, '_>) -> usize {
+    let spent = state.get_extension::<Account>().map_or(0, |account| account.0);
+    MADE_BYTES_MAX - spent
+}
+
+/// Charges `bytes`.
+pub(super) fn spend(state: &mut State<'_, '_>, bytes: usize) -> Result<(), Error> {
+    let left = room(state).checked_sub(bytes).ok_or_else(too_large)?;
+    state.get_or_insert_extension(Account(0)).0 = MADE_BYTES_MAX - left;
+    Ok(())
+}
+
+/// Charges a value with all that is in it, as often as it is in it.
+fn spend_value(state: &mut State<'_, '_>, value: &Seen) -> Result<(), Error> {
+    let before = room(state);
+    let mut left = before;
+    take_from(&mut left, value, DEPTH_MAX)?;
+    spend(state, before - left)
+}
+
+/// About how many bytes `value` is, as far as a template may make them.
+fn bytes_of(value: &Seen) -> Result<usize, Error> {
+    let mut left = MADE_BYTES_MAX;
+    take_from(&mut left, value, DEPTH_MAX)?;
+    Ok(MADE_BYTES_MAX - left)
+}
+
+fn take_from(left: &mut usize, value: &Seen, depth_left: usize) -> Result<(), Error> {
+    let mut take = |bytes: usize| -> Result<(), Error> {
+        *left = left.checked_sub(bytes).ok_or_else(too_large)?;
+        Ok(())
+    };
+    if let Some(bytes) = view::bytes_of_branch(value) {
+        return take(bytes);
+    }
+    match value.kind() {
+        ValueKind::String => return take(value.as_str().map_or(0, str::len)),
+        ValueKind::Bytes => return take(value.as_bytes().map_or(0, <[u8]>::len)),
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {}
+        // Numbers and the like. What cannot be used fails where it is used.
+        _ => return Ok(()),
+    }
+    let below = depth_left
+        .checked_sub(1)
+        .ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "it is nested too deeply"))?;
+    let is_map = value.kind() == ValueKind::Map;
+    for item in value.try_iter()?.checked() {
+        let item = item?;
+        *left = left.checked_sub(ITEM_BYTES).ok_or_else(too_large)?;
+        take_from(left, &item, below)?;
+        if is_map {
+            take_from(left, &value.get_item(&item)?, below)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the built-in filters and functions that can give more than they take count what they give, and adds the two of the marks.
+pub(super) fn add(environment: &mut Environment<'static>) {
+    environment.add_filter(FITS, |state: &mut State<'_, '_>, value: Seen| {
+        spend_value(state, &value).map(|()| value)
+    });
+    environment.add_filter(SPENT, |state: &mut State<'_, '_>, _nothing: Seen, bytes: usize| {
+        spend(state, bytes).map(|()| "")
+    });
+    macro_rules! bounded {
+        ($($need:ident: $($name:ident)+;)+) => {
+            $($(add_filter(environment, stringify!($name), Seen::from_function(filters::$name), $need);)+)+
+        };
+    }
+    // Those that are not here give a number, a part of what they take, or nothing of their own: `first`, `length`, `default` …
+    bounded! {
+        nothing: upper lower title capitalize trim string escape safe dictsort;
+        of_items: reverse list sort unique map select reject selectattr rejectattr groupby;
+        of_lists: zip chain;
+        of_batches: batch slice;
+        of_parts: split lines;
+        of_join: join;
+        of_replace: replace;
+        of_indent: indent;
+        of_format: format;
+        of_pretty: pprint;
+        of_sum: sum;
+    }
+    add_filter(environment, "e", Seen::from_function(filters::escape), nothing);
+    let dict = Seen::from_function(functions::dict);
+    environment.add_function("dict", move |state: &mut State<'_, '_>, given: Rest<ValueOrKwargs>| {
+        let made = dict.call(state, &given.into_values())?;
+        spend_value(state, &made).map(|()| made)
+    });
+}
+
+/// Adds a filter that charges what it gives. `need` tells beforehand how many bytes it is going to make, if that can be much more than what it
+/// takes.
+pub(super) fn add_filter(
+    environment: &mut Environment<'static>,
+    name: &'static str,
+    filter: Seen,
+    need: fn(&[Seen]) -> Result<usize, Error>,
+) {
+    environment.add_filter(name, move |state: &mut State<'_, '_>, given: Rest<ValueOrKwargs>| {
+        let given = given.into_values();
+        if need(&given)? > room(state) {
+            return Err(too_large());
+        }
+        let made = filter.call(state, &given)?;
+        spend_value(state, &made).map(|()| made)
+    });
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "one of several with the same form")]
+pub(super) fn nothing(_: &[Seen]) -> Result<usize, Error> {
+    Ok(0)
+}
+
+fn text(given: &[Seen], at: usize) -> &str {
+    given.get(at).and_then(Seen::as_str).unwrap_or_default()
+}
+
+fn number(given: &[Seen], at: usize) -> usize {
+    given.get(at).and_then(Seen::as_usize).unwrap_or_default()
+}
+
+/// An argument that has a place, or else its name.
+fn named<'a>(given: &'a [Seen], at: usize, name: &str) -> Option<std::borrow::Cow<'a, Seen>> {
+    let by_name = given.last().filter(|last| last.is_kwargs());
+    match given.get(at).filter(|found| !found.is_kwargs()) {
+        Some(found) => Some(std::borrow::Cow::Borrowed(found)),
+        None => by_name
+            .and_then(|names| names.get_attr(name).ok())
+            .map(std::borrow::Cow::Owned),
+    }
+}
+
+/// A text is taken as a list of its characters.
+fn of_items(given: &[Seen]) -> Result<usize, Error> {
+    Ok(text(given, 0).len().saturating_mul(CHARACTER_BYTES))
+}
+
+fn of_lists(given: &[Seen]) -> Result<usize, Error> {
+    let items = given.iter().map(|list| list.len().unwrap_or_default()).sum::<usize>();
+    Ok(items.saturating_mul(CHARACTER_BYTES))
+}
+
+fn of_batches(given: &[Seen]) -> Result<usize, Error> {
+    let filled = given.get(2).map_or(Ok(0), bytes_of)?.saturating_add(CHARACTER_BYTES);
+    Ok(of_items(given)?.saturating_add(number(given, 1).saturating_mul(filled)))
+}
+
+fn of_parts(given: &[Seen]) -> Result<usize, Error> {
+    let (whole, separator) = (text(given, 0), text(given, 1));
+    let parts = match separator {
+        "" => whole.split(char::is_whitespace).count(),
+        separator => whole.matches(separator).count() + 1,
+    };
+    Ok(parts.saturating_mul(CHARACTER_BYTES).saturating_add(whole.len()))
+}
+
+fn of_join(given: &[Seen]) -> Result<usize, Error> {
+    let Some(list) = given.first() else {
+        return Ok(0);
+    };
+    let between = named(given, 1, "d").and_then(|between| between.as_str().map(str::len));
+    let items = list
+        .len()
+        .unwrap_or_default()
+        .saturating_mul(between.unwrap_or_default());
+    Ok(bytes_of(list)?.saturating_add(items))
+}
+
+fn of_replace(given: &[Seen]) -> Result<usize, Error> {
+    let (whole, from, to) = (text(given, 0), text(given, 1), text(given, 2));
+    let places = whole.matches(from).count();
+    Ok(whole.len().saturating_add(places.saturating_mul(to.len())))
+}
+
+fn of_indent(given: &[Seen]) -> Result<usize, Error> {
+    let whole = text(given, 0);
+    let width = named(given, 1, "width");
+    let width = width.map_or(4, |width| {
+        width.as_usize().or(width.as_str().map(str::len)).unwrap_or_default()
+    });
+    let lines = whole.matches('\n').count() + 1;
+    Ok(whole.len().saturating_add(lines.saturating_mul(width)))
+}
+
+/// Every width that stands in the text or is given for a `*`, and everything that is put in, as often as something is put in.
+fn of_format(given: &[Seen]) -> Result<usize, Error> {
+    let form = text(given, 0);
+    let widths = form
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|digits| !digits.is_empty());
+    let mut bytes = form.len();
+    for width in widths {
+        bytes = bytes.saturating_add(width.parse().unwrap_or(usize::MAX));
+    }
+    let places = form.matches('%').count();
+    for value in &given[1.min(given.len())..] {
+        let width = if form.contains('*') {
+            value.as_i64().unwrap_or_default().unsigned_abs()
+        } else {
+            0
+        };
+        let width = usize::try_from(width).unwrap_or(usize::MAX);
+        bytes = bytes
+            .saturating_add(width)
+            .saturating_add(bytes_of(value)?.saturating_mul(places));
+    }
+    Ok(bytes)
+}
+
+fn of_pretty(given: &[Seen]) -> Result<usize, Error> {
+    let bytes = given.first().map_or(Ok(0), bytes_of)?;
+    Ok(bytes.saturating_mul(PRETTY_FACTOR))
+}
+
+/// With a text or a list to begin with, everything before an item is copied for each item.
+fn of_sum(given: &[Seen]) -> Result<usize, Error> {
+    let start = named(given, 2, "start");
+    let Some(list) = given.first().filter(|_| start.is_some_and(|start| !start.is_number())) else {
+        return Ok(0);
+    };
+    Ok(bytes_of(list)?.saturating_mul(list.len().unwrap_or_default()) / 2)
+}
