@@ -161,6 +161,10 @@ impl Group {
     }
 }
 
+fn word_at(rest: &str) -> &str {
+    &rest[..word_length(rest)]
+}
+
 /// Whether it is nothing, a number or one text: no longer than the template itself.
 fn is_literal(text: &str) -> bool {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
@@ -275,11 +279,21 @@ impl<'a> Reader<'a> {
             (Before::Dot | Before::Pipe, _) => group.push(word, Before::Operand),
             (Before::Is, "not") => group.push(word, Before::Is),
             (Before::Is, _) => group.push(word, Before::Test),
-            (_, "is") => group.push(word, Before::Is),
-            (_, "and" | "or" | "not" | "in" | "if" | "else") => {
+            // Where a value has to stand, all of these are names.
+            (Before::Operand | Before::Test, "is") => group.push(word, Before::Is),
+            (Before::Operand | Before::Test, "and" | "or" | "else") | (Before::Operator, "not") => {
                 group.separator(word);
-                if word == "in" && group.target == Some(Target::For) {
-                    group.target = None;
+            }
+            (Before::Operand, "if") => group.separator(word),
+            (Before::Operand, "in") => {
+                group.separator(word);
+                group.target = group.target.filter(|target| *target != Target::For);
+            }
+            (Before::Operand, "not") => {
+                group.separator(word);
+                let space = self.rest.len() - self.rest.trim_start().len();
+                if word_at(&self.rest[space..]) == "in" {
+                    group.done.push_str(self.take(space + 2));
                 }
             }
             (Before::Operand, _) => {
@@ -358,6 +372,7 @@ mod tests {
             ("a ~ b == c and d ~ e", "‹a ›~ ‹b ›== c and ‹d ›~ ‹e›"),
             ("not a ~ b", "not ‹a ›~ ‹b›"),
             ("a ~ b if c ~ d else e ~ f", "‹a ›~ ‹b ›if ‹c ›~ ‹d ›else ‹e ›~ ‹f›"),
+            ("a not in b ~ c", "a not in ‹b ›~ ‹c›"),
             ("a is not divisibleby(3) ~ b", "‹a is not divisibleby(3) ›~ ‹b›"),
             ("a is divisibleby -3", "a is divisibleby -3"),
             ("a is eq b ~ c", "‹a is eq b ›~ ‹c›"),

@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -363,6 +364,25 @@ fn what_bounds_a_template_changes_nothing_that_it_gives() {
         text("{{ inputs.limit + (inputs.repo ~ inputs.gone) }}"),
         "! `inputs.repo ~ inputs.gone`: there is no `gone` in `inputs`; there is `limit`, `repo`"
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Whatever stands in it, and whether or not it can be read.
+    #[test]
+    fn an_expression_means_the_same_with_what_bounds_it(
+        code in "(a|b|c|1|2|'x'|\\[|\\]|\\(|\\)|\\{'k': |\\}|,| ~ | \\+ | \\* |\\*\\*| - | is string| is eq | is not in |not | and | or | in | == | if | else |\\|upper|\\|list|\\[1:\\]|\\[0\\]|\\.k|:|=){1,14}"
+    ) {
+        let names = minijinja::context! { a => "ab", b => vec![1, 2, 3], c => minijinja::context! { k => "v" } };
+        let environment = &CHECKER.environment;
+        let meaning = |code: &str| {
+            let compiled = environment.compile_expression_owned(code.to_owned());
+            let found = compiled.and_then(|expression| expression.eval(names.clone()));
+            found.map(|value| format!("{:?} {value}", value.kind())).map_err(|_| "an error")
+        };
+        prop_assert_eq!(meaning(&code), meaning(&marks::mark(&code, false)));
+    }
 }
 
 fn kind_of_expression(expression: &str) -> TemplateErrorKind {
