@@ -47,17 +47,18 @@ impl Tag {
     ///
     /// # Errors
     ///
-    /// The first tag that is invalid, or `tags_too_many`.
+    /// The first tag that is invalid, or `tags_too_many` at the first that is one too many: what follows is not read.
     pub fn parse_all<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Self>, Invalid> {
         let mut tags = Vec::new();
         for text in texts {
             let tag = Self::parse(text)?;
-            if !tags.contains(&tag) {
-                tags.push(tag);
+            if tags.contains(&tag) {
+                continue;
             }
-        }
-        if tags.len() > Self::MAX_PER_ENTRY {
-            return Err(Self::too_many(tags.len()));
+            if tags.len() == Self::MAX_PER_ENTRY {
+                return Err(Self::too_many());
+            }
+            tags.push(tag);
         }
         Ok(tags)
     }
@@ -68,9 +69,9 @@ impl Tag {
         names.iter().map(|name| Self::parse(name).ok()).collect()
     }
 
-    /// That `count` tags are more than an entry may carry.
-    pub(crate) fn too_many(count: usize) -> Invalid {
-        let message = format!("{count} tags are more than {}", Self::MAX_PER_ENTRY);
+    /// That there are more tags than an entry may carry.
+    pub(crate) fn too_many() -> Invalid {
+        let message = format!("there are more than {}", Self::MAX_PER_ENTRY);
         Invalid::new("tags_too_many", "tags", message)
     }
 
@@ -120,6 +121,10 @@ mod tests {
             Ok(32),
             "each once"
         );
+        let mut read = 0;
+        let endless = names(33).cycle().take(10_000).inspect(|_| read += 1);
+        assert_eq!(Tag::parse_all(endless).unwrap_err().code, "tags_too_many");
+        assert_eq!(read, 33, "what follows one too many is not read");
         assert!(
             Tag::parse("Sys:x").is_ok() && Tag::parse("sys").is_ok(),
             "only sys: is ours"

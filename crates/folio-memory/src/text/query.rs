@@ -113,16 +113,11 @@ impl TextQuery {
 
 /// What must be there for one word: the words of a name, the pairs of a run.
 fn wanted(tokens: Vec<Token>) -> Vec<String> {
-    let has_pairs: Vec<_> = tokens
-        .iter()
-        .filter(|token| token.sort == Sort::Pair)
-        .map(|token| token.range.clone())
-        .collect();
-    let is_in_pair = |token: &Token| {
-        has_pairs
-            .iter()
-            .any(|pair| pair.start <= token.range.start && token.range.end <= pair.end)
-    };
+    let pairs = || tokens.iter().filter(|token| token.sort == Sort::Pair);
+    let begins: HashSet<_> = pairs().map(|pair| pair.range.start).collect();
+    let ends: HashSet<_> = pairs().map(|pair| pair.range.end).collect();
+    let is_in_pair = |token: &Token| begins.contains(&token.range.start) || ends.contains(&token.range.end);
+    let mut known = HashSet::new();
     let mut terms = Vec::new();
     for token in &tokens {
         let is_wanted = match token.sort {
@@ -130,7 +125,7 @@ fn wanted(tokens: Vec<Token>) -> Vec<String> {
             Sort::Name => false,
             Sort::Character => !is_in_pair(token),
         };
-        if is_wanted && !terms.contains(&token.term) {
+        if is_wanted && known.insert(&*token.term) {
             terms.push(token.term.clone());
         }
     }

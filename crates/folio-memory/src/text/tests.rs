@@ -23,6 +23,15 @@ fn finds_any(query: &str, text: &str) -> bool {
     TextQuery::of(query, TextMatch::Any).matches(&fields("", text, &[]))
 }
 
+/// Comparing every pair of it with every other would take minutes.
+#[test]
+fn a_long_run_without_spaces_is_asked_for_in_no_more_time_than_it_is_long() {
+    let run: String = (0..200_000_u32)
+        .filter_map(|n| char::from_u32(0x4e00 + n * 7_919 % 20_000))
+        .collect();
+    assert!(finds(&run, &run));
+}
+
 #[test]
 fn case_accents_and_width_do_not_matter_m7_2_17() {
     for (query, text) in [
