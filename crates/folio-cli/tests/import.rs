@@ -146,6 +146,23 @@ fn tasks_of_a_list_stand_in_the_scratchbook_of_its_thread() {
     // One list by itself belongs to whoever brings it in.
     folio.ok(&["--thread", "mine", "import", "--from", "claude-tasks", "tasks/house"]);
     assert!(folio.ok(&["--thread", "mine", "book", "view"]).contains("Alone"));
+    // The list of the same name of another project is another one.
+    let (code, answer) = folio.import("claude-tasks", "tasks/house");
+    assert_eq!((code, &answer["entries"]), (0, &json!(1)), "{answer}");
+}
+
+#[test]
+fn a_file_that_is_no_text_keeps_no_other_out() {
+    let folio = Folio::new();
+    folio.file("tasks/1.json", r#"{"id": "1", "subject": "Plant"}"#);
+    folio.file("tasks/2.json", b"{\"id\": \"2\", \"subject\": \"\xff\"}");
+    let (code, answer) = folio.import("claude-tasks", "tasks");
+    assert_eq!(
+        (code, &answer["entries"], &answer["refused"]),
+        (1, &json!(1), &json!(1)),
+        "{answer}"
+    );
+    assert_eq!(answer["remarks"][0]["item"], "2.json", "{answer}");
 }
 
 #[test]

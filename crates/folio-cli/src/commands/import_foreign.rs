@@ -4,6 +4,7 @@ use folio::memory::counted::counted;
 use std::path::{Path, PathBuf};
 
 use folio::Workspace;
+use folio::memory::Invalid;
 use folio::memory::foreign::{self, Destination, Foreign, TextFile};
 use folio::store::WorkspaceError;
 use folio::store::workspace::{ImportOptions, Imported, source_of};
@@ -68,14 +69,16 @@ pub(super) fn task_master(path: &Path, to: &Destination) -> Result<Foreign, Fail
 }
 
 pub(super) fn claude_tasks(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
-    let mut files = many(path, "json")?;
+    let Files { mut read, unread } = many(path, "json")?;
     // 2.json comes before 10.json.
-    files.sort_by_cached_key(|file| {
+    read.sort_by_cached_key(|file| {
         let (list, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
         let number = name.trim_end_matches(".json").parse().unwrap_or(u64::MAX);
         (list.to_owned(), number, name.to_owned())
     });
-    Ok(foreign::claude_tasks(&files, to))
+    let mut foreign = foreign::claude_tasks(&read, to);
+    foreign.refused.extend(unread);
+    Ok(foreign)
 }
 
 pub(super) fn memory_bank(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
@@ -83,11 +86,10 @@ pub(super) fn memory_bank(path: &Path, to: &Destination) -> Result<Foreign, Fail
         .canonicalize()
         .map_err(|error| Failure::file("read", path, &error))?;
     let folder = whole.file_name().and_then(|name| name.to_str());
-    Ok(foreign::memory_bank(
-        folder.unwrap_or("memory-bank"),
-        &many(path, "md")?,
-        to,
-    ))
+    let Files { read, unread } = many(path, "md")?;
+    let mut foreign = foreign::memory_bank(folder.unwrap_or("memory-bank"), &read, to);
+    foreign.refused.extend(unread);
+    Ok(foreign)
 }
 
 /// The text of the file at `path`, or, if that is a folder, of the first of `places` in it that is there.
@@ -105,8 +107,16 @@ fn one(path: &Path, places: &[&str]) -> Result<String, Failure> {
     }
 }
 
+/// The files of a folder.
+#[derive(Default)]
+struct Files {
+    read: Vec<TextFile>,
+    /// Those that are no text, by their paths, and why: they keep none of the others out.
+    unread: Vec<(String, Invalid)>,
+}
+
 /// The files with `ending` in the folder `path` and in those below it, by their paths; or that one file.
-fn many(path: &Path, ending: &str) -> Result<Vec<TextFile>, Failure> {
+fn many(path: &Path, ending: &str) -> Result<Files, Failure> {
     let mut files = Vec::new();
     if path.is_dir() {
         find(path, "", ending, DEPTH_MAX, &mut files)?;
@@ -119,8 +129,19 @@ fn many(path: &Path, ending: &str) -> Result<Vec<TextFile>, Failure> {
         return Err(Failure::usage("foreign_missing", message).hint("name the folder that has them"));
     }
     files.sort();
-    let read = |(path, file): (String, PathBuf)| text_of(&file).map(|text| TextFile { path, text });
-    files.into_iter().map(read).collect()
+    let mut sorted = Files::default();
+    for (path, file) in files {
+        match text_of(&file) {
+            Ok(text) => sorted.read.push(TextFile { path, text }),
+            Err(failure) if failure.code() == "input_not_text" => {
+                sorted
+                    .unread
+                    .push((path, Invalid::new("input_not_text", "file", "is not valid UTF-8")));
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(sorted)
 }
 
 fn find(

@@ -25,7 +25,8 @@ pub fn beads(lines: &str, to: &Destination) -> Foreign {
         }
     }
     for (issue, other, sort) in dependencies {
-        let (id, on) = (gathered.id("", &issue), gathered.id("", &other));
+        let id_of = |name: &str| gathered.id_in(&to.thread, "", name);
+        let (id, on) = (id_of(&issue), id_of(&other));
         let name = format!("{issue} {sort} {other}");
         match sort.as_str() {
             "blocks" => gathered.link(name, on, Relation::Blocks, id),
@@ -97,8 +98,9 @@ fn issue(
     }
     let page = gathered.book(&gathered.to.thread);
     gathered.add(
-        gathered.id("", &name),
+        gathered.id_in(&gathered.to.thread, "", &name),
         Said {
+            earlier: Some(gathered.id("", &name)),
             name,
             kind: EntryKind::Task,
             page,

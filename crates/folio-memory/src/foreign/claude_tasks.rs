@@ -25,17 +25,26 @@ pub fn claude_tasks(files: &[TextFile], to: &Destination) -> Foreign {
         }
     }
     for (list, name, blockers, blocked) in waits {
-        let id = gathered.id(list, &name);
+        let thread = thread_of(list, to);
+        let id = gathered.id_in(&thread, list, &name);
         for other in blockers {
-            let blocker = gathered.id(list, &other);
+            let blocker = gathered.id_in(&thread, list, &other);
             gathered.link(format!("{other} blocks {name}"), blocker, Relation::Blocks, id);
         }
         for other in blocked {
-            let waiting = gathered.id(list, &other);
+            let waiting = gathered.id_in(&thread, list, &other);
             gathered.link(format!("{name} blocks {other}"), id, Relation::Blocks, waiting);
         }
     }
     gathered.foreign
+}
+
+/// The thread to whose scratchbook the tasks of `list` go.
+fn thread_of(list: &str, to: &Destination) -> ThreadKey {
+    match list {
+        "" => to.thread.clone(),
+        list => ThreadKey(list.to_owned()),
+    }
 }
 
 /// Its name, what blocks it, and what it blocks. Nothing if it was refused already.
@@ -46,10 +55,7 @@ fn task(gathered: &mut Gathered<'_>, list: &str, file: &str) -> Result<Task, Inv
     let Some(name) = name_of(&record) else {
         return Err(Invalid::new("foreign_malformed", "id", "is missing"));
     };
-    let thread = match list {
-        "" => gathered.to.thread.clone(),
-        list => ThreadKey(list.to_owned()),
-    };
+    let thread = thread_of(list, gathered.to);
     let page = gathered.book(&thread);
     let title = [
         text(&mut record, "subject"),
@@ -62,7 +68,7 @@ fn task(gathered: &mut Gathered<'_>, list: &str, file: &str) -> Result<Task, Inv
     let body = joined([("", text(&mut record, "description"))]);
     let status = status(&mut record)?;
     let (blockers, blocked) = (names(&record, "blockedBy"), names(&record, "blocks"));
-    let id = gathered.id(list, &name);
+    let id = gathered.id_in(&thread, list, &name);
     let known = gathered.foreign.items.len();
     gathered.add(
         id,
@@ -76,6 +82,7 @@ fn task(gathered: &mut Gathered<'_>, list: &str, file: &str) -> Result<Task, Inv
             tags: Vec::new(),
             times: (None, None),
             rest: record,
+            earlier: Some(gathered.id(list, &name)),
         },
     );
     let is_new = gathered.foreign.items.len() > known;

@@ -130,6 +130,7 @@ fn observe(gathered: &mut Gathered<'_>, page: PageId, entity: &str, said: String
             tags: tags.into_iter().filter(|tag| !tag.is_empty()).collect(),
             times: (None, None),
             rest: Map::new(),
+            earlier: None,
         },
     );
     if let Some(item) = gathered.foreign.items.get_mut(before) {

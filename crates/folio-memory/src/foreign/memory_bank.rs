@@ -1,5 +1,7 @@
 //! A memory bank: a folder of markdown files that a model reads at the start of every task.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, json};
 
 use super::{Destination, Foreign, Gathered, Said, TextFile};
@@ -24,7 +26,9 @@ pub fn memory_bank(name: &str, files: &[TextFile], to: &Destination) -> Foreign 
         let mut fields = PageFields::new(PageRole::Note, title.unwrap_or(stem), Owner::agent());
         fields.parent = Some(bank);
         fields.props = Some(json!({"path": path, "brought_from": "memory-bank"}));
-        let page = gathered.page(&format!("{name}/{path}"), fields);
+        let file = format!("{name}/{path}");
+        let page = gathered.page(&file, fields);
+        let mut headings = HashMap::new();
         for (number, section) in (1_u32..).zip(sections) {
             let body = section.body.trim_matches('\n');
             if body.trim().is_empty() && section.heading.is_empty() {
@@ -40,9 +44,13 @@ pub fn memory_bank(name: &str, files: &[TextFile], to: &Destination) -> Foreign 
                 tags: Vec::new(),
                 times: (None, None),
                 rest: Map::from_iter([("level".to_owned(), section.level.into())]),
+                earlier: Some(gathered.id(&file, &number.to_string())),
             };
-            // By its place: a section that is changed there is told, and not added beside what it was.
-            gathered.add(gathered.id(&format!("{name}/{path}"), &number.to_string()), said);
+            // By its heading, and which of those that have it: a section that is changed there is told, and not added beside what it was,
+            // and one that is put before others is new.
+            let same = headings.entry(section.heading).or_insert(0_u32);
+            *same += 1;
+            gathered.add(gathered.id(&file, &format!("{}\n{same}", section.heading)), said);
         }
     }
     gathered.foreign

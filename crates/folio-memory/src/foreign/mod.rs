@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::actor::{Source, Trust};
 use crate::change::{NewEntry, NewPage};
-use crate::entry::{Brought, EntryFields, EntryKind, Owner, Status, Tag};
+use crate::entry::{Brought, Entry, EntryFields, EntryKind, Owner, Status, Tag};
 use crate::id::{EntryId, PageId};
 use crate::link::{Link, Relation};
 use crate::page::PageFields;
@@ -34,6 +34,12 @@ pub use task_master::task_master;
 const KEPT: &str = "brought_from";
 /// Bytes of it that are kept.
 const KEPT_BYTES: usize = 64 * 1024;
+
+/// What of `claimed`, which an entry keeps of where it comes from, others wrote: the record of another program, if it was made of one.
+#[must_use]
+pub fn record_of(claimed: &Value) -> &Value {
+    claimed.get(KEPT).and_then(|kept| kept.get("record")).unwrap_or(claimed)
+}
 
 /// Into which memory something is brought, by whom, and when.
 #[derive(Debug, Clone)]
@@ -70,6 +76,24 @@ pub struct ForeignItem {
     pub new: NewEntry,
     /// What was put right.
     pub changed: Vec<Warning>,
+    /// The id that earlier versions gave it, which something else may have, too.
+    pub earlier: Option<EntryId>,
+}
+
+impl ForeignItem {
+    /// Whether `there`, which has the id that earlier versions gave it, was made of the same: on the same page, and called the same. So
+    /// what was brought in before is there already, and is not brought in once more under its new id.
+    #[must_use]
+    pub fn is(&self, there: &Entry) -> bool {
+        let name = |fields: &EntryFields| {
+            fields
+                .claimed_source
+                .as_ref()
+                .map(|claimed| record_of(claimed)["id"].clone())
+        };
+        let (given, there_is) = (&self.new.fields, &there.fields);
+        there.page == self.new.page && (there_is.title == given.title || name(there_is) == name(given))
+    }
 }
 
 /// A file of text, by its path below the folder that is brought in.
@@ -95,6 +119,8 @@ struct Said<'a> {
     times: (Option<Timestamp>, Option<Timestamp>),
     /// What has no place of its own.
     rest: Map<String, Value>,
+    /// The id that earlier versions gave it.
+    earlier: Option<EntryId>,
 }
 
 /// Gathers what a file comes to.
@@ -119,9 +145,15 @@ impl<'d> Gathered<'d> {
         }
     }
 
-    /// The id of what is called `name` in `list`.
+    /// The id of what is called `name` in `list`, where no two projects have a list of the same name.
     fn id(&self, list: &str, name: &str) -> EntryId {
         EntryId::derived(&["foreign", self.form, self.to.space.as_str(), list, name])
+    }
+
+    /// The id of what is called `name` in `list` of the scratchbook of `thread`. Other projects call theirs the same, and are brought to
+    /// other threads.
+    fn id_in(&self, thread: &ThreadKey, list: &str, name: &str) -> EntryId {
+        EntryId::derived(&["foreign", self.form, self.to.space.as_str(), &thread.0, list, name])
     }
 
     /// The id of the page that is called `name`.
@@ -216,6 +248,7 @@ impl<'d> Gathered<'d> {
             name: said.name,
             new: NewEntry { id, page, kind, fields },
             changed,
+            earlier: said.earlier,
         });
     }
 

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Destination, Foreign, Gathered, Said, instant, joined, name_of, names, object, text};
 use crate::entry::{EntryKind, Status};
+use crate::id::EntryId;
 use crate::link::Relation;
 use crate::warning::Invalid;
 
@@ -31,14 +32,15 @@ pub fn task_master(file: &str, to: &Destination) -> Result<Foreign, Invalid> {
         };
         found = true;
         let mut waits = Vec::new();
+        let list = List::of(&context, &value);
         for (place, task) in (1..).zip(tasks) {
             let name = format!("{context}: task {place}");
-            if let Err(invalid) = take_in(&mut gathered, &context, None, task, &mut waits) {
+            if let Err(invalid) = take_in(&mut gathered, &list, None, task, &mut waits) {
                 gathered.refuse(name, invalid);
             }
         }
         for (name, other) in waits {
-            let (id, first) = (gathered.id(&context, &name), gathered.id(&context, &other));
+            let (id, first) = (list.id(&gathered, &name), list.id(&gathered, &other));
             gathered.link(format!("{context}: {other} before {name}"), first, Relation::Blocks, id);
         }
     }
@@ -50,14 +52,40 @@ pub fn task_master(file: &str, to: &Destination) -> Result<Foreign, Invalid> {
     }
 }
 
+/// A list of tasks.
+struct List<'f> {
+    /// The context that it is of.
+    context: &'f str,
+    /// What tells it apart from lists of other projects: its context, and the name of its project if it says that.
+    name: String,
+}
+
+impl<'f> List<'f> {
+    /// That of `context`, about which the file says `about`.
+    fn of(context: &'f str, about: &Value) -> Self {
+        let places = ["/meta/projectName", "/metadata/projectName"];
+        let project = places.iter().find_map(|place| about.pointer(place)?.as_str());
+        Self {
+            context,
+            name: project.map_or_else(|| context.to_owned(), |project| format!("{context}\n{project}")),
+        }
+    }
+
+    /// The id of what is called `name` in it.
+    fn id(&self, gathered: &Gathered<'_>, name: &str) -> EntryId {
+        gathered.id_in(&gathered.to.thread, &self.name, name)
+    }
+}
+
 /// Adds a task with its subtasks. What has to wait, and for what, goes to `waits`.
 fn take_in(
     gathered: &mut Gathered<'_>,
-    context: &str,
+    list: &List<'_>,
     parent: Option<&str>,
     task: Value,
     waits: &mut Vec<(String, String)>,
 ) -> Result<(), Invalid> {
+    let context = list.context;
     let Value::Object(mut record) = task else {
         return Err(Invalid::new("foreign_malformed", "tasks", "is no object of JSON"));
     };
@@ -96,8 +124,9 @@ fn take_in(
     waits.extend(parent.map(|parent| (parent.to_owned(), name.clone())));
     let page = gathered.book(&gathered.to.thread);
     gathered.add(
-        gathered.id(context, &name),
+        list.id(gathered, &name),
         Said {
+            earlier: Some(gathered.id(context, &name)),
             name: if context == MASTER {
                 name.clone()
             } else {
@@ -116,7 +145,7 @@ fn take_in(
     // One level: a subtask has none.
     if let (None, Some(Value::Array(subtasks))) = (parent, subtasks) {
         for (place, subtask) in (1..).zip(subtasks) {
-            if let Err(invalid) = take_in(gathered, context, Some(&name), subtask, waits) {
+            if let Err(invalid) = take_in(gathered, list, Some(&name), subtask, waits) {
                 gathered.refuse(format!("{context}: {name}, subtask {place}"), invalid);
             }
         }

@@ -25,7 +25,7 @@ fn shown(foreign: &Foreign) -> String {
     for page in &foreign.pages {
         text += &format!("page {}\n", page.fields.title);
     }
-    for ForeignItem { name, new, changed } in &foreign.items {
+    for ForeignItem { name, new, changed, .. } in &foreign.items {
         let tags: Vec<_> = new.fields.tags.iter().map(Tag::as_str).collect();
         let (kind, status, title) = (new.kind, new.fields.status, &new.fields.title);
         text += &format!(
@@ -255,4 +255,51 @@ fn what_cannot_be_kept_as_it_is_is_put_right_and_told() {
     assert_eq!((refused.len(), refused[0].1.code.as_str()), (1, "item_twice"));
     let empty = beads(&json!({"id": "bd-2"}).to_string(), &to());
     assert_eq!(empty.refused[0].1.code, "title_empty");
+}
+
+/// The ids of what `foreign` has, by what it is called there.
+fn ids(foreign: &Foreign) -> Vec<EntryId> {
+    foreign.items.iter().map(|item| item.new.id).collect()
+}
+
+#[test]
+fn what_two_projects_call_the_same_is_not_the_same() {
+    let elsewhere = Destination {
+        thread: ThreadKey("elsewhere".to_owned()),
+        ..to()
+    };
+    let file = |project: Option<&str>| {
+        json!({"master": {"tasks": [{"id": 1, "title": "x"}], "metadata": {"projectName": project}}}).to_string()
+    };
+    let task_file = [TextFile {
+        path: "1.json".to_owned(),
+        text: r#"{"id": "1", "subject": "x"}"#.to_owned(),
+    }];
+    let forms: [&dyn Fn(&Destination) -> Foreign; 3] = [
+        &|to| beads(r#"{"id": "bd-1", "title": "x"}"#, to),
+        &|to| claude_tasks(&task_file, to),
+        &|to| task_master(&file(None), to).unwrap(),
+    ];
+    for read in forms {
+        let (here, there) = (read(&to()), read(&elsewhere));
+        assert_eq!(ids(&here), ids(&read(&to())), "the same twice is the same");
+        assert_ne!(ids(&here), ids(&there), "{here:?}");
+    }
+    let of = |project| ids(&task_master(&file(project), &to()).unwrap());
+    assert_ne!(of(Some("one")), of(Some("two")), "in one thread");
+}
+
+#[test]
+fn a_section_that_is_put_before_others_moves_none_of_them() {
+    let read = |text: &str| {
+        let file = TextFile {
+            path: "a.md".to_owned(),
+            text: text.to_owned(),
+        };
+        ids(&memory_bank("bank", &[file], &to()))
+    };
+    let before = read("# One\na\n# Two\nb\n# Two\nc\n");
+    let after = read("# One\na\n# New\nx\n# Two\nb\n# Two\nc\n");
+    assert_eq!(before, [after[0], after[2], after[3]]);
+    assert!(!before.contains(&after[1]));
 }

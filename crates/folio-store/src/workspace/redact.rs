@@ -88,6 +88,12 @@ fn secrets_in(text: &str) -> Vec<Match> {
     found
 }
 
+/// Whether something was taken out of `text`.
+pub(crate) fn has_placeholder(text: &[u8]) -> bool {
+    text.windows(PLACEHOLDER.len())
+        .any(|window| window == PLACEHOLDER.as_bytes())
+}
+
 /// Whether a match is more than a look-alike.
 fn is_meant(kind: &Kind, matched: &str) -> bool {
     if matched.starts_with(PLACEHOLDER) {

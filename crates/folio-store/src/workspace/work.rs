@@ -323,7 +323,10 @@ impl Workspace {
             return Ok(());
         }
         let others: Vec<EntryId> = after.iter().map(|other| other.id).collect();
-        match self.waits_for(entry.id, &others, &HashMap::new()).await? {
+        match self
+            .waits_for(Relation::Blocks, entry.id, &others, &HashMap::new())
+            .await?
+        {
             Waits::Not => Ok(()),
             Waits::For(found) => {
                 let found = after.iter().find(|other| other.id == found).unwrap_or(entry);
@@ -337,14 +340,16 @@ impl Workspace {
         }
     }
 
-    /// Whether one of `others` is `entry` or waits for it, however far away. `more` is what else is to wait for something: for each
-    /// entry, what waits for that.
+    /// Whether one of `others` is `entry` or waits for it, however far away; or, with another relation than [`Relation::Blocks`], whether
+    /// that leads to it. `more` is what else is to wait for something: for each entry, what waits for that.
     pub(super) async fn waits_for(
         &self,
+        rel: Relation,
         entry: EntryId,
         others: &[EntryId],
         more: &HashMap<EntryId, Vec<EntryId>>,
     ) -> Result<Waits, StoreError> {
+        let others: HashSet<EntryId> = others.iter().copied().collect();
         let mut seen = HashSet::from([entry]);
         let mut left = vec![entry];
         while let Some(id) = left.pop() {
@@ -354,7 +359,7 @@ impl Workspace {
             if seen.len() > CIRCLE_MAX {
                 return Ok(Waits::OfTooMany);
             }
-            let waiting = self.ends_of(id, Relation::Blocks, End::Src).await?;
+            let waiting = self.ends_of(id, rel, End::Src).await?;
             let more = more.get(&id).into_iter().flatten().copied();
             left.extend(waiting.into_iter().chain(more).filter(|id| seen.insert(*id)));
         }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod books;
+mod foreign;
 #[path = "../house/mod.rs"]
 mod house;
 mod refused;

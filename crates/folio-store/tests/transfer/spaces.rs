@@ -484,6 +484,40 @@ async fn results_that_were_put_away_come_with_every_byte_and_without_what_is_sec
 }
 
 #[tokio::test]
+async fn a_long_text_that_is_not_what_was_written_is_refused_and_not_taken_for_redacted() {
+    let (one, other) = (House::new(), later());
+    observe(&one.space, &"a line of a long text\n".repeat(5_000)).await;
+    let how = Eviction {
+        tool: "scan".to_owned(),
+        of: ResultOf::Tool,
+        limit_tokens: 50,
+        tokens: Arc::new(Estimate),
+    };
+    let large: Vec<u8> = (0..300_000).flat_map(|n| format!("{n:07}\n").into_bytes()).collect();
+    one.space.evict(&person(), Cursor::new(large), how).await.unwrap();
+    observe(&one.space, "oak").await;
+    let text = export(&one.space).await;
+    let damaged = text.replacen("0250000", "025000o", 1);
+    // The last one: the entry shows the beginning of the text.
+    let (before, behind) = damaged.rsplit_once("a long text\\na line").unwrap();
+    let damaged = format!("{before}a l0ng text\\na line{behind}");
+    for merge in [false, true] {
+        let options = ImportOptions {
+            merge,
+            ..ImportOptions::default()
+        };
+        // Where it is new, and where it is there.
+        for (space, code) in [(&other.space, "text_damaged"), (&one.space, "differs")] {
+            let report = import_with(space, &damaged, options).await;
+            let codes: Vec<_> = report.remarks.iter().map(|remark| remark.code.as_str()).collect();
+            assert_eq!(codes, [code, code], "{report:?}");
+        }
+    }
+    assert_eq!(other.all().await.len(), 1, "oak is there");
+    assert_eq!(import(&one.space, &text).await.refused, 0);
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_line_is_told_with_its_place_and_takes_nothing_away_from_others() {
     let (one, other) = (House::new(), later());
     observe(&one.space, "oak").await;

@@ -1,11 +1,13 @@
 //! Memory that other programs keep, brought in.
 
+use std::collections::HashMap;
+
 use folio_memory::entry::Brought;
 use folio_memory::foreign::{Foreign, ForeignItem};
 use folio_memory::id::{EntryHandle, PageHandle};
 use folio_memory::roles::Operation;
 use folio_memory::transfer::{EntryLine, PageLine};
-use folio_memory::{Actor, NewEntry, NewPage};
+use folio_memory::{Actor, EntryId, NewEntry, NewPage};
 
 use super::super::{Workspace, WorkspaceError};
 use super::incoming::{ImportOptions, Incoming};
@@ -50,8 +52,12 @@ impl Workspace {
             self.write_full_batch(&mut incoming, progress).await?;
         }
         let mut none = Lines::none();
-        for ForeignItem { name, new, changed } in foreign.items {
-            let NewEntry { id, page, kind, fields } = new;
+        let mut renamed = HashMap::new();
+        for item in foreign.items {
+            let id = self.id_here(&item).await?;
+            renamed.extend((id != item.new.id).then(|| (item.new.id.to_string(), id.to_string())));
+            let ForeignItem { name, new, changed, .. } = item;
+            let NewEntry { page, kind, fields, .. } = new;
             let (created_at, updated_at) = Brought::times(fields.brought, now);
             let line = EntryLine {
                 id,
@@ -70,12 +76,28 @@ impl Workspace {
             }
             self.write_full_batch(&mut incoming, progress).await?;
         }
-        for (name, link) in foreign.links {
+        for (name, mut link) in foreign.links {
+            for end in [&mut link.src, &mut link.dst] {
+                if let Some(here) = renamed.get(end) {
+                    end.clone_from(here);
+                }
+            }
             self.import_link(&mut incoming, name, link).await?;
             self.write_full_batch(&mut incoming, progress).await?;
         }
         self.write_batch(&mut incoming).await?;
         progress(&incoming.report);
         Ok(incoming.report)
+    }
+
+    /// The id of `item` here: the one that an earlier version gave it, if it was brought in by that.
+    async fn id_here(&self, item: &ForeignItem) -> Result<EntryId, WorkspaceError> {
+        let Some(earlier) = item.earlier else {
+            return Ok(item.new.id);
+        };
+        let there = self.if_there(earlier).await?;
+        Ok(there
+            .filter(|there| item.is(there))
+            .map_or(item.new.id, |there| there.id))
     }
 }

@@ -22,8 +22,8 @@ use super::super::redact::{self, recall};
 use super::super::work::Waits;
 use super::super::{Workspace, WorkspaceError, Write, long_text};
 use super::difference;
-use super::lines::{AHEAD, Lines};
-use super::pieces::{Arriving, bytes_of};
+use super::lines::{AHEAD, Lines, TEXT_DAMAGED};
+use super::pieces::Arriving;
 use super::report::{Fate, Imported};
 use crate::commit::Blob;
 use crate::error::StoreError;
@@ -71,8 +71,9 @@ pub(super) struct Incoming<'a> {
     entries: HashMap<EntryId, bool>,
     /// What took the place of those that the file says it of.
     superseded: HashMap<EntryId, EntryId>,
-    /// For each entry what waits for it, as the links of the file say.
+    /// For each entry what waits for it, and what it takes the place of, as the links of the file say.
     waiting: HashMap<EntryId, Vec<EntryId>>,
+    replacing: HashMap<EntryId, Vec<EntryId>>,
     /// Entries whose content was gone.
     tombstones: Vec<(EntryId, ErasedFor)>,
     /// Pages, entries and links that were read.
@@ -93,6 +94,7 @@ impl<'a> Incoming<'a> {
             entries: HashMap::new(),
             superseded: HashMap::new(),
             waiting: HashMap::new(),
+            replacing: HashMap::new(),
             tombstones: Vec::new(),
             read: (0, 0, 0),
         }
@@ -361,23 +363,25 @@ impl Workspace {
         lines: &mut Lines,
     ) -> Result<(), WorkspaceError> {
         incoming.read.1 += 1;
-        let (id, pieces, as_of) = (line.id, line.pieces(), (line.version, line.updated_at));
+        let (id, as_of) = (line.id, (line.version, line.updated_at));
+        let text = line.fields.body_ref.clone();
+        let text = text.as_ref();
         if incoming.entries.contains_key(&id) {
             incoming.report.refuse(&name, &twice());
-            return lines.skip_pieces(id, pieces).await;
+            return lines.skip_text(id, text).await;
         }
         incoming.entries.insert(id, false);
         let Some(page) = self.page_here(incoming, line.page).await? else {
             let message = format!("the page {} that it stands on is not there", line.page);
             incoming.report.remark(Fate::Refused, &name, "page_missing", message);
-            return lines.skip_pieces(id, pieces).await;
+            return lines.skip_text(id, text).await;
         };
         let mut new = line.into_new(page);
         let warnings = match self.judge_entry(incoming, &mut new).await? {
             Ok(warnings) => warnings,
             Err(invalid) => {
                 incoming.report.refuse(&name, &invalid);
-                return lines.skip_pieces(id, pieces).await;
+                return lines.skip_text(id, text).await;
             }
         };
         if incoming.options.distrusted {
@@ -385,16 +389,22 @@ impl Workspace {
         }
         if let Some(there) = self.if_there(id).await? {
             incoming.entries.insert(id, true);
+            if let Err(invalid) = lines.check_text(id, text).await?
+                && invalid.code == TEXT_DAMAGED
+                && let Some(body) = &mut new.fields.body_ref
+            {
+                // Another text than the one that the file says it is.
+                body.hash.clear();
+            }
             if incoming.options.merges() && self.merge(incoming, &name, as_of, &new, &there).await? {
-                return lines.skip_pieces(id, pieces).await;
+                return Ok(());
             }
             let by = async |new: &NewEntry, there: &Entry| {
                 let mut fields = new.fields.clone();
                 long_text::shorten(&mut fields);
                 Ok(difference::between(&fields, &there.fields))
             };
-            self.compare(&name, new, &there, &mut incoming.report, by).await?;
-            return lines.skip_pieces(id, pieces).await;
+            return self.compare(&name, new, &there, &mut incoming.report, by).await;
         }
         incoming.report.adapted(&name, &warnings);
         if let Some(why) = new.fields.erased.take() {
@@ -409,7 +419,7 @@ impl Workspace {
         };
         self.write_batch(incoming).await?;
         if incoming.options.dry_run {
-            match lines.check_pieces(id, pieces).await? {
+            match lines.check_text(id, text).await? {
                 Ok(()) => {
                     incoming.report.entries += 1;
                     incoming.entries.insert(id, true);
@@ -462,7 +472,7 @@ impl Workspace {
     ) -> Result<(), WorkspaceError> {
         let id = new.id;
         let (kept, rest, drafted_under, start) = if body.pieces.is_empty() {
-            let bytes = match lines.next_piece(id, 1).await?.and_then(bytes_of) {
+            let bytes = match lines.next_bytes(id, 1, &body.hash).await? {
                 Ok(bytes) => bytes,
                 Err(invalid) => {
                     incoming.report.refuse(&name, &invalid);
@@ -483,15 +493,18 @@ impl Workspace {
         } else {
             let (sender, arriving) = mpsc::channel(AHEAD);
             let feed = async {
-                for number in 1..=body.pieces.len() as u64 {
-                    match lines.next_piece(id, number).await?.and_then(bytes_of) {
+                for (number, piece) in (1..).zip(&body.pieces) {
+                    match lines.next_bytes(id, number, &piece.hash).await? {
                         Ok(bytes) => {
                             if sender.send(bytes).await.is_err() {
                                 // Whoever reads has failed, and says why.
                                 break;
                             }
                         }
-                        Err(invalid) => return Ok(Err(invalid)),
+                        Err(invalid) => {
+                            lines.skip_behind(id, number, body, &invalid).await?;
+                            return Ok(Err(invalid));
+                        }
                     }
                 }
                 drop(sender);
@@ -566,16 +579,20 @@ impl Workspace {
             incoming.report.present += 1;
             return Ok(());
         }
-        if link.rel == Relation::Blocks
+        let of_file = match link.rel {
+            Relation::Blocks => Some((&mut incoming.waiting, "blocks_itself", "wait for itself")),
+            Relation::Supersedes => Some((&mut incoming.replacing, "supersede_cycle", "take its own place")),
+            _ => None,
+        };
+        if let Some((of_file, code, what)) = of_file
             && let (Ok(src), Ok(dst)) = (link.src.parse::<EntryId>(), link.dst.parse::<EntryId>())
         {
-            if let Waits::For(_) = self.waits_for(dst, &[src], &incoming.waiting).await? {
-                let message = format!("{dst} would wait for itself");
-                let invalid = Invalid::new("blocks_itself", "dst", message);
+            if let Waits::For(_) = self.waits_for(link.rel, dst, &[src], of_file).await? {
+                let invalid = Invalid::new(code, "dst", format!("{dst} would {what}"));
                 incoming.report.refuse(&name, &invalid);
                 return Ok(());
             }
-            incoming.waiting.entry(src).or_default().push(dst);
+            of_file.entry(src).or_default().push(dst);
         }
         incoming.report.links += 1;
         incoming.push(change);

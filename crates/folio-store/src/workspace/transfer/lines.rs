@@ -2,15 +2,20 @@
 
 use std::io::{self, BufRead, Read as _};
 
+use data_encoding::HEXLOWER;
+use folio_memory::entry::BodyRef;
 use folio_memory::transfer::{Line, PieceLine, without_mark};
 use folio_memory::{EntryId, Invalid};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
-use super::super::WorkspaceError;
+use super::super::{WorkspaceError, redact};
 use super::pieces::bytes_of;
 
 /// Bytes of the longest line: the longest text, with every character written as a code.
 const LINE_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// The code of a text that is not the one that the file says it is.
+pub(super) const TEXT_DAMAGED: &str = "text_damaged";
 /// Lines, or pieces, that are read ahead of what is written.
 pub(super) const AHEAD: usize = 2;
 
@@ -89,24 +94,66 @@ impl Lines {
         Ok(Err(Invalid::new("line_malformed", "record", message)))
     }
 
-    /// Passes over the pieces of the text of `of`, an entry that is not taken in, as far as they are there.
-    pub(super) async fn skip_pieces(&mut self, of: EntryId, pieces: u64) -> Result<(), WorkspaceError> {
-        self.check_pieces(of, pieces).await.map(drop)
-    }
-
-    /// Passes over them, and tells whether all are there.
-    pub(super) async fn check_pieces(
+    /// The bytes of the same, which has the hash `hash`. What was taken out of a text when the file was written stands there by its
+    /// name, and changes the hash: then what else was changed is not known.
+    pub(super) async fn next_bytes(
         &mut self,
         of: EntryId,
-        pieces: u64,
+        number: u64,
+        hash: &str,
+    ) -> Result<Result<Vec<u8>, Invalid>, WorkspaceError> {
+        let bytes = match self.next_piece(of, number).await?.and_then(bytes_of) {
+            Ok(bytes) => bytes,
+            Err(invalid) => return Ok(Err(invalid)),
+        };
+        let is_whole = HEXLOWER.encode(&Sha256::digest(&bytes)) == hash || redact::has_placeholder(&bytes);
+        let message = format!(
+            "piece {number} of its text is not what was written: the file is damaged, or somebody changed a text of that length in it, \
+             which is changed in the store only"
+        );
+        Ok(is_whole
+            .then_some(bytes)
+            .ok_or_else(|| Invalid::new(TEXT_DAMAGED, "text", message)))
+    }
+
+    /// Passes over the text of `of`, an entry that is not taken in, as far as it is there.
+    pub(super) async fn skip_text(&mut self, of: EntryId, text: Option<&BodyRef>) -> Result<(), WorkspaceError> {
+        self.check_text(of, text).await.map(drop)
+    }
+
+    /// Passes over it, and tells whether all of it is there, as it was written.
+    pub(super) async fn check_text(
+        &mut self,
+        of: EntryId,
+        text: Option<&BodyRef>,
     ) -> Result<Result<(), Invalid>, WorkspaceError> {
-        for number in 1..=pieces {
-            match self.next_piece(of, number).await?.and_then(bytes_of) {
-                Ok(_) => {}
-                Err(invalid) => return Ok(Err(invalid)),
+        for (number, hash) in (1..).zip(text.iter().flat_map(|text| text.hashes())) {
+            if let Err(invalid) = self.next_bytes(of, number, hash).await? {
+                if let Some(text) = text {
+                    self.skip_behind(of, number, text, &invalid).await?;
+                }
+                return Ok(Err(invalid));
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Passes over what stands of `text` behind the piece `number`, which is `wrong`: if it is not missing, neither are those.
+    pub(super) async fn skip_behind(
+        &mut self,
+        of: EntryId,
+        number: u64,
+        text: &BodyRef,
+        wrong: &Invalid,
+    ) -> Result<(), WorkspaceError> {
+        if wrong.code == TEXT_DAMAGED {
+            for next in number + 1..=text.hashes().count() as u64 {
+                if self.next_piece(of, next).await?.is_err() {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 }
 

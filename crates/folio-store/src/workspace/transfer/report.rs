@@ -1,11 +1,19 @@
 //! What became of what was brought in.
 
+use folio_memory::keeping::Redaction;
 use folio_memory::{Invalid, Warning};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::super::redact::Cleaner;
+
 /// Remarks that a report keeps; more are only counted.
 const REMARKS_MAX: usize = 1_000;
+/// Bytes of what a remark calls something, and of what it says.
+const ITEM_BYTES: usize = 256;
+const MESSAGE_BYTES: usize = 1024;
+/// Bytes of the longest secret of a known shape, about.
+const SECRET_BYTES: usize = 4 * 1024;
 
 /// What became of something that a file has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
@@ -102,14 +110,14 @@ impl Imported {
         self.say(fate, item, code, message);
     }
 
-    /// The same about something that was counted.
+    /// The same about something that was counted. Names and texts of a file may be of any length, and have what is kept nowhere.
     fn say(&mut self, fate: Fate, item: &str, code: &str, message: impl Into<String>) {
         if self.remarks.len() < REMARKS_MAX {
             self.remarks.push(Remark {
                 fate,
-                item: item.to_owned(),
+                item: printable(item, ITEM_BYTES),
                 code: code.to_owned(),
-                message: message.into(),
+                message: printable(&message.into(), MESSAGE_BYTES),
             });
         }
     }
@@ -124,5 +132,36 @@ impl Imported {
         for warning in warnings {
             self.say(Fate::Changed, item, &warning.code, warning.told());
         }
+    }
+}
+
+/// `text` without secrets, and its beginning if it has more than `most` bytes.
+fn printable(text: &str, most: usize) -> String {
+    // A secret that is cut off is none that is known: with so much of what follows that it is whole.
+    let mut clean = text[..text.floor_char_boundary(most.saturating_add(SECRET_BYTES))].to_owned();
+    Cleaner::new(Redaction::Secrets).text(&mut clean, "report");
+    if clean.len() > most {
+        clean.truncate(clean.floor_char_boundary(most));
+        clean.push('…');
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remark_is_short_and_has_no_secret() {
+        // Assembled at run time, so that no scanner takes this file for a leak.
+        let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
+        let mut report = Imported::default();
+        let name = format!("{} {token} {}", "n".repeat(ITEM_BYTES - 20), "n".repeat(70_000));
+        report.remark(Fate::Changed, &name, "code", format!("tags: {token} became x"));
+        let Remark { item, message, .. } = &report.remarks[0];
+        assert!(item.len() <= ITEM_BYTES + 3 && item.ends_with('…'), "{item}");
+        assert!(!item.contains("ghp_"), "{item}");
+        assert_eq!(message, "tags: [redacted:github_token] became x");
+        assert_eq!(printable("line 7: obs_1", ITEM_BYTES), "line 7: obs_1");
     }
 }
