@@ -27,6 +27,7 @@ mod place;
 mod plan;
 pub mod postgres;
 mod prepare;
+pub mod private;
 mod said;
 pub mod sqlite;
 pub mod store;

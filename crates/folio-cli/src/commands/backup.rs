@@ -101,13 +101,7 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
     }
     let (from, replace) = (restore.from.clone(), restore.replace);
     let target = to.clone();
-    let done = tokio::task::spawn_blocking(move || {
-        if let Some(folder) = target.parent() {
-            // That it cannot be made is told when the file cannot be.
-            std::fs::create_dir_all(folder).unwrap_or_default();
-        }
-        sqlite::restore(&from, &target, replace)
-    });
+    let done = tokio::task::spawn_blocking(move || sqlite::restore(&from, &target, replace));
     let replaced = done
         .await
         .map_err(|error| Failure::cannot("copy", "the store", error.into()))??;

@@ -1,19 +1,26 @@
 //! Copies of the file: of a store that is in use, and back.
 
+use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use super::busy;
 use super::error::{Failure, explained};
 use super::migrate::{self, MIGRATIONS};
-use super::open::{as_it_is, in_words, long_enough, obstacle, set_up, sync_folder_of};
+use super::open::{as_it_is, in_words, long_enough, make_folders, obstacle, set_up, sync_folder_of};
 use crate::error::StoreError;
+use crate::private;
 use crate::store::OwnerId;
 
 /// Copies aside that are made of one file, at most.
 const ASIDE_MAX: u32 = 1_000;
+
+/// What a store is called whose place another one took, behind its name.
+const REPLACED: &str = ".replaced-";
 
 /// What SQLite puts beside a file, and takes for a part of whatever has the name of that file.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -58,25 +65,49 @@ fn is_there(to: &Path) -> Failure {
     StoreError::Invalid(format!("{} is there already, and stays as it is", to.display())).into()
 }
 
-/// A copy that is whole and durable, and has no name yet that anybody looks for.
-struct Unfinished(PathBuf);
+/// What the names of copies end with that are not whole yet.
+const UNFINISHED: &str = ".unfinished";
+
+/// A copy that is whole and durable, and has no name yet that anybody looks for. It is locked: what nobody holds is left of somebody who died.
+struct Unfinished {
+    path: PathBuf,
+    _lock: File,
+}
 
 impl Unfinished {
     /// A copy of all that `conn` sees, beside `to`.
     fn of(conn: &Connection, to: &Path) -> Result<Self, Failure> {
-        let unfinished = Self(with(to, &format!("-{}", OwnerId::random().0)));
-        conn.execute("VACUUM INTO ?1", [unfinished.0.to_string_lossy()])
+        let cannot = |error| unavailable("back up to", to, error);
+        let to_write = std::path::absolute(to).map_err(cannot)?;
+        remove_left_over(&to_write);
+        let unfinished = Self::begin(&to_write).map_err(|error| not_begun(error, to))?;
+        // As bytes: names of files need not be text.
+        let name = ToSqlOutput::Borrowed(ValueRef::Text(unfinished.path.as_os_str().as_bytes()));
+        conn.execute("VACUUM INTO ?1", [name])
             .map_err(|error| not_copied(error, to))?;
-        std::fs::File::open(&unfinished.0)
+        File::open(&unfinished.path)
             .and_then(|file| file.sync_all())
-            .map_err(|error| unavailable("back up to", to, error))?;
+            .map_err(cannot)?;
         Ok(unfinished)
+    }
+
+    /// An empty file of nobody else, locked.
+    fn begin(to: &Path) -> io::Result<Self> {
+        loop {
+            let path = with(to, &format!("-{}{UNFINISHED}", OwnerId::random().0));
+            let lock = private::options().write(true).create_new(true).open(&path)?;
+            lock.lock()?;
+            // Whoever tidies up may have found it before it was locked.
+            if path.exists() {
+                return Ok(Self { path, _lock: lock });
+            }
+        }
     }
 
     /// Gives it the name `to`, unless something has that name.
     fn take_name(self, to: &Path) -> Result<bool, Failure> {
         // A link, because a renamed file would take the place of what is there.
-        let is_new = match std::fs::hard_link(&self.0, to) {
+        let is_new = match std::fs::hard_link(&self.path, to) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             linked => linked
                 .map(|()| true)
@@ -88,10 +119,15 @@ impl Unfinished {
 
     /// Gives it the name `to`, and what has that name another one; which. There is a store at `to` at every moment.
     fn take_place(self, to: &Path) -> Result<PathBuf, Failure> {
+        if let Ok(before) = to.metadata() {
+            // Whoever shares the store with others has set its rights once.
+            let same = std::fs::set_permissions(&self.path, before.permissions());
+            same.map_err(|error| unavailable("replace", to, error))?;
+        }
         let aside = Aside::of(to)?;
         let placed = aside.make().and_then(|()| {
             // A renamed file takes the place of what is there, all at once.
-            std::fs::rename(&self.0, to).inspect_err(|_| aside.unlink())
+            std::fs::rename(&self.path, to).inspect_err(|_| aside.unlink())
         });
         if let Err(error) = placed {
             aside.put_back();
@@ -110,8 +146,31 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         // It has its name by now, or is of no use.
-        std::fs::remove_file(&self.0).unwrap_or_default();
+        std::fs::remove_file(&self.path).unwrap_or_default();
     }
+}
+
+/// Removes copies in the folder of `to` that nobody is making any more. That one cannot be removed keeps nobody from making his.
+fn remove_left_over(to: &Path) {
+    let beside = to.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+    for path in beside.into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let name = path.file_name().map(OsStrExt::as_bytes).unwrap_or_default();
+        let owner = name
+            .strip_suffix(UNFINISHED.as_bytes())
+            .and_then(|name| name.rsplit(|byte| *byte == b'-').next());
+        if owner.is_some_and(is_drawn)
+            && path.symlink_metadata().is_ok_and(|about| about.is_file())
+            && let Ok(left) = File::open(&path)
+            && left.try_lock().is_ok()
+        {
+            std::fs::remove_file(&path).unwrap_or_default();
+        }
+    }
+}
+
+/// Whether `name` is one as [`OwnerId::random`] gives it.
+fn is_drawn(name: &[u8]) -> bool {
+    name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Other names for a file and what SQLite put beside it.
@@ -129,7 +188,7 @@ impl Aside {
     fn of(to: &Path) -> Result<Self, Failure> {
         let whole = std::path::absolute(to).unwrap_or_else(|_| to.to_owned());
         for number in 1..=ASIDE_MAX {
-            let aside = with(&whole, &format!(".replaced-{number}"));
+            let aside = with(&whole, &format!("{REPLACED}{number}"));
             let beside = BESIDE.map(|suffix| (with(&whole, suffix), with(&aside, suffix)));
             if aside.exists() || beside.iter().any(|(_, name)| name.exists()) {
                 continue;
@@ -206,6 +265,9 @@ pub fn restore(from: &Path, to: &Path, replaced: bool) -> Result<Option<PathBuf>
         return Err(StoreError::Invalid(format!("{location} cannot take its own place")));
     }
     let done = checked(from, &location).and_then(|conn| {
+        if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            make_folders(folder).map_err(|error| unavailable("create", folder, error))?;
+        }
         if !replaced || nothing_at(to).is_ok() {
             copy_anew(&conn, to)?;
             return Ok(None);
@@ -278,6 +340,18 @@ fn is_no_store(error: &rusqlite::Error) -> bool {
         error.sqlite_error_code(),
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
     )
+}
+
+/// Why there is no file to copy to: what is wrong with the place is said of that.
+fn not_begun(error: io::Error, to: &Path) -> StoreError {
+    let to = std::path::absolute(to).unwrap_or_else(|_| to.to_owned());
+    let (location, why) = obstacle(&to).unwrap_or_else(|| (to.display().to_string(), error));
+    StoreError::Unavailable {
+        doing: "write to",
+        location,
+        reason: in_words(&why),
+        source: Some(Box::new(why)),
+    }
 }
 
 /// Why the copy was not made: what is wrong with the place where it goes is said of that place.

@@ -1,12 +1,17 @@
 //! What SQLite says, in words that people understand.
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use crate::error::StoreError;
 pub(super) use crate::error::not_found;
 
 /// Why a file is no store.
 pub(super) const NO_DATABASE: &str = "it is not an SQLite file";
+/// Why an empty file is none either.
+pub(super) const CUT_OFF: &str =
+    "it is empty, and the log of a store stands beside it: keep that log, and restore the file from a backup";
+/// What is to be done where nothing more can be written.
+const DISK_FULL: &str = "the disk is full; free some space and try again";
 
 /// Why a step of the embedded store failed, before it is known what it was a step of.
 #[derive(Debug)]
@@ -57,10 +62,7 @@ pub(super) fn damaged(what: &str, error: impl std::fmt::Display) -> Failure {
 pub(super) fn repeated(error: &rusqlite::Error) -> rusqlite::Error {
     match error {
         rusqlite::Error::SqliteFailure(code, message) => rusqlite::Error::SqliteFailure(*code, message.clone()),
-        other => rusqlite::Error::SqliteFailure(
-            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ERROR),
-            Some(other.to_string()),
-        ),
+        other => rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ERROR), Some(other.to_string())),
     }
 }
 
@@ -76,17 +78,20 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
             source: Some(Box::new(error)),
         };
     };
+    let extended = error.sqlite_error().map(|error| error.extended_code);
     let reason = match code {
         ErrorCode::DatabaseCorrupt => "its pages contradict each other; restore it from a backup",
         ErrorCode::NotADatabase => NO_DATABASE,
         ErrorCode::ConstraintViolation => "its rows contradict each other; run the doctor",
-        ErrorCode::DiskFull => "the disk is full; free some space and try again",
+        ErrorCode::DiskFull => DISK_FULL,
         ErrorCode::ReadOnly => "the file or its folder may not be written to",
         ErrorCode::PermissionDenied => "permission denied",
         ErrorCode::CannotOpen => "the file cannot be opened",
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
             "another program has kept it locked for ten seconds; try again, or find out which"
         }
+        // The index of the write-ahead log is made longer before anything is read, and only that fails where there is no space.
+        ErrorCode::SystemIoFailure if extended == Some(ffi::SQLITE_IOERR_SHMSIZE) => DISK_FULL,
         ErrorCode::SystemIoFailure => "the disk reports a fault",
         ErrorCode::TooBig => "a text or body is larger than a row can be",
         _ => "the database reports a fault",
@@ -108,6 +113,20 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
             location,
             reason,
             source,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_without_space_is_told_as_full_whichever_file_has_no_place() {
+        for code in [ffi::SQLITE_FULL, ffi::SQLITE_IOERR_SHMSIZE] {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            let told = explained(error, "open", "folio.db").to_string();
+            assert!(told.contains("the disk is full"), "{told}");
         }
     }
 }

@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::Failure;
 use crate::error::StoreError;
+use crate::private;
 use crate::store::OwnerId;
 
 /// The database's clock, in milliseconds: one clock for all processes.
@@ -183,7 +184,7 @@ fn take(path: &Path) -> std::io::Result<Option<File>> {
     // Somebody who looks whether the lock is held, holds it himself for a moment; so does somebody who tidies up, and he
     // may also remove the file before it is locked.
     for _ in 0..100 {
-        let mut file = File::options().create(true).truncate(false).write(true).open(path)?;
+        let mut file = private::options().create(true).truncate(false).write(true).open(path)?;
         match file.try_lock() {
             Ok(()) if path.exists() => {
                 file.set_len(0)?;

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,10 +12,11 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::busy;
 use super::closing::Open;
-use super::error::{Failure, NO_DATABASE, explained};
+use super::error::{CUT_OFF, Failure, NO_DATABASE, explained};
 use super::migrate::{self, MIGRATIONS, Migration};
 use crate::error::StoreError;
 use crate::live::LiveOptions;
+use crate::private;
 
 /// The path that stands for a store without a file, gone when it is closed.
 pub const IN_MEMORY: &str = "memory:";
@@ -27,6 +27,9 @@ const WAL_BYTES_KEPT: u32 = 32 * 1024 * 1024;
 
 /// Bytes of the smallest file that SQLite makes.
 const BYTES_MIN: u64 = 512;
+
+/// Links that are followed to where a file is made; the system follows no more.
+const LINKS_MAX: u32 = 40;
 
 /// How long a statement waits for another process before it gives up.
 pub(super) const BUSY_WAIT: Duration = Duration::from_secs(10);
@@ -225,18 +228,32 @@ impl Target {
 }
 
 /// Refuses a file that is too short to be one of SQLite, which takes it for an empty one and would make it new.
+///
+/// An empty file alone is a store that is still to be made: whoever makes one makes that first, and so do programs that draw a name. With a
+/// write-ahead log beside it, which SQLite would throw away, it was a store and lost what it had: the log comes later than the first page.
 pub(super) fn long_enough(file: &Path, location: &str) -> Result<(), Failure> {
-    // What cannot be asked for is told when it is read.
-    let bytes = file.metadata().map_or(0, |about| about.len());
-    if (1..BYTES_MIN).contains(&bytes) {
-        return Err(StoreError::Corrupt {
-            location: location.to_owned(),
-            reason: NO_DATABASE.to_owned(),
-            source: None,
-        }
-        .into());
+    // What cannot be asked for is told when it is read. The log first: whoever makes the store meanwhile has made the file longer before.
+    let length = |path: &Path| path.metadata().map_or(0, |about| about.len());
+    let has_log = length(&log_of(file)) > 0;
+    let bytes = file.metadata().map_or(BYTES_MIN, |about| about.len());
+    let reason = match bytes {
+        0 if has_log => CUT_OFF,
+        1..BYTES_MIN => NO_DATABASE,
+        _ => return Ok(()),
+    };
+    Err(StoreError::Corrupt {
+        location: location.to_owned(),
+        reason: reason.to_owned(),
+        source: None,
     }
-    Ok(())
+    .into())
+}
+
+/// Where the write-ahead log of `file` is.
+fn log_of(file: &Path) -> PathBuf {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
 }
 
 /// Whether the file is there and can be read, and nothing can be written beside it: its folder is not ours, or the whole file system is
@@ -252,9 +269,7 @@ fn may_only_be_read(file: &Path) -> bool {
 /// Where somebody else has it open, or left it, there is a write-ahead log, which is read with it. Otherwise the file is taken for one that
 /// nobody changes.
 pub(super) fn as_it_is(file: &Path) -> PathBuf {
-    let mut log = file.as_os_str().to_owned();
-    log.push("-wal");
-    let is_used = Path::new(&log).metadata().is_ok_and(|log| log.len() > 0);
+    let is_used = log_of(file).metadata().is_ok_and(|log| log.len() > 0);
     let mut name = "file:".to_owned();
     for byte in file.as_os_str().as_bytes() {
         match byte {
@@ -282,24 +297,27 @@ pub(super) fn set_up(conn: &mut Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the file that only its owner may read and write, if there is none and it can be made: what is remembered is nobody else's business,
-/// unless they say so. What SQLite makes beside it is as it is.
+/// Makes the file for its owner alone, if there is none and it can be made. What SQLite makes beside it is as it is. Where the name is a link
+/// that leads nowhere, the file is made where it leads.
 fn make_private(file: &Path) {
+    let mut file = file.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(leads_to) = file.read_link() else { break };
+        file = file
+            .parent()
+            .map_or_else(|| leads_to.clone(), |folder| folder.join(&leads_to));
+    }
     // If it cannot be made, SQLite says why.
-    let _made = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(file);
+    let _made = private::options().write(true).create_new(true).open(file);
 }
 
 /// Makes `folder` and what is missing above it for its owner alone, so that the names survive a loss of power, too.
-fn make_folders(folder: &Path) -> std::io::Result<()> {
+pub(super) fn make_folders(folder: &Path) -> std::io::Result<()> {
     let missing: Vec<_> = folder
         .ancestors()
         .take_while(|f| !f.as_os_str().is_empty() && !f.exists())
         .collect();
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    private::make_folders(folder)?;
     for made in missing {
         sync_folder_of(made)?;
     }

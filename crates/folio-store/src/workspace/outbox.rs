@@ -18,6 +18,7 @@ use serde_json::json;
 
 use super::ingest::Ready;
 use super::{Workspace, WorkspaceError, redact};
+use crate::private;
 
 pub(super) use forgetting::Unwanted;
 
@@ -233,9 +234,9 @@ impl Workspace {
 fn append(path: &Path, line: &str) -> io::Result<()> {
     let is_new = !path.exists();
     if is_new && let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+        private::make_folders(folder)?;
     }
-    let mut file = File::options().read(true).append(true).create(true).open(path)?;
+    let mut file = private::options().read(true).append(true).create(true).open(path)?;
     file.lock()?;
     let length = file.metadata()?.len();
     if length + line.len() as u64 > BYTES_MAX {
@@ -294,7 +295,7 @@ fn beside(path: &Path) -> PathBuf {
 /// Empties the locked file, after what could not be read was put aside.
 fn empty(file: &File, path: &Path, damaged: &[u8]) -> io::Result<()> {
     if !damaged.is_empty() {
-        let mut aside = File::options().append(true).create(true).open(beside(path))?;
+        let mut aside = private::options().append(true).create(true).open(beside(path))?;
         aside.write_all(damaged)?;
         aside.sync_all()?;
     }

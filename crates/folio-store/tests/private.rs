@@ -1,0 +1,116 @@
+//! Files and copies of them are for their owner alone, and nothing is left of whoever is killed while he makes one.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+
+use folio_store::OwnerId;
+use folio_store::sqlite::{OpenOptions, SqliteStore, restore};
+use folio_testkit::contract::scene::Scene;
+
+/// The rights of the file or folder at `path`.
+fn rights(path: &Path) -> u32 {
+    path.metadata().unwrap().permissions().mode() & 0o777
+}
+
+/// A store at `path` with something in it, open.
+async fn store(path: &Path) -> Scene {
+    let scene = Scene::on(SqliteStore::open(&OpenOptions::at(path)).unwrap());
+    scene.a_note("secret").await;
+    scene
+}
+
+#[tokio::test]
+async fn copies_are_for_their_owner_alone_and_a_store_that_is_replaced_keeps_its_rights() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    store(&at("folio.db"))
+        .await
+        .store
+        .back_up(&at("copy.db"))
+        .await
+        .unwrap();
+    restore(&at("copy.db"), &at("new/deep/other.db"), false).unwrap();
+    for (path, wanted) in [
+        ("copy.db", 0o600),
+        ("new", 0o700),
+        ("new/deep", 0o700),
+        ("new/deep/other.db", 0o600),
+    ] {
+        assert_eq!(rights(&at(path)), wanted, "{path}");
+    }
+    for mode in [0o600, 0o640] {
+        let there = at("new/deep/other.db");
+        std::fs::set_permissions(&there, Permissions::from_mode(mode)).unwrap();
+        restore(&at("copy.db"), &there, true).unwrap();
+        assert_eq!(rights(&there), mode);
+    }
+}
+
+#[tokio::test]
+async fn a_store_made_through_a_link_that_leads_nowhere_yet_is_for_its_owner_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("inner")).unwrap();
+    symlink("inner/second", at("first")).unwrap();
+    symlink("../folio.db", at("inner/second")).unwrap();
+    store(&at("first")).await;
+    assert_eq!(rights(&at("folio.db")), 0o600);
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_copy_whose_maker_died_goes_with_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let unfinished = |name: &str| at(&format!("{name}-{}.unfinished", OwnerId::random().0));
+    let (dead, alive) = (unfinished("other.db"), unfinished("copy.db"));
+    for path in [&dead, &alive, &at("mine.unfinished")] {
+        std::fs::write(path, "half").unwrap();
+    }
+    let held = File::open(&alive).unwrap();
+    held.lock().unwrap();
+    store(&at("folio.db"))
+        .await
+        .store
+        .back_up(&at("copy.db"))
+        .await
+        .unwrap();
+    assert!(!dead.exists());
+    assert!(alive.exists() && at("mine.unfinished").exists());
+}
+
+#[tokio::test]
+async fn names_that_are_no_text_are_copied_to_and_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &[u8]| folder.path().join(OsStr::from_bytes(name));
+    let scene = store(&at(b"folio\xff.db")).await;
+    scene.store.back_up(&at(b"copy\xfe.db")).await.unwrap();
+    restore(&at(b"copy\xfe.db"), &at(b"other\xfd.db"), false).unwrap();
+    for name in [&b"copy\xfe.db"[..], b"other\xfd.db"] {
+        let again = Scene::on(SqliteStore::open(&OpenOptions::at(at(name))).unwrap());
+        assert_eq!(again.head().await, scene.head().await);
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_was_cut_off_is_not_taken_for_a_new_one_and_keeps_its_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, cut) = (folder.path().join("whole.db"), folder.path().join("cut.db"));
+    let log = |path: &Path| path.with_extension("db-wal");
+    let scene = store(&whole).await;
+    std::fs::copy(log(&whole), log(&cut)).unwrap();
+    drop(scene);
+    let bytes = log(&cut).metadata().unwrap().len();
+    assert!(bytes > 0);
+    File::create(&cut).unwrap();
+    let refused = SqliteStore::open(&OpenOptions::at(&cut)).unwrap_err();
+    assert!(
+        refused.to_string().contains("it is empty, and the log of a store"),
+        "{refused}"
+    );
+    assert_eq!(log(&cut).metadata().unwrap().len(), bytes);
+}
