@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use folio_memory::TraceNote;
+use folio_memory::text::{Sought, plain};
 
 use crate::upkeep::Residue;
 
@@ -11,18 +12,84 @@ const LEAST: usize = 6;
 /// Places that are told for all texts together.
 const TOLD: usize = 50;
 
-/// What is looked for to find `texts`: each as it is, and as it stands in JSON.
-pub(crate) fn looked_for(texts: &[String]) -> BTreeSet<String> {
-    let forms = texts
-        .iter()
-        .flat_map(|text| [text.trim().to_owned(), escaped(text.trim())]);
-    forms.filter(|text| text.len() >= LEAST).collect()
+/// What of `texts` is long enough to be looked for.
+pub(crate) fn looked_for(texts: &[String]) -> BTreeSet<&str> {
+    let texts = texts.iter().map(|text| text.trim());
+    texts.filter(|text| text.len() >= LEAST).collect()
+}
+
+/// Texts that are looked for as people read them, as [`Sought`] does it: whoever asks for them may have spelled them otherwise.
+pub(crate) struct Wanted<'t>(Vec<(&'t str, Sought)>);
+
+impl<'t> Wanted<'t> {
+    /// All of `texts`.
+    pub(crate) fn of(texts: impl IntoIterator<Item = &'t str>) -> Self {
+        Self(texts.into_iter().map(|text| (text, Sought::new(text))).collect())
+    }
+
+    /// Which of them stand in `bytes`: in a text, or in texts inside of JSON.
+    pub(crate) fn in_bytes(&self, bytes: &[u8]) -> impl Iterator<Item = &'t str> {
+        // What is no text says nothing; what of it is one, it says.
+        let text = String::from_utf8_lossy(bytes);
+        let inside = text.contains('\\').then(|| plain(&unescaped(&text)));
+        let text = plain(&text);
+        self.0
+            .iter()
+            .filter(move |(_, sought)| {
+                sought.is_in_plain(&text) || inside.as_ref().is_some_and(|text| sought.is_in_plain(text))
+            })
+            .map(|(text, _)| *text)
+    }
+
+    /// Whether any of them stands there.
+    pub(crate) fn are_in(&self, bytes: &[u8]) -> bool {
+        self.in_bytes(bytes).next().is_some()
+    }
+}
+
+/// The ways in which `text` may stand in the bytes of a file, where ASCII is compared without regard to case: in its own letters, in
+/// small ones and in capitals, and each so as JSON has it.
+pub(crate) fn forms(text: &str) -> BTreeSet<String> {
+    let mut forms = BTreeSet::from([text.to_ascii_lowercase()]);
+    if !text.is_ascii() {
+        forms.extend([text.to_lowercase(), text.to_uppercase().to_ascii_lowercase()]);
+    }
+    let in_json: Vec<_> = forms.iter().map(|text| escaped(text)).collect();
+    forms.extend(in_json);
+    forms
 }
 
 /// `text` as it stands between quotes in JSON.
-pub(crate) fn escaped(text: &str) -> String {
+fn escaped(text: &str) -> String {
     let json = serde_json::Value::String(text.to_owned()).to_string();
-    json.trim_matches('"').to_owned()
+    json[1..json.len() - 1].to_owned()
+}
+
+/// What the texts in `line` of JSON say, whole or torn: every character that stands there as a code, as itself.
+pub(crate) fn unescaped(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once('\\') {
+        text.push_str(before);
+        // Two codes make one character beyond the first 65,536.
+        let code = [12, 6, 2].into_iter().find_map(|length| {
+            let code = rest.get(before.len()..before.len() + length)?;
+            let said: String = serde_json::from_str(&format!("\"{code}\"")).ok()?;
+            (said.chars().count() == 1).then_some((said, length))
+        });
+        match code {
+            Some((said, length)) => {
+                text.push_str(&said);
+                rest = &rest[before.len() + length..];
+            }
+            None => {
+                text.push('\\');
+                rest = after;
+            }
+        }
+    }
+    text.push_str(rest);
+    text
 }
 
 /// The note that is written `note`, without what was said.
@@ -37,7 +104,32 @@ pub(crate) fn tell(residue: &mut Residue, place: String) {
     }
 }
 
-/// Whether `text` stands somewhere in `bytes`.
-pub(crate) fn find(bytes: &[u8], text: &[u8]) -> bool {
-    bytes.len() >= text.len() && bytes.windows(text.len()).any(|window| window == text)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_in_codes_is_read_and_what_is_none_stays() {
+        for (line, text) in [
+            (r#"{"a":"x\ny\"z"#, "{\"a\":\"x\ny\"z"),
+            (r"caf\u00e9 \ud83d\ude00 \\n", "café 😀 \\n"),
+            (r"\q \u12 \", r"\q \u12 \"),
+            ("日\\", "日\\"),
+        ] {
+            assert_eq!(unescaped(line), text);
+        }
+    }
+
+    #[test]
+    fn a_text_is_found_in_json_and_in_bytes_however_it_is_spelled() {
+        let wanted = Wanted::of(["Old MILL", "Café"]);
+        for (bytes, found) in [
+            (&br#"{"a":"the OLD\nmill"}"#[..], &["Old MILL"][..]),
+            ("cafe\u{301}, old  mill".as_bytes(), &["Old MILL", "Café"]),
+            (b"\xff\xfeold mill\xff", &["Old MILL"]),
+            (b"oldmill", &[]),
+        ] {
+            assert_eq!(wanted.in_bytes(bytes).collect::<Vec<_>>(), found);
+        }
+    }
 }

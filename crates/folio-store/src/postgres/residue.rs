@@ -3,8 +3,6 @@
 //! Rows are looked at as they are read, unpacked. The files of the server are out of reach: what was there before lies in them
 //! until the server gives its place to something else, and in its write-ahead log and copies for as long as those are kept.
 
-use std::collections::BTreeSet;
-
 use tokio_postgres::Row;
 
 use super::column::{count, get};
@@ -12,7 +10,7 @@ use super::error::Failure;
 use super::session::Session;
 use crate::body::unpack;
 use crate::place::to_column;
-use crate::said::{find, looked_for, tell};
+use crate::said::{Wanted, looked_for, tell};
 use crate::upkeep::Residue;
 
 /// Rows that are read at a time.
@@ -61,7 +59,7 @@ const NUMBERED: [Numbered; 6] = [
 
 /// Looks for `texts` in what the space has.
 pub(super) async fn search(session: &Session, texts: &[String]) -> Result<Residue, Failure> {
-    let texts = looked_for(texts);
+    let texts = Wanted::of(looked_for(texts));
     let mut residue = Residue::default();
     for table in &NUMBERED {
         let sql = format!(
@@ -91,7 +89,7 @@ pub(super) async fn search(session: &Session, texts: &[String]) -> Result<Residu
     ];
     for (name, sql) in whole {
         for row in session.query(sql, &[&session.space.0]).await? {
-            if is_said(get::<&str>(&row, 0)?.as_bytes(), &texts) {
+            if texts.are_in(get::<&str>(&row, 0)?.as_bytes()) {
                 tell(&mut residue, name.to_owned());
             }
         }
@@ -103,27 +101,23 @@ pub(super) async fn search(session: &Session, texts: &[String]) -> Result<Residu
     Ok(residue)
 }
 
-async fn bodies(session: &Session, texts: &BTreeSet<String>, residue: &mut Residue) -> Result<(), Failure> {
+async fn bodies(session: &Session, texts: &Wanted<'_>, residue: &mut Residue) -> Result<(), Failure> {
     let sql = "SELECT hash, size, encoding, bytes FROM blob WHERE space = $1 AND hash > $2 ORDER BY hash LIMIT 1";
     let mut last = Vec::new();
     while let Some(row) = session.one(sql, &[&session.space.0, &last]).await? {
         last = get(&row, 0)?;
         // What cannot be unpacked says nothing; the doctor tells of it.
         let bytes = unpack(&last, count(&row, 1)?, get(&row, 2)?, get(&row, 3)?).unwrap_or_default();
-        if is_said(&bytes, texts) {
+        if texts.are_in(&bytes) {
             tell(residue, "a body".to_owned());
         }
     }
     Ok(())
 }
 
-fn says(row: &Row, texts: &BTreeSet<String>) -> Result<bool, Failure> {
+fn says(row: &Row, texts: &Wanted<'_>) -> Result<bool, Failure> {
     let plain: &str = get(row, 2)?;
     let packed = get::<Option<&[u8]>>(row, 1)?.map(crate::packed::unpack);
     let packed = packed.and_then(Result::ok).unwrap_or_default();
-    Ok(is_said(plain.as_bytes(), texts) || is_said(packed.as_bytes(), texts))
-}
-
-fn is_said(bytes: &[u8], texts: &BTreeSet<String>) -> bool {
-    texts.iter().any(|text| find(bytes, text.as_bytes()))
+    Ok(texts.are_in(plain.as_bytes()) || texts.are_in(packed.as_bytes()))
 }

@@ -11,10 +11,13 @@ use super::patience::patiently;
 use super::session::{Purpose, Session};
 use crate::error::StoreError;
 use crate::place::to_column;
-use crate::said::{escaped, without_words};
+use crate::said::{Wanted, without_words};
 
 /// Most notes that one write lets go of, besides as many as it brings: so that nobody waits for a large sweep.
 const SWEPT: u64 = 1_000;
+
+/// Notes that are read at a time.
+const READ_AT_A_TIME: i64 = 1_000;
 
 /// Notes as they are stored.
 #[derive(Debug, Default)]
@@ -155,13 +158,24 @@ pub(super) async fn forget_entry(session: &Session, id: EntryId) -> Result<(), F
     Ok(())
 }
 
-/// Lets go of the notes that say one of `texts`: the words of a question, a value that was put right.
+/// Lets go of the notes that say one of `texts`, however it is spelled: the words of a question, a value that was put right. They are
+/// compared here, because the database folds letters in another way.
 pub(super) async fn forget_texts(session: &Session, texts: &[String]) -> Result<(), Failure> {
-    let forms: Vec<String> = texts.iter().flat_map(|text| [text.clone(), escaped(text)]).collect();
-    // A note is JSON, in which no text has this character.
-    let forms: Vec<String> = forms.into_iter().filter(|form| !form.contains('\0')).collect();
-    let sql = "DELETE FROM trace WHERE space = $1 AND EXISTS (SELECT 1 FROM unnest($2::text[]) AS form WHERE strpos(note, form) > 0)";
-    session.execute(sql, &[&session.space.0, &forms]).await?;
+    let texts = Wanted::of(texts.iter().map(String::as_str));
+    let sql = "SELECT number, note FROM trace WHERE space = $1 AND number > $2 ORDER BY number LIMIT $3";
+    let (mut last, mut gone) = (0, Vec::new());
+    loop {
+        let rows = session.query(sql, &[&session.space.0, &last, &READ_AT_A_TIME]).await?;
+        let Some(end) = rows.last() else { break };
+        last = get(end, 0)?;
+        for row in &rows {
+            if texts.are_in(get::<&str>(row, 1)?.as_bytes()) {
+                gone.push(get::<i64>(row, 0)?);
+            }
+        }
+    }
+    let sql = "DELETE FROM trace WHERE space = $1 AND number = ANY($2)";
+    session.execute(sql, &[&session.space.0, &gone]).await?;
     Ok(())
 }
 

@@ -230,6 +230,13 @@ impl Aside {
     }
 }
 
+/// Whether what is at `path` is another store than `file` beside which it stands: one that was replaced, with what SQLite put beside it, or a
+/// copy that somebody makes.
+pub(super) fn is_copy(file: &Path, path: &Path) -> bool {
+    let end = path.as_os_str().as_bytes().strip_prefix(file.as_os_str().as_bytes());
+    end.is_some_and(|end| end.starts_with(REPLACED.as_bytes()) || end.ends_with(UNFINISHED.as_bytes()))
+}
+
 /// `path` with `suffix` behind its name.
 fn with(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.to_owned().into_os_string();

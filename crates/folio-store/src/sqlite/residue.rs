@@ -5,20 +5,21 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use regex::bytes::{Regex, RegexBuilder};
+use aho_corasick::AhoCorasick;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::error::{Failure, damaged};
-use super::migrate;
 use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, from_column};
+use super::{backup, migrate};
 use crate::error::StoreError;
-use crate::said::{find, looked_for, tell};
+use crate::said::{Wanted, forms, looked_for, tell};
 use crate::upkeep::OUTBOX_SUFFIX;
 use crate::upkeep::Residue;
 
@@ -49,11 +50,11 @@ pub(super) fn search(
     let mut search = Search::default();
     let in_rows = search_rows(conn, space, &texts, &mut search.residue)?;
     if let Some(file) = file {
-        let hidden: Vec<&str> = texts.difference(&in_rows).map(String::as_str).collect();
+        let hidden: BTreeSet<String> = texts.difference(&in_rows).flat_map(|text| forms(text)).collect();
         let patterns = patterns(&hidden)?;
         for path in files_of(file) {
             let name = path.display().to_string();
-            if name.starts_with(&migrate::backup_prefix(file)) {
+            if name.starts_with(&migrate::backup_prefix(file)) || backup::is_copy(file, &path) {
                 search.residue.backups.push(name);
                 continue;
             }
@@ -77,20 +78,19 @@ fn unavailable(location: &str, error: std::io::Error) -> Failure {
 }
 
 /// Looks into every value of every table; the texts that stand in some.
-fn search_rows(
+fn search_rows<'t>(
     conn: &Connection,
     space: Option<SpaceId>,
-    texts: &BTreeSet<String>,
+    texts: &BTreeSet<&'t str>,
     residue: &mut Residue,
-) -> Result<BTreeSet<String>, Failure> {
+) -> Result<BTreeSet<&'t str>, Failure> {
+    let wanted = Wanted::of(texts.iter().copied());
     let mut seen = BTreeSet::new();
     let mut look = |place: &dyn Fn() -> String, of: Option<SpaceId>, bytes: &[u8], residue: &mut Residue| {
-        for text in texts {
-            if find(bytes, text.as_bytes()) {
-                seen.insert(text.clone());
-                if of.is_none() || of == space {
-                    tell(residue, place());
-                }
+        for text in wanted.in_bytes(bytes) {
+            seen.insert(text);
+            if of.is_none() || of == space {
+                tell(residue, place());
             }
         }
     };
@@ -189,16 +189,16 @@ fn named(table: &str, number: Option<i64>) -> String {
 
 /// The file and what stands beside it under its name.
 fn files_of(file: &Path) -> Vec<PathBuf> {
-    let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
-    let (Some(name), Some(folder)) = (name, file.parent()) else {
+    let (Some(name), Some(folder)) = (file.file_name().map(OsStrExt::as_bytes), file.parent()) else {
         return vec![file.to_owned()];
     };
     let beside = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<_> = beside
         .filter(|entry| {
-            let beside = entry.file_name().to_string_lossy().into_owned();
             // What waits there is of many spaces, line by line, and for whoever delivers it.
-            beside.starts_with(&name) && !beside[name.len()..].starts_with(OUTBOX_SUFFIX)
+            let beside = entry.file_name();
+            let end = beside.as_bytes().strip_prefix(name);
+            end.is_some_and(|end| !end.starts_with(OUTBOX_SUFFIX.as_bytes()))
         })
         .map(|entry| entry.path())
         .filter(|path| path.is_file())
@@ -207,9 +207,9 @@ fn files_of(file: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Finds any piece of any of `texts`.
-fn patterns(texts: &[&str]) -> Result<Vec<Regex>, Failure> {
-    let pieces: Vec<String> = texts
+/// Finds any piece of any of `texts`, whatever the case of its letters.
+fn patterns(texts: &BTreeSet<String>) -> Result<Vec<AhoCorasick>, Failure> {
+    let pieces: Vec<&[u8]> = texts
         .iter()
         .flat_map(|text| {
             let bytes = text.as_bytes();
@@ -217,22 +217,18 @@ fn patterns(texts: &[&str]) -> Result<Vec<Regex>, Failure> {
             let starts = (0..bytes.len().div_ceil(PIECE)).map(|n| (n * PIECE).min(bytes.len().saturating_sub(PIECE)));
             starts.map(|start| &bytes[start..bytes.len().min(start + PIECE)])
         })
-        .map(|piece| piece.iter().map(|byte| format!("\\x{byte:02x}")).collect())
         .collect();
     pieces
         .chunks(AT_A_TIME)
         .map(|pieces| {
-            let made = RegexBuilder::new(&pieces.join("|"))
-                .unicode(false)
-                .size_limit(1 << 30)
-                .build();
+            let made = AhoCorasick::builder().ascii_case_insensitive(true).build(pieces);
             made.map_err(|error| damaged("a text", error))
         })
         .collect()
 }
 
 /// Whether the file at `path` has anything of what `patterns` find. A file that is gone has nothing.
-fn contains(path: &Path, patterns: &[Regex]) -> std::io::Result<bool> {
+fn contains(path: &Path, patterns: &[AhoCorasick]) -> std::io::Result<bool> {
     let file = match opened(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
         file => file?,

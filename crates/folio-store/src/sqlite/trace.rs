@@ -9,7 +9,7 @@ use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId, to_column};
 use super::scope::Scope;
 use crate::error::StoreError;
-use crate::said::{escaped, without_words};
+use crate::said::{Wanted, without_words};
 
 /// Most notes that one write lets go of, besides as many as it brings: so that nobody waits for a large sweep.
 const SWEPT: u64 = 1_000;
@@ -63,18 +63,16 @@ pub(super) fn forget_entry(conn: &Connection, space: SpaceId, id: EntryId) -> Re
     Ok(())
 }
 
-/// Lets go of the notes of `space` that say one of `texts`: the words of a question, a value that was put right.
+/// Lets go of the notes of `space` that say one of `texts`, however it is spelled: the words of a question, a value that was put right.
 pub(super) fn forget_texts(conn: &Connection, space: SpaceId, texts: &[String]) -> Result<(), Failure> {
     overwrite_deleted(conn, true)?;
+    let texts = Wanted::of(texts.iter().map(String::as_str));
     let mut gone = Vec::new();
     let mut statement = conn.prepare("SELECT place, note FROM trace WHERE place BETWEEN ?1 AND ?2")?;
     let mut rows = statement.query(params![Place::start(space), Place::end(space)])?;
     while let Some(row) = rows.next()? {
         let note = row.get_ref(1)?.as_str().map_err(|error| damaged("a note", error))?;
-        if texts
-            .iter()
-            .any(|text| note.contains(text) || note.contains(&escaped(text)))
-        {
+        if texts.are_in(note.as_bytes()) {
             gone.push(row.get::<_, Place>(0)?);
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use folio_memory::entry::{BodyRef, Status};
+use folio_memory::foreign;
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::keeping::ErasedFor;
 use folio_memory::roles::Operation;
@@ -391,20 +392,26 @@ impl Said {
     }
 }
 
-/// Every text of `fields` that somebody wrote.
+/// Every text of `fields` that somebody wrote, and the keys under which they stand in a context and beside it.
 pub(super) fn texts_of(fields: &EntryFields) -> BTreeSet<String> {
     let mut texts = BTreeSet::new();
     collect(fields, &mut texts);
+    for value in [&fields.context, &fields.metadata].into_iter().flatten() {
+        collect_keys(value, &mut texts);
+    }
     texts
 }
 
+/// The same without keys: others use the same one, and the program its own.
 fn collect(fields: &EntryFields, said: &mut BTreeSet<String>) {
     let texts = [Some(&fields.title), Some(&fields.body), fields.phase.as_ref()];
     said.extend(texts.into_iter().flatten().filter(|text| !text.is_empty()).cloned());
     said.extend(fields.tags.iter().map(|tag| tag.as_str().to_owned()));
-    for value in [&fields.parts, &fields.context, &fields.metadata, &fields.claimed_source]
+    let claimed = fields.claimed_source.as_ref().map(foreign::record_of);
+    for value in [&fields.parts, &fields.context, &fields.metadata]
         .into_iter()
         .flatten()
+        .chain(claimed)
     {
         collect_value(value, said);
     }
@@ -414,10 +421,18 @@ fn collect_value(value: &Value, said: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => drop(said.insert(text.clone())),
         Value::Array(items) => items.iter().for_each(|item| collect_value(item, said)),
+        Value::Object(map) => map.values().for_each(|inner| collect_value(inner, said)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn collect_keys(value: &Value, said: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect_keys(item, said)),
         Value::Object(map) => map.iter().for_each(|(key, inner)| {
             said.insert(key.clone());
-            collect_value(inner, said);
+            collect_keys(inner, said);
         }),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

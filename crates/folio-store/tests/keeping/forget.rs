@@ -157,6 +157,74 @@ async fn notes_of_the_trace_that_say_it_go_too_m7_6_50() {
 }
 
 #[tokio::test]
+async fn what_is_asked_for_in_other_letters_is_found_wherever_it_stands_m7_6_50() {
+    let house = House::new();
+    let entry = house.say("The QUAGGAMOTH plan").await;
+    let other = house.say("of the Quaggamoth").await;
+    let mut note = house.workspace.noted("scratch_page", "search");
+    note.detail = Some(json!({ "text": "quaggamoth" }));
+    house.workspace.note(note);
+    house.workspace.flush_trace().await.unwrap();
+    let only = ForgetFilter {
+        entries: vec![Ref::Id(entry.id)],
+        ..with_text("quaggaMOTH")
+    };
+    let residue = house.workspace.forget(&human(), &only, "").await.unwrap().residue;
+    assert_eq!(residue.found, [other.handle.to_string(), "commit 2".to_owned()]);
+    assert!(!house.holds("quaggamoth"), "what was asked for is in the trace");
+    let all = with_text("quaggamoth");
+    let residue = house.workspace.forget(&human(), &all, "").await.unwrap().residue;
+    assert_eq!(residue.found, Vec::<String>::new());
+    assert!(!house.holds("QUAGGAMOTH") && !house.holds("Quaggamoth"));
+}
+
+#[tokio::test]
+async fn what_others_call_their_fields_is_nothing_that_somebody_said_m7_6_50() {
+    let house = House::new();
+    let issue = |n: u32| format!(r#"{{"id": "bd-{n}", "title": "issue {n}", "estimated_minutes_of_work": {n}}}"#);
+    let issues = [issue(1), issue(2), issue(3)].join("\n");
+    let to = folio_memory::foreign::Destination {
+        space: folio_memory::SpaceName::main(),
+        thread: folio_memory::ThreadKey("work".to_owned()),
+        source: folio_memory::Source::default(),
+        now: house.now(),
+    };
+    let foreign = folio_memory::foreign::beads(&issues, &to);
+    let first = foreign.items[0].new.id;
+    let options = folio_store::workspace::ImportOptions::default();
+    let (jane, mut silent) = (human(), |_: &folio_store::workspace::Imported| {});
+    let imported = house.workspace.import_foreign(&jane, foreign, options, &mut silent);
+    Box::pin(imported).await.unwrap();
+    let filter = ForgetFilter {
+        entries: vec![Ref::Id(first)],
+        ..ForgetFilter::default()
+    };
+    let residue = house.workspace.forget(&human(), &filter, "").await.unwrap().residue;
+    assert_eq!(residue.found, Vec::<String>::new());
+    // A key that somebody chose is found by whoever asks for it.
+    let entry = house
+        .add(json!({"content": "x", "context": {"aunt_eleonora": 1}}))
+        .await;
+    let found = house.workspace.to_forget(&with_text("Aunt_Eleonora")).await.unwrap();
+    assert_eq!(found, [entry]);
+}
+
+#[tokio::test]
+async fn a_store_that_was_replaced_is_told_as_a_copy_and_not_as_free_space_m7_6_50() {
+    let house = House::new();
+    let entry = house.say(WORDS).await;
+    let replaced = house.path.with_extension("db.replaced-1");
+    std::fs::copy(&house.path, &replaced).unwrap();
+    let filter = ForgetFilter {
+        entries: vec![Ref::Id(entry.id)],
+        ..ForgetFilter::default()
+    };
+    let residue = house.workspace.forget(&human(), &filter, "").await.unwrap().residue;
+    assert_eq!(residue.found, Vec::<String>::new());
+    assert_eq!(residue.backups, [replaced.display().to_string()]);
+}
+
+#[tokio::test]
 async fn what_another_process_was_asked_before_and_writes_down_afterwards_has_no_words_m7_6_50() {
     let house = House::new();
     let other = House::at(&house.path, 2);

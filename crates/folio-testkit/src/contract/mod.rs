@@ -197,6 +197,7 @@ macro_rules! store_contract {
             notes_from_before_something_was_forgotten_have_no_words,
             notes_are_found_by_turn_run_entry_part_and_commit,
             notes_belong_to_their_space,
+            notes_that_say_a_text_in_other_letters_go_m7_6_50,
             notes_that_are_old_or_too_many_go,
         ]);
         $crate::store_contract!(@cases $home, copies: [

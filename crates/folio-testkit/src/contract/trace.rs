@@ -89,6 +89,26 @@ pub async fn notes_from_before_something_was_forgotten_have_no_words(home: &dyn 
     assert_eq!(kept(&other).await, [late]);
 }
 
+/// Notes that say a text that is looked for go, in whatever letters they say it, and those of other spaces stay.
+pub async fn notes_that_say_a_text_in_other_letters_go_m7_6_50(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let other = scene.other_space("other");
+    let saying = |text: &str| note(&scene, "search").with_detail(text);
+    let unlike = saying("in the new mill");
+    append(&scene, vec![saying("In the Old\nMÜHLE"), unlike.clone()], ALL).await;
+    append(&other, vec![saying("in the old mühle")], ALL).await;
+    let texts = vec!["in the OLD mu\u{308}hle".to_owned()];
+    let left = scene.store.scrub(&scene.space, texts).await.expect("an answer");
+    assert_eq!(left.found, Vec::<String>::new());
+    let all = NoteQuery {
+        limit: 10,
+        ..NoteQuery::default()
+    };
+    let kept = async |scene: &Scene| scene.store.notes(&scene.space, &all).await.expect("notes");
+    assert_eq!(kept(&scene).await, [unlike]);
+    assert_eq!(kept(&other).await.len(), 1);
+}
+
 /// A note takes no number of the log, and is there before the space has its first commit.
 pub async fn a_note_is_no_commit(home: &dyn Home) {
     let scene = Scene::of(home);

@@ -334,6 +334,8 @@ pub async fn what_is_left_of_a_text_is_told_m7_6_50(home: &dyn Home) {
     let left = scrub("in the old mill").await;
     let handle = scene.read(id).await.handle.to_string();
     assert!(left.found.contains(&handle), "{left:?}");
+    let left = scrub("IN  the Old\nMILL").await;
+    assert!(left.found.contains(&handle), "spelled otherwise: {left:?}");
     assert!(!left.searched.is_empty());
     scene.commit(vec![erase(id, ErasedFor::Forgotten)]).await;
     assert_eq!(scrub("in the old mill").await.found, Vec::<String>::new());

@@ -16,6 +16,8 @@ use folio_memory::{Entry, EntryHandle, EntryId, EntryQuery, Seq, SpaceName, Time
 
 use super::super::forget::{ForgetFilter, texts_of};
 use super::{FORMAT, Spooled, SpooledItem, beside};
+use crate::private;
+use crate::said::unescaped;
 
 /// What of the things that wait is to be forgotten.
 #[derive(Debug)]
@@ -116,33 +118,6 @@ impl Unwanted {
     }
 }
 
-/// What the texts in a torn `line` of JSON say: every character that stands there as a code, as itself.
-fn unescaped(line: &str) -> String {
-    let mut text = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some((before, after)) = rest.split_once('\\') {
-        text.push_str(before);
-        // Two codes make one character beyond the first 65,536.
-        let code = [12, 6, 2].into_iter().find_map(|length| {
-            let code = rest.get(before.len()..before.len() + length)?;
-            let said: String = serde_json::from_str(&format!("\"{code}\"")).ok()?;
-            (said.chars().count() == 1).then_some((said, length))
-        });
-        match code {
-            Some((said, length)) => {
-                text.push_str(&said);
-                rest = &rest[before.len() + length..];
-            }
-            None => {
-                text.push('\\');
-                rest = after;
-            }
-        }
-    }
-    text.push_str(rest);
-    text
-}
-
 /// What a line comes to.
 enum Verdict {
     Stays,
@@ -157,7 +132,7 @@ pub(super) fn forget(path: &Path, unwanted: &Unwanted, changes: bool) -> io::Res
     if !path.exists() && !aside.exists() {
         return Ok(0);
     }
-    let mut options = File::options();
+    let mut options = private::options();
     options.read(true).write(true);
     // Whoever holds the outbox holds what was put aside, too.
     let mut waiting = options.clone().create(true).truncate(false).open(path)?;
@@ -218,21 +193,4 @@ fn forget_in(file: &mut File, unwanted: &Unwanted, changes: bool) -> io::Result<
         file.sync_all()?;
     }
     Ok(count)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::unescaped;
-
-    #[test]
-    fn what_stands_in_codes_is_read_and_what_is_none_stays() {
-        for (line, text) in [
-            (r#"{"a":"x\ny\"z"#, "{\"a\":\"x\ny\"z"),
-            (r"caf\u00e9 \ud83d\ude00 \\n", "café 😀 \\n"),
-            (r"\q \u12 \", r"\q \u12 \"),
-            ("日\\", "日\\"),
-        ] {
-            assert_eq!(unescaped(line), text);
-        }
-    }
 }
