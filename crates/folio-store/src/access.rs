@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use crate::system::random_bytes;
 
 /// What a token begins with, so that people and scanners for secrets know it.
-const PREFIX: &str = "folio_";
+pub(crate) const PREFIX: &str = "folio_";
 /// Digits of a token's id.
 const ID_DIGITS: usize = 12;
 

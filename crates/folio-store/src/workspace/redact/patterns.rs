@@ -6,6 +6,8 @@ use std::ops::RangeInclusive;
 use leakguard::{Detector, Kind, Match};
 use regex::Regex;
 
+use crate::access;
+
 /// What a value is called that is a secret because of the name before it.
 pub(super) const ASSIGNED: &str = "assigned_secret";
 
@@ -60,17 +62,22 @@ impl Detector for PrivateKeyBlock {
 pub(super) fn access_tokens() -> impl Detector {
     let kind = Kind::Custom("ACCESS_TOKEN");
     let tokens = Regex::new(
-        r"(?-u:\b)(?:glpat-|npm_|hf_|pypi-|dop_v1_|shp(?:at|ss|ca|pa)_|SG\.|ya29\.|gsk_|xai-|lin_api_|AGE-SECRET-KEY-1)[A-Za-z0-9_.\-]{20,}",
+        r"(?-u:\b)(?:glpat-|npm_|hf_|pypi-|dop_v1_|shp(?:at|ss|ca|pa)_|SG\.|ya29\.|gsk_|xai-|lin_api_|AGE-SECRET-KEY-1)[A-Za-z0-9_.\-]{20,}|(?-u:\b)folio_[A-Za-z0-9_\-]{43}",
     )
     .expect("the expression is a constant and a test uses it");
     leakguard::FnDetector::new(kind.clone(), move |input, out| {
-        for token in tokens
-            .find_iter(input)
-            .filter(|token| token.as_str().bytes().any(|b| b.is_ascii_digit()))
-        {
+        for token in tokens.find_iter(input).filter(|token| is_drawn(token.as_str())) {
             out.push(Match::new(kind.clone(), token.start(), token.end()));
         }
     })
+}
+
+/// Whether `token` is more than a name: has digits, and, if it is one of ours, which names of this program begin like, letters of both cases.
+fn is_drawn(token: &str) -> bool {
+    match token.strip_prefix(access::PREFIX) {
+        Some(drawn) => drawn.contains(char::is_lowercase) && drawn.contains(char::is_uppercase),
+        None => token.contains(|c: char| c.is_ascii_digit()),
+    }
 }
 
 /// A value after a name that says that it is a secret: `aws_secret_access_key = …`,
@@ -98,6 +105,9 @@ const SECRET_NAMES: [&str; 13] = [
     "refresh_token",
 ];
 
+/// What names of variables of the environment end with that hold a secret. In small letters it is said of places in lists, too.
+const VARIABLE: &str = "TOKEN";
+
 /// Bytes of a value that may be a secret.
 const SECRET_BYTES: RangeInclusive<usize> = 8..=512;
 
@@ -108,6 +118,7 @@ impl Default for Assigned {
             (?: password | passwd | passphrase | secret (?: [_-]?key )?
               | (?: api | access | private ) [_-]? key
               | (?: access | auth | refresh | github | gitlab | npm | bot | api ) [_-] token
+              | (?-i: TOKEN )
             ) \\? ["']? [\ \t]{0,4} (?: := | => | : | = ) [\ \t]{0,4}
             | \b bearer [\ \t]{1,4}"#,
         )
@@ -180,7 +191,8 @@ pub(super) fn is_secret_under(key: &str, text: &str) -> bool {
                 .zip(name.bytes())
                 .all(|(k, n)| k.to_ascii_lowercase() == n || (n == b'_' && k == b'-'))
     };
-    SECRET_NAMES.into_iter().any(ends_with) && looks_random(text)
+    let is_variable = key.ends_with(VARIABLE);
+    (is_variable || SECRET_NAMES.into_iter().any(ends_with)) && looks_random(text)
 }
 
 /// Whether `value` is more than a word, a number, a path or a piece of code: letters and digits in

@@ -37,14 +37,15 @@ const SHAPES: &str = r#"(?x-u)
     | A (?: KIA | SIA | GPA | IDA | ROA | IPA | NPA ) [A-Z0-9]{4}
     | DefaultEndpointsProtocol= | AccountKey=
     | (?: glpat- | npm_ | hf_ | pypi- | dop_v1_ | shp(?:at|ss|ca|pa)_ | SG\. | ya29\. | gsk_ | xai- | lin_api_
-        | AGE-SECRET-KEY-1 ) [A-Za-z0-9_.\-]{8}
+        | AGE-SECRET-KEY-1 | folio_ ) [A-Za-z0-9_.\-]{8}
     | -----BEGIN\x20
     # tokens that are known by their shape
     | [0-9]{8} : [A-Za-z0-9_\-]{8}
     | mfa\. [A-Za-z0-9_\-]{8} | \. [A-Za-z0-9_\-]{6} \. [A-Za-z0-9_\-]{20}
     # names of secrets
     | (?i: password | passwd | passphrase | secret (?: [_\-]?key )? | (?: api | access | private ) [_\-]? key
-         | (?: access | auth | refresh | github | gitlab | npm | bot | api ) [_\-] token )
+         | (?: access | auth | refresh | github | gitlab | npm | bot | api ) [_\-] token
+         | (?-i: TOKEN ) )
       \\? ["']? [\x20\t]{0,4} [:=]
     | (?i: bearer ) [\x20\t]
     # cards, accounts

@@ -38,6 +38,14 @@ fn keys_tokens_and_passwords_are_replaced_by_their_kind() {
         (format!("sk-ant-api03-{random}"), "[redacted:openai_key]"),
         (format!("glpat-{random}"), "[redacted:access_token]"),
         (
+            format!("use {} here", crate::AccessToken::draw().reveal()),
+            "use [redacted:access_token] here",
+        ),
+        (
+            format!("export FOLIO_TOKEN={random} MY_TOKEN='{random}'"),
+            "export FOLIO_TOKEN=[redacted:assigned_secret] MY_TOKEN='[redacted:assigned_secret]'",
+        ),
+        (
             "postgres://me:s3cret@db/x".to_owned(),
             "postgres://[redacted:url_credentials]@db/x",
         ),
@@ -95,6 +103,8 @@ fn what_only_looks_like_a_secret_stays() {
         "pub const ERROR_INVALID_PASSWORD: WIN32_ERROR = 86; struct Login { secret: auth::Secret12 }",
         "let password = request.form.password1; let token: String = next_token();",
         "api_key = os.environ[\"API_KEY_2\"]; secret = $SECRET_NAME_2",
+        "folio_store_sqlite_backup_of_a_store_in_use_2_is_whole, folio_CLI",
+        "next_token=abc123def456, MAX_TOKENS=4096k, TOKEN=$FOLIO_TOKEN_2",
         "sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     ];
     for text in fine {
