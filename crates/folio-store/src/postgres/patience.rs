@@ -10,6 +10,9 @@ use super::open::PATIENCE;
 /// How long after the first failure the next attempt is made; then twice as long.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 
+/// The longest pause: who waits longer misses a server that is there again.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
 /// How long somebody has been trying.
 #[derive(Debug)]
 pub(super) struct Patience {
@@ -30,14 +33,28 @@ impl Patience {
     /// should be made when this returns.
     pub(super) async fn after<T>(&mut self, attempt: Result<T, Failure>) -> Option<Result<T, Failure>> {
         match attempt {
-            Err(failure) if failure.may_pass() && self.start.elapsed() + self.pause < PATIENCE => {
-                tokio::time::sleep(self.pause).await;
-                self.pause *= 2;
+            Err(failure) if failure.may_pass() => {
+                let Some(pause) = pause_after(self.start.elapsed(), self.pause) else {
+                    return Some(Err(failure));
+                };
+                tokio::time::sleep(pause).await;
+                self.pause = longer(self.pause);
                 None
             }
             done => Some(done),
         }
     }
+}
+
+/// The pause behind one of `pause`.
+fn longer(pause: Duration) -> Duration {
+    (pause * 2).min(PAUSE_MAX)
+}
+
+/// How long to wait for the next attempt, if there is to be one: the last one is made when the time is over.
+fn pause_after(elapsed: Duration, pause: Duration) -> Option<Duration> {
+    let left = PATIENCE.checked_sub(elapsed).filter(|left| !left.is_zero())?;
+    Some(pause.min(left))
 }
 
 /// Tries a block until it is done, fails for good, or has failed for as long as anybody is ready to wait.
@@ -53,3 +70,19 @@ macro_rules! patiently {
     }};
 }
 pub(super) use patiently;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_the_promised_time_is_used_and_no_pause_is_longer_than_a_second() {
+        let (mut elapsed, mut pause) = (Duration::ZERO, AGAIN_AFTER);
+        while let Some(wait) = pause_after(elapsed, pause) {
+            assert!(!wait.is_zero() && wait <= PAUSE_MAX, "{wait:?} at {elapsed:?}");
+            elapsed += wait;
+            pause = longer(pause);
+        }
+        assert_eq!(elapsed, PATIENCE);
+    }
+}
