@@ -1,6 +1,7 @@
 //! What is told of a check.
 
 use folio_memory::counted::counted;
+use folio_memory::id::TurnHandle;
 
 use crate::store::Checkup;
 
@@ -43,6 +44,16 @@ impl From<Findings> for Checkup {
             problems: findings.problems,
         }
     }
+}
+
+/// That what a turn left behind is gone.
+pub(crate) fn has_no_export(turn: &TurnHandle) -> String {
+    format!("the export of turn {turn} is missing")
+}
+
+/// That a note in the trace says nothing.
+pub(crate) fn is_no_note(number: u64, why: &serde_json::Error) -> String {
+    format!("note {number} of the trace cannot be read: {why}")
 }
 
 /// How many rows the log accounts for.

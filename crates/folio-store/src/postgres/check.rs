@@ -8,7 +8,7 @@ use std::hash::Hash;
 use data_encoding::HEXLOWER;
 use folio_memory::terms::terms_of;
 use folio_memory::text::{self, EntryTerms};
-use folio_memory::{Entry, EntryId, Link, Page, PageId, RunId, Seq, Timestamp, Turn, TurnId};
+use folio_memory::{Entry, EntryId, Link, Page, PageId, RunId, Seq, Timestamp, TraceNote, Turn, TurnId};
 
 use super::column::{count, get, kept};
 use super::error::Failure;
@@ -16,7 +16,7 @@ use super::session::{Purpose, Session};
 use super::{Inner, blob, entry, journal, page, policy, run, text as index, turn, watch};
 use crate::body::{parse_hash, unpack};
 use crate::checkup::CHUNK;
-use crate::checkup::findings::{Counts, Findings};
+use crate::checkup::findings::{Counts, Findings, has_no_export, is_no_note};
 use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, There, Told, lasting_watches};
 use crate::checkup::rows::Rows;
 use crate::place::{SpaceId, Touched, to_column};
@@ -63,6 +63,12 @@ struct Replay<'s> {
     indexed: Option<Seq>,
 }
 
+/// What the export of a turn that has one is kept as; nothing inside if that is no hash.
+fn export_of(turn: &Turn) -> Option<Option<[u8; 32]>> {
+    let ended = turn.ended.as_ref()?;
+    Some(parse_hash(&ended.end.export)).filter(|_| !ended.end.export.is_empty())
+}
+
 impl Replay<'_> {
     async fn run(&mut self) -> Result<(), Failure> {
         self.indexed = index::indexed(self.session).await?.map(|indexed| indexed.seq);
@@ -98,6 +104,7 @@ impl Replay<'_> {
             self.check_touches(&touches).await?;
         }
         self.rest().await?;
+        self.check_notes().await?;
         self.check_bodies().await?;
         self.check_totals().await
     }
@@ -374,6 +381,8 @@ impl Replay<'_> {
             let columns: (String, Option<Vec<u8>>) = (get(&row, 1)?, get(&row, 2)?);
             filed.insert(count(&row, 0)?, columns);
         }
+        let hashes: Vec<_> = made.iter().filter_map(export_of).flatten().collect();
+        let exports = blob::which_kept(self.session, &hashes).await?;
         for made in made {
             let begun = &made.begun;
             let name = format_args!("turn {}", made.handle);
@@ -383,8 +392,31 @@ impl Replay<'_> {
                 begun.run.map(|run| run.to_bytes().to_vec()),
             );
             self.compare_columns(&made.handle, filed.get(&made.handle.0), &columns, "turn");
+            if export_of(made).is_some_and(|hash| hash.is_none_or(|hash| !exports.contains(&hash))) {
+                self.findings.add(|| has_no_export(&made.handle));
+            }
         }
         Ok(())
+    }
+
+    /// Whether what is noted besides the log can be read.
+    async fn check_notes(&mut self) -> Result<(), Failure> {
+        let sql = "SELECT number, note FROM trace WHERE space = $1 AND number > $2 ORDER BY number LIMIT $3";
+        let mut last = 0_i64;
+        loop {
+            let rows = self
+                .session
+                .query(sql, &[&self.session.space.0, &last, &i64::from(CHUNK)])
+                .await?;
+            let Some(end) = rows.last() else { return Ok(()) };
+            last = get(end, 0)?;
+            for row in &rows {
+                if let Err(error) = serde_json::from_str::<TraceNote>(get(row, 1)?) {
+                    let number = count(row, 0)?;
+                    self.findings.add(|| is_no_note(number, &error));
+                }
+            }
+        }
     }
 
     /// Whether every body has the hash that it is kept under.

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use data_encoding::HEXLOWER;
 use folio_memory::terms::terms_of;
-use folio_memory::{Entry, Link, Page, Seq, Turn};
+use folio_memory::{Entry, Link, Page, Seq, TraceNote, Turn};
 use rusqlite::{Connection, params};
 
 use super::error::Failure;
@@ -13,7 +13,7 @@ use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, Touched, from_column};
 use super::{blob, entry, journal, page, policy, run, text_check, turn, watch};
 use crate::checkup::CHUNK;
-use crate::checkup::findings::{Counts, Findings};
+use crate::checkup::findings::{Counts, Findings, has_no_export, is_no_note};
 use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, There, lasting_watches};
 use crate::checkup::rows::Rows;
 use crate::store::Checkup;
@@ -145,7 +145,7 @@ impl Replay<'_> {
                 .add(|| "the policy is not what the log makes of it".to_owned()),
             Err(reason) => self.findings.add(|| reason),
         }
-        Ok(())
+        self.check_notes()
     }
 
     fn compare(&mut self, entries: &[Entry], pages: &[Page], there: &There) -> Result<(), Failure> {
@@ -206,6 +206,24 @@ impl Replay<'_> {
         found.compare(&made.begun.id, made, name, &mut self.findings);
         if !turn::has_columns(conn, Place::of(space, made.handle.0), made)? {
             self.findings.add(|| is_misfiled(&name));
+        }
+        let export = made.ended.as_ref().map_or("", |ended| &*ended.end.export);
+        if !export.is_empty() && !blob::is_kept(conn, space, export)? {
+            self.findings.add(|| has_no_export(&made.handle));
+        }
+        Ok(())
+    }
+
+    /// Whether what is noted besides the log can be read.
+    fn check_notes(&mut self) -> Result<(), Failure> {
+        let sql = "SELECT place, note FROM trace WHERE place BETWEEN ?1 AND ?2";
+        let mut statement = self.conn.prepare(sql)?;
+        let mut rows = statement.query([Place::start(self.space), Place::end(self.space)])?;
+        while let Some(row) = rows.next()? {
+            if let Err(error) = serde_json::from_str::<TraceNote>(row.get_ref(1)?.as_str().unwrap_or_default()) {
+                let number = row.get::<_, Place>(0)?.number();
+                self.findings.add(|| is_no_note(number, &error));
+            }
         }
         Ok(())
     }

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use folio_memory::turn::{NewTurn, TurnEnd};
-use folio_memory::{Change, FieldChange, PageRole, Seq, ThreadKey, TurnId};
-use folio_store::Store;
+use folio_memory::{
+    Actor, Change, FieldChange, NotesKept, PageRole, Role, Seq, ThreadKey, Timestamp, TraceNote, TurnId,
+};
+use folio_store::{Blob, Record, Store};
 use folio_testkit::contract::scene::{Scene, patch};
 
 /// Three of everything, the second of which was changed.
@@ -46,16 +48,35 @@ pub(crate) async fn fill(scene: &Scene) {
         let turn = begun.id;
         scene.commit(vec![Change::BeginTurn(Box::new(begun))]).await;
         if number == 2 {
+            let export = Blob::new(b"what it left behind".to_vec());
             let end = Box::new(TurnEnd {
                 complete: true,
                 decisions: Vec::new(),
-                export: String::new(),
+                export: export.hash().0.clone(),
                 touched: 0,
                 as_of: Seq(0),
             });
-            scene.commit(vec![Change::EndTurn { turn, end }]).await;
+            let mut commit = scene.commit_of(Record::of(vec![Change::EndTurn { turn, end }]));
+            commit.blobs.push(export);
+            scene.store.commit(commit).await.expect("a commit");
         }
     }
+    note(scene).await;
+}
+
+/// Notes one thing besides the log.
+async fn note(scene: &Scene) {
+    let kept = NotesKept {
+        from: Timestamp::MIN,
+        notes_max: 10,
+    };
+    let note = TraceNote::new(scene.now(), &Actor::new(Role::Tool, "grep"), "scratch_page", "search");
+    let notes = [note];
+    scene
+        .store
+        .append_trace(&scene.space, &notes, kept)
+        .await
+        .expect("a note");
 }
 
 /// What is done to rows, as SQL, and the beginnings of what the doctor says. A row is chosen by its number as `choose` writes it.
@@ -105,6 +126,10 @@ pub(crate) fn damages(choose: impl Fn(u64) -> String) -> Vec<(String, Vec<&'stat
                 "run r1 is not what the log makes of it",
                 "run r3 is not what the log makes of it",
             ],
+        ),
+        (
+            "UPDATE trace SET note = 'x'; DELETE FROM blob;".to_owned(),
+            vec!["note 1 of the trace cannot be read", "the export of turn t2 is missing"],
         ),
     ]
 }

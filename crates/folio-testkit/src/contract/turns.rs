@@ -31,7 +31,7 @@ fn end(turn: TurnId) -> Change {
         end: Box::new(TurnEnd {
             complete: true,
             decisions: Vec::new(),
-            export: "00".repeat(32),
+            export: String::new(),
             touched: 3,
             as_of: Seq(1),
         }),
