@@ -337,6 +337,80 @@ fn what_is_no_file_is_written_to_and_not_replaced() {
 }
 
 #[test]
+fn a_pipe_takes_what_is_exported_and_a_link_is_followed() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "a note"]);
+    let at = |name: &str| folio.path().join(name);
+    for form in ["folio", "colony"] {
+        folio.ok(&["book", "add", "todo", "a note", "--thread", "main"]);
+        let whole = folio.json(&[
+            "export",
+            "--format",
+            form,
+            "--thread",
+            "main",
+            "--out",
+            &format!("{form}.whole"),
+        ]);
+        let whole = whole["files"][0].as_str().unwrap();
+        let name = whole.replace(".whole", ".pipe");
+        std::fs::create_dir_all(at(&name).parent().unwrap()).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(at(&name)).status();
+        assert!(made.unwrap().success());
+        let pipe = at(&name);
+        let reader = std::thread::spawn(move || std::fs::read_to_string(pipe).unwrap());
+        folio.ok(&[
+            "export",
+            "--format",
+            form,
+            "--thread",
+            "main",
+            "--out",
+            &format!("{form}.pipe"),
+        ]);
+        assert_eq!(reader.join().unwrap(), std::fs::read_to_string(at(whole)).unwrap());
+        assert!(!at(&name).is_file());
+    }
+    folio.file("kept/old.jsonl", "old");
+    for target in ["kept/old.jsonl", "kept/new.jsonl"] {
+        let link = target.replace('/', "-");
+        std::os::unix::fs::symlink(target, at(&link)).unwrap();
+        folio.ok(&["export", "--out", &link, "--force"]);
+        assert!(at(&link).is_symlink());
+        assert!(
+            std::fs::read_to_string(at(target)).unwrap().contains("a note"),
+            "{target}"
+        );
+    }
+}
+
+#[test]
+fn what_is_exported_is_for_its_owner_alone_and_a_file_that_is_there_keeps_its_rights() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folio = Folio::new();
+    folio.ok(&["book", "add", "todo", "a note"]);
+    for (form, out) in [("folio", "a.jsonl"), ("colony", "books"), ("markdown", "pages")] {
+        folio.ok(&["export", "--format", form, "--out", out]);
+    }
+    let rights = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let mut left: Vec<_> = ["a.jsonl", "books", "pages"].map(|name| folio.path().join(name)).into();
+    while let Some(path) = left.pop() {
+        let wanted = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(rights(&path), wanted, "{}", path.display());
+        left.extend(
+            std::fs::read_dir(&path)
+                .into_iter()
+                .flatten()
+                .map(|inside| inside.unwrap().path()),
+        );
+    }
+    let file = folio.path().join("a.jsonl");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    folio.ok(&["export", "--out", "a.jsonl", "--force"]);
+    assert_eq!(rights(&file), 0o644);
+}
+
+#[test]
 fn a_file_that_is_there_stays_unless_it_is_said_that_it_goes() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "one"]);

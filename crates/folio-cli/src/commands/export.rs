@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use folio::ThreadKey;
 use folio::memory::counted::counted;
 use folio::memory::scratchbook::colony::{MAX_THREAD_BYTES, file_name};
-use folio::store::WorkspaceError;
 use folio::store::workspace::Outgoing;
+use folio::store::{WorkspaceError, private};
 use serde::Serialize;
 
 use super::Context;
@@ -18,6 +18,9 @@ use super::markdown_folder::MarkdownFolder;
 use crate::counting::Counting;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
+
+/// Links that are followed to a file; the system follows no more.
+const LINKS_MAX: u32 = 40;
 
 /// `folio export`.
 #[derive(Debug, Args)]
@@ -91,7 +94,7 @@ pub(crate) async fn run(context: &Context<'_>, export: Export) -> Result<Exit, F
     match (export.format, export.out) {
         (Form::Colony, Some(folder)) => books(context, &folder, export.force).await,
         (Form::Markdown, Some(folder)) => pages_to(context, &folder).await,
-        (_, Some(file)) if file != Path::new("-") => space_to(context, &file, export.force).await,
+        (_, Some(file)) if file != Path::new("-") => space_to(context, &led_to(file), export.force).await,
         _ => {
             let workspace = context.existing_workspace().await?;
             let mut out = BufWriter::new(std::io::stdout());
@@ -124,7 +127,7 @@ fn answer(format: &'static str, files: Vec<String>, written: Outgoing) -> Answer
 
 /// That nothing is lost by writing `file`: as of a copy of the store, what is there already stays, unless somebody says that it goes.
 fn is_free(file: &Path, force: bool) -> Result<(), Failure> {
-    if force || file.symlink_metadata().is_err() {
+    if force || is_sink(file) || file.symlink_metadata().is_err() {
         return Ok(());
     }
     let message = format!("{} is there already, and stays as it is", file.display());
@@ -136,6 +139,41 @@ fn is_sink(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|about| !about.is_file() && !about.is_dir())
 }
 
+/// What `file` leads to if it is a link to a file, or to where none is yet: that is written, and the link stays.
+fn led_to(file: PathBuf) -> PathBuf {
+    match std::fs::metadata(&file) {
+        Ok(about) if about.is_file() => return file.canonicalize().unwrap_or(file),
+        Ok(_) => return file,
+        Err(_) => {}
+    }
+    let mut leads_to = file.clone();
+    for _ in 0..LINKS_MAX {
+        match leads_to.read_link() {
+            Ok(next) => leads_to = leads_to.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => return leads_to,
+        }
+    }
+    file
+}
+
+/// Opens what takes the bytes of `file`: itself, or `partial`, which is made for its owner alone, or with the rights of the file whose place it
+/// will take.
+fn open(file: &Path, partial: &Path) -> std::io::Result<File> {
+    if partial == file {
+        return File::options().write(true).open(file);
+    }
+    match std::fs::remove_file(partial) {
+        // Of somebody who was interrupted.
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let opened = private::options().write(true).create_new(true).open(partial)?;
+    if let Ok(before) = file.metadata() {
+        opened.set_permissions(before.permissions())?;
+    }
+    Ok(opened)
+}
+
 async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exit, Failure> {
     let is_sink = is_sink(file);
     if !is_sink {
@@ -145,11 +183,7 @@ async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exi
     let mut progress = counting(context);
     // Whoever is interrupted leaves the file that was there.
     let partial = if is_sink { file.to_owned() } else { beside(file) };
-    let mut options = File::options();
-    options.write(true).create(!is_sink).truncate(!is_sink);
-    let opened = options
-        .open(&partial)
-        .map_err(|error| Failure::file("write", file, &error))?;
+    let opened = open(file, &partial).map_err(|error| Failure::file("write", file, &error))?;
     let mut out = BufWriter::new(opened);
     let written = workspace.export_space(&mut out, &mut progress).await;
     drop(progress);
@@ -255,14 +289,18 @@ async fn books(context: &Context<'_>, folder: &Path, force: bool) -> Result<Exit
     Ok(Exit::Done)
 }
 
-/// Writes `file` with all folders that it is in: as a whole, or not at all.
+/// Writes `file` with all folders that it is in: as a whole, or not at all. What is no file takes it as it comes.
 fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder)?;
+        private::make_folders(folder)?;
     }
-    let partial = beside(file);
-    let mut opened = File::create(&partial)?;
+    let file = led_to(file.to_owned());
+    if is_sink(&file) {
+        return open(&file, &file)?.write_all(bytes);
+    }
+    let partial = beside(&file);
+    let mut opened = open(&file, &partial)?;
     opened.write_all(bytes)?;
     opened.sync_all()?;
-    std::fs::rename(&partial, file)
+    std::fs::rename(&partial, &file)
 }

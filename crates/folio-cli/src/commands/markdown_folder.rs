@@ -1,7 +1,7 @@
 //! A space as a folder of markdown: written line by line, and read in the order in which it was written.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use folio::Timestamp;
 use folio::memory::Invalid;
 use folio::memory::transfer::markdown::{self, PAGES, PageOfFile, ROOT, Writer};
 use folio::memory::transfer::{Line, without_mark};
+use folio::store::private;
 
 use super::import::text_of;
 use crate::error::Failure;
@@ -47,7 +48,7 @@ impl MarkdownFolder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         };
-        made.and_then(|()| std::fs::create_dir_all(partial.join(PAGES)))
+        made.and_then(|()| private::make_folders(&partial.join(PAGES)))
             .map_err(|error| Failure::file("write", partial, &error))?;
         Ok(Self {
             root: partial.to_owned(),
@@ -83,7 +84,7 @@ impl MarkdownFolder {
         let (name, section) = self.writer.section(&line).map_err(io::Error::other)?;
         if self.open.as_ref().is_none_or(|(open, _)| *open != name) {
             self.close()?;
-            let file = OpenOptions::new()
+            let file = private::options()
                 .create(true)
                 .append(true)
                 .open(self.root.join(&name))?;
