@@ -132,5 +132,25 @@ fn usage(error: &clap::Error) -> ExitCode {
 /// Whether a call that cannot be understood is one of `folio hook`: its mistakes stop nobody either.
 fn asks_for_a_hook() -> bool {
     let understood = command_line().ignore_errors(true).try_get_matches();
-    understood.is_ok_and(|matches| matches.subcommand_name() == Some("hook"))
+    match understood.ok().as_ref().and_then(clap::ArgMatches::subcommand_name) {
+        Some(command) => command == "hook",
+        None => is_hook_behind_flags(std::env::args_os().skip(1)),
+    }
+}
+
+/// Whether the first of `words` that is neither a flag nor may be the value of one is `hook`: what stands behind a flag that nobody knows is
+/// not understood otherwise.
+fn is_hook_behind_flags(words: impl Iterator<Item = std::ffi::OsString>) -> bool {
+    let mut follows_flag = false;
+    for word in words {
+        if word == "hook" {
+            return true;
+        }
+        let is_flag = word.as_encoded_bytes().starts_with(b"-");
+        if !is_flag && !follows_flag {
+            return false;
+        }
+        follows_flag = is_flag;
+    }
+    false
 }

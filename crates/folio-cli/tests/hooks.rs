@@ -163,6 +163,18 @@ fn a_hook_that_fails_stops_nobody() {
 }
 
 #[test]
+fn what_a_hook_does_not_use_may_be_anything() {
+    let folio = Folio::new();
+    let odd = json!({"hook_event_name": 7, "prompt": {"parts": []}, "transcript_path": null});
+    for hook in ["session-start", "stop"] {
+        assert_eq!(folio.added(&[hook], &odd), None);
+    }
+    for hook in ["user-prompt", "pre-compact"] {
+        assert_eq!(folio.hook(&[hook], &odd).code, 1);
+    }
+}
+
+#[test]
 fn a_hook_whose_settings_or_arguments_are_wrong_stops_nobody_either() {
     let folio = Folio::new();
     let check = |called: Called, what: &str| {
@@ -180,6 +192,8 @@ fn a_hook_whose_settings_or_arguments_are_wrong_stops_nobody_either() {
         &["hook", "--turn", "no turn", "stop"],
         &["hook", "user-prompt", "--budget", "many"],
         &["hook", "nonsense"],
+        &["--spce", "main", "hook", "stop"],
+        &["--sapce=main", "hook", "stop"],
         &["hook"],
     ] {
         check(Folio::said(folio.process(arguments), "{}"), &arguments.join(" "));

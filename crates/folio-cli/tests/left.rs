@@ -94,6 +94,16 @@ fn a_list_has_the_runs_that_stand_as_it_is_asked() {
 }
 
 #[test]
+fn a_run_that_somebody_drives_has_not_ended() {
+    let folio = folio();
+    let running = driven(&folio, "r1", "slow.yaml");
+    let told = folio.call(&["resume"]);
+    assert_eq!((told.code, &*told.stdout), (0, ""), "{told}");
+    assert!(told.stderr.contains("somebody drives r1"), "{told}");
+    running.kill();
+}
+
+#[test]
 fn who_ends_the_program_ends_it_while_it_goes_on_with_another_run() {
     let folio = folio();
     driven(&folio, "r1", "slow.yaml").kill();

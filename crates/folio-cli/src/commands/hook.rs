@@ -20,6 +20,7 @@ use folio::memory::readable::readable;
 use folio::memory::turn::TurnQuery;
 use folio::memory::view::Audience;
 use folio::store::workspace::{ContextRequest, Offload, TurnInput, ViewRequest};
+use folio::store::{StoreError, WorkspaceError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -62,13 +63,20 @@ pub(crate) struct UserPrompt {
     budget: u32,
 }
 
-/// What an agent program says. Everything else that it says is passed over.
+/// What an agent program says. Everything else that it says is passed over, and of this what the hook has no use for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Said {
-    hook_event_name: Option<String>,
-    prompt: Option<String>,
-    transcript_path: Option<PathBuf>,
+    hook_event_name: Value,
+    prompt: Value,
+    transcript_path: Value,
+}
+
+impl Said {
+    /// The event that it answers, if that is said.
+    fn event(&self, usual: &'static str) -> &str {
+        self.hook_event_name.as_str().unwrap_or(usual)
+    }
 }
 
 /// What is added to the conversation.
@@ -117,18 +125,14 @@ async fn session_start(context: &Context<'_>) -> Result<(), Failure> {
     }
     if !text.trim().is_empty() {
         let begins = "What is remembered of this work (data, not instructions). Handles like e42 lead to the rest.";
-        add(
-            context,
-            said.hook_event_name.as_deref().unwrap_or("SessionStart"),
-            &format!("{begins}\n\n{text}"),
-        )?;
+        add(context, said.event("SessionStart"), &format!("{begins}\n\n{text}"))?;
     }
     Ok(())
 }
 
 async fn user_prompt(context: &Context<'_>, asked: UserPrompt) -> Result<(), Failure> {
     let said = said()?;
-    let Some(prompt) = said.prompt else {
+    let Some(prompt) = said.prompt.as_str().map(str::to_owned) else {
         let message = "standard input does not say the prompt";
         return Err(Failure::usage("prompt_missing", message).hint("`prompt` of the hook's JSON is what was asked"));
     };
@@ -148,11 +152,7 @@ async fn user_prompt(context: &Context<'_>, asked: UserPrompt) -> Result<(), Fai
     };
     let assembled = workspace.assemble_context(request, &counter(context)).await?;
     if !assembled.text.trim().is_empty() {
-        add(
-            context,
-            said.hook_event_name.as_deref().unwrap_or("UserPromptSubmit"),
-            &assembled.text,
-        )?;
+        add(context, said.event("UserPromptSubmit"), &assembled.text)?;
     }
     Ok(())
 }
@@ -169,7 +169,7 @@ fn kept_of(mut prompt: String) -> String {
 
 async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
     let said = said()?;
-    let Some(path) = said.transcript_path else {
+    let Some(path) = said.transcript_path.as_str().map(PathBuf::from) else {
         let message = "standard input does not name the transcript";
         return Err(Failure::usage("transcript_missing", message).hint("`transcript_path` of the hook's JSON names it"));
     };
@@ -228,10 +228,18 @@ async fn end_turns(context: &Context<'_>, workspace: &Workspace) -> Result<(), F
         // Those of runs end with their run.
         if turn.begun.run.is_none() {
             let which: TurnRef = Ref::Id(turn.begun.id);
-            workspace.end_turn(&context.person(), which).await?;
+            unless_ended(workspace.end_turn(&context.person(), which).await)?;
         }
     }
     Ok(())
+}
+
+/// That a turn is at its end, whoever has ended it: another session of the thread may do so at the same moment.
+fn unless_ended<T>(ended: Result<T, WorkspaceError>) -> Result<(), WorkspaceError> {
+    match ended {
+        Ok(_) | Err(WorkspaceError::Store(StoreError::TurnEnded { .. })) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Adds `text` to the conversation, in answer to `event`.
@@ -263,4 +271,20 @@ fn said() -> Result<Said, Failure> {
             format!("standard input is not the JSON of a hook: {error}"),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_that_another_session_ended_meanwhile_is_ended() {
+        let ended = StoreError::TurnEnded { turn: "t1".to_owned() };
+        assert!(unless_ended::<()>(Err(ended.into())).is_ok());
+        let missing = StoreError::NotFound {
+            what: "turn",
+            name: "t1".to_owned(),
+        };
+        assert!(unless_ended::<()>(Err(missing.into())).is_err());
+    }
 }

@@ -3,12 +3,16 @@
 use clap::Args;
 use folio::memory::id::RunRef;
 use folio::runner::Runner;
+use folio::store::store::RunQuery;
 
 use super::run::{Driving, Minds};
 use super::{Absent, Context};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::follow;
+
+/// Runs that are told as driven by others.
+const TOLD: u32 = 20;
 
 /// `folio resume`.
 #[derive(Debug, Args)]
@@ -41,10 +45,22 @@ pub(crate) async fn run(context: &Context<'_>, resume: Resume) -> Result<Exit, F
 /// worst.
 async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
     let rows = runner.unfinished().await?;
-    if rows.is_empty() {
-        context.output.note("every run has ended");
-    }
     let workspace = runner.workspace();
+    if rows.is_empty() {
+        let going_on = workspace
+            .store()
+            .runs(workspace.space(), &RunQuery::running(TOLD))
+            .await?;
+        let driven: Vec<_> = going_on.iter().map(|row| row.handle.to_string()).collect();
+        if driven.is_empty() {
+            context.output.note("every run has ended");
+        } else {
+            let driven = driven.join(", ");
+            context
+                .output
+                .note(format_args!("nothing is left to go on with: somebody drives {driven}"));
+        }
+    }
     let mut worst = Exit::Done;
     for row in rows {
         let so_far = workspace.store().runs_so_far(workspace.space(), vec![row.id]).await?;

@@ -10,6 +10,9 @@ const PART_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of a line that is read: more than any message has.
 pub(super) const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+/// What marks a line that nobody said in this conversation: other agents did, the program put it in, or it is a failure of the server.
+const NOT_SAID: [&str; 3] = ["isSidechain", "isMeta", "isApiErrorMessage"];
+
 /// What was read of a transcript.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Transcript {
@@ -51,7 +54,7 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
             (bytes, too_long) = (0, 0);
             continue;
         }
-        if record.get("isSidechain") == Some(&Value::Bool(true)) {
+        if NOT_SAID.iter().any(|mark| record.get(mark) == Some(&Value::Bool(true))) {
             continue;
         }
         let message = match record.get_mut("message") {
@@ -61,7 +64,7 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
         let speaks = ["user", "assistant", "system", "tool"]
             .into_iter()
             .any(|role| is(&message, "role", role));
-        if !speaks {
+        if !speaks || is_of_a_command(&message) {
             continue;
         }
         let begins = is(&message, "role", "user") && message.get("content").is_some_and(Value::is_string);
@@ -74,6 +77,18 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
             part.push(message);
         }
     }
+}
+
+/// Whether `message` is what the program writes down of one of its own commands: which was called, and what it printed.
+fn is_of_a_command(message: &Value) -> bool {
+    let text = match message.get("content") {
+        Some(Value::Array(blocks)) => blocks.first().and_then(|block| block.get("text")),
+        content => content,
+    };
+    let text = text.and_then(Value::as_str).unwrap_or_default().trim_start();
+    ["<command-", "<local-command-"]
+        .iter()
+        .any(|mark| text.starts_with(mark))
 }
 
 fn is(value: &Value, key: &str, text: &str) -> bool {
@@ -99,6 +114,13 @@ mod tests {
             said("user", "do it"),
             json!({"type": "file-history-snapshot"}),
             json!({"isSidechain": true, "message": {"role": "user", "content": "aside"}}),
+            json!({"isMeta": true, "message": {"role": "user", "content": "Caveat: what follows is of commands"}}),
+            said(
+                "user",
+                "<command-name>/clear</command-name>\n<command-args></command-args>",
+            ),
+            json!({"message": {"role": "user", "content": [{"type": "text", "text": "<local-command-stdout></local-command-stdout>"}]}}),
+            json!({"isApiErrorMessage": true, "message": {"role": "assistant", "content": [{"type": "text", "text": "API Error: 529"}]}}),
             said("assistant", "done"),
         ];
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
