@@ -44,7 +44,7 @@ pub struct TransferLimits {
     pub most: usize,
     /// How long a request waits for its place among them.
     pub wait: Duration,
-    /// How long an export waits for a reader that takes nothing.
+    /// How long an export waits for a reader that takes nothing, and an import for one who sends nothing.
     pub standstill: Duration,
 }
 

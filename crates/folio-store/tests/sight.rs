@@ -497,6 +497,23 @@ async fn every_role_reads_the_turns_of_its_column_and_of_decisions_what_is_for_i
 }
 
 #[tokio::test]
+async fn who_says_that_he_is_in_a_turn_reads_it_only_if_a_run_of_his_is_in_it_m7_7() {
+    let house = Box::pin(house_with_run()).await;
+    let turns = turns(&house).await;
+    for role in [Role::Executor, Role::Planner] {
+        for turn in &turns {
+            let id = turn.begun.id;
+            let says = Actor::new(role, "scan").in_turn(id);
+            let space = house.space.asked_by(&says);
+            assert!(is_refused(space.turn(Ref::Id(id)).await), "{role} {}", turn.handle);
+            assert!(is_refused(space.turn_export(Ref::Id(id)).await));
+            let begun_in_it = house.space.asked_by(&says.in_run(run("run")));
+            assert!(!is_refused(begun_in_it.turn(Ref::Id(id)).await));
+        }
+    }
+}
+
+#[tokio::test]
 async fn why_is_told_of_what_somebody_may_read_in_turns_that_they_may_read_m7_7() {
     let house = Box::pin(house_with_run()).await;
     let turns = turns(&house).await;

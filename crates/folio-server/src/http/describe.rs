@@ -13,6 +13,7 @@ use super::caller::Caller;
 use super::input::{Body, Kinds, MayBody, Raw, Text};
 use super::problem::Problem;
 use super::query::{Asked, Fields};
+use super::transfers::Arrived;
 
 /// Lines of JSON.
 pub(crate) const LINES: &str = "application/x-ndjson";
@@ -115,6 +116,12 @@ impl<T: JsonSchema> OperationInput for Raw<T> {
 impl<K: Kinds> OperationInput for Text<K> {
     fn operation_input(context: &mut GenContext, operation: &mut Operation) {
         body(context, operation, K::KINDS, &json_schema!({"type": "string"}), true);
+    }
+}
+
+impl<K: Kinds> OperationInput for Arrived<K> {
+    fn operation_input(context: &mut GenContext, operation: &mut Operation) {
+        Text::<K>::operation_input(context, operation);
     }
 }
 

@@ -3,13 +3,21 @@
 //! What they do takes long and waits for whoever reads or writes at the other end. On threads that are shared with what answers
 //! questions, as many of them as there are such threads would wait for a thread for ever.
 
+use std::io;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
+use futures_util::StreamExt as _;
+use futures_util::stream::unfold;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::app::App;
+use super::input::{Kinds, Text};
 use super::problem::Problem;
 use crate::server::TransferLimits;
 
@@ -46,6 +54,36 @@ impl Transfers {
         Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "transfers_busy", detail)
             .hint("wait until one of them has ended, then ask again"))
     }
+}
+
+/// What is brought in, with the place for it. The place comes first: what is read of it is held in memory until it is done.
+#[derive(Debug)]
+pub(crate) struct Arrived<K> {
+    pub(crate) place: OwnedSemaphorePermit,
+    pub(crate) text: Text<K>,
+}
+
+impl<K: Kinds> FromRequest<App> for Arrived<K> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let place = app.transfers.place().await?;
+        let standstill = app.transfers.limits.standstill;
+        let request = request.map(|body| moving(body, standstill));
+        let text = Text::from_request(request, app).await?;
+        Ok(Self { place, text })
+    }
+}
+
+/// `body`, which ends with an error when nothing of it comes for so long: whoever sends nothing keeps no place from others.
+fn moving(body: Body, standstill: Duration) -> Body {
+    Body::from_stream(unfold(body.into_data_stream(), move |mut parts| async move {
+        let part = match tokio::time::timeout(standstill, parts.next()).await {
+            Ok(part) => part?,
+            Err(_) => Err(axum::Error::new(io::Error::from(io::ErrorKind::TimedOut))),
+        };
+        Some((part, parts))
+    }))
 }
 
 /// Does `work`, which is called `what`, on a thread of its own, and gives `place` back afterwards.

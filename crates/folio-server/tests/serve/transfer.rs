@@ -8,7 +8,7 @@ use folio_server::{ServeOptions, TransferLimits};
 use serde_json::{Value, json};
 use tokio::runtime;
 
-use crate::client::{Idler, get, post};
+use crate::client::{Idler, get, post, send};
 use crate::house::{House, is_problem, person};
 
 #[tokio::test]
@@ -98,6 +98,21 @@ async fn with_much(transfers: impl FnOnce(&mut TransferLimits)) -> House {
     house
 }
 
+#[tokio::test]
+async fn who_brings_nothing_in_gives_the_place_back() {
+    let mut options = ServeOptions::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    options.transfers.standstill = Duration::from_millis(20);
+    let house = House::serving(House::runner().await, None, options).await;
+    let head = [
+        &format!("POST {IMPORT} HTTP/1.1"),
+        "Host: localhost",
+        "Connection: close",
+        &format!("Content-Type: {LINES}"),
+        "Content-Length: 1000000",
+    ];
+    is_problem(&send(house.at, &head, "{}").await, 400, "body_invalid");
+}
+
 #[test]
 fn readers_that_take_nothing_stop_nobody_but_more_of_them() {
     // With fewer threads for what blocks than there are readers.
@@ -117,6 +132,15 @@ fn readers_that_take_nothing_stop_nobody_but_more_of_them() {
         let import = post(house.at, IMPORT, LINES, "{}").await;
         is_problem(&import, 429, "transfers_busy");
         assert_eq!(import.header("retry-after"), "1");
+        // What it brings is not waited for.
+        let head = [
+            &format!("POST {IMPORT} HTTP/1.1"),
+            "Host: localhost",
+            "Connection: close",
+            &format!("Content-Type: {LINES}"),
+            "Content-Length: 1000000",
+        ];
+        is_problem(&send(house.at, &head, "{}").await, 429, "transfers_busy");
         assert_eq!(get(house.at, "/readyz").await.status, 200);
         assert_eq!(house.gives("/observations").await["total"], 160);
         drop(idlers);

@@ -104,10 +104,11 @@ impl Workspace {
         Err(self.refused(end.to_owned()))
     }
 
-    /// Refuses `turn` to whoever may not read it. One that is done in a turn may read that.
+    /// Refuses `turn` to whoever may not read it. What is done in a run reads the turn that the run was begun in, which it has from its
+    /// runner; who is in none says himself which turn he is in, and reads it no more for that.
     pub(super) async fn check_turn(&self, turn: &Turn) -> Result<(), WorkspaceError> {
         let sight = self.sight().await?;
-        let is_own = matches!(sight, Sight::Run(_)) && self.asker.turn == Some(turn.begun.id);
+        let is_own = matches!(sight, Sight::Run(Some(_))) && self.asker.turn == Some(turn.begun.id);
         if is_own || sight.takes_in_turn(&turn.begun) {
             return Ok(());
         }

@@ -32,7 +32,7 @@ use crate::http::describe::{LINES, about, giving};
 use crate::http::input::{Body, Kinds, Text, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing};
-use crate::http::transfers;
+use crate::http::transfers::{self, Arrived};
 use crate::wire::{Forgot, Named, Received};
 
 /// Bytes that are sent together.
@@ -219,11 +219,10 @@ impl Kinds for Lines {
 
 async fn import(
     caller: Caller,
-    State(app): State<App>,
     Asked(how): Asked<How>,
-    Text(bytes, _): Text<Lines>,
+    Arrived { place, text }: Arrived<Lines>,
 ) -> Result<Answer<Received>, Problem> {
-    let place = app.transfers.place().await?;
+    let Text(bytes, _) = text;
     let (done, came) = oneshot::channel();
     let dry_run = how.dry_run;
     // Reading lines and writing batches takes long; it goes on if whoever asked leaves.
