@@ -121,7 +121,7 @@ async fn a_command_that_checks_a_part_ends_with_the_part_e9_11() {
     assert_eq!((call.status, plan.status), (Outcome::Cancelled, Outcome::Cancelled));
     // What a call gave was there by then, and nobody knows whether it is what was wanted.
     assert_eq!(call.output.value().unwrap()["value"], json!(1));
-    assert_eq!(call.notes, "done, and stopped while it was checked");
+    assert_eq!(call.notes, "done, and stopped while it was checked: 1");
 }
 
 #[cfg(unix)]

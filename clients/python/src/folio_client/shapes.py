@@ -1296,6 +1296,14 @@ class Omitted(TypedDict):
     reason: str
 
 
+class OriginShape(TypedDict):
+    """The moment of another run at which a fork began."""
+
+    # The path of the part before which it began.
+    node: str
+    run: str
+
+
 class OutputRef(TypedDict):
     """OutputRef"""
 
@@ -1637,6 +1645,8 @@ class RunInFull(TypedDict):
     driven: bool
     duration_us: NotRequired[int | None]
     finished_at: NotRequired[str | None]
+    # Where it was forked from another one, if it was.
+    forked_from: NotRequired["OriginShape | None"]
     goal: str
     handle: str
     # The commit at which its journal ends.
@@ -2257,6 +2267,8 @@ class WrittenRunInFull(TypedDict):
     driven: bool
     duration_us: NotRequired[int | None]
     finished_at: NotRequired[str | None]
+    # Where it was forked from another one, if it was.
+    forked_from: NotRequired["OriginShape | None"]
     goal: str
     handle: str
     # The commit at which its journal ends.

@@ -46,7 +46,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const tally = element('p', { class: 'tally', role: 'group', 'aria-label': 'Only these in the tree' }), waiting = element('p', { class: 'said', role: 'status' });
   const { run: first, node: before } = run.forked_from ?? {};
   const origin = first && element('span', { class: 'meta' }, 'begun from ', element('a', { href: `/runs/${first}` }, 'another run'), before ? ` before ${before}` : '');
-  if (origin) get(`/runs/${first}`, { signal }).then(({ handle }) => { origin.querySelector('a').textContent = handle; }, () => {});
+  if (origin) get(`/runs/${first}`, { signal }).then(({ handle }) => { Object.assign(origin.querySelector('a'), { textContent: handle, href: `/runs/${handle}` }); }, () => {});
   const turn = run.turn_id && element('a', { href: `/turns/${run.turn_id}` }, 'Trace of its turn');
   view.append(
     element('header', {}, headline(run.title).block, run.goal && run.goal !== run.title && written('p', { class: 'said quiet' }, run.goal), element('div', { class: 'line' }, state, turn, origin, tally), controls, note, waiting, asked.block, progress),

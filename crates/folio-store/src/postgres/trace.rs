@@ -163,7 +163,7 @@ pub(super) async fn forget_entry(session: &Session, id: EntryId) -> Result<(), F
 pub(super) async fn forget_texts(session: &Session, texts: &[String]) -> Result<(), Failure> {
     let texts = Wanted::of(texts.iter().map(String::as_str));
     let sql = "SELECT number, note FROM trace WHERE space = $1 AND number > $2 ORDER BY number LIMIT $3";
-    let (mut last, mut gone) = (0, Vec::new());
+    let (mut last, mut gone) = (0_i64, Vec::new());
     loop {
         let rows = session.query(sql, &[&session.space.0, &last, &READ_AT_A_TIME]).await?;
         let Some(end) = rows.last() else { break };

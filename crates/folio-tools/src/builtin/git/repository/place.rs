@@ -7,8 +7,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use bstr::ByteSlice as _;
-
 use super::links;
 use crate::response::{FailureKind, ToolError};
 use crate::roots::Located;
@@ -115,7 +113,7 @@ fn linked(entry: &Path) -> Result<PathBuf, ToolError> {
         )
     };
     let text = small_text(entry).map_err(|_| broken())?;
-    let to = text.strip_prefix(b"gitdir:").ok_or_else(broken)?.trim();
+    let to = text.strip_prefix(b"gitdir:").ok_or_else(broken)?.trim_ascii();
     Ok(entry.parent().unwrap_or(Path::new("/")).join(OsStr::from_bytes(to)))
 }
 
@@ -144,7 +142,7 @@ fn small_text(path: &Path) -> io::Result<Vec<u8>> {
 fn common_dir(git_dir: &Path) -> io::Result<Option<PathBuf>> {
     match small_text(&git_dir.join("commondir")) {
         Ok(text) => git_dir
-            .join(OsStr::from_bytes(text.trim_end()))
+            .join(OsStr::from_bytes(text.trim_ascii_end()))
             .canonicalize()
             .map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -159,7 +157,7 @@ fn is_linked_worktree(folder: &Path, git_dir: &Path, common: &Path) -> bool {
     let Ok(back) = small_text(&git_dir.join("gitdir")) else {
         return false;
     };
-    let back = git_dir.join(OsStr::from_bytes(back.trim_end()));
+    let back = git_dir.join(OsStr::from_bytes(back.trim_ascii_end()));
     in_its_place && back.canonicalize().ok() == folder.join(".git").canonicalize().ok()
 }
 
