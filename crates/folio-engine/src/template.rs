@@ -38,6 +38,9 @@ pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
 /// How long one template may be, in bytes. It also bounds how deeply a template can nest values.
 pub const TEMPLATE_BYTES_MAX: usize = 64 << 10;
 
+/// What stands for what is left out of results: where it is found.
+pub(crate) const RESULT_READ: &str = "result_read gives results in whole";
+
 /// How deeply lists and objects may be nested in what a template gives.
 const DEPTH_MAX: usize = 100;
 

@@ -11,6 +11,7 @@ use super::scope::BodyNeeded;
 use super::state::Run;
 use super::tree::{Cancel, Node, NodeKind};
 use crate::event::{Event, Proposal};
+use crate::lines::cut;
 use crate::node::NodeId;
 use crate::plan::{Criterion, Step, Work};
 use crate::result::{Evidence, NodeResult, Outcome, Output, Severity, StopReason};
@@ -283,10 +284,5 @@ fn push_note(notes: &mut String, more: &str) {
 }
 
 fn first_line(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    if line.chars().count() <= 200 {
-        line.to_owned()
-    } else {
-        line.chars().take(199).chain(['…']).collect()
-    }
+    cut(text.lines().next().unwrap_or_default(), 200)
 }

@@ -8,7 +8,7 @@ use minijinja::{Error, ErrorKind, Output, State};
 use serde_json::{Map, Number, Value};
 
 use super::source::Source;
-use super::{Scope, bounds};
+use super::{RESULT_READ, Scope, bounds};
 use crate::lines::without_middle;
 
 /// The detail of an error that says that a limit of size was reached.
@@ -281,9 +281,7 @@ pub(super) fn format_value(out: &mut Output<'_>, state: &mut State<'_, '_>, valu
         _ => return minijinja::escape_formatter(out, state, value),
     };
     let text = match state.lookup(EXCERPT).and_then(|max| max.as_usize()) {
-        Some(max) if text.len() > max && !is_input(state, value) => {
-            without_middle(text, max, "result_read gives results in whole")
-        }
+        Some(max) if text.len() > max && !is_input(state, value) => without_middle(text, max, RESULT_READ),
         _ => text,
     };
     // What is written may be kept, as by `{% set x %}`.

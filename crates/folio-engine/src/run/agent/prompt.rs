@@ -22,15 +22,12 @@ use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
-use crate::template;
+use crate::template::{self, RESULT_READ};
 
 /// Tokens that a message costs besides its text.
 pub(super) const PER_MESSAGE: u64 = 6;
 /// Per cent of a budget at which a model is told (E9.10).
 const WARNINGS: [u64; 3] = [95, 80, 50];
-
-/// Where what is left out of results is found.
-const RESULT_READ: &str = "result_read gives results in whole";
 
 /// Whether `text` has no more than `max` characters.
 fn fits(text: &str, max: usize) -> bool {
