@@ -82,6 +82,28 @@ async fn nothing_happens_below_the_share_of_the_window_m7_8_v8() {
 }
 
 #[tokio::test]
+async fn what_has_no_room_is_not_followed_by_more_than_it_was_m7_8_v8() {
+    let house = House::new();
+    let how = Offload {
+        window_tokens: 400,
+        keep_last: 2,
+        ..Offload::default()
+    };
+    let mut messages = Vec::new();
+    for turn in 0..12 {
+        messages.extend(conversation(&format!("t{turn}"), 1).split_off(1));
+        let left = offload(&house, &messages, &how).await;
+        let (before, after) = left.tokens;
+        assert!(
+            after < before || left.block.is_none(),
+            "{turn}: {before} before, {after} after"
+        );
+        messages = left.messages;
+    }
+    assert!(messages.len() < 12, "{messages:#?}");
+}
+
+#[tokio::test]
 async fn what_stands_for_messages_is_not_put_away_by_itself_m7_8_v8() {
     let house = House::new();
     // What stays is more than the window has room for, whatever is put away.

@@ -165,7 +165,16 @@ impl Workspace {
             let failed = self.put_better(actor, thread, &mut block, compactor, *time).await?;
             warnings.extend(failed);
         }
-        let stands_for = self.standing_for(thread, &block, how).await?;
+        // What goes because there is no room for it is not followed by more than it was: a quarter is for what makes a message of a text.
+        let gone = cost(
+            messages[from..to].iter().map(|message| message.given.clone()),
+            &*how.tokens,
+        );
+        let room = match how.force {
+            true => how.summary_tokens,
+            false => how.summary_tokens.min(gone / 4 * 3),
+        };
+        let stands_for = self.standing_for(thread, &block, room, how).await?;
         let mut goes_on: Vec<Value> = given().take(from).collect();
         if !stands_for.is_empty() {
             goes_on.push(json!({"content": stands_for, "role": "user"}));
@@ -329,10 +338,16 @@ impl Workspace {
 
     /// The text of the message that stands for what was put away: which messages those are, the summary, what is to be done
     /// next, and the view of the book. Costs at most what is allowed.
-    async fn standing_for(&self, thread: &ThreadKey, block: &Block, how: &Offload) -> Result<String, WorkspaceError> {
+    async fn standing_for(
+        &self,
+        thread: &ThreadKey,
+        block: &Block,
+        room: u32,
+        how: &Offload,
+    ) -> Result<String, WorkspaceError> {
         let head = stand_in_head(block.to, block.handle);
         let request = ViewRequest {
-            view_token_limit: Some(how.summary_tokens / 2),
+            view_token_limit: Some(room / 2),
             ..ViewRequest::of(thread.clone())
         };
         let view = match &how.open_work {
@@ -342,7 +357,7 @@ impl Workspace {
         let view = view.trim_end();
         let summary = self.read_entry(Ref::Handle(block.summary)).await?;
         let next = self.read_entry(Ref::Handle(block.next_actions)).await?;
-        let fits = |text: &str| how.tokens.count(text) <= how.summary_tokens;
+        let fits = |text: &str| how.tokens.count(text) <= room;
         // Open work can be asked for where there is room only for what was said.
         for view in [view, ""] {
             let whole = |parts: &[String; 2]| {
