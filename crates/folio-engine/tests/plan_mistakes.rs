@@ -279,6 +279,14 @@ fn plans_groups_and_sequences_are_not_empty() {
 fn a_plan_may_not_be_larger_than_the_limits() {
     let branches: Vec<String> = (0..65).map(|n| format!("b{n}")).collect();
     assert_eq!(codes(&format!("[[{}]]", branches.join(", "))), ["P014 1:2 [0]"]);
+    let criteria = |count: usize| {
+        format!(
+            "[{{id: a, do: {{tool: list}}, criteria: [{}]}}]",
+            vec!["x"; count].join(", ")
+        )
+    };
+    assert!(parse(&criteria(1_000), &tools()).is_ok());
+    assert_eq!(codes(&criteria(1_001)), ["P014 1:38 [0].criteria"]);
     let items = vec!["1"; 65].join(", ");
     assert_eq!(
         codes(&format!("[{{id: a, for_each: [{items}], do: {{tool: list}}}}]")),

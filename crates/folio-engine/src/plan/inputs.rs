@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::nearest::did_you_mean;
+use super::nearest::{did_you_mean, listed};
 use super::{InputKind, Plan};
 
 /// What is wrong with one input.
@@ -129,7 +129,7 @@ pub fn check_inputs(plan: &Plan, given: &BTreeMap<String, Value>) -> Result<Map<
         let names = || plan.inputs.keys().map(String::as_str);
         let hint = did_you_mean(name, names()).unwrap_or_else(|| match plan.inputs.len() {
             0 => "it has none".to_owned(),
-            _ => format!("there is {}", names().collect::<Vec<_>>().join(", ")),
+            _ => format!("there is {}", listed(names())),
         });
         errors.push(InputError::Unknown {
             name: name.clone(),

@@ -16,6 +16,20 @@ pub(super) fn did_you_mean<'a>(written: &str, candidates: impl IntoIterator<Item
     nearest(written, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
 }
 
+/// Names that a hint lists.
+const LISTED_MAX: usize = 20;
+
+/// `names` in a row; of many the first, and how many more there are.
+pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut names = names.into_iter();
+    let mut listed = names.by_ref().take(LISTED_MAX).collect::<Vec<_>>().join(", ");
+    let more = names.count();
+    if more > 0 {
+        listed.push_str(&format!(" and {more} more"));
+    }
+    listed
+}
+
 /// `maxItems`, `max-items` and `max_items` are the same word.
 fn fold(name: &str) -> String {
     name.chars()
@@ -49,6 +63,17 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_names_a_hint_has_the_first_and_how_many_more_there_are() {
+        assert_eq!(listed(["a", "b"]), "a, b");
+        let many: Vec<String> = (0..5_000).map(|n| n.to_string()).collect();
+        let hint = listed(many.iter().map(String::as_str));
+        assert!(
+            hint.starts_with("0, 1, 2") && hint.ends_with("19 and 4980 more"),
+            "{hint}"
+        );
+    }
 
     #[test]
     fn a_slip_of_the_finger_is_recognised_and_another_word_is_not() {

@@ -1,11 +1,14 @@
 //! Criteria and their checks.
 
 use crate::plan::cursor::At;
+use crate::plan::errors::code;
 use crate::plan::spanned::Tree;
 use crate::plan::{Check, Criterion, keys};
 
 use super::Decoder;
 
+/// Criteria of one plan or task: whoever checks them looks at each.
+const CRITERIA_MAX: usize = 1_000;
 /// Characters of the id of a criterion.
 const ID_MAX: usize = 64;
 
@@ -20,7 +23,12 @@ impl<'a> Decoder<'a> {
             self.faults.wrong_type(&at, "a list of criteria");
             return Vec::new();
         };
-        let mut criteria: Vec<Criterion> = items.iter().filter_map(|item| self.criterion(item)).collect();
+        if items.len() > CRITERIA_MAX {
+            let message = format!("{} criteria; at most {CRITERIA_MAX} are allowed", items.len());
+            self.faults.add(&at, code::OVER_CAP, message);
+        }
+        let read = items.iter().take(CRITERIA_MAX);
+        let mut criteria: Vec<Criterion> = read.filter_map(|item| self.criterion(item)).collect();
         number_the_unnamed(&mut criteria, satisfies.first().map(String::as_str));
         // They are there as long as their run: nothing is kept free for more of them.
         criteria.shrink_to_fit();

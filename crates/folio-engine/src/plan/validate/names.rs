@@ -2,6 +2,7 @@
 
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
+use crate::plan::nearest::listed;
 use crate::plan::reads::{Sees, Site, Source};
 use crate::plan::spanned::Tree;
 use crate::plan::{Graph, Step};
@@ -135,7 +136,7 @@ impl<'a> Validator<'a> {
         } else {
             known.extend(["inputs", "results"]);
             let meant = self.meant(name, known.iter().copied());
-            meant.unwrap_or_else(|| format!("there is {}", known.join(", ")))
+            meant.unwrap_or_else(|| format!("there is {}", listed(known)))
         };
         self.faults
             .add(at, code::UNKNOWN_NAME, format!("there is no `{name}` here"))

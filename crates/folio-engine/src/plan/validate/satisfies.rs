@@ -2,6 +2,7 @@
 
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
+use crate::plan::nearest::listed;
 use crate::plan::reads::Segment;
 use crate::plan::{Criterion, Step, Task, Work, criterion_meant};
 
@@ -17,9 +18,9 @@ impl<'a> Validator<'a> {
             }
             let item = satisfies_at.item_that_reads(id);
             let known = || self.in_sight.iter().map(String::as_str);
-            let hint = self.meant(id, known()).unwrap_or_else(|| match known().count() {
+            let hint = self.meant(id, known()).unwrap_or_else(|| match self.in_sight.len() {
                 0 => "there are no criteria here; leave it out".to_owned(),
-                _ => format!("the criteria are {}", known().collect::<Vec<_>>().join(", ")),
+                _ => format!("the criteria are {}", listed(known())),
             });
             let at = item.unwrap_or_else(|| satisfies_at.clone());
             let message = format!("satisfies names {id:?}, which is no criterion");
