@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use folio_memory::Timestamp;
 
-use super::{Equipment, ModelSpec, NamedExecutor, REJECTIONS_MAX, Stage};
+use super::{Agent, Equipment, ModelSpec, NamedExecutor, REJECTIONS_MAX, Stage};
 use crate::event::Event;
 use crate::node::NodeId;
 use crate::result::{Outcome, StopReason};
@@ -73,9 +73,9 @@ impl Run {
     /// What a model answered before node `index` was paused, or while it was, is read: it was paid for, and would be lost with whatever ends
     /// the task (E9.9, E9.14). What follows from it waits.
     pub(in crate::run) fn reading_while_paused(&self, index: usize, now: Timestamp) -> Option<Action> {
-        let agent = self.agent(index)?;
-        let is_unread = agent.unread.is_some() || agent.unanswered.is_some();
-        let action = self.due_of_agent(index, now, false).filter(|_| is_unread)?;
+        let is_unread = |agent: &&Agent| agent.unread.is_some() || agent.unanswered.is_some();
+        self.agent(index).filter(is_unread)?;
+        let action = self.due_of_agent(index, now, false)?;
         matches!(action, Action::Record(_)).then_some(action)
     }
 
