@@ -11,6 +11,12 @@ pub(crate) fn cut(text: &str, max: usize) -> String {
     kept
 }
 
+/// Whether `text` has no more than `max` characters.
+pub(crate) fn fits(text: &str, max: usize) -> bool {
+    // No text has more characters than bytes.
+    text.len() <= max || text.chars().count() <= max
+}
+
 /// The words of `text` with one space between them, cut to `max` characters.
 pub(crate) fn one_line(text: &str, max: usize) -> String {
     let mut line = String::with_capacity(text.len());
@@ -20,8 +26,7 @@ pub(crate) fn one_line(text: &str, max: usize) -> String {
         }
         line.push_str(word);
     }
-    // No text has more characters than bytes.
-    if line.len() > max { cut(&line, max) } else { line }
+    if fits(&line, max) { line } else { cut(&line, max) }
 }
 
 /// Adds `line` to `text` as an item of a list.
@@ -33,14 +38,10 @@ pub(crate) fn line_of(text: &mut String, line: &str) {
 
 /// The beginning and the end of a `text` that is longer than `max` characters, and between them how much is left out and what gives it.
 pub(crate) fn without_middle(text: String, max: usize, gives: impl std::fmt::Display) -> String {
-    // No text has more characters than bytes.
-    if text.len() <= max {
+    if fits(&text, max) {
         return text;
     }
     let all = text.chars().count();
-    if all <= max {
-        return text;
-    }
     let (head, tail) = (max * 2 / 3, max / 3);
     let begin: String = text.chars().take(head).collect();
     let end: String = text.chars().skip(all - tail).collect();

@@ -15,7 +15,7 @@ use super::rules::{COMMON, rules};
 use super::sizes::Sizes;
 use super::{Equipment, Said, Stage, people};
 use crate::event::BookView;
-use crate::lines::{line_of, one_line, without_middle};
+use crate::lines::{fits, line_of, one_line, without_middle};
 use crate::plan::{Budget, Check, HUMAN, Step, Task};
 use crate::projection::{branch_page, workspace_page};
 use crate::run::scope::BodyNeeded;
@@ -28,11 +28,6 @@ use crate::template::{self, RESULT_READ};
 pub(super) const PER_MESSAGE: u64 = 6;
 /// Per cent of a budget at which a model is told (E9.10).
 const WARNINGS: [u64; 3] = [95, 80, 50];
-
-/// Whether `text` has no more than `max` characters.
-fn fits(text: &str, max: usize) -> bool {
-    text.len() <= max || text.chars().count() <= max
-}
 
 /// What `messages` cost, a little more rather than less.
 pub(super) fn cost(messages: &[Message], tokens: &dyn Tokens) -> u64 {
