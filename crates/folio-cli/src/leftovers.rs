@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use folio::engine::run::SoFar;
 use folio::memory::{RunId, Seq};
 use folio::runner::{Busy, BusyRun, Driven, Runner, RunnerError};
 use folio::store::{ErrorKind, RunRow};
@@ -43,6 +44,8 @@ pub(crate) struct Leftovers {
     most: usize,
     busy: Busy,
     waiting: Waiting,
+    /// Those of which it was said that they are left alone.
+    left_alone: HashSet<RunId>,
 }
 
 impl Default for Leftovers {
@@ -52,6 +55,7 @@ impl Default for Leftovers {
             most: MOST,
             busy: Busy::default(),
             waiting: Waiting::Kept,
+            left_alone: HashSet::new(),
         }
     }
 }
@@ -66,13 +70,14 @@ impl Leftovers {
             ..Self::default()
         };
         let rows = runner.unfinished().await?;
+        let said = runner.workspace().runs_so_far(&rows).await?;
         // Who is there for all runs has said that nobody answers.
-        let asking = match waiting == Waiting::GivenUp && !runner.has_person() {
-            true => asking(runner, &rows).await?,
-            false => HashSet::new(),
-        };
+        let is_alone = waiting == Waiting::GivenUp && !runner.has_person();
         for row in rows {
-            if asking.contains(&row.id) {
+            let so_far = said.get(&row.id).copied().unwrap_or_default();
+            if so_far.is_left_alone() {
+                leftovers.leave_alone(&row, output);
+            } else if is_alone && so_far.asks > 0 {
                 output.note(format_args!("{} waits for a person, and nobody is here", row.handle));
             } else {
                 let busy = leftovers.busy.begin();
@@ -143,11 +148,16 @@ impl Leftovers {
                     // If the store is away, it is looked at again when it may be back.
                     let Ok(rows) = runner.unfinished().await else { continue };
                     let before = std::mem::take(&mut seen);
-                    for row in rows.into_iter().filter(|row| !given_up.contains(&row.id)) {
-                        let is_left = before.get(&row.id) == Some(&row.head);
-                        match is_left.then(|| self.place()).flatten() {
-                            Some(busy) => self.go_on_with(row, busy, runner, output),
-                            None => drop(seen.insert(row.id, row.head)),
+                    seen.extend(rows.iter().map(|row| (row.id, row.head)));
+                    let is_left = |row: &RunRow| before.get(&row.id) == Some(&row.head) && !given_up.contains(&row.id);
+                    let rows: Vec<_> = rows.into_iter().filter(is_left).collect();
+                    let Ok(said) = runner.workspace().runs_so_far(&rows).await else { continue };
+                    for row in rows {
+                        if said.get(&row.id).is_some_and(SoFar::is_left_alone) {
+                            self.leave_alone(&row, output);
+                        } else if let Some(busy) = self.place() {
+                            seen.remove(&row.id);
+                            self.go_on_with(row, busy, runner, output);
                         }
                     }
                 }
@@ -160,6 +170,13 @@ impl Leftovers {
         let with_waiting = MOST_WITH_WAITING.max(self.most);
         let has_room = self.driving.len() < with_waiting;
         has_room.then(|| self.busy.begin_below(self.most)).flatten()
+    }
+
+    /// Says once that nobody goes on with a run by itself, and what somebody can do.
+    fn leave_alone(&mut self, row: &RunRow, output: &Output) {
+        if self.left_alone.insert(row.id) {
+            output.note(left_alone(row));
+        }
     }
 
     fn go_on_with(&mut self, row: RunRow, busy: BusyRun, runner: &Runner, output: &Output) {
@@ -178,13 +195,14 @@ impl Leftovers {
     }
 }
 
-/// Those of `rows` that ask people something, as their last commits say.
-async fn asking(runner: &Runner, rows: &[RunRow]) -> Result<HashSet<RunId>, Failure> {
-    let workspace = runner.workspace();
-    let ids = rows.iter().map(|row| row.id).collect();
-    let said = workspace.store().runs_so_far(workspace.space(), ids).await?;
-    let asking = said.into_iter().filter(|(_, so_far)| so_far.asks > 0);
-    Ok(asking.map(|(run, _)| run).collect())
+/// Why nobody goes on with a run by itself whose processes went away again and again.
+pub(crate) fn left_alone(row: &RunRow) -> String {
+    format!(
+        "{0} is left as it is: {1} times in a row its process ended while the same was under way. `folio show {0}` shows what; `folio resume {0}` tries \
+         again, `folio cancel {0}` ends it",
+        row.handle,
+        SoFar::BROKEN_OFF_MAX
+    )
 }
 
 /// Says how a run ended here, and gives it if it is not to be tried here again.

@@ -1,4 +1,5 @@
-//! `folio worker` without anybody who hands out runs: it takes up what nobody drives, until it is told to end.
+//! Runs whose program was killed: `folio worker` without anybody who hands out runs takes them up, until it is told to end, and what kills
+//! whoever takes it up is left alone.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -35,4 +36,40 @@ fn a_worker_takes_up_a_run_whose_program_was_killed_and_ends_when_it_is_told_to(
         ended.stderr
     );
     assert!(ended.stderr.contains("going on with r1"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_run_that_kills_whoever_takes_it_up_is_left_alone_after_five_times_and_holds_no_other_run_up_e9_9() {
+    let folio = Folio::new();
+    folio.file(
+        "deadly.yaml",
+        "title: Deadly
+steps: [{id: wait, do: {tool: wait, args: {ms: 1}}, success_criteria: [{id: c1, check: {command: [sh, -c, 'test -e harmless || kill -9 $PPID']}}]}]
+",
+    );
+    folio.file(
+        "plan.yaml",
+        "title: Good\nsteps: [{id: wait, do: {tool: wait, args: {ms: 1}}}]\n",
+    );
+    let call = |more: &[&'static str]| [&STORE[..], more].concat();
+    let killed = |more: &[&'static str]| folio.spawn(&call(more)).wait().code;
+    let mut codes = vec![killed(&["run", "--plan", "deadly.yaml", "--allow-shell"])];
+    codes.extend((0..5).map(|_| killed(&["resume"])));
+    assert_eq!(codes, [-1; 6]);
+    let listed = folio.call(&call(&["runs"])).stdout;
+    assert!(listed.contains("interrupted 5 times"), "{listed}");
+
+    let resumed = folio.call(&call(&["resume"]));
+    assert_eq!(resumed.code, 1, "{resumed}");
+    assert!(
+        resumed.stderr.contains("r1 is left as it is: 5 times in a row"),
+        "{resumed}"
+    );
+    let beside = folio.call(&call(&["run", "--plan", "plan.yaml"]));
+    assert_eq!(beside.code, 0, "{beside}");
+    assert!(beside.stderr.contains("r1 is left as it is"), "{beside}");
+
+    folio.file("harmless", "");
+    folio.ok(&call(&["resume", "r1"]));
+    assert_eq!(folio.json(&call(&["show", "r1"]))["status"], json!("ok"));
 }

@@ -10,6 +10,7 @@ use super::{Absent, Context};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::follow;
+use crate::leftovers::left_alone;
 
 /// Runs that are told as driven by others.
 const TOLD: u32 = 20;
@@ -65,6 +66,11 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
     for row in rows {
         let so_far = workspace.store().runs_so_far(workspace.space(), vec![row.id]).await?;
         let so_far = so_far.into_iter().next().map(|(_, so_far)| so_far).unwrap_or_default();
+        if so_far.is_left_alone() {
+            context.output.note(left_alone(&row));
+            worst = Exit::RunNotOk;
+            continue;
+        }
         let again = context.settings.repeated();
         let waits = match (so_far.paused, so_far.asks > 0 && !runner.has_person()) {
             (true, _) => Some(format!(

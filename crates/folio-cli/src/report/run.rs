@@ -32,6 +32,9 @@ pub(crate) struct RunLine {
     paused: bool,
     /// How much it asks people now: questions, and what waits for a yes.
     asks: u32,
+    /// How often in a row its process was gone while the same was under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broken_off: Option<u32>,
     /// What it used up.
     spent: SpendShape,
     created_at: Timestamp,
@@ -44,7 +47,12 @@ pub(crate) struct RunLine {
 impl RunLine {
     /// `row` as programs read it, with what lists tell beside it.
     pub(crate) fn of(row: &RunRow, so_far: SoFar) -> Self {
-        let SoFar { spent, paused, asks } = so_far;
+        let SoFar {
+            spent,
+            paused,
+            asks,
+            broken_off,
+        } = so_far;
         Self {
             run_id: row.id.to_string(),
             handle: row.handle.to_string(),
@@ -53,6 +61,7 @@ impl RunLine {
             driven: row.driven,
             paused,
             asks,
+            broken_off: (broken_off > 0).then_some(broken_off),
             spent: SpendShape::of(&spent),
             created_at: row.created_at,
             updated_at: row.updated_at,
@@ -87,7 +96,10 @@ impl Report for RunLine {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let status = match standing(&self.status, self.driven) {
             INTERRUPTED if self.paused => style.warning(format_args!("{INTERRUPTED}, {PAUSED}")),
-            INTERRUPTED => style.warning(INTERRUPTED),
+            INTERRUPTED => match self.broken_off {
+                Some(times @ 2..) => style.warning(format_args!("{INTERRUPTED} {times} times")),
+                _ => style.warning(INTERRUPTED),
+            },
             _ if self.paused => style.warning(PAUSED),
             status => colored(style, status),
         };

@@ -94,6 +94,8 @@ pub struct Run {
     pub(super) pauses: u32,
     /// How often somebody was asked for a yes, said one or a no, or changed limits.
     pub(super) steered: u32,
+    /// How often in a row it was taken up with something under way, of which nothing has come since.
+    pub(super) broken_off: u32,
     /// The blocks that the logs of tasks under way have got and could get once more, by node.
     pub(super) blocks: HashMap<usize, Vec<String>>,
     /// The limits that stopped something, by the reason that was told, and the nodes that have them.
@@ -189,6 +191,7 @@ impl Run {
             paused: 0,
             pauses: 0,
             steered: 0,
+            broken_off: 0,
             blocks: HashMap::new(),
             limits_met: BTreeMap::new(),
             format: 0,
@@ -232,7 +235,23 @@ impl Run {
         }
         self.count_bytes(event);
         self.count_block(event);
+        self.count_breaks(event);
         Ok(())
+    }
+
+    /// What only says that something begins is no sign that a run goes on: it says so again each time it is taken up.
+    fn count_breaks(&mut self, event: &Event) {
+        match event {
+            Event::Resumed { in_flight } if in_flight.is_empty() => {}
+            Event::Resumed { .. } => self.broken_off = self.broken_off.saturating_add(1),
+            Event::Started { .. }
+            | Event::Asked { .. }
+            | Event::Compacting { .. }
+            | Event::SessionBegan { .. }
+            | Event::Checked { begins: Some(_), .. }
+            | Event::FormatRaised { .. } => {}
+            _ => self.broken_off = 0,
+        }
     }
 
     /// Refuses an event by which a newer version says that what follows is not known here.

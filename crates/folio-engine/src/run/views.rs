@@ -26,6 +26,20 @@ pub struct SoFar {
     /// How much it asks people: questions, and what waits for a yes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub asks: u32,
+    /// How often in a row whoever drove it was gone while something of it was under way, and nothing has come of it since.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub broken_off: u32,
+}
+
+impl SoFar {
+    /// How often a run is taken up by itself that breaks off again and again: what it does may be what ends its processes.
+    pub const BROKEN_OFF_MAX: u32 = 5;
+
+    /// Whether only somebody who says so goes on with it (E9.9).
+    #[must_use]
+    pub fn is_left_alone(&self) -> bool {
+        self.broken_off >= Self::BROKEN_OFF_MAX
+    }
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -59,6 +73,7 @@ impl Run {
             spent: self.nodes.first().map(|root| root.spent).unwrap_or_default(),
             paused: self.is_paused_whole(),
             asks: u32::try_from(asks).unwrap_or(u32::MAX),
+            broken_off: self.broken_off,
         }
     }
 

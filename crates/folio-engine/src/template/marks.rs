@@ -186,11 +186,15 @@ impl<'a> Reader<'a> {
         let word = self.take(word_length(self.rest));
         group.done.push_str(word);
         group.before = match word {
-            // What stands in brackets after it are names.
             "call" => Before::Operand,
             "filter" => Before::Pipe,
             _ => Before::Operator,
         };
+        if word == "call" && self.rest.starts_with('(') {
+            // What stands in brackets after it are names.
+            self.brackets(group, '(');
+            group.flush();
+        }
         group.target = match word {
             "for" => Some(Target::For),
             "set" => Some(Target::Set),
@@ -296,11 +300,13 @@ impl<'a> Reader<'a> {
                     group.done.push_str(self.take(space + 2));
                 }
             }
-            (Before::Operand, _) => {
-                // Of a statement: `recursive`.
+            // Of a loop.
+            (Before::Operand, "recursive") => {
                 group.flush();
                 group.push(word, Before::Operand);
             }
+            // After an operator that is read over, such as `/`. Or it is a mistake, which must not become a call by a bracket between the two.
+            (Before::Operand, _) => group.push(word, Before::Operand),
             _ => {
                 group.primary();
                 group.push(word, Before::Operand);
@@ -332,7 +338,9 @@ impl<'a> Reader<'a> {
             text.push(close);
             self.take(1);
         }
-        let is_list = (is_primary || open == '{') && inner.commas > 0 && group.target.is_none();
+        // Behind a value it is a mistake, and a bracket around it would make it a call.
+        let begins = group.before != Before::Operand;
+        let is_list = (is_primary || (open == '{' && begins)) && inner.commas > 0 && group.target.is_none();
         if is_whole && is_list {
             text = marked(&text);
         }
@@ -386,7 +394,11 @@ mod tests {
             ("a.b[1:].c", "‹a.b[1:]›.c"),
             ("- a[:2]", "- ‹a[:2]›"),
             ("'a, b ~ c' ~ \"d\"", "'a, b ~ c' ~ \"d\""),
+            ("a / b ~ c // d", "‹a / b ›~ ‹c // d›"),
             ("a ~", "‹a ›~"),
+            ("a b ~ c", "‹a b ›~ ‹c›"),
+            ("a or [0]a ~ a", "a or ‹[0]a ›~ ‹a›"),
+            ("a {'k': b, 'j': c}", "a {'k': b, 'j': c}"),
             ("[a, (b", "[a, (b"),
             ("- a ~ b -", "- ‹a ›~ ‹b ›-"),
         ] {

@@ -372,7 +372,7 @@ proptest! {
     /// Whatever stands in it, and whether or not it can be read.
     #[test]
     fn an_expression_means_the_same_with_what_bounds_it(
-        code in "(a|b|c|1|2|'x'|\\[|\\]|\\(|\\)|\\{'k': |\\}|,| ~ | \\+ | \\* |\\*\\*| - | is string| is eq | is not in |not | and | or | in | == | if | else |\\|upper|\\|list|\\[1:\\]|\\[0\\]|\\.k|:|=){1,14}"
+        code in "(a|b|c|1|2|'x'|\\[|\\]|\\(|\\)|\\{'k': |\\}|,| ~ | \\+ | \\* |\\*\\*| / | % | - | is string| is eq | is not in |not | and | or | in | == | if | else |\\|upper|\\|list|\\[1:\\]|\\[0\\]|\\.k|:|=){1,14}"
     ) {
         let names = minijinja::context! { a => "ab", b => vec![1, 2, 3], c => minijinja::context! { k => "v" } };
         let environment = &CHECKER.environment;

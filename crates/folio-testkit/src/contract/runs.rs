@@ -265,6 +265,7 @@ pub async fn lists_tell_what_the_last_commits_of_runs_say(home: &dyn Home) {
         },
         paused: true,
         asks: 2,
+        broken_off: 1,
     };
     // One that has used nothing says so, and is not one of which nothing is known.
     for so_far in [some, SoFar::default()] {

@@ -404,3 +404,20 @@ fn a_call_that_had_begun_is_owed_again_whatever_the_budget_says_and_counts_once_
     assert_eq!(sim.status("mail"), Outcome::Ok);
     assert_eq!(sim.run.node_at("mail").unwrap().spent.tool_calls, 1);
 }
+
+#[test]
+fn a_run_that_breaks_off_at_the_same_thing_again_and_again_is_left_alone_until_something_comes_of_it_e9_9() {
+    let mut sim =
+        Sim::new("steps: [{id: pure, do: {tool: echo, args: {to: ada}}}, {id: next, do: {tool: echo, args: {}}}]");
+    sim.derive();
+    for times in 1..=SoFar::BROKEN_OFF_MAX {
+        assert!(!sim.run.so_far().is_left_alone(), "{times}");
+        sim = Sim::resumed(&sim.journal);
+        // It is about to be called again, and its process is gone.
+        sim.derive();
+        assert_eq!(sim.run.so_far().broken_off, times);
+    }
+    assert!(sim.run.so_far().is_left_alone());
+    assert!(sim.end_one());
+    assert_eq!(sim.run.so_far().broken_off, 0);
+}
