@@ -9,8 +9,9 @@ use folio_engine::run::{AsksFirst, Judging, PlanMode, WritesOf};
 use folio_engine::{NodeId, Run};
 use folio_memory::causes::with_causes;
 use folio_store::Workspace;
+use folio_tools::panics::caught_now;
 use folio_tools::tool::Approval;
-use folio_tools::{Access, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, ToolContext, ToolError};
+use folio_tools::{Access, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, Tool, ToolContext, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -160,8 +161,9 @@ pub(crate) fn writes_of(registry: &Registry, context: &ToolContext, workspace: &
     let (registry, context, workspace) = (registry.clone(), context.clone(), workspace.clone());
     let node = NodeId::root(run.id());
     Arc::new(move |tool, args| {
-        let named = registry.get(tool).map(|tool| tool.resources(args, &context));
-        let Some(writes) = named.filter(|names| !names.is_empty()) else {
+        // One that panics here does so again when it is called, and that is how its call fails.
+        let named = |tool: &Arc<dyn Tool>| caught_now(|| tool.resources(args, &context)).ok();
+        let Some(writes) = registry.get(tool).and_then(named).filter(|names| !names.is_empty()) else {
             return Vec::new();
         };
         let call = String::new();

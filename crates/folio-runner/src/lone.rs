@@ -7,7 +7,7 @@ use folio_engine::spend::Spend;
 use folio_memory::EntryId;
 use folio_model::{Message, Reply, Request, Speaker};
 
-use crate::models::{RunnerModel, settle_place};
+use crate::models::{RunnerModel, reply_of, settle_place};
 use crate::places::Places;
 
 /// A model, and what it has cost.
@@ -45,7 +45,8 @@ impl LoneModel {
             model_calls: 1,
             ..Spend::default()
         });
-        let answered = self.model.model.reply(request, &mut |_| {}).await;
+        let mut unheard = |_| {};
+        let answered = reply_of(&self.model.name, self.model.model.reply(request, &mut unheard)).await;
         settle_place(place, &answered);
         let reply = answered.map_err(|error| error.to_string())?;
         if let Some(usage) = reply.usage {

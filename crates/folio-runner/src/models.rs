@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::known::known_tools;
 use crate::places::{self, Places};
 
-pub(crate) use call::{AskEnded, answer_of, ask, request_of, settle_place};
+pub(crate) use call::{AskEnded, answer_of, ask, reply_of, request_of, settle_place};
 
 /// How long one call of a model may take.
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);

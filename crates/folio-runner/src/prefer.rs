@@ -9,6 +9,9 @@ use folio_memory::{Entry, Timestamp};
 use folio_store::Workspace;
 use folio_store::workspace::{MAX_ACTIVE, WorkspaceError};
 
+/// How many calls more than there are places for are looked at: each is put together for that.
+const AMONG: usize = 32;
+
 /// The confirmations that were waited for when the run was taken up.
 #[derive(Debug)]
 pub(crate) struct Preferences {
@@ -35,8 +38,18 @@ impl Preferences {
         }))
     }
 
-    /// `due` with its calls in this order, and no more than `slots` of them, models that are asked first and included.
-    pub(crate) fn first(&self, run: &Run, due: Vec<Action>, slots: usize, now: Timestamp) -> Vec<Action> {
+    /// What `run` is owed, for no more than `slots` places, models that are asked first and included. Of its next calls those that a
+    /// confirmation needs come first.
+    pub(crate) fn due(&self, run: &Run, slots: usize, now: Timestamp) -> Vec<Action> {
+        let due = run.due(now, slots);
+        // Where there is a place for all of them, none comes first.
+        if slots == 0 || due.iter().filter(|action| action.takes_place()).count() < slots {
+            return due;
+        }
+        self.first(run, run.due(now, slots.saturating_add(AMONG)), slots, now)
+    }
+
+    fn first(&self, run: &Run, due: Vec<Action>, slots: usize, now: Timestamp) -> Vec<Action> {
         let mut calls: Vec<Option<Box<CallAction>>> = Vec::new();
         let mut ordered = Vec::with_capacity(due.len());
         let mut free = slots;

@@ -105,11 +105,7 @@ impl Runner {
         let workspace = &self.shared.workspace;
         let held = &self.shared.held;
         for (run, fence) in held.kept() {
-            // One that is driven again is held under the same number, and must not be given up.
-            if let Some(_held) = held.hold(run) {
-                workspace.store().release_run(workspace.space(), run, fence).await?;
-                held.forget(run);
-            }
+            held.give_up(workspace, run, fence).await?;
         }
         let mut query = RunQuery::running(AT_ONCE);
         let mut rows = Vec::new();

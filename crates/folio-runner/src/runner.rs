@@ -30,7 +30,7 @@ use crate::drive::Drive;
 use crate::equipped::Equipped;
 use crate::error::RunnerError;
 use crate::grants;
-use crate::held::Held;
+use crate::held::{Claim, Held};
 use crate::known::known_tools;
 use crate::locks::{HeldUp, Locks};
 use crate::lost::LostCalls;
@@ -428,9 +428,11 @@ impl Runner {
         if self.shared.leaving.is_cancelled() {
             return Err(RunnerError::Leaving);
         }
+        // Dropped last: what is not held any more can be given up.
+        let claim: Claim;
         // A claim by the same process would be granted, and the run have two drivers.
-        let Some(_held) = self.shared.held.hold(run) else {
-            let detail = Some("this one drives it already".to_owned());
+        let Some(_held) = self.shared.held.hold_soon(run).await else {
+            let detail = Some("this runner".to_owned());
             let run = row.handle.to_string();
             return Err(StoreError::RunTaken { run, detail }.into());
         };
@@ -439,6 +441,7 @@ impl Runner {
             .store()
             .claim_run(workspace.space(), run, &self.shared.owner)
             .await?;
+        claim = Claim::of(&self.shared, run, fence);
         if let Some(observer) = &self.shared.options.observer {
             let watch = self.shared.watch(run);
             observer.drives(watch, workspace.now());
@@ -453,16 +456,7 @@ impl Runner {
         self.shared
             .waiting
             .send_if_modified(|waiting| waiting.remove(&run).is_some());
-        // A failure to give it up is not worth a second error: it is tried again when somebody looks for runs to go on with,
-        // and the claim ends with this process.
-        if workspace
-            .store()
-            .release_run(workspace.space(), run, fence)
-            .await
-            .is_err()
-        {
-            self.shared.held.keep(run, fence);
-        }
+        claim.give_up().await;
         if let Ok(Driven::Ended(_)) = result {
             self.end_own_turn(run).await;
         }

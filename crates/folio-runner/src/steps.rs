@@ -199,7 +199,7 @@ pub(crate) fn derive(
         // does not name it. But the first is never needless.
         let mut first = true;
         let due = match prefer {
-            Some(prefer) => prefer.first(run, run.due(now, usize::MAX), slots, now),
+            Some(prefer) => prefer.due(run, slots, now),
             None => run.due(now, slots),
         };
         for action in due {

@@ -1,4 +1,4 @@
-//! A tool that breaks off takes nothing from what runs beside it.
+//! What breaks off, or is dropped, takes nothing from what runs beside it or goes on later.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use folio_engine::{Outcome, plan};
-use folio_memory::{Actor, Role, SpaceName};
-use folio_runner::{NewRun, Runner, RunnerOptions};
+use folio_memory::id::Ref;
+use folio_memory::{Actor, Role, RunId, SpaceName};
+use folio_model::{Delta, Model, ModelError, Reply, Request};
+use folio_runner::{NewRun, Runner, RunnerError, RunnerModel, RunnerModels, RunnerOptions};
 use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
 use folio_tools::{Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
-use serde_json::json;
-use tokio::sync::Barrier;
+use serde_json::{Value, json};
+use tokio::sync::{Barrier, Semaphore};
 
 /// Waits until five are at work; then the third breaks off, and the others answer.
 #[derive(Debug)]
@@ -83,4 +85,139 @@ async fn of_five_at_work_one_panics_and_four_results_are_there_for_what_follows(
     );
     assert_eq!(run.report().unwrap().1, "m1=1 m2=2 m3=null m4=4 m5=5 ");
     assert_eq!(result.status, Outcome::Failed, "a group is as its worst member");
+}
+
+fn space() -> Workspace {
+    let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+    Workspace::new(
+        store,
+        Arc::new(SystemClock),
+        Arc::new(RandomIds::default()),
+        SpaceName::main(),
+    )
+}
+
+async fn submitted(runner: &Runner, document: &Value) -> RunId {
+    let plan = plan::from_value(document, &runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
+    let new = NewRun::of(plan, Actor::new(Role::Human, "test"));
+    runner.submit(new).await.unwrap().0
+}
+
+#[derive(Debug)]
+struct Broken;
+
+#[async_trait]
+impl Model for Broken {
+    async fn reply(&self, _: &Request, _: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+        panic!("no words today")
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_panics_has_not_answered_and_its_run_ends() {
+    let options = RunnerOptions {
+        models: Some(RunnerModels::one(RunnerModel::new("broken", Arc::new(Broken)))),
+        ..RunnerOptions::default()
+    };
+    let runner = Runner::new(space(), Registry::with_builtins(), options);
+    let run = submitted(&runner, &json!({"title": "one", "steps": [{"title": "Say something"}]})).await;
+    let result = runner.drive(run).await.unwrap();
+    assert_eq!(result.status, Outcome::Failed);
+    let folded = runner.load(run).await.unwrap();
+    let notes = &folded.node_at("say-something").unwrap().result.unwrap().notes;
+    assert!(notes.contains("it panicked: no words today"), "{notes}");
+}
+
+/// Reads what it writes from an argument that is not there.
+#[derive(Debug)]
+struct Careless {
+    spec: ToolSpec,
+}
+
+#[async_trait]
+impl Tool for Careless {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn resources(&self, args: &Value, _: &ToolContext) -> Vec<String> {
+        vec![args["id"].as_str().unwrap().to_owned()]
+    }
+
+    async fn call(&self, request: &ToolRequest, _: &ToolContext) -> ToolResponse {
+        ToolResponse::ok(request, json!(1), "done")
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_when_it_is_asked_what_it_writes_is_called_as_one_that_writes_nothing() {
+    let mut registry = Registry::with_builtins();
+    registry.register(Arc::new(Careless {
+        spec: ToolSpec::new("careless", Effect::Read, "does not look"),
+    }));
+    let runner = Runner::new(space(), registry, RunnerOptions::default());
+    let run = submitted(
+        &runner,
+        &json!({"title": "one", "steps": [{"id": "a", "do": {"tool": "careless", "args": {}}}]}),
+    )
+    .await;
+    assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Ok);
+}
+
+/// Says that it is at work, and is done when it is let go.
+#[derive(Debug)]
+struct Waits {
+    spec: ToolSpec,
+    at_work: Semaphore,
+    let_go: Semaphore,
+}
+
+#[async_trait]
+impl Tool for Waits {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, request: &ToolRequest, _: &ToolContext) -> ToolResponse {
+        self.at_work.add_permits(1);
+        self.let_go.acquire().await.unwrap().forget();
+        ToolResponse::ok(request, json!(1), "done")
+    }
+}
+
+#[tokio::test]
+async fn who_drops_what_drives_a_run_gives_it_up_and_anybody_goes_on_with_it() {
+    let waits = Arc::new(Waits {
+        spec: ToolSpec::new("waits", Effect::Read, "waits"),
+        at_work: Semaphore::new(0),
+        let_go: Semaphore::new(0),
+    });
+    let mut registry = Registry::with_builtins();
+    registry.register(Arc::clone(&waits) as _);
+    let workspace = space();
+    let [one, other] = [(); 2].map(|()| Runner::new(workspace.clone(), registry.clone(), RunnerOptions::default()));
+    let run = submitted(
+        &one,
+        &json!({"title": "one", "steps": [{"id": "a", "do": {"tool": "waits", "args": {}}}]}),
+    )
+    .await;
+    for _ in 0..3 {
+        // The same one goes on at once, whatever became of giving it up.
+        tokio::select! {
+            ended = one.drive(run) => panic!("{ended:?}"),
+            begun = waits.at_work.acquire() => begun.unwrap().forget(),
+        }
+    }
+    // Whoever else wants it waits until it is given up.
+    let mut tries = 0;
+    let taken = |error: &RunnerError| error.code() == "run_taken";
+    while workspace.run(Ref::Id(run)).await.unwrap().driven {
+        tries += 1;
+        assert!(tries < 100_000, "it is not given up");
+        tokio::task::yield_now().await;
+    }
+    waits.let_go.add_permits(1);
+    let ended = other.drive(run).await;
+    assert!(!ended.as_ref().is_err_and(taken), "{ended:?}");
+    assert_eq!(ended.unwrap().status, Outcome::Ok);
 }

@@ -2,14 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use folio_engine::template::Templates;
 use folio_engine::{Event, Outcome, Run, plan, projection};
 use folio_memory::id::Ref;
-use folio_memory::observation::ObservationInput;
-use folio_memory::turn::{Stage, Turn, TurnQuery, Urgency};
+use folio_memory::observation::{ObservationInput, TypeRegistry};
+use folio_memory::turn::{Orderer, RuleOrderer, Stage, Stages, Turn, TurnQuery, Urgency, WorkOrder};
 use folio_memory::{Actor, Clock, Entry, EntryQuery, Role, RunId, Seq, SpaceName, ThreadKey, Timestamp};
 use folio_runner::{NewRun, Runner, RunnerOptions};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
@@ -34,9 +34,13 @@ impl House {
     }
 
     fn at(clock: Arc<dyn Clock>) -> Self {
+        Self::with(clock, Stages::default())
+    }
+
+    fn with(clock: Arc<dyn Clock>, stages: Stages) -> Self {
         let store = Arc::new(FaultyStore::new(SqliteStore::open(&OpenOptions::in_memory()).unwrap()));
         let ids = Arc::new(SeededIds::default());
-        let workspace = Workspace::new(Arc::clone(&store) as _, clock, ids, SpaceName::main());
+        let workspace = Workspace::new(Arc::clone(&store) as _, clock, ids, SpaceName::main()).with_stages(stages);
         let options = RunnerOptions {
             concurrency: Some(1),
             ..RunnerOptions::default()
@@ -266,6 +270,41 @@ async fn what_a_confirmation_needs_is_done_first_when_not_all_can_be_m7_11_2() {
         .notice(json!({"type": "pending_confirmation", "content": "Is a@b.org right?", "tags": ["email"]}))
         .await;
     assert_eq!(begun(&house).await, ["verify-email", "send-email", "weather"]);
+}
+
+/// Keeps the order, and how many there were to choose from.
+#[derive(Debug, Default)]
+struct Counting(Mutex<Vec<usize>>);
+
+impl Orderer for Counting {
+    fn order(&self, active: &[Entry], types: &TypeRegistry, now: Timestamp) -> WorkOrder {
+        RuleOrderer.order(active, types, now)
+    }
+
+    fn prefer(&self, candidates: &[String], _: &[Entry], _: &TypeRegistry, _: Timestamp) -> Vec<usize> {
+        self.0.lock().unwrap().push(candidates.len());
+        (0..candidates.len()).collect()
+    }
+}
+
+#[tokio::test]
+async fn of_many_calls_only_the_next_are_put_into_order_for_a_confirmation_m7_11_2() {
+    let counting = Arc::new(Counting::default());
+    let stages = Stages {
+        orderer: Arc::clone(&counting) as _,
+        ..Stages::default()
+    };
+    let house = House::with(Arc::new(SimClock::default()), stages);
+    house
+        .notice(json!({"type": "pending_confirmation", "content": "Is a@b.org right?", "tags": ["email"]}))
+        .await;
+    let plan = "title: Many\nsteps: [{id: all, for_each: '{{ range(100) | list }}', max_items: 100, do: {tool: text, args: {op: echo, value: 1}}}]";
+    let run = house.submit(plan, person()).await;
+    assert_eq!(house.runner.drive(run).await.unwrap().status, Outcome::Ok);
+    let seen = counting.0.lock().unwrap();
+    assert!(!seen.is_empty());
+    let most = seen.iter().max().copied().unwrap_or_default();
+    assert!(most <= 33, "{most} were put together to choose one of them");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use folio::memory::{Actor, RunId};
-use folio::runner::{Busy, BusyRun, Runner};
+use folio::runner::{Busy, BusyRun, Runner, RunnerError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -106,6 +106,31 @@ impl Driving {
         AskedFor(taken_back.drop_guard())
     }
 
+    /// Has a run recorded by `recording`, and driven until it ends in the name of `by`. Both are done once they are begun, also if whoever asked for
+    /// it does not wait: a run that is there and that nobody drives would not go on when it is asked for again.
+    /// Answers its id, and whether it was there.
+    pub(crate) async fn begin(
+        self: &Arc<Self>,
+        runner: Runner,
+        by: Actor,
+        place: Option<Place>,
+        recording: impl Future<Output = Result<(RunId, bool), RunnerError>> + Send + 'static,
+    ) -> Result<(RunId, bool), RunnerError> {
+        let driving = Arc::clone(self);
+        let begun = tokio::spawn(async move {
+            let (id, replayed) = recording.await?;
+            // Asked for again, it is driven already, or whoever drove it is gone.
+            if let Some(place) = place.filter(|_| !driving.drives(id)) {
+                driving.drive(runner, id, by, place).keep_going();
+            }
+            Ok((id, replayed))
+        });
+        // It is aborted by nobody.
+        begun
+            .await
+            .unwrap_or_else(|broken| std::panic::resume_unwind(broken.into_panic()))
+    }
+
     /// Whether the run `id` is driven here, or about to be: its row says so only when its driver has claimed it.
     pub(crate) fn drives(&self, id: RunId) -> bool {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,5 +148,45 @@ impl Driving {
             }
         };
         let _in_time = tokio::time::timeout(GRACE, stopping).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use folio::Folio;
+    use folio::engine::{Outcome, plan};
+    use folio::memory::{Role, SpaceName};
+    use folio::runner::{NewRun, RunnerOptions, Watch};
+    use folio::tools::Registry;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_run_is_driven_although_whoever_asked_for_it_went_away_while_it_was_recorded() {
+        let folio = Folio::open("memory:").await.expect("a store");
+        let workspace = folio.workspace(SpaceName::main());
+        let runner = Runner::new(workspace.clone(), Registry::with_builtins(), RunnerOptions::default());
+        let text = "title: One\nsteps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
+        let plan = plan::parse(text, &runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
+        let by = Actor::new(Role::Human, "ada");
+        let driving = Driving::of(&runner);
+        let (go_on, held) = oneshot::channel::<()>();
+        let (tell, told) = oneshot::channel();
+        let (submits, new) = (runner.clone(), NewRun::of(plan, by.clone()));
+        let recording = async move {
+            let _let_go = held.await;
+            let submitted = submits.submit_once(new).await?;
+            let _kept = tell.send(submitted.id);
+            Ok((submitted.id, submitted.replayed))
+        };
+        let place = driving.place().expect("a place");
+        let asked = driving.begin(runner.clone(), by, Some(place), recording);
+        assert!(tokio::time::timeout(Duration::ZERO, asked).await.is_err());
+        go_on.send(()).expect("what was begun goes on");
+        let id = told.await.expect("it is recorded");
+        let mut watch = Watch::new(Arc::clone(folio.store()), SpaceName::main(), id);
+        while watch.next().await.expect("its journal").is_some() {}
+        assert_eq!(watch.run().result().map(|result| result.status), Some(Outcome::Ok));
     }
 }

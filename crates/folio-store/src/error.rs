@@ -90,7 +90,7 @@ pub enum StoreError {
         turn: String,
     },
     /// Another process drives the run.
-    #[error("run {run} is driven by another process{}", detail.as_deref().map(|d| format!(" ({d})")).unwrap_or_default())]
+    #[error("run {run} is driven already{}", detail.as_deref().map(|d| format!(" ({d})")).unwrap_or_default())]
     RunTaken {
         /// The run, by its handle where that is at hand.
         run: String,

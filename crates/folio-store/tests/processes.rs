@@ -140,9 +140,7 @@ async fn a_run_whose_driver_was_killed_is_taken_over_at_once() {
         .await
         .unwrap_err();
     assert!(
-        refused
-            .to_string()
-            .starts_with("run r1 is driven by another process (process "),
+        refused.to_string().starts_with("run r1 is driven already (process "),
         "{refused}"
     );
     assert!(scene.store.run(&scene.space, Ref::Id(run)).await.unwrap().driven);

@@ -19,6 +19,7 @@
 //! | [`hosts`] | which hosts may be asked over HTTP |
 //! | [`folder`] | a folder as files, by the same paths as those of a space |
 //! | [`takeover`] | the files of a run, copied for another that goes on from a moment of it |
+//! | [`panics`] | what breaks off, as a message |
 //! | [`paths`] | any file name as text, and back |
 //! | [`builtin`] | the tools that come with Folio, one file each |
 
@@ -26,6 +27,7 @@ pub mod builtin;
 pub mod context;
 pub mod folder;
 pub mod hosts;
+pub mod panics;
 pub mod paths;
 pub mod registry;
 pub mod response;

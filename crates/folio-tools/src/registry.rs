@@ -1,10 +1,6 @@
 //! The one guarded way to call a tool.
 
-use std::any::Any;
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::Arc;
 
 use folio_memory::depth_exceeds;
@@ -13,6 +9,7 @@ use serde_json::{Value, json};
 use crate::arguments::{check, nearest};
 use crate::builtin;
 use crate::context::{ToolContext, ToolLimits};
+use crate::panics::caught;
 use crate::response::{FailureKind, ToolError, ToolResponse, ToolStatus, Truncated};
 use crate::tool::{Effect, Reconciled, Tool, ToolRequest, ToolSpec};
 
@@ -182,32 +179,6 @@ impl Registry {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
             None => error.hint(format!("the tools are: {}", names.join(", "))),
         }
-    }
-}
-
-/// Waits for `work`, and turns a panic in it into its message.
-///
-/// The work stays in this future, so that dropping it drops the work; a task of its own would go on.
-async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
-    let mut work = pin!(work);
-    poll_fn(|cx| {
-        // A tool that panicked is not polled again and its future is dropped, so nothing half-changed
-        // in it is ever seen.
-        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
-            Ok(poll) => poll.map(Ok),
-            Err(panic) => std::task::Poll::Ready(Err(panic_message(panic.as_ref()))),
-        }
-    })
-    .await
-}
-
-pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    if let Some(text) = panic.downcast_ref::<&str>() {
-        (*text).to_owned()
-    } else if let Some(text) = panic.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "it panicked without a message".to_owned()
     }
 }
 

@@ -12,7 +12,7 @@ use super::conclude::MAY_HAVE_CHANGED;
 use super::criteria::{CheckAction, spend_of};
 use super::narrow::Lanes;
 use super::purses::Fits;
-use super::resources::Resources;
+use super::resources::Ahead;
 use super::scope::BodyNeeded;
 use super::state::Run;
 use super::tree::NodeKind;
@@ -194,7 +194,7 @@ impl Run {
             .map(|(_, index)| *index);
         actions.extend(self.asking.iter().filter_map(|index| self.unattended(*index, now)));
         actions.extend(self.unapproved().into_iter().map(Action::Record));
-        let (mut ahead, mut lanes, mut listed) = (Resources::default(), Lanes::default(), 0_u64);
+        let (mut ahead, mut lanes, mut listed) = (Ahead::default(), Lanes::default(), 0_u64);
         let mut ready = self.ready.in_order();
         while let Some(index) = ready.next(free > 0).or_else(|| parked.next()) {
             if self.is_paused(index) {

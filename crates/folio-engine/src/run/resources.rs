@@ -75,6 +75,14 @@ impl Resources {
     }
 }
 
+/// What those wait for who were looked at first.
+#[derive(Debug, Default)]
+pub(super) struct Ahead<'r> {
+    names: Resources,
+    /// The names of the last one that waits, if they are known without putting its call together.
+    last: Option<&'r [String]>,
+}
+
 impl Run {
     /// Says what calls write. Without it nobody knows, and calls are kept apart only from those whose names the journal has.
     pub fn know_writes(&mut self, of: Option<WritesOf>) {
@@ -133,34 +141,39 @@ impl Run {
     }
 
     /// The call of node `index`, unless what it writes is being written, or is what an earlier one of `ahead` waits for.
-    pub(super) fn call_in_turn(&self, index: usize, ahead: &mut Resources) -> Option<Action> {
-        let waits = |names: &[String], ahead: &mut Resources| self.waits_for_turn(index, names, ahead);
-        let has_begun = self.writing.contains_key(&index);
-        // Whoever waits is not put together again each time.
-        if let Some(names) = self.nodes[index].writes.get().filter(|_| !has_begun)
-            && waits(names, ahead)
+    pub(super) fn call_in_turn<'r>(&'r self, index: usize, ahead: &mut Ahead<'r>) -> Option<Action> {
+        // Whoever waits is not put together again each time, and who writes the same as the one before is not even looked up.
+        if let Some(names) = self.nodes[index].writes.get()
+            && !self.writing.contains_key(&index)
         {
-            return None;
+            let names = &**names;
+            if ahead.last == Some(names) {
+                return None;
+            }
+            if self.waits_for_turn(index, names, ahead) {
+                ahead.last = Some(names);
+                return None;
+            }
         }
         let action = self.call(index);
         match &action {
-            Action::Call(call) if waits(&call.writes, ahead) => None,
+            Action::Call(call) if self.waits_for_turn(index, &call.writes, ahead) => None,
             _ => Some(action),
         }
     }
 
     /// Whether `names` are being written, or are what an earlier one of `ahead` waits for. Whoever comes later waits for node `index`.
-    fn waits_for_turn(&self, index: usize, names: &[String], ahead: &mut Resources) -> bool {
+    fn waits_for_turn(&self, index: usize, names: &[String], ahead: &mut Ahead<'_>) -> bool {
         let is_written = self.is_written(index, names);
         // Who had begun when its driver died has what an earlier one waits for, and does not wait for that one.
-        let waits = is_written || !self.writing.contains_key(&index) && ahead.meet(index, names);
-        ahead.take(index, names);
+        let waits = is_written || !self.writing.contains_key(&index) && ahead.names.meet(index, names);
+        ahead.names.take(index, names);
         waits
     }
 
     /// Whether `action` of node `index` is no check by commands, or its commands may begin: there is room for them, and nobody writes where
     /// they may.
-    pub(super) fn may_check(&self, index: usize, action: &Action, has_room: bool, ahead: &mut Resources) -> bool {
+    pub(super) fn may_check(&self, index: usize, action: &Action, has_room: bool, ahead: &mut Ahead<'_>) -> bool {
         match action {
             Action::Verify(check) if check.commands() > 0 => {
                 has_room && !self.waits_for_turn(index, &check.writes, ahead)

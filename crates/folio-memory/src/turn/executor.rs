@@ -84,16 +84,15 @@ impl Orderer for RuleOrderer {
 
     fn prefer(&self, candidates: &[String], active: &[Entry], types: &TypeRegistry, now: Timestamp) -> Vec<usize> {
         let waiting = waiting(active, types, now);
+        let needs: Vec<_> = waiting.into_iter().map(subjects_of).collect();
         let mut order: Vec<usize> = (0..candidates.len()).collect();
         // Stable: what no confirmation needs stays in the order in which it was planned.
-        order.sort_by_key(|index| {
+        order.sort_by_cached_key(|index| {
             let about = subjects(&candidates[*index]);
             let verifies = ["check", "confirm", "validate", "verification", "verify"]
                 .iter()
                 .any(|word| about.contains(*word));
-            let needed = waiting
-                .iter()
-                .any(|confirmation| !common(&about, &subjects_of(confirmation)).is_empty());
+            let needed = needs.iter().any(|subjects| !common(&about, subjects).is_empty());
             match (needed, verifies) {
                 (true, true) => 0,
                 (true, false) => 1,

@@ -1,5 +1,6 @@
 //! One call of a model, from what the engine wants to what came of it.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use folio_model::{
     ToolDescription, Worker,
 };
 use folio_tools::ToolContext;
+use folio_tools::panics::caught;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -82,7 +84,9 @@ pub(crate) async fn ask(
                 });
             }
         };
-        let answered = tokio::time::timeout(timeout, model.model.reply(&request, &mut |_| {})).await;
+        let mut unheard = |_| {};
+        let asked = reply_of(&model.name, model.model.reply(&request, &mut unheard));
+        let answered = tokio::time::timeout(timeout, asked).await;
         match answered {
             Ok(answered) => {
                 settle_place(place, &answered);
@@ -104,6 +108,22 @@ pub(crate) async fn ask(
         answer,
         duration: began.elapsed(),
     }
+}
+
+/// What the model called `name` answers. One that panics has failed, and takes nothing else with it.
+pub(crate) async fn reply_of(
+    name: &str,
+    asked: impl Future<Output = Result<Reply, ModelError>>,
+) -> Result<Reply, ModelError> {
+    caught(asked).await.unwrap_or_else(|message| {
+        Err(ModelError {
+            model: name.to_owned(),
+            // Nobody knows how far it came, and it is not to be expected that it does otherwise.
+            kind: ModelErrorKind::Failed,
+            message: format!("it panicked: {message}"),
+            retry_after: None,
+        })
+    })
 }
 
 /// Gives the place of a call back, as its provider would have it.
@@ -172,7 +192,10 @@ async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction,
         place = model.place(all) => place,
     };
     let mut unheard = |_| {};
-    let mut working = model.model.reply_in(&request, &place, &mut unheard);
+    let mut working = pin!(reply_of(
+        &model.name,
+        model.model.reply_in(&request, &place, &mut unheard)
+    ));
     let mut is_late = false;
     let answered = tokio::select! {
         biased;

@@ -137,6 +137,9 @@ impl Owners {
 
     /// What can be said of an `owner` that is alive.
     pub(super) fn describe(&self, owner: &OwnerId) -> Option<String> {
+        if self.here().locks.contains_key(owner) {
+            return Some("another runner of this process".to_owned());
+        }
         let text = std::fs::read_to_string(lock_path(self.file.as_deref()?, owner)).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }

@@ -210,3 +210,22 @@ fn who_has_what_an_earlier_step_waits_for_goes_on_when_its_driver_died_e9_15() {
     let sim = known(Sim::resumed(&sim.journal)).driven_on();
     assert_eq!(sim.status(""), Outcome::Ok);
 }
+
+#[test]
+fn of_many_that_wait_for_the_same_only_the_first_is_looked_up_e9_15() {
+    let members: Vec<_> = (0..60).map(|number| format!("m{number}")).collect();
+    let members: Vec<_> = members.iter().map(|id| (id.as_str(), "folder/x")).collect();
+    let mut sim = group(&members);
+    let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counts = Arc::clone(&asked);
+    // Another run has it.
+    sim.run.know_elsewhere(Some(Arc::new(move |_| {
+        counts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        true
+    })));
+    sim.derive();
+    assert!(under_way(&sim).is_empty());
+    let before = asked.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(sim.run.due(sim.now, 4), []);
+    assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), before + 1);
+}

@@ -170,17 +170,17 @@ pub(super) async fn start(
         thread: caller.thread(),
         actor: caller.actor.clone(),
     };
-    let submitted = caller.keyed_runner().submit_once(new).await?;
-    if let Some(place) = place.filter(|_| !submitted.replayed) {
-        let by = caller.actor.clone();
-        app.driving
-            .drive(caller.runner.clone(), submitted.id, by, place)
-            .keep_going();
-    }
-    let row = caller.workspace.run(Ref::Id(submitted.id)).await?;
-    let at = format!("/v1/spaces/{}/runs/{}", caller.workspace.space(), submitted.id);
+    let keyed = caller.keyed_runner();
+    let recording = async move {
+        let submitted = keyed.submit_once(new).await?;
+        Ok((submitted.id, submitted.replayed))
+    };
+    let (runner, by) = (caller.runner.clone(), caller.actor.clone());
+    let (id, replayed) = app.driving.begin(runner, by, place, recording).await?;
+    let row = caller.workspace.run(Ref::Id(id)).await?;
+    let at = format!("/v1/spaces/{}/runs/{id}", caller.workspace.space());
     let run = full(&caller, &row).await?;
-    Ok(Made::of(Written::of(run, &[], submitted.replayed)).at(at))
+    Ok(Made::of(Written::of(run, &[], replayed)).at(at))
 }
 
 /// Reads the hosts that are to be allowed.

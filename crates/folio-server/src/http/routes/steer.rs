@@ -236,18 +236,17 @@ async fn fork(
     } else {
         caller.place_in(&app.driving).await?
     };
-    let runner = caller.keyed_runner();
-    let forked = runner.fork(row.id, at, thread, who, input.paused).await?;
-    let id = forked.id;
-    // Whoever asked reads how it ends from its events. Asked for again, it is driven already.
-    if let Some(place) = place.filter(|_| !app.driving.drives(id)) {
-        let by = caller.actor.clone();
-        app.driving.drive(caller.runner.clone(), id, by, place).keep_going();
-    }
+    let (keyed, source) = (caller.keyed_runner(), row.id);
+    let recording = async move {
+        let forked = keyed.fork(source, at, thread, who, input.paused).await?;
+        Ok((forked.id, forked.replayed))
+    };
+    let (runner, by) = (caller.runner.clone(), caller.actor.clone());
+    let (id, replayed) = app.driving.begin(runner, by, place, recording).await?;
     let row = caller.workspace.run(Ref::Id(id)).await?;
     let at = format!("/v1/spaces/{}/runs/{id}", caller.workspace.space());
     let run = full(&caller, &row).await?;
-    Ok(Made::of(Written::of(run, &[], forked.replayed)).at(at))
+    Ok(Made::of(Written::of(run, &[], replayed)).at(at))
 }
 
 /// A yes or a no.
