@@ -11,8 +11,10 @@ from folio_client import Folio
 
 
 def test_the_plain_agent_goes_on_where_it_was(url: str, folio: Folio, examples: Path, tmp_path: Path) -> None:
-    for number in range(4):
-        (tmp_path / f"m{number}.py").write_text("x = 1\n" + "y" * (130 if number == 2 else 1) + "\n")
+    # Names that no header can carry as they are, and one that no key can.
+    names = ["a.py", "\u00e9t\u00e9.py", "m2.py", f"{'z' * 250}.py"]
+    for name in names:
+        (tmp_path / name).write_text("x = 1\n" + "y" * (130 if name == "m2.py" else 1) + "\n")
 
     def start(steps: int) -> str:
         command = [sys.executable, str(examples / "plain_agent.py"), "--url", url, "--folder", str(tmp_path)]
@@ -22,7 +24,7 @@ def test_the_plain_agent_goes_on_where_it_was(url: str, folio: Folio, examples: 
     assert start(1) == "1 tasks left\n"
     assert start(9) == "0 tasks left\n"
     tasks = folio.thread("review").items(kind="task")["items"]
-    assert {(task["title"], task["status"]) for task in tasks} == {(f"Review m{n}.py", "done") for n in range(4)}
+    assert {(task["title"], task["status"]) for task in tasks} == {(f"Review {name}", "done") for name in names}
     found = folio.observations(tags="review")["items"]
     assert [one["content"] for one in found] == ["m2.py has 1 lines of more than 120 characters"]
 

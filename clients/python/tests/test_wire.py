@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import date
+from typing import Any
 
 import httpx
 import pytest
 
-from folio_client import Busy, Event, Folio, Refused, Unreachable
+from folio_client import Busy, Event, Folio, FolioError, Invalid, Refused, Unreachable
+from folio_client.coding import header_word
 from folio_client.events import Messages
-from folio_client.synchronous import wire
+from folio_client.synchronous.wire import WAIT_FIRST
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +44,7 @@ def test_a_request_whose_answer_is_lost_is_made_again_under_the_same_name(waits:
     assert len(seen) == 3
     assert len(set(seen)) == 1
     assert seen[0][1] == "Bearer secret"
-    assert waits == [wire.WAIT_FIRST, 2.0]
+    assert waits == [WAIT_FIRST, 2.0]
 
 
 def test_an_import_whose_answer_is_lost_is_made_again_under_the_same_name() -> None:
@@ -104,6 +107,9 @@ def test_an_answer_that_is_no_problem_of_folios_is_an_error_all_the_same() -> No
         asking(lambda _: httpx.Response(503, text="<html>")).observations()
 
 
+EVENTS = {"Content-Type": "text/event-stream"}
+
+
 def lines(*events: tuple[int | None, str]) -> bytes:
     text = ""
     for number, name in events:
@@ -123,8 +129,8 @@ def test_a_stream_that_breaks_goes_on_after_the_last_event() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append(request.headers.get("Last-Event-ID"))
         if len(asked) == 1:
-            return httpx.Response(200, stream=Broken())
-        return httpx.Response(200, content=lines((3, "started"), (None, "end")))
+            return httpx.Response(200, headers=EVENTS, stream=Broken())
+        return httpx.Response(200, headers=EVENTS, content=lines((3, "started"), (None, "end")))
 
     events = list(asking(answer).run("r1").events())
     assert [event.id for event in events] == [1, 2, 3, None]
@@ -133,7 +139,7 @@ def test_a_stream_that_breaks_goes_on_after_the_last_event() -> None:
 
 def test_a_stream_that_gives_nothing_is_given_up() -> None:
     with pytest.raises(Unreachable):
-        list(asking(lambda _: httpx.Response(200, content=b": alive\n\n")).run("r1").events())
+        list(asking(lambda _: httpx.Response(200, headers=EVENTS, content=b": alive\n\n")).run("r1").events())
 
 
 def test_messages_are_the_same_however_they_are_cut() -> None:
@@ -143,3 +149,116 @@ def test_messages_are_the_same_however_they_are_cut() -> None:
         messages = Messages()
         pieces = (stream[at : at + size] for at in range(0, len(stream), size))
         assert [event for piece in pieces for event in messages.push(piece)] == wanted
+
+
+@pytest.mark.parametrize("body", [b"[1]", b'{"data": {}}', b'"x"'])
+def test_what_an_event_says_is_an_object(body: bytes) -> None:
+    stream = b"data: " + body + b"\n\n"
+    if body.startswith(b"{"):
+        assert [event.data for event in Messages().push(stream)] == [{"data": {}}]
+    else:
+        with pytest.raises(ValueError, match="no object"):
+            list(Messages().push(stream))
+
+
+CANNOT_BE_SAID: list[Callable[[Folio], Any]] = [
+    lambda folio: folio.observe("x", confidence=float("nan")),
+    lambda folio: folio.observe("x", metadata={"on": date(2026, 1, 2)}),
+    lambda folio: folio.observe("x", metadata={"some": {1, 2}}),
+    lambda folio: folio.observe("half of a pair: \ud800"),
+    lambda folio: folio.observe("x", key="\ud800"),
+    lambda folio: folio.observations(context={"a": float("inf")}),
+    lambda folio: folio.search("\ud800"),
+    lambda folio: folio.thread("\ud800"),
+    lambda folio: folio.page("\udc80"),
+    lambda folio: Folio("http://folio.test", token="secret\n").spaces(),
+    lambda folio: Folio("http://folio.test", token="secr\u00e9t").spaces(),
+    lambda folio: list(Folio("http://folio.test", token="secret ").run("r1").events()),
+    lambda folio: Folio("folio.test").spaces(),
+    lambda folio: Folio("http://folio.test:port").spaces(),
+]
+
+
+@pytest.mark.parametrize("says", CANNOT_BE_SAID)
+def test_what_cannot_be_said_is_invalid_and_nobody_is_asked(says: Callable[[Folio], Any], waits: list[float]) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        raise AssertionError("was asked")
+
+    with pytest.raises(Invalid) as caught:
+        says(asking(answer))
+    assert (caught.value.code, caught.value.status, waits) == ("invalid", 0, [])
+    assert "secr" not in str(caught.value)
+
+
+HTML = httpx.Response(200, text="<html>Log in first", headers={"Content-Type": "text/html"})
+OF_SOMEBODY_ELSE: list[tuple[httpx.Response, Callable[[Folio], Any]]] = [
+    (HTML, lambda folio: folio.observations()),
+    (HTML, lambda folio: folio.observe("x")),
+    (HTML, lambda folio: folio.import_(b"{}")),
+    (HTML, lambda folio: folio.export()),
+    (HTML, lambda folio: folio.page_markdown("p1")),
+    (HTML, lambda folio: list(folio.run("r1").events())),
+    (httpx.Response(200, json=["ok"]), lambda folio: folio.observations()),
+    (httpx.Response(200, content=b'{"a": "\xff"}'), lambda folio: folio.spaces()),
+    (httpx.Response(200, text="data: {\n\n", headers=EVENTS), lambda folio: list(folio.run("r1").events())),
+    (httpx.Response(200, text="id: one\n\n", headers=EVENTS), lambda folio: list(folio.run("r1").events())),
+]
+
+
+@pytest.mark.parametrize(("given", "asks"), OF_SOMEBODY_ELSE)
+def test_an_answer_of_somebody_else_is_told_as_that(
+    given: httpx.Response, asks: Callable[[Folio], Any], waits: list[float]
+) -> None:
+    with pytest.raises(FolioError) as caught:
+        asks(asking(lambda _: given))
+    assert (caught.value.code, caught.value.status, waits) == ("not_folio", 200, [])
+
+
+def test_an_answer_that_cannot_be_unpacked_is_of_somebody_else() -> None:
+    class Rubbish(httpx.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"not packed"
+
+    with pytest.raises(FolioError) as caught:
+        asking(lambda _: httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=Rubbish())).observations()
+    assert caught.value.code == "not_folio"
+
+
+def keys(*said: str | None) -> list[str]:
+    """What the server is told of each key."""
+    told: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        told.append(request.headers["Idempotency-Key"])
+        return httpx.Response(201, json={})
+
+    for key in said:
+        asking(answer).observe("x", key=key)
+    return told
+
+
+def test_a_key_may_be_any_text() -> None:
+    plain = "plan:review:src/a b.py 100%"
+    assert keys(plain) == [plain], "as other clients send it"
+    assert keys("plan:\u00e9t\u00e9 1%.py", " a ", "a\nb") == ["plan:%C3%A9t%C3%A9%201%25.py", "%20a%20", "a%0Ab"]
+    long = ["k" * 255, "k" * 256, "\u00e9" * 43, "\u00e9" * 42, "\u00e8" * 43]
+    told = keys(*long)
+    assert told[0] == long[0]
+    assert told[3] == "%C3%A9" * 42
+    for word in (told[1], told[2], told[4]):
+        assert (word[:7], len(word)) == ("sha256:", 71)
+    assert len(set(told)) == 5
+    assert keys(long[1]) == [told[1]], "the same again"
+    one, other = keys(None, None)
+    assert one != other
+
+
+def test_a_turn_that_is_no_ascii_is_for_the_server_to_refuse() -> None:
+    told: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        told.append(request.headers["Folio-Turn"])
+        return httpx.Response(200, json={})
+
+    asking(answer).in_turn("\u00e9").observations()
+    assert told == ["%C3%A9"] == [header_word("\u00e9")]

@@ -63,4 +63,7 @@ class Messages:
         self._data, self._name, self._id, self._bytes = [], "", None, 0
         if not data:
             return None
-        return Event(name=name or "message", data=json.loads(b"\n".join(data)), id=number)
+        said = json.loads(b"\n".join(data))
+        if not isinstance(said, dict):
+            raise ValueError(f"an event says {type(said).__name__}, and no object")
+        return Event(name=name or "message", data=said, id=number)

@@ -48,7 +48,9 @@ def query_of(said: Mapping[str, Any]) -> list[tuple[str, str]]:
             continue
         if isinstance(value, Mapping):
             # What reads as JSON is taken for that: a text says that it is one.
-            query += [(f"{name}.{path}", json.dumps(one, ensure_ascii=False)) for path, one in value.items()]
+            query += [
+                (f"{name}.{path}", json.dumps(one, ensure_ascii=False, allow_nan=False)) for path, one in value.items()
+            ]
         elif name in LISTS:
             query += [(name, one.replace(",", "\\,")) for one in several(value) or ()]
         else:

@@ -7,11 +7,12 @@ from typing import Any, Literal, Self, Unpack, cast
 import httpx
 
 from .. import shapes
+from ..coding import header_word, json_of, new_key, part
 from ..events import Event
 from ..filters import Filters, Some, body_of, several
 from .run import AsyncRun
 from .scratchbook import AsyncScratchbook
-from .wire import AsyncWire, new_key, part
+from .wire import AsyncWire
 
 PAGE = 200
 """Observations that are fetched at once by `each_observation`."""
@@ -36,10 +37,16 @@ class AsyncFolio:
         http: httpx.AsyncClient | None = None,
     ) -> None:
         self.space = space
-        headers = body_of({"Authorization": f"Bearer {token}" if token else None, "Folio-Turn": turn})
+        headers = body_of(
+            {
+                "Authorization": f"Bearer {token}" if token else None,
+                "Folio-Turn": None if turn is None else header_word(turn),
+            }
+        )
+        base = url.rstrip("/")
         self._http = http or httpx.AsyncClient(timeout=timeout)
-        self._root = AsyncWire(self._http, url.rstrip("/"), headers, retries)
-        self._wire = AsyncWire(self._http, f"{url.rstrip('/')}/v1/spaces/{part(space)}", headers, retries)
+        self._root = AsyncWire(self._http, base, headers, retries)
+        self._wire = AsyncWire(self._http, f"{base}/v1/spaces/{part(space)}", headers, retries)
 
     async def __aenter__(self) -> Self:
         return self
@@ -57,8 +64,8 @@ class AsyncFolio:
         """The same space over the same connections, from within the turn `t3` or `turn_…`."""
         other = AsyncFolio.__new__(AsyncFolio)
         other.space, other._http = self.space, self._http
-        other._root = self._root.with_header("Folio-Turn", turn)
-        other._wire = self._wire.with_header("Folio-Turn", turn)
+        other._root = self._root.with_header("Folio-Turn", header_word(turn))
+        other._wire = self._wire.with_header("Folio-Turn", header_word(turn))
         return other
 
     def thread(self, thread: str = "main") -> AsyncScratchbook:
@@ -294,7 +301,7 @@ class AsyncFolio:
 
     async def page_markdown(self, page: str) -> str:
         """A page as people read it."""
-        return (await self._wire.ask("GET", f"/pages/{part(page)}.md")).text
+        return (await self._wire.fetch(f"/pages/{part(page)}.md", "text/markdown")).text
 
     async def add_page(
         self, title: str, *, parent: str | None = None, role: str | None = None, tags: Some | None = None
@@ -339,7 +346,7 @@ class AsyncFolio:
 
     async def export(self) -> bytes:
         """The whole space as lines of JSON."""
-        return (await self._wire.ask("GET", "/export")).content
+        return (await self._wire.fetch("/export", "application/x-ndjson")).content
 
     async def import_(
         self,
@@ -355,7 +362,7 @@ class AsyncFolio:
         query = {"from": form, "thread": thread, "dry_run": dry_run or None}
         headers = {"Content-Type": kind, **new_key(key)}
         response = await self._wire.ask("POST", "/import", query=query, content=lines, headers=headers)
-        return cast(shapes.Received, response.json())
+        return cast(shapes.Received, json_of(response))
 
     # ---- runs ---------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Literal, cast
 
+from ..coding import part
 from ..filters import Some, body_of, several
 from ..shapes import (
     Conversation,
@@ -12,7 +13,7 @@ from ..shapes import (
     ViewShape,
     WrittenScratchItem,
 )
-from .wire import AsyncWire, part
+from .wire import AsyncWire
 
 
 class AsyncScratchbook:

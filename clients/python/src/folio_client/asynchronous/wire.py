@@ -1,21 +1,20 @@
 """One request and its answer; one stream and what it tells."""
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 
-from ..errors import FolioError, Unreachable, error_of
+from ..coding import body_bytes, check_headers, check_kind, json_of, new_key, not_folio, unsaid
+from ..errors import FolioError, Invalid, Unreachable, error_of
 from ..events import Event, Messages
 from ..filters import query_of
 
-WAIT_FIRST, WAIT_MOST = 0.2, 5.0
-"""Seconds before the second try, and before any."""
 SILENCE_MOST = 45.0
 """Seconds after which a stream without a sign of life is dead; the server gives one every 15."""
+WAIT_FIRST, WAIT_MOST = 0.2, 5.0
+"""Seconds before the second try, and before any."""
 
 
 class AsyncWire:
@@ -32,19 +31,25 @@ class AsyncWire:
         return AsyncWire(self.http, self.base, {**self.headers, name: value}, self.retries)
 
     async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        return (await self.ask("GET", path, query=query)).json()
+        return json_of(await self.ask("GET", path, query=query))
+
+    async def fetch(self, path: str, kind: str) -> httpx.Response:
+        """What is there, of the media type `kind`."""
+        response = await self.ask("GET", path)
+        check_kind(response, kind)
+        return response
 
     async def post(
         self, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None, key: str | None = None
     ) -> Any:
         """Does it once, however often it has to be asked: `key` names the request, a new one if it is not said."""
-        return (await self.ask("POST", path, query=query, json=body, headers=new_key(key))).json()
+        return json_of(await self.ask("POST", path, query=query, body=body, headers=new_key(key)))
 
     async def change(
         self, method: str, path: str, body: Any, *, version: int | None, query: Mapping[str, Any] | None = None
     ) -> Any:
         headers = {} if version is None else {"If-Match": f'"{version}"'}
-        return (await self.ask(method, path, query=query, json=body, headers=headers)).json()
+        return json_of(await self.ask(method, path, query=query, body=body, headers=headers))
 
     async def ask(
         self,
@@ -52,7 +57,7 @@ class AsyncWire:
         path: str,
         *,
         query: Mapping[str, Any] | None = None,
-        json: Any = None,
+        body: Any = None,
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
@@ -62,17 +67,18 @@ class AsyncWire:
         change only if there were too many requests, for then nothing was done.
         """
         said = {**self.headers, **(headers or {})}
-        params = httpx.QueryParams(tuple(query_of(query or {})))
         again = method == "GET" or "Idempotency-Key" in said
+        if body is not None:
+            content, said = body_bytes(body), {"Content-Type": "application/json", **said}
+        request = self.request(method, path, query, headers=said, content=content)
         for tried in range(self.retries + 1):
             is_last = tried == self.retries
             try:
-                response = await self.http.request(
-                    method, self.base + path, params=params, json=json, content=content, headers=said
-                )
-            except httpx.TransportError as error:
-                if is_last or not again:
-                    raise unreachable(error) from error
+                response = await self.http.send(request)
+            except httpx.RequestError as error:
+                failed = unanswered(error)
+                if is_last or not again or not isinstance(failed, Unreachable):
+                    raise failed from error
                 await asyncio.sleep(wait_before(tried, None))
                 continue
             if response.is_success:
@@ -87,13 +93,16 @@ class AsyncWire:
         """What happens, each thing once, over as many connections as it takes, until the server says that nothing follows."""
         failures = 0
         while True:
+            headers = self.headers if after is None else {**self.headers, "Last-Event-ID": str(after)}
+            timeout = httpx.Timeout(self.http.timeout.connect, read=SILENCE_MOST)
+            request = self.request("GET", path, headers=headers, timeout=timeout)
             try:
-                headers = self.headers if after is None else {**self.headers, "Last-Event-ID": str(after)}
-                timeout = httpx.Timeout(self.http.timeout.connect, read=SILENCE_MOST)
-                async with self.http.stream("GET", self.base + path, headers=headers, timeout=timeout) as response:
+                response = await self.http.send(request, stream=True)
+                try:
                     if not response.is_success:
                         await response.aread()
                         raise failure_of(response)
+                    check_kind(response, "text/event-stream")
                     messages = Messages()
                     async for piece in response.aiter_bytes():
                         for event in messages.push(piece):
@@ -105,18 +114,27 @@ class AsyncWire:
                             yield event
                             if event.name == "end":
                                 return
-            except httpx.TransportError as error:
-                if failures >= self.retries:
-                    raise unreachable(error) from error
+                finally:
+                    await response.aclose()
+            except httpx.RequestError as error:
+                failed = unanswered(error)
+                if failures >= self.retries or not isinstance(failed, Unreachable):
+                    raise failed from error
+            except ValueError as error:
+                raise not_folio(200, f"the stream is none of Folio's: {error}") from error
             if failures >= self.retries:
                 raise Unreachable("unreachable", "the stream ends again and again")
             await asyncio.sleep(wait_before(failures, None))
             failures += 1
 
-
-def new_key(key: str | None) -> dict[str, str]:
-    """The header that names a request: `key`, or a name that no other has."""
-    return {"Idempotency-Key": key or uuid.uuid4().hex}
+    def request(self, method: str, path: str, query: Mapping[str, Any] | None = None, **said: Any) -> httpx.Request:
+        """A request, if there can be such a one."""
+        check_headers(said["headers"])
+        try:
+            params = httpx.QueryParams(tuple(query_of(query or {})))
+            return self.http.build_request(method, self.base + path, params=params, **said)
+        except (httpx.InvalidURL, TypeError, ValueError) as error:
+            raise unsaid(error) from error
 
 
 def wait_before(tried: int, told: float | None) -> float:
@@ -124,20 +142,21 @@ def wait_before(tried: int, told: float | None) -> float:
     return min(WAIT_MOST, WAIT_FIRST * 2.0**tried if told is None else told)
 
 
+def unanswered(error: httpx.RequestError) -> FolioError:
+    """The error that no answer stands for: what was asked cannot be sent, what came back is none, or nobody is there."""
+    told = f"{type(error).__name__}: {error}"
+    if isinstance(error, (httpx.LocalProtocolError, httpx.UnsupportedProtocol)):
+        return Invalid("invalid", f"the request cannot be sent: {told}")
+    if isinstance(error, httpx.TransportError):
+        return Unreachable("unreachable", told)
+    return not_folio(0, told)
+
+
 def failure_of(response: httpx.Response) -> FolioError:
     """The error that `response` stands for; its body has been read."""
     try:
         problem = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         problem = None
     told = response.headers.get("Retry-After", "")
-    return error_of(response.status_code, problem, float(told) if told.isdigit() else None)
-
-
-def unreachable(error: httpx.TransportError) -> Unreachable:
-    return Unreachable("unreachable", f"{type(error).__name__}: {error}")
-
-
-def part(name: str) -> str:
-    """`name` as one part of a path. Dots alone would lead elsewhere."""
-    return quote(name, safe="").replace(".", "%2E") if name in {".", ".."} else quote(name, safe="")
+    return error_of(response.status_code, problem, float(told) if told.isascii() and told.isdigit() else None)

@@ -8,11 +8,12 @@ from typing import Any, Literal, Self, Unpack, cast
 import httpx
 
 from .. import shapes
+from ..coding import header_word, json_of, new_key, part
 from ..events import Event
 from ..filters import Filters, Some, body_of, several
 from .run import Run
 from .scratchbook import Scratchbook
-from .wire import Wire, new_key, part
+from .wire import Wire
 
 PAGE = 200
 """Observations that are fetched at once by `each_observation`."""
@@ -37,10 +38,16 @@ class Folio:
         http: httpx.Client | None = None,
     ) -> None:
         self.space = space
-        headers = body_of({"Authorization": f"Bearer {token}" if token else None, "Folio-Turn": turn})
+        headers = body_of(
+            {
+                "Authorization": f"Bearer {token}" if token else None,
+                "Folio-Turn": None if turn is None else header_word(turn),
+            }
+        )
+        base = url.rstrip("/")
         self._http = http or httpx.Client(timeout=timeout)
-        self._root = Wire(self._http, url.rstrip("/"), headers, retries)
-        self._wire = Wire(self._http, f"{url.rstrip('/')}/v1/spaces/{part(space)}", headers, retries)
+        self._root = Wire(self._http, base, headers, retries)
+        self._wire = Wire(self._http, f"{base}/v1/spaces/{part(space)}", headers, retries)
 
     def __enter__(self) -> Self:
         return self
@@ -58,8 +65,8 @@ class Folio:
         """The same space over the same connections, from within the turn `t3` or `turn_…`."""
         other = Folio.__new__(Folio)
         other.space, other._http = self.space, self._http
-        other._root = self._root.with_header("Folio-Turn", turn)
-        other._wire = self._wire.with_header("Folio-Turn", turn)
+        other._root = self._root.with_header("Folio-Turn", header_word(turn))
+        other._wire = self._wire.with_header("Folio-Turn", header_word(turn))
         return other
 
     def thread(self, thread: str = "main") -> Scratchbook:
@@ -295,7 +302,7 @@ class Folio:
 
     def page_markdown(self, page: str) -> str:
         """A page as people read it."""
-        return (self._wire.ask("GET", f"/pages/{part(page)}.md")).text
+        return (self._wire.fetch(f"/pages/{part(page)}.md", "text/markdown")).text
 
     def add_page(
         self, title: str, *, parent: str | None = None, role: str | None = None, tags: Some | None = None
@@ -340,7 +347,7 @@ class Folio:
 
     def export(self) -> bytes:
         """The whole space as lines of JSON."""
-        return (self._wire.ask("GET", "/export")).content
+        return (self._wire.fetch("/export", "application/x-ndjson")).content
 
     def import_(
         self,
@@ -356,7 +363,7 @@ class Folio:
         query = {"from": form, "thread": thread, "dry_run": dry_run or None}
         headers = {"Content-Type": kind, **new_key(key)}
         response = self._wire.ask("POST", "/import", query=query, content=lines, headers=headers)
-        return cast(shapes.Received, response.json())
+        return cast(shapes.Received, json_of(response))
 
     # ---- runs ---------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, cast
 
+from ..coding import part
 from ..events import Event
 from ..filters import body_of
 from ..shapes import (
@@ -16,7 +17,7 @@ from ..shapes import (
     RunInFull,
     TreeShape,
 )
-from .wire import Wire, part
+from .wire import Wire
 
 LOOK_FIRST, LOOK_MOST = 0.02, 1.0
 """Seconds between two looks at a run that is waited for."""

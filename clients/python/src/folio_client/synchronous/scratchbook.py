@@ -3,6 +3,7 @@
 
 from typing import Any, Literal, cast
 
+from ..coding import part
 from ..filters import Some, body_of, several
 from ..shapes import (
     Conversation,
@@ -13,7 +14,7 @@ from ..shapes import (
     ViewShape,
     WrittenScratchItem,
 )
-from .wire import Wire, part
+from .wire import Wire
 
 
 class Scratchbook:
