@@ -1,6 +1,5 @@
 """What becomes of a request when the network or the server is not as one would wish."""
 
-import json
 from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from folio_client import Busy, Event, Folio, FolioError, Invalid, Refused, Unreachable
 from folio_client.coding import header_word
 from folio_client.events import Messages
-from folio_client.synchronous.wire import WAIT_FIRST
+from folio_client.outage import WAIT_FIRST
 
 
 @pytest.fixture(autouse=True)
@@ -107,41 +106,6 @@ def test_an_answer_that_is_no_problem_of_folios_is_an_error_all_the_same() -> No
         asking(lambda _: httpx.Response(503, text="<html>")).observations()
 
 
-EVENTS = {"Content-Type": "text/event-stream"}
-
-
-def lines(*events: tuple[int | None, str]) -> bytes:
-    text = ""
-    for number, name in events:
-        text += f"id: {number}\n" if number is not None else ""
-        text += f"event: {name}\ndata: {json.dumps({'n': number})}\n\n"
-    return text.encode()
-
-
-def test_a_stream_that_breaks_goes_on_after_the_last_event() -> None:
-    asked: list[str | None] = []
-
-    class Broken(httpx.SyncByteStream):
-        def __iter__(self) -> Iterator[bytes]:
-            yield lines((1, "started"), (2, "finished"))
-            raise httpx.ReadError("gone")
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(request.headers.get("Last-Event-ID"))
-        if len(asked) == 1:
-            return httpx.Response(200, headers=EVENTS, stream=Broken())
-        return httpx.Response(200, headers=EVENTS, content=lines((3, "started"), (None, "end")))
-
-    events = list(asking(answer).run("r1").events())
-    assert [event.id for event in events] == [1, 2, 3, None]
-    assert asked == ["0", "2"]
-
-
-def test_a_stream_that_gives_nothing_is_given_up() -> None:
-    with pytest.raises(Unreachable):
-        list(asking(lambda _: httpx.Response(200, headers=EVENTS, content=b": alive\n\n")).run("r1").events())
-
-
 def test_messages_are_the_same_however_they_are_cut() -> None:
     stream = ': hello\n\nid: 7\nevent: note\ndata: {"text": "a\u2028b\x85c"}\n\nevent: end\r\ndata: {}\r\n\r\n'.encode()
     wanted = [Event("note", {"text": "a\u2028b\x85c"}, 7), Event("end", {}, None)]
@@ -191,6 +155,7 @@ def test_what_cannot_be_said_is_invalid_and_nobody_is_asked(says: Callable[[Foli
 
 
 HTML = httpx.Response(200, text="<html>Log in first", headers={"Content-Type": "text/html"})
+EVENTS = {"Content-Type": "text/event-stream"}
 OF_SOMEBODY_ELSE: list[tuple[httpx.Response, Callable[[Folio], Any]]] = [
     (HTML, lambda folio: folio.observations()),
     (HTML, lambda folio: folio.observe("x")),

@@ -23,6 +23,7 @@ class AsyncFolio:
 
     `token` is one of `folio token new`, and needed only where the server listens for others. What is done in a turn says so
     with `turn` (or `in_turn`). A request that got no answer is tried `retries` times more; nothing is done twice by that.
+    A stream goes on when there is a server again, unless there was none for `stream_timeout` seconds.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class AsyncFolio:
         turn: str | None = None,
         timeout: float = 30.0,
         retries: int = 2,
+        stream_timeout: float = 60.0,
         http: httpx.AsyncClient | None = None,
     ) -> None:
         self.space = space
@@ -45,8 +47,8 @@ class AsyncFolio:
         )
         base = url.rstrip("/")
         self._http = http or httpx.AsyncClient(timeout=timeout)
-        self._root = AsyncWire(self._http, base, headers, retries)
-        self._wire = AsyncWire(self._http, f"{base}/v1/spaces/{part(space)}", headers, retries)
+        self._root = AsyncWire(self._http, base, headers, retries, stream_timeout)
+        self._wire = AsyncWire(self._http, f"{base}/v1/spaces/{part(space)}", headers, retries, stream_timeout)
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,6 +1,7 @@
 """One request and its answer; one stream and what it tells."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -10,25 +11,29 @@ from ..coding import body_bytes, check_headers, check_kind, json_of, new_key, no
 from ..errors import FolioError, Invalid, Unreachable, error_of
 from ..events import Event, Messages
 from ..filters import query_of
+from ..outage import STOOD_LEAST, Outage, wait_before
 
 SILENCE_MOST = 45.0
 """Seconds after which a stream without a sign of life is dead; the server gives one every 15."""
-WAIT_FIRST, WAIT_MOST = 0.2, 5.0
-"""Seconds before the second try, and before any."""
+AGAIN = frozenset({429, 502, 503, 504})
+"""What a stream is answered where there is no server now, or one that has no room: by Folio, or by what stands in front."""
 
 
 class AsyncWire:
     """Asks a server, and asks again where that is safe."""
 
-    def __init__(self, http: httpx.AsyncClient, base: str, headers: Mapping[str, str], retries: int) -> None:
+    def __init__(
+        self, http: httpx.AsyncClient, base: str, headers: Mapping[str, str], retries: int, stream_timeout: float
+    ) -> None:
         self.http = http
         self.base = base
         self.headers = dict(headers)
         self.retries = retries
+        self.stream_timeout = stream_timeout
 
     def with_header(self, name: str, value: str) -> "AsyncWire":
         """The same, saying something more with each request."""
-        return AsyncWire(self.http, self.base, {**self.headers, name: value}, self.retries)
+        return AsyncWire(self.http, self.base, {**self.headers, name: value}, self.retries, self.stream_timeout)
 
     async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
         return json_of(await self.ask("GET", path, query=query))
@@ -90,12 +95,16 @@ class AsyncWire:
         raise AssertionError("the last try returns or raises")
 
     async def events(self, path: str, after: int | None) -> AsyncIterator[Event]:
-        """What happens, each thing once, over as many connections as it takes, until the server says that nothing follows."""
-        failures = 0
+        """What happens, each thing once, over as many connections as it takes, until the server says that nothing follows, or is
+        not there for longer than `stream_timeout`."""
+        outage = Outage(self.stream_timeout)
         while True:
             headers = self.headers if after is None else {**self.headers, "Last-Event-ID": str(after)}
             timeout = httpx.Timeout(self.http.timeout.connect, read=SILENCE_MOST)
             request = self.request("GET", path, headers=headers, timeout=timeout)
+            # When it was answered, and when there was the last sign of life.
+            began = alive = None
+            failed: FolioError = Unreachable("unreachable", "the stream ends again and again")
             try:
                 response = await self.http.send(request, stream=True)
                 try:
@@ -103,29 +112,44 @@ class AsyncWire:
                         await response.aread()
                         raise failure_of(response)
                     check_kind(response, "text/event-stream")
+                    began = alive = time.monotonic()
                     messages = Messages()
                     async for piece in response.aiter_bytes():
+                        alive = time.monotonic()
                         for event in messages.push(piece):
-                            failures = 0
                             if event.name == "problem":
                                 raise error_of(int(event.data.get("status", 0)), event.data)
-                            if event.id is not None:
+                            outage.is_over()
+                            if event.name == "gap":
+                                # What was known is of another past: this one begins at its head, a run at its first event.
+                                after = event.data.get("head", 0) if event.id is None else event.id
+                            elif event.id is not None:
                                 after = event.id
                             yield event
                             if event.name == "end":
                                 return
+                    alive = time.monotonic()
                 finally:
                     await response.aclose()
             except httpx.RequestError as error:
                 failed = unanswered(error)
-                if failures >= self.retries or not isinstance(failed, Unreachable):
+                failed.__cause__ = error
+                if not isinstance(failed, Unreachable):
                     raise failed from error
+                if alive is not None and not isinstance(error, httpx.ReadTimeout):
+                    alive = time.monotonic()
+            except FolioError as error:
+                if error.status not in AGAIN:
+                    raise
+                failed = error
             except ValueError as error:
                 raise not_folio(200, f"the stream is none of Folio's: {error}") from error
-            if failures >= self.retries:
-                raise Unreachable("unreachable", "the stream ends again and again")
-            await asyncio.sleep(wait_before(failures, None))
-            failures += 1
+            if began is not None and alive is not None and alive - began >= STOOD_LEAST:
+                outage.is_over()
+            pause = outage.pause(time.monotonic(), getattr(failed, "retry_after", None))
+            if pause is None:
+                raise failed
+            await asyncio.sleep(pause)
 
     def request(self, method: str, path: str, query: Mapping[str, Any] | None = None, **said: Any) -> httpx.Request:
         """A request, if there can be such a one."""
@@ -135,11 +159,6 @@ class AsyncWire:
             return self.http.build_request(method, self.base + path, params=params, **said)
         except (httpx.InvalidURL, TypeError, ValueError) as error:
             raise unsaid(error) from error
-
-
-def wait_before(tried: int, told: float | None) -> float:
-    """Seconds to wait after `tried` tries more than one: what the server says, or twice as long each time."""
-    return min(WAIT_MOST, WAIT_FIRST * 2.0**tried if told is None else told)
 
 
 def unanswered(error: httpx.RequestError) -> FolioError:

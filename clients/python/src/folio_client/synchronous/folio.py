@@ -24,6 +24,7 @@ class Folio:
 
     `token` is one of `folio token new`, and needed only where the server listens for others. What is done in a turn says so
     with `turn` (or `in_turn`). A request that got no answer is tried `retries` times more; nothing is done twice by that.
+    A stream goes on when there is a server again, unless there was none for `stream_timeout` seconds.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Folio:
         turn: str | None = None,
         timeout: float = 30.0,
         retries: int = 2,
+        stream_timeout: float = 60.0,
         http: httpx.Client | None = None,
     ) -> None:
         self.space = space
@@ -46,8 +48,8 @@ class Folio:
         )
         base = url.rstrip("/")
         self._http = http or httpx.Client(timeout=timeout)
-        self._root = Wire(self._http, base, headers, retries)
-        self._wire = Wire(self._http, f"{base}/v1/spaces/{part(space)}", headers, retries)
+        self._root = Wire(self._http, base, headers, retries, stream_timeout)
+        self._wire = Wire(self._http, f"{base}/v1/spaces/{part(space)}", headers, retries, stream_timeout)
 
     def __enter__(self) -> Self:
         return self
