@@ -107,6 +107,26 @@ def test_a_key_makes_the_second_time_harmless(folio: Folio) -> None:
     assert folio.observations(tags="once")["total"] == 1
 
 
+def test_what_is_made_under_a_key_is_made_once(folio: Folio) -> None:
+    began = [folio.begin_turn("Again", thread="again", key="t\u00e9") for _ in range(2)]
+    assert began[0]["turn_id"] == began[1]["turn_id"]
+    for _ in range(2):
+        folio.end_turn(began[0]["handle"], key="e")
+    pages = [folio.add_page("Again", key="p" * 300) for _ in range(2)]
+    assert pages[0]["page_id"] == pages[1]["page_id"]
+    folio.observe("no longer", tags="again")
+    forgot = [folio.forget(tags=["again"], reason="wrong", key="f") for _ in range(2)]
+    assert [len(forgot[0]["forgotten"]), forgot[1].get("replayed")] == [1, True]
+
+
+def test_turns_are_read_page_by_page(folio: Folio) -> None:
+    for number in range(3):
+        folio.begin_turn(f"number {number}", thread="paged", background=True)
+    first = folio.turns(thread="paged", limit=2)
+    rest = folio.turns(thread="paged", limit=2, cursor=first.get("next"))
+    assert [turn["input"] for turn in [*first["items"], *rest["items"]]] == ["number 2", "number 1", "number 0"]
+
+
 def test_a_scratchbook_is_read_within_its_limit_and_changed(folio: Folio) -> None:
     book = folio.thread("a trip/2026")
     flight = book.add("task", "Book the flight", tags=["urgent"])
@@ -136,6 +156,8 @@ def test_conversations_and_large_results_are_put_away_and_read_again(folio: Foli
     ref = large.get("ref")
     assert ref is not None
     assert folio.blob(ref, lines="10:11").get("text") == "line 9\nline 10\n"
+    assert folio.blob(ref, max_bytes=14).get("text") == "line 0\nline 1\n"
+    assert "ref" not in book.evict("x " * 5000, limit=100, of="file")
 
 
 def test_what_is_done_in_a_turn_belongs_to_it(folio: Folio) -> None:
@@ -165,6 +187,10 @@ def test_an_export_brought_in_again_adds_nothing(folio: Folio) -> None:
     received = folio.import_(folio.export())
     assert (received["entries"], received["refused"]) == (0, 0)
     assert received["present"] > 0
+    received = folio.import_(folio.export().replace(b'"kept"', b'"changed"'), merge=True)
+    assert (received["entries"], received["refused"]) == (0, 0)
+    assert folio.search("changed")["total"] == 1
+    assert folio.import_(folio.export(), distrust=True, dry_run=True)["refused"] == 0
 
 
 def test_the_same_without_waiting(url: str) -> None:

@@ -1,6 +1,7 @@
 """Runs and what they tell, against a real server."""
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -65,6 +66,35 @@ def test_a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more(folio: Fo
     more.go_on()
     result = more.wait(timeout=20)["result"]
     assert result and result["notes"] == "2 ok"
+
+
+def test_a_plan_is_changed_as_people_read_it_and_its_versions_are_kept(folio: Folio) -> None:
+    slow = {"id": "a", "do": {"tool": "wait", "args": {"ms": 30_000}}}
+    later = {"id": "b", "needs": ["a"], "do": {"tool": "wait", "args": {"ms": 1}}}
+    run = folio.start({"steps": [slow, later]}, plan_gate="never", planning="never", judging="wanted")
+    plan = run.plan()
+    changed = run.edit_plan(plan["markdown"].replace("{ms: 1}", "{ms: 2}"), version=plan["plan_version"])
+    assert changed["difference"] == {"kept": ["a"], "changed": ["b"]}
+    assert [one["plan_version"] for one in run.plan_versions()["items"]] == [1, 2]
+    forks = [run.fork("a", paused=True, key="once") for _ in range(2)]
+    assert forks[0]["run_id"] == forks[1]["run_id"]
+    for one in (run, folio.run(forks[0]["handle"])):
+        one.cancel()
+
+
+def test_who_allows_a_command_is_not_asked_and_a_yes_may_hold_for_the_rest(folio: Folio) -> None:
+    def shell(n: int, **more: Any) -> dict[str, Any]:
+        return {"id": f"s{n}", "do": {"tool": "shell", "args": {"command": "true"}}, **more}
+
+    allowed = folio.start({"steps": [shell(1)]}, allow_shell=True)
+    assert allowed.wait(timeout=20)["status"] == "ok"
+    asks = folio.start({"steps": [shell(1), shell(2, needs=["s1"])]})
+    until = time.monotonic() + 20
+    while not (waiting := asks.questions()["items"]) and time.monotonic() < until:
+        time.sleep(0.02)
+    folio.decide(waiting[0]["id"], approve=True, always="tool", key="yes")
+    assert asks.wait(timeout=20)["status"] == "ok", "the second needs no yes"
+    assert folio.decide(waiting[0]["id"], approve=True, always="tool", key="yes")["run_id"] == waiting[0]["run_id"]
 
 
 def test_what_happens_in_a_space_is_told_as_it_happens(url: str) -> None:

@@ -21,13 +21,15 @@ KEPT = string.punctuation.replace("%", "")
 """Besides letters and digits, what stays as it is where something has to be written otherwise. Spaces at an end would be lost."""
 
 
-def body_bytes(body: Any) -> bytes:
-    """`body` as JSON.
+def body_bytes(body: Any) -> tuple[str, bytes]:
+    """`body` and its media type: a text as it is, all else as JSON.
 
-    :raises Invalid: if JSON has no such thing: a date, a set, `nan`, half a surrogate pair.
+    :raises Invalid: if there is no such thing: a date, a set, `nan`, half a surrogate pair.
     """
     try:
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        if isinstance(body, str):
+            return "text/plain", body.encode()
+        return "application/json", json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise unsaid(error) from error
 

@@ -93,11 +93,13 @@ class AsyncFolio:
         expires_at: str | None = None,
         status: Literal["active", "pending_review"] | None = None,
         owner: str | None = None,
+        source: Any = None,
         metadata: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> shapes.WrittenObservation:
         """Notes something that was noticed: once, however often it is tried. It holds as long as its type says, or for
-        `ttl_minutes`, or to the RFC 3339 time `expires_at`, or for ever (`ttl_minutes="never"`)."""
+        `ttl_minutes`, or to the RFC 3339 time `expires_at`, or for ever (`ttl_minutes="never"`). `source` is kept as what
+        its writer claims: who it was, the connection says."""
         said = {
             "content": content,
             "type": type,
@@ -109,6 +111,7 @@ class AsyncFolio:
             "expires_at": expires_at,
             "status": status,
             "owner": owner,
+            "source": source,
             "metadata": metadata,
         }
         # What is not said is left out of a body, and null is for ever.
@@ -171,10 +174,15 @@ class AsyncFolio:
         return cast(shapes.TakenIn, await self._wire.post("/tool-responses", dict(response), query=query))
 
     async def tool_context(
-        self, request: Mapping[str, Any], *, tool: str | None = None, thread: str | None = None
+        self,
+        request: Mapping[str, Any],
+        *,
+        tool: str | None = None,
+        call: str | None = None,
+        thread: str | None = None,
     ) -> shapes.Seen:
         """What of the scratch page a tool asks to see."""
-        query = {"tool": tool, "thread": thread}
+        query = {"tool": tool, "call": call, "thread": thread}
         return cast(shapes.Seen, await self._wire.post("/tool-requests/context", dict(request), query=query))
 
     async def blob(
@@ -185,9 +193,10 @@ class AsyncFolio:
         to: int | None = None,
         lines: str | None = None,
         search: str | None = None,
+        max_bytes: int | None = None,
     ) -> shapes.PassageShape:
-        """A part of a large result, by bytes, by lines (`10:20`), or the lines with some text."""
-        query = {"from": first, "to": to, "lines": lines, "search": search}
+        """A part of a large result, by bytes, by lines (`10:20`), or the lines with some text; at most `max_bytes` of it."""
+        query = {"from": first, "to": to, "lines": lines, "search": search, "max_bytes": max_bytes}
         return cast(shapes.PassageShape, await self._wire.get(f"/blobs/{part(ref)}", query))
 
     # ---- prompts and turns --------------------------------------------------------------------------------------------
@@ -207,22 +216,29 @@ class AsyncFolio:
         return cast(shapes.ContextShape, await self._wire.post("/context", {"prompt": prompt, **body_of(said)}))
 
     async def begin_turn(
-        self, input: str = "", *, thread: str | None = None, budget: int | None = None, background: bool = False
+        self,
+        input: str = "",
+        *,
+        thread: str | None = None,
+        budget: int | None = None,
+        model: str | None = None,
+        background: bool = False,
+        key: str | None = None,
     ) -> shapes.BegunShape:
         """Begins a turn: `question` says what to ask first, `order` what comes first, `context` what goes into the prompt."""
-        said = body_of({"thread": thread, "budget": budget})
+        said = body_of({"thread": thread, "budget": budget, "model": model})
         body = {"input": input, "background": background, **said}
-        return cast(shapes.BegunShape, await self._wire.post("/turns", body))
+        return cast(shapes.BegunShape, await self._wire.post("/turns", body, key=key))
 
-    async def end_turn(self, turn: str) -> shapes.EndedShape:
+    async def end_turn(self, turn: str, *, key: str | None = None) -> shapes.EndedShape:
         """Ends it: goals are settled, patterns learned, what is resolved is archived."""
-        return cast(shapes.EndedShape, await self._wire.post(f"/turns/{part(turn)}/end", {}))
+        return cast(shapes.EndedShape, await self._wire.post(f"/turns/{part(turn)}/end", {}, key=key))
 
     async def turns(
-        self, *, thread: str | None = None, open: bool = False, limit: int | None = None
+        self, *, thread: str | None = None, open: bool = False, limit: int | None = None, cursor: str | None = None
     ) -> shapes.ListOfTurnShape:
         """The turns, the newest first."""
-        query = {"thread": thread, "open": open or None, "limit": limit}
+        query = {"thread": thread, "open": open or None, "limit": limit, "cursor": cursor}
         return cast(shapes.ListOfTurnShape, await self._wire.get("/turns", query))
 
     async def turn(self, turn: str) -> shapes.TurnShape:
@@ -259,6 +275,7 @@ class AsyncFolio:
         *,
         match: Literal["all", "any"] | None = None,
         kind: Some | None = None,
+        type: Some | None = None,
         tags: Some | None = None,
         thread: str | None = None,
         all: bool = False,
@@ -270,6 +287,7 @@ class AsyncFolio:
             "text": text,
             "match": match,
             "kind": kind,
+            "type": type,
             "tags": tags,
             "thread": thread,
             "all": all or None,
@@ -306,11 +324,17 @@ class AsyncFolio:
         return (await self._wire.fetch(f"/pages/{part(page)}.md", "text/markdown")).text
 
     async def add_page(
-        self, title: str, *, parent: str | None = None, role: str | None = None, tags: Some | None = None
+        self,
+        title: str,
+        *,
+        parent: str | None = None,
+        role: str | None = None,
+        tags: Some | None = None,
+        key: str | None = None,
     ) -> shapes.PageShape:
         """Makes a page."""
         body = body_of({"title": title, "parent": parent, "role": role, "tags": several(tags)})
-        return cast(shapes.PageShape, await self._wire.post("/pages", body))
+        return cast(shapes.PageShape, await self._wire.post("/pages", body, key=key))
 
     async def children(self, page: str) -> shapes.ListOfPageShape:
         """The pages that a page contains."""
@@ -342,9 +366,10 @@ class AsyncFolio:
         async for event in self._wire.events("/events", after):
             yield event
 
-    async def forget(self, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
-        """Takes the content of entries out of everything, for good, or only says which (`dry_run=True`). For people."""
-        return cast(shapes.Forgot, await self._wire.post("/forget", dict(which)))
+    async def forget(self, *, key: str | None = None, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
+        """Takes the content of entries out of everything, for good, or only says which (`dry_run=True`). For people. With `key`,
+        what was there when it was first asked for, and nothing that came later."""
+        return cast(shapes.Forgot, await self._wire.post("/forget", dict(which), key=key))
 
     async def export(self) -> bytes:
         """The whole space as lines of JSON."""
@@ -357,11 +382,20 @@ class AsyncFolio:
         form: Literal["folio", "colony"] = "folio",
         thread: str | None = None,
         dry_run: bool = False,
+        distrust: bool = False,
+        merge: bool = False,
         key: str | None = None,
     ) -> shapes.Received:
-        """Brings in what an export gave, or the file of a scratchbook: once, however often it is tried."""
+        """Brings in what an export gave, or the file of a scratchbook: once, however often it is tried. With `distrust`, all of
+        it counts as imported; with `merge`, what was changed in the lines is changed here, unless it was changed here, too."""
         kind = "application/x-ndjson" if form == "folio" else "application/json"
-        query = {"from": form, "thread": thread, "dry_run": dry_run or None}
+        query = {
+            "from": form,
+            "thread": thread,
+            "dry_run": dry_run or None,
+            "distrust": distrust or None,
+            "merge": merge or None,
+        }
         headers = {"Content-Type": kind, **new_key(key)}
         response = await self._wire.ask("POST", "/import", query=query, content=lines, headers=headers)
         return cast(shapes.Received, json_of(response))
@@ -375,12 +409,33 @@ class AsyncFolio:
         goal: str | None = None,
         inputs: Mapping[str, Any] | None = None,
         thread: str | None = None,
+        plan_gate: str | None = None,
+        planning: shapes.Planning | None = None,
+        judging: shapes.Judged | None = None,
+        allow_shell: bool = False,
+        allow_hosts: Some | None = None,
+        allow_tools: Some | None = None,
         key: str | None = None,
     ) -> AsyncRun:
         """Has a plan carried out (a document, or YAML or JSON as text), or a goal by the server's model: once, however often it
-        is tried. It goes on whether anybody watches or not."""
-        said = body_of({"plan": plan, "goal": goal, "inputs": inputs, "thread": thread})
-        made = cast(shapes.RunInFull, await self._wire.post("/runs", said, key=key))
+        is tried. It goes on whether anybody watches or not.
+
+        `plan_gate` says which plans of models wait for a person's yes (`"depth<=2"`), `planning` whether models take tasks
+        apart, `judging` whose criteria a judge looks at. Only people may allow the shell, hosts, and tools that wait for a yes.
+        """
+        said = {
+            "plan": plan,
+            "goal": goal,
+            "inputs": inputs,
+            "thread": thread,
+            "plan_gate": plan_gate,
+            "planning": planning,
+            "judging": judging,
+            "allow_shell": allow_shell or None,
+            "allow_hosts": several(allow_hosts),
+            "allow_tools": several(allow_tools),
+        }
+        made = cast(shapes.RunInFull, await self._wire.post("/runs", body_of(said), key=key))
         return self.run(made["handle"])
 
     def run(self, run: str) -> AsyncRun:
@@ -394,12 +449,21 @@ class AsyncFolio:
         query = {"status": status, "limit": limit, "cursor": cursor}
         return cast(shapes.ListOfRunShape, await self._wire.get("/runs", query))
 
-    async def answer(self, question: str, answer: str) -> shapes.RunInFull:
+    async def answer(self, question: str, answer: str, *, key: str | None = None) -> shapes.RunInFull:
         """Answers what a run asks."""
         path = f"/questions/{part(question)}/answer"
-        return cast(shapes.RunInFull, await self._wire.post(path, {"answer": answer}))
+        return cast(shapes.RunInFull, await self._wire.post(path, {"answer": answer}, key=key))
 
-    async def decide(self, approval: str, *, approve: bool, reason: str = "") -> shapes.RunInFull:
-        """Says yes or no to what a run may not do by itself."""
-        body = {"approve": approve, "reason": reason}
-        return cast(shapes.RunInFull, await self._wire.post(f"/approvals/{part(approval)}", body))
+    async def decide(
+        self,
+        approval: str,
+        *,
+        approve: bool,
+        reason: str = "",
+        always: Literal["tool", "arguments"] | None = None,
+        key: str | None = None,
+    ) -> shapes.RunInFull:
+        """Says yes or no to what a run may not do by itself. A yes may hold for `always`: for the tool, or for these arguments
+        of it."""
+        body = {"approve": approve, "reason": reason, **body_of({"always": always})}
+        return cast(shapes.RunInFull, await self._wire.post(f"/approvals/{part(approval)}", body, key=key))

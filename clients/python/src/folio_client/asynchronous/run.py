@@ -11,6 +11,7 @@ from ..filters import body_of
 from ..shapes import (
     EditedShape,
     LimitsShape,
+    ListOfPlanVersionShape,
     ListOfQuestionShape,
     NodeInFull,
     PlanShape,
@@ -75,19 +76,26 @@ class AsyncRun:
         """What was paused goes on."""
         return cast(RunInFull, await self._wire.post(f"{self._path}/continue", body_of({"node": node})))
 
-    async def fork(self, at: str | None = None, *, before_limit: bool = False, paused: bool = False) -> RunInFull:
+    async def fork(
+        self, at: str | None = None, *, before_limit: bool = False, paused: bool = False, key: str | None = None
+    ) -> RunInFull:
         """Begins another run from where this one stood when `at` was about to begin, or before a limit stopped anything of it."""
         body = body_of({"at": at, "before_limit": before_limit, "paused": paused})
-        return cast(RunInFull, await self._wire.post(f"{self._path}/fork", body))
+        return cast(RunInFull, await self._wire.post(f"{self._path}/fork", body, key=key))
 
     async def plan(self, *, node: str | None = None) -> PlanShape:
         """Its plan as it stands, as markdown and as steps."""
         return cast(PlanShape, await self._wire.get(f"{self._path}/plan", {"node": node}))
 
+    async def plan_versions(self, *, node: str | None = None) -> ListOfPlanVersionShape:
+        """The versions that its plan had."""
+        return cast(ListOfPlanVersionShape, await self._wire.get(f"{self._path}/plan/versions", {"node": node}))
+
     async def edit_plan(
-        self, plan: dict[str, Any] | list[Any], *, version: int, node: str | None = None
+        self, plan: dict[str, Any] | list[Any] | str, *, version: int, node: str | None = None
     ) -> EditedShape:
-        """Puts `plan` in the place of the one at `version`; steps that have begun stay as they are."""
+        """Puts `plan` (a document, or YAML or the markdown of `plan` as text) in the place of the one at `version`; steps that
+        have begun stay as they are."""
         query = {"node": node}
         return cast(
             EditedShape, await self._wire.change("PUT", f"{self._path}/plan", plan, version=version, query=query)

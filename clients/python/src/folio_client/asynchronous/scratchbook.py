@@ -8,6 +8,7 @@ from ..shapes import (
     Conversation,
     EvictedShape,
     ListOfScratchItem,
+    ResultOf,
     SaidShape,
     ScratchItem,
     ViewShape,
@@ -144,11 +145,17 @@ class AsyncScratchbook:
         return cast(SaidShape, await self._wire.get(f"{self._path}/history", {"from": first, "to": last}))
 
     async def evict(
-        self, result: Any, *, limit: int | None = None, tool: str | None = None, model: str | None = None
+        self,
+        result: Any,
+        *,
+        limit: int | None = None,
+        tool: str | None = None,
+        model: str | None = None,
+        of: ResultOf | None = None,
     ) -> EvictedShape:
         """What stands in a prompt for `result`: itself, or if it costs more than `limit` tokens a notice with its beginning and
-        a reference that `blob` reads."""
-        said = body_of({"limit": limit, "tool": tool, "model": model})
+        a reference that `blob` reads. What can be read again where it came from is said with `of`, and never put away."""
+        said = body_of({"limit": limit, "tool": tool, "model": model, "of": of})
         return cast(EvictedShape, await self._wire.post(f"{self._path}/evict", {**said, "result": result}))
 
     def _item(self, item: str) -> str:

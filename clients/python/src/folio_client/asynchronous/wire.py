@@ -53,6 +53,7 @@ class AsyncWire:
     async def change(
         self, method: str, path: str, body: Any, *, version: int | None, query: Mapping[str, Any] | None = None
     ) -> Any:
+        """Changes what is there to `body`; a text is sent as it is."""
         headers = {} if version is None else {"If-Match": f'"{version}"'}
         return json_of(await self.ask(method, path, query=query, body=body, headers=headers))
 
@@ -74,7 +75,8 @@ class AsyncWire:
         said = {**self.headers, **(headers or {})}
         again = method == "GET" or "Idempotency-Key" in said
         if body is not None:
-            content, said = body_bytes(body), {"Content-Type": "application/json", **said}
+            kind, content = body_bytes(body)
+            said = {"Content-Type": kind, **said}
         request = self.request(method, path, query, headers=said, content=content)
         for tried in range(self.retries + 1):
             is_last = tried == self.retries

@@ -1,0 +1,184 @@
+"""What can be said over HTTP can be said with this client: each method is compared to what `docs/openapi.json` takes."""
+
+import inspect
+import json
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Union, Unpack, get_args, get_origin
+
+import httpx
+import pytest
+
+from folio_client import Folio, Run, Scratchbook
+
+DESCRIPTION = json.loads((Path(__file__).parents[3] / "docs" / "openapi.json").read_text(encoding="utf-8"))
+
+NOT_FOR_AGENTS = {"healthz", "metrics", "readyz"}
+SAID_BY_ANOTHER = {"turn_trace": "trace(turn=…)"}
+"""Operations that another method stands for."""
+SAID_OTHERWISE = {
+    ("update_observation", "base_version"): "If-Match",
+    ("update_item", "base_version"): "If-Match",
+    ("run_events", "after"): "Last-Event-ID",
+    ("space_events", "after"): "Last-Event-ID",
+    ("search", "q"): "text",
+    ("search", "query"): "text",
+    ("read_history", "range"): "from, to",
+    ("ingest_tool_response", "turn"): "Folio-Turn",
+    ("tool_request_context", "turn"): "Folio-Turn",
+}
+"""What a method says by other words."""
+NEEDS_NO_KEY = {
+    # The same however often it is done.
+    "archive_observation",
+    "complete_item",
+    "pin_item",
+    "unpin_item",
+    "pause_run",
+    "continue_run",
+    "cancel_run",
+    # What is sent names itself.
+    "assemble_context",
+    "offload",
+    "evict",
+    "ingest_tool_response",
+    "tool_request_context",
+}
+BODIES = {"response", "request", "limits", "plan", "lines"}
+"""Parameters that are a body of their own, as the caller has it."""
+HELPERS = {"close", "in_turn", "thread", "run", "each_observation", "wait"}
+"""Methods that ask nothing, or what another one asks."""
+
+
+@dataclass
+class Operation:
+    name: str
+    path: re.Pattern[str]
+    query: set[str]
+    body: set[str]
+    headers: set[str]
+
+
+def operations() -> dict[str, list[Operation]]:
+    """All of them, by their methods."""
+    found: dict[str, list[Operation]] = {}
+    for path, methods in DESCRIPTION["paths"].items():
+        pattern = re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path)) + "$")
+        for method, described in methods.items():
+            parameters = described.get("parameters", [])
+            of = {kind: {one["name"] for one in parameters if one["in"] == kind} for kind in ("query", "header")}
+            content = described.get("requestBody", {}).get("content", {})
+            ref = content.get("application/json", {}).get("schema", {}).get("$ref")
+            schema = DESCRIPTION["components"]["schemas"][ref.rsplit("/", 1)[-1]] if ref else {}
+            one = Operation(
+                described["operationId"], pattern, of["query"], set(schema.get("properties", {})), of["header"]
+            )
+            found.setdefault(method.upper(), []).append(one)
+    return found
+
+
+OPERATIONS = operations()
+
+
+def some(hint: Any) -> Any:
+    """Something of the type `hint`."""
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return some(next(one for one in get_args(hint) if one is not type(None)))
+    if origin is Literal:
+        return get_args(hint)[0]
+    for kind, value in ((bool, True), (int, 1), (float, 0.5), (str, "x"), (bytes, b"x")):
+        if hint is kind:
+            return value
+    if origin in (list, Sequence):
+        return ["x"]
+    if hint is Any or origin in (dict, Mapping):
+        return {"a": 1}
+    return {}
+
+
+def said_with(method: Callable[..., Any]) -> dict[str, Any]:
+    """Everything that `method` can be called with."""
+    hints = typing.get_type_hints(method)
+    said: dict[str, Any] = {}
+    for name, parameter in inspect.signature(method).parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            assert get_origin(hints[name]) is Unpack
+            (fields,) = get_args(hints[name])
+            said |= {field: some(hint) for field, hint in typing.get_type_hints(fields).items()}
+        elif name != "self":
+            said[name] = some(hints[name])
+    return said
+
+
+def methods() -> Iterator[tuple[type, str]]:
+    for kind in (Folio, Run, Scratchbook):
+        for name, _ in inspect.getmembers(kind, inspect.isfunction):
+            if not name.startswith("_") and name not in HELPERS:
+                yield kind, name
+
+
+def asked(kind: type, name: str, said: dict[str, Any]) -> httpx.Request:
+    """What the method `name` asks for, called with `said`."""
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        path = request.url.path
+        if path.endswith("/events"):
+            return httpx.Response(200, text="event: end\ndata: {}\n\n", headers={"Content-Type": "text/event-stream"})
+        if path.endswith((".md", "/main/export")):
+            kind = "text/markdown" if path.endswith(".md") else "application/x-ndjson"
+            return httpx.Response(200, text="", headers={"Content-Type": kind})
+        return httpx.Response(200, json={"handle": "r1"})
+
+    with Folio("http://folio.test", http=httpx.Client(transport=httpx.MockTransport(answer))) as folio:
+        of = {Folio: folio, Run: folio.run("x"), Scratchbook: folio.thread("x")}[kind]
+        result = getattr(of, name)(**said)
+        if inspect.isgenerator(result):
+            list(result)
+    (request,) = seen
+    return request
+
+
+def operation_of(request: httpx.Request) -> Operation:
+    path = request.url.path.removesuffix(".md")
+    found = [one for one in OPERATIONS[request.method] if one.path.match(path)]
+    # `/observations/active` is no observation.
+    return min(found, key=lambda one: one.path.pattern.count("[^/]+"))
+
+
+@pytest.mark.parametrize(("kind", "name"), list(methods()))
+def test_a_method_says_all_that_its_operation_takes_and_nothing_else(kind: type, name: str) -> None:
+    said = said_with(getattr(kind, name))
+    request = asked(kind, name, said)
+    operation = operation_of(request)
+    otherwise = {field for of, field in SAID_OTHERWISE if of == operation.name}
+
+    query = {re.sub(r"^context\..*", "context.<path>", field) for field in request.url.params}
+    assert query == operation.query - otherwise
+    if not BODIES & said.keys() or operation.name == "start_run":
+        assert set(json.loads(request.content or b"{}")) == operation.body - otherwise
+    if "If-Match" in operation.headers:
+        assert request.headers["If-Match"] == '"1"'
+    if "Last-Event-ID" in operation.headers:
+        assert request.headers["Last-Event-ID"] == "1"
+    if "Idempotency-Key" in operation.headers:
+        assert ("key" in said) != (operation.name in NEEDS_NO_KEY)
+        assert "key" not in said or request.headers["Idempotency-Key"] == "x"
+
+
+def test_each_operation_has_a_method() -> None:
+    reached = {operation_of(asked(kind, name, said_with(getattr(kind, name)))).name for kind, name in methods()}
+    all_of_them = {one.name for of_method in OPERATIONS.values() for one in of_method}
+    assert reached == all_of_them - NOT_FOR_AGENTS - SAID_BY_ANOTHER.keys()
+
+
+def test_what_is_said_otherwise_is_still_there() -> None:
+    known = {(one.name, field) for of_method in OPERATIONS.values() for one in of_method for field in one.query}
+    assert SAID_OTHERWISE.keys() <= known
+    assert {one.name for one in OPERATIONS["POST"]} >= NEEDS_NO_KEY
