@@ -66,6 +66,63 @@ pub struct AddressError {
     reason: &'static str,
 }
 
+/// What a text that names a model consists of, whether or not there is such a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelParts<'a> {
+    /// What stands first: how it is spoken to.
+    pub provider: &'a str,
+    /// Where, if it has an address of its own.
+    pub base_url: Option<&'a str>,
+    /// Which one; `None` if nothing says so.
+    pub name: Option<&'a str>,
+}
+
+impl<'a> ModelParts<'a> {
+    /// Takes `text` apart. After an address the name begins at the first `:` that is not that of a port: names have colons, too.
+    #[must_use]
+    pub fn of(text: &'a str) -> Self {
+        let end = text.find([':', '+']).unwrap_or(text.len());
+        let (provider, rest) = text.split_at(end);
+        let (base_url, name) = match rest.strip_prefix('+') {
+            Some(address) => {
+                let end = end_of_url(address);
+                (Some(&address[..end]), address[end..].strip_prefix(':'))
+            }
+            None => (None, rest.strip_prefix(':')),
+        };
+        Self {
+            provider,
+            base_url,
+            name,
+        }
+    }
+}
+
+/// Where the URL ends that `address` begins with.
+fn end_of_url(address: &str) -> usize {
+    let Some(host_at) = address.find("://").map(|at| at + "://".len()) else {
+        return address.len();
+    };
+    let rest = &address[host_at..];
+    let host = match rest.strip_prefix('[').and_then(|inside| inside.find(']')) {
+        Some(end) => end + 2,
+        None => rest.find([':', '/']).unwrap_or(rest.len()),
+    };
+    let port = rest[host..].strip_prefix(':').map_or(0, |after| {
+        let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+        let ends = after[digits..].is_empty() || after[digits..].starts_with([':', '/']);
+        if digits > 0 && ends { digits + 1 } else { 0 }
+    });
+    let path = host + port;
+    let authority = rest.find('/').unwrap_or(rest.len());
+    // Of `NAME:PASSWORD@HOST` no part may be taken for the name of a model, and be shown.
+    let path = match rest[path..authority.max(path)].rfind('@') {
+        Some(at) if port == 0 => path + at + 1,
+        _ => path,
+    };
+    rest[path..].find(':').map_or(address.len(), |at| host_at + path + at)
+}
+
 impl FromStr for ModelAddress {
     type Err = AddressError;
 
@@ -74,14 +131,17 @@ impl FromStr for ModelAddress {
             given: text.to_owned(),
             reason,
         };
-        let end = text.find([':', '+']).ok_or_else(|| error("it has no ':'"))?;
-        let (provider, rest) = text.split_at(end);
+        let parts = ModelParts::of(text);
         let provider = Provider::ALL
             .iter()
-            .find_map(|(name, known)| (*name == provider).then_some(*known))
-            .ok_or_else(|| error("the provider is not known"))?;
+            .find_map(|(name, known)| (*name == parts.provider).then_some(*known));
+        let provider = match provider {
+            Some(provider) => provider,
+            None if !text.contains([':', '+']) => return Err(error("it has no ':'")),
+            None => return Err(error("the provider is not known")),
+        };
         if provider == Provider::Scripted {
-            return match rest.strip_prefix(':') {
+            return match text.strip_prefix("scripted:") {
                 Some(path) if !path.is_empty() && !path.chars().any(char::is_control) => Ok(Self {
                     provider,
                     base_url: None,
@@ -90,32 +150,25 @@ impl FromStr for ModelAddress {
                 _ => Err(error("there is no path of a script after the ':'")),
             };
         }
-        let (base_url, name) = match rest.strip_prefix('+') {
-            None => (None, &rest[1..]),
-            Some(_) if provider == Provider::Agent => return Err(error("a program has no address")),
-            Some(address) => {
-                let (url, name) = address
-                    .rsplit_once(':')
-                    .ok_or_else(|| error("there is no ':' before the name"))?;
-                // The last ':' may be that of `http:` or of a port.
-                let (scheme, host) = url
-                    .split_once("://")
-                    .ok_or_else(|| error("the address has no http:// or https://"))?;
-                if !matches!(scheme, "http" | "https") || host.is_empty() {
-                    return Err(error("the address is not http:// or https:// and a host"));
-                }
-                if host.split('/').next().is_some_and(|host| host.contains('@')) {
-                    return Err(AddressError {
-                        given: format!("{}+{scheme}://…@…", provider.as_str()),
-                        reason: "the address holds a name or a password; a key is given apart from it",
-                    });
-                }
-                if host.split('/').count() == 1 && name.bytes().all(|b| b.is_ascii_digit() || b == b'/') {
-                    return Err(error("there is no ':' before the name"));
-                }
-                (Some(url.to_owned()), name)
+        if let Some(url) = parts.base_url {
+            if provider == Provider::Agent {
+                return Err(error("a program has no address"));
             }
-        };
+            let (scheme, host) = url
+                .split_once("://")
+                .ok_or_else(|| error("the address has no http:// or https://"))?;
+            if !matches!(scheme, "http" | "https") || host.is_empty() {
+                return Err(error("the address is not http:// or https:// and a host"));
+            }
+            if host.split('/').next().is_some_and(|host| host.contains('@')) {
+                return Err(AddressError {
+                    given: format!("{}+{scheme}://…@…", provider.as_str()),
+                    reason: "the address holds a name or a password; a key is given apart from it",
+                });
+            }
+        }
+        let name = parts.name.ok_or_else(|| error("there is no ':' before the name"))?;
+        let base_url = parts.base_url.map(str::to_owned);
         let fine = !name.is_empty() && !name.chars().any(|c| c.is_whitespace() || c.is_control());
         if !fine {
             return Err(error("the name is empty or has white space"));
@@ -170,12 +223,31 @@ mod tests {
         );
         check("openai+https://host:m", Provider::OpenAi, Some("https://host"), "m");
         check("agent:mender", Provider::Agent, None, "mender");
+        for (url, name) in [
+            ("http://127.0.0.1:7962/v1", "llama3:8b"),
+            ("http://host:11434", "llama3:8b"),
+            ("http://host:11434", "hf.co/org/model:Q4_K_M"),
+            ("https://host", "70b:latest"),
+            ("http://[::1]:11434", "llama3:8b"),
+            ("http://[::1]/v1", "m"),
+            ("http://host:8080", "m@2024"),
+        ] {
+            let text = format!("ollama+{url}:{name}");
+            check(&text, Provider::Ollama, Some(url), name);
+        }
     }
 
     #[test]
     fn a_password_in_an_address_is_refused_and_not_repeated() {
-        let error = "openai+http://me:hunter2@h/v1:m".parse::<ModelAddress>().unwrap_err();
-        assert!(!error.to_string().contains("hunter2"), "{error}");
+        for place in [
+            "me:hunter2@h/v1:m",
+            "me:hunter2@h",
+            "me:hunter2@h:8080:m",
+            "hunter2@h:m",
+        ] {
+            let error = format!("openai+http://{place}").parse::<ModelAddress>().unwrap_err();
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
     }
 
     #[test]

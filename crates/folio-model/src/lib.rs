@@ -24,7 +24,7 @@ pub mod reach;
 pub mod scripted;
 pub mod secret;
 
-pub use address::{AddressError, ModelAddress, Provider};
+pub use address::{AddressError, ModelAddress, ModelParts, Provider};
 pub use agent::{
     AgentForm, AgentGrant, AgentProgram, AgentPrompt, AgentSettings, AgentToAsk, AgentsSection, RemoteAgent, ToolAgent,
     task_text,

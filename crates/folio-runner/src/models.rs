@@ -15,7 +15,7 @@ use folio_engine::talk::{ModelRole, Need, ToolOffer};
 use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::scratchbook::tools::{Definition, definitions};
 use folio_memory::tokens::for_model;
-use folio_model::{Model, Usage, Worker};
+use folio_model::{Model, ModelParts, Usage, Worker};
 use folio_tools::{Effect, Registry, ToolSpec};
 use serde_json::json;
 
@@ -177,7 +177,8 @@ impl RunnerModel {
 
     /// Who answers: its name without that of the model itself.
     fn provider(&self) -> &str {
-        self.name.rsplit_once(':').map_or(&*self.name, |(provider, _)| provider)
+        let name = ModelParts::of(&self.name).name.map_or(0, |name| name.len() + 1);
+        &self.name[..self.name.len() - name]
     }
 
     /// What one that works by itself is called where it is asked for a yes, and allowed: `agent:NAME`.
@@ -444,6 +445,19 @@ mod tests {
         assert!(!can_take(small, &all, &mut held).await, "three of all are taken");
         held.clear();
         assert!(can_take(&models.executor, &all, &mut held).await);
+    }
+
+    #[test]
+    fn models_of_one_provider_are_of_it_whatever_colons_their_names_have() {
+        for (name, provider) in [
+            ("ollama:llama3:8b", "ollama"),
+            ("ollama+http://h:11434:llama3:8b", "ollama+http://h:11434"),
+            ("openai+http://h/v1:m", "openai+http://h/v1"),
+            ("local", "local"),
+        ] {
+            let model = RunnerModel::new(name, Arc::new(ScriptedModel::new([])));
+            assert_eq!(model.provider(), provider);
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! The conventions are still called *development*; whatever of them changes is changed here.
 
+use folio::model::ModelParts;
+
 /// What is done: [`CHAT`], [`TOOL`], [`AGENT`] or [`WORKFLOW`].
 pub const OPERATION: &str = "gen_ai.operation.name";
 /// A model is asked.
@@ -13,7 +15,7 @@ pub const AGENT: &str = "invoke_agent";
 /// A run.
 pub const WORKFLOW: &str = "invoke_workflow";
 
-/// The agent that works on a task: the task's path.
+/// The agent that works on a task: the task's name.
 pub const AGENT_NAME: &str = "gen_ai.agent.name";
 /// The agent's id: the node's.
 pub const AGENT_ID: &str = "gen_ai.agent.id";
@@ -42,7 +44,7 @@ pub const ERROR_TYPE: &str = "error.type";
 pub const RUN: &str = "folio.run.id";
 /// The node's id.
 pub const NODE: &str = "folio.node.id";
-/// Slugs from the root.
+/// Names of steps from the root.
 pub const PATH: &str = "folio.node.path";
 /// What sort of node it is.
 pub const KIND: &str = "folio.node.kind";
@@ -55,32 +57,28 @@ pub const ATTEMPTS: &str = "folio.attempts";
 /// The version of its plan.
 pub const PLAN_VERSION: &str = "folio.plan.version";
 /// Before the name of something that has a limit, as it is written in a budget: how much of it the node and everything below it may use up,
-/// where that is said.
+/// where that is said; a `deadline` in milliseconds.
 pub const BUDGET: &str = "folio.budget.";
 /// What a model was asked for: `decide`, `work`, `aggregate`, `judge`, `replan`, `hand_back`.
 pub const PURPOSE: &str = "folio.purpose";
 /// Millionths of a US dollar that it cost, as far as prices are known.
 pub const COST: &str = "folio.cost.micro_usd";
 
-/// Who answers, as the conventions call them, by what stands before the colon of a model's address.
+/// Who answers, as the conventions call them, by what stands first in a model's address. What is asked at an address of its own is asked as
+/// they are, whoever it is.
 #[must_use]
 pub fn provider(model: &str) -> &str {
-    match model.split_once(':').map_or(model, |(provider, _)| provider) {
+    match ModelParts::of(model).provider {
         "gemini" => "gcp.gemini",
-        wire if wire.starts_with("openai+") => "openai",
+        "openai-responses" => "openai",
         known => known,
     }
 }
 
-/// The model without who answers: `claude-sonnet-5` of `anthropic:claude-sonnet-5`. A model behind an address of its own comes
-/// after the last colon.
+/// The model without who answers, and where: `claude-sonnet-5` of `anthropic:claude-sonnet-5`.
 #[must_use]
 pub fn model(address: &str) -> &str {
-    match address.split_once(':') {
-        Some((wire, rest)) if wire.contains('+') => rest.rsplit_once(':').map_or(rest, |(_, name)| name),
-        Some((_, name)) => name,
-        None => address,
-    }
+    ModelParts::of(address).name.unwrap_or(address)
 }
 
 #[cfg(test)]
@@ -94,6 +92,12 @@ mod tests {
             ("ollama:llama3:8b", "ollama", "llama3:8b"),
             ("gemini:gemini-3-pro", "gcp.gemini", "gemini-3-pro"),
             ("openai+http://127.0.0.1:8080/v1:local", "openai", "local"),
+            ("openai-responses:gpt-6", "openai", "gpt-6"),
+            ("openai-responses+https://h/v1:gpt-6", "openai", "gpt-6"),
+            ("anthropic+https://h:claude-x", "anthropic", "claude-x"),
+            ("gemini+https://h/v1beta:gemini-3-pro", "gcp.gemini", "gemini-3-pro"),
+            ("openai+http://127.0.0.1:7962/v1:llama3:8b", "openai", "llama3:8b"),
+            ("ollama+http://h:11434:llama3:8b", "ollama", "llama3:8b"),
             ("scripted", "scripted", "scripted"),
         ] {
             assert_eq!((provider(address), model(address)), (who, name), "{address}");
