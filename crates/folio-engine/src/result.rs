@@ -234,6 +234,9 @@ pub struct NodeResult {
     /// Why it ended so, unless it is simply done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
+    /// The stable name of why its last call failed, as the tool or the runner says, if it came to nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// A few lines for people and later steps.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub notes: String,
@@ -275,6 +278,7 @@ impl NodeResult {
             status,
             severity: None,
             stop_reason: None,
+            code: None,
             notes: notes.into(),
             output: Output::null(),
             evidence: Vec::new(),

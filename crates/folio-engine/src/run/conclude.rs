@@ -86,7 +86,10 @@ impl Run {
             }
             CallOutcome::Failed(failure) => {
                 let severity = self.severity_of(index, failure.reason);
-                NodeResult::failed(severity, failure.reason, failure.message)
+                NodeResult {
+                    code: Some(failure.code),
+                    ..NodeResult::failed(severity, failure.reason, failure.message)
+                }
             }
             CallOutcome::Lost(call) => return self.call_lost(&call),
             CallOutcome::Answered(answer) => {

@@ -172,11 +172,7 @@ impl Run {
     /// because it was of no help; and how many those are.
     pub(in crate::run) fn model_for(&self, index: usize, role: ModelRole) -> Option<(&ModelSpec, u32)> {
         let equipment = self.equipment.as_deref()?;
-        let agent = self.agent(index);
-        // The last time that an answer is asked for again, somebody else is asked if there is anybody.
-        let passed = agent.map_or(0, |agent| {
-            agent.passed.max(u32::from(agent.rejections >= REJECTIONS_MAX))
-        });
+        let passed = self.agent(index).map_or(0, Agent::passed_over);
         let named = self.executor_of(index).filter(|_| role == ModelRole::Executor);
         let usual = named.map_or_else(|| equipment.model(role), |(_, named)| &named.model);
         Some(usual.after(passed))
@@ -187,6 +183,15 @@ impl Run {
         let agent = self.agent(index)?;
         let name = agent.task.executor.as_ref().or(agent.executor.as_ref())?;
         self.equipment.as_deref()?.executors.get_key_value(name)
+    }
+
+    /// Whose turn it is to be asked for node `id`, which a model does: the executor that is named for it, if one is, and how many of those
+    /// who could be asked are passed over, because they were of no help (E9.13, E9.17).
+    #[must_use]
+    pub fn whose_turn(&self, id: NodeId) -> Option<(Option<&str>, u32)> {
+        let agent = self.agent(self.index(id).ok()?)?;
+        let named = agent.task.executor.as_deref().or(agent.executor.as_deref());
+        Some((named, agent.passed_over()))
     }
 
     /// The names of whoever may be chosen for node `index` by whoever decides on it: nobody, if its task says who does it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::calls;
+use super::{REJECTIONS_MAX, calls};
 use crate::event::{BookView, Proposal, Question};
 use crate::plan::{Criterion, Task};
 use crate::result::{Failure, Finding, StopReason, Verdict};
@@ -144,6 +144,12 @@ pub(in crate::run) struct Agent {
 }
 
 impl Agent {
+    /// How many of those who could be asked are passed over (E9.13).
+    pub(super) fn passed_over(&self) -> u32 {
+        // The last time that an answer is asked for again, somebody else is asked if there is anybody.
+        self.passed.max(u32::from(self.rejections >= REJECTIONS_MAX))
+    }
+
     pub(in crate::run) fn new(task: Arc<Task>, memory: Arc<str>, book: Option<Box<BookView>>) -> Self {
         Self {
             task,

@@ -27,6 +27,7 @@ fn when_every_attempt_failed_the_task_has() {
     let result = sim.run.node_at("a").unwrap().result.unwrap();
     assert_eq!((result.status, result.attempts), (Outcome::Failed, 3));
     assert_eq!(result.stop_reason, Some(StopReason::RetriesExhausted));
+    assert_eq!(result.code.as_deref(), Some("failed"), "why the last one did");
 }
 
 #[test]
