@@ -26,6 +26,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::ahead::Ahead;
+use crate::beside::Beside;
 use crate::book::RunBook;
 use crate::busy::BusyRun;
 use crate::compact::PutAway;
@@ -203,6 +204,13 @@ impl Drive {
                 return Ok(drive);
             }
         }
+    }
+
+    /// The run, for somebody who reads beside it as long as it is driven here.
+    pub(crate) fn beside(&self) -> Beside {
+        let watch = self.shared.watch(self.run.id());
+        let models = self.shared.options.models.clone();
+        Beside::new(watch, self.followed.from, self.followed.heads(), models)
     }
 
     /// Drives the run to its end; or, if there is a `patience`, until everything has waited for that long and goes on waiting;

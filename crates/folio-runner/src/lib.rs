@@ -12,13 +12,14 @@
 //! - `memory`: what a call writes: observations and page entries, in the same commit as its outcome
 //! - `book`: the scratchbook of the run's thread, for tools
 //! - `prefer`: what comes first when more is due than may be under way
-//! - [`watch`]: a run as others see it, live; `journal`: the same part by part; `fork`: another run from a moment of one;
+//! - [`watch`]: a run as others see it, live; [`beside`]: the same while it is driven here, for whoever is told so; `journal`: the same part by part; `fork`: another run from a moment of one;
 //!   `takeover`: the files that such a run takes over; `again`: whether the pages of a run say what it says
 //! - [`cassette`]: what models of a run answer, kept, and a run gone through with it
 
 mod advisor;
 mod again;
 mod ahead;
+pub mod beside;
 mod book;
 mod brief;
 mod busy;
@@ -59,6 +60,7 @@ pub mod watch;
 
 pub use advisor::{ADVISOR_TIME, ModelAdvisor};
 pub use again::Replayed;
+pub use beside::{Beside, Happened, Observer};
 pub use busy::{Busy, BusyRun};
 pub use cassette::{Asked, Recording, Tape};
 pub use compactor::{COMPACTOR_TIME, ModelCompactor};
@@ -73,4 +75,4 @@ pub use models::{RunnerExecutor, RunnerModel, RunnerModels};
 pub use new_run::NewRun;
 pub use reads::row_as_of;
 pub use runner::{Runner, RunnerOptions, Submitted};
-pub use watch::{Observer, Watch};
+pub use watch::Watch;

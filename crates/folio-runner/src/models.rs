@@ -11,7 +11,8 @@ use folio_engine::run::{
     AgentProgram, AskAction, Equipment, FixedCosts, Judging, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
 };
 use folio_engine::spend::Spend;
-use folio_engine::talk::{ModelRole, Need, ToolOffer};
+use folio_engine::talk::{ModelRole, Need, Purpose, ToolOffer};
+use folio_engine::{NodeId, Run};
 use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::scratchbook::tools::{Definition, definitions};
 use folio_memory::tokens::for_model;
@@ -321,6 +322,16 @@ impl RunnerModels {
         let named = ask.executor.as_ref().and_then(|name| self.executors.get(name));
         let usual = named.map_or_else(|| self.of(ask.purpose.role()), |named| &named.model);
         usual.after(ask.passed)
+    }
+
+    /// Who is asked for `node` of `run` now, as people write it.
+    pub(crate) fn asked_for(&self, run: &Run, node: NodeId, purpose: Purpose) -> Option<&str> {
+        let (named, passed) = run.whose_turn(node)?;
+        let usual = match purpose.role() {
+            ModelRole::Executor => self.executor_named(named),
+            role => self.of(role),
+        };
+        Some(&usual.after(passed).name)
     }
 
     /// Who does tasks under that name, or the usual executor.

@@ -1,14 +1,14 @@
 //! Who else writes to the journals of runs that are driven here: people who stop, pause or answer them, in other processes too.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use folio_memory::{RunId, Seq};
 use folio_store::StoreError;
 use folio_store::workspace::Workspace;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 /// How often, at most, a runner looks whether somebody else wrote to one of its runs' journals.
@@ -30,8 +30,11 @@ pub(crate) struct Others {
 /// A run that is driven here, as long as its driver has it.
 #[derive(Debug)]
 pub(crate) struct Followed {
-    /// Where its journal ends, as far as its driver knows it.
-    head: AtomicU64,
+    /// Where its journal ended when its driver took it up.
+    pub(crate) from: Seq,
+    /// Where its journal ends, as far as its driver knows it. Whoever reads beside the driver learns from it that there is more, and, when it
+    /// is gone, that the driver is.
+    head: watch::Sender<Seq>,
     ring: Notify,
 }
 
@@ -39,7 +42,8 @@ impl Others {
     /// Looks after the journal of `run`, which ends at `head`, until what is returned is dropped.
     pub(crate) fn follow(self: &Arc<Self>, workspace: &Workspace, run: RunId, head: Seq) -> Arc<Followed> {
         let followed = Arc::new(Followed {
-            head: AtomicU64::new(head.0),
+            from: head,
+            head: watch::Sender::new(head),
             ring: Notify::new(),
         });
         let mut driven = self.driven.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,12 +111,17 @@ async fn look_after(others: Arc<Others>, workspace: Workspace, mut seen: Seq) {
 impl Followed {
     /// Where the run's journal ends, as far as its driver knows it.
     pub(crate) fn head(&self) -> Seq {
-        Seq(self.head.load(Ordering::Acquire))
+        *self.head.borrow()
+    }
+
+    /// The same as it grows, until the driver has let go of the run.
+    pub(crate) fn heads(&self) -> watch::Receiver<Seq> {
+        self.head.subscribe()
     }
 
     /// Its driver knows the journal up to `head`.
     pub(crate) fn knows(&self, head: Seq) {
-        self.head.store(head.0, Ordering::Release);
+        self.head.send_replace(head);
     }
 
     /// Waits until somebody else wrote to the journal.

@@ -23,6 +23,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::advisor::{ADVISOR_TIME, ModelAdvisor};
+use crate::beside::Observer;
 use crate::busy::BusyRun;
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
 use crate::dispatch::{Dispatch, Driven};
@@ -41,7 +42,7 @@ use crate::pages::RunPages;
 use crate::places::Places;
 use crate::steps::{STEPPING_MAX, model_tasks};
 use crate::submitted::{self, Opened};
-use crate::watch::{Observer, Watch};
+use crate::watch::Watch;
 
 pub(crate) use steering::person;
 
@@ -185,6 +186,12 @@ impl Runner {
     #[must_use]
     pub fn tools(&self) -> &Registry {
         &self.shared.registry
+    }
+
+    /// How many things that its runs did nobody could be told; `None` if nobody follows them, or counts.
+    #[must_use]
+    pub fn untold(&self) -> Option<u64> {
+        self.shared.options.observer.as_ref()?.untold()
     }
 
     /// Whether somebody is there who answers what its runs ask.
@@ -442,14 +449,13 @@ impl Runner {
             .claim_run(workspace.space(), run, &self.shared.owner)
             .await?;
         claim = Claim::of(&self.shared, run, fence);
-        if let Some(observer) = &self.shared.options.observer {
-            let watch = self.shared.watch(run);
-            observer.drives(watch, workspace.now());
-        }
         // Whatever keeps it waiting tells the trace.
         let _delivered = workspace.deliver_outbox().await;
         let driven = async {
             let drive = Drive::open(Arc::clone(&self.shared), run, fence).await?;
+            if let Some(observer) = &self.shared.options.observer {
+                observer.drives(drive.beside());
+            }
             drive.run(patience, busy).await
         };
         let result = driven.await;

@@ -1,21 +1,16 @@
 //! A run as others see it, live: the same events that the driver records, read from the log.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use folio_engine::template::Templates;
 use folio_engine::{Event, Run};
 use folio_memory::{RunId, Seq, SpaceName, Timestamp};
-use folio_store::{JOURNAL_PART_BYTES, Store};
+use folio_store::{JOURNAL_PART_BYTES, Journal, Store};
 
 use crate::error::RunnerError;
 
-/// Is told which runs are driven in this process, to follow them beside their drivers.
-pub trait Observer: Debug + Send + Sync {
-    /// A run is driven from now on, the instant `from`: what happened before was driven by others. `watch` has read nothing yet.
-    /// Must return at once.
-    fn drives(&self, watch: Watch, from: Timestamp);
-}
+/// A part of a journal that says more than is wanted is read anew, this many times smaller.
+const SMALLER: usize = 16;
 
 /// Follows one run from its beginning. The list of updates that terminal, JSON lines and every other surface read.
 #[derive(Debug)]
@@ -131,16 +126,48 @@ impl Watch {
 
     /// The next events, and whether those were all that there are.
     async fn part(&mut self) -> Result<(Vec<(Timestamp, Event)>, bool), RunnerError> {
+        let journal = self.fetch(JOURNAL_PART_BYTES).await?;
+        self.take(&journal, |_, _, _| {})?;
+        Ok((journal.events, journal.is_whole))
+    }
+
+    /// Takes in the next events up to commit `until`, which is one of this run, of very many the first, and gives each to `each` as soon as
+    /// it is applied. What has been read and comes after it is taken in, too, unless it `has_to_end` there.
+    pub(crate) async fn part_until(
+        &mut self,
+        until: Seq,
+        has_to_end: impl Fn() -> bool,
+        each: impl FnMut(&Run, Timestamp, &Event),
+    ) -> Result<(), RunnerError> {
+        let mut bytes = JOURNAL_PART_BYTES;
+        let mut journal = self.fetch(bytes).await?;
+        // Of so few bytes it is one commit.
+        while journal.head > until && bytes > 1 && has_to_end() {
+            bytes = (bytes / SMALLER).max(1);
+            journal = self.fetch(bytes).await?;
+        }
+        self.take(&journal, each)?;
+        if journal.events.is_empty() {
+            self.head = self.head.max(until);
+        }
+        Ok(())
+    }
+
+    async fn fetch(&self, bytes: usize) -> Result<Journal, RunnerError> {
+        let journal = self.store.journal_part(&self.space, self.run.id(), self.head, bytes);
+        Ok(journal.await?)
+    }
+
+    fn take(&mut self, journal: &Journal, mut each: impl FnMut(&Run, Timestamp, &Event)) -> Result<(), RunnerError> {
         let run = self.run.id();
-        let journal = self.store.journal_part(&self.space, run, self.head, JOURNAL_PART_BYTES);
-        let journal = journal.await?;
         for (at, event) in &journal.events {
             self.run
                 .apply(*at, event)
                 .map_err(|source| RunnerError::Journal { run, source })?;
             self.at = Some(*at);
+            each(&self.run, *at, event);
         }
         self.head = self.head.max(journal.head);
-        Ok((journal.events, journal.is_whole))
+        Ok(())
     }
 }

@@ -1,26 +1,42 @@
 //! How spans get to their collector: in the time that they have, with what belongs to its address, and with words for what fails.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
+use crate::answer::Refused;
+
 /// Bytes of an answer that are read: a collector has little to say.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// What failed last, of whoever asks and of whoever tells people.
+/// What came of the last request, of whoever asks and of whoever tells people.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Failed(Arc<Mutex<Option<String>>>);
+pub(crate) struct Last(Arc<Mutex<Came>>);
 
-impl Failed {
-    pub(crate) fn last(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+#[derive(Debug, Default)]
+struct Came {
+    /// Why it failed.
+    failure: Option<String>,
+    /// What of it was refused.
+    refused: Option<Refused>,
+}
+
+impl Last {
+    /// Why it failed, if it did.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.lock().failure.clone()
     }
 
-    fn is(&self, reason: Option<String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+    /// What of it was refused, once.
+    pub(crate) fn take_refused(&self) -> Option<Refused> {
+        self.lock().refused.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Came> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -32,7 +48,7 @@ pub(crate) struct Client {
     pub(crate) within: Duration,
     /// Whether what `OTEL_EXPORTER_OTLP_HEADERS` says goes along. It may be a key, and is for the address that stands beside it.
     pub(crate) takes_headers: bool,
-    pub(crate) failed: Failed,
+    pub(crate) last: Last,
 }
 
 impl Client {
@@ -79,11 +95,20 @@ pub(crate) fn late(within: Duration) -> String {
 impl HttpClient for Client {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let answered = self.send(request).await;
-        self.failed.is(match &answered {
-            Ok(response) if response.status().is_success() => None,
-            Ok(response) => Some(format!("it answers {}", response.status())),
-            Err(reason) => Some(reason.clone()),
-        });
+        *self.last.lock() = match &answered {
+            Ok(response) if response.status().is_success() => Came {
+                failure: None,
+                refused: Refused::of(response.body()),
+            },
+            Ok(response) => Came {
+                failure: Some(format!("it answers {}", response.status())),
+                refused: None,
+            },
+            Err(reason) => Came {
+                failure: Some(reason.clone()),
+                refused: None,
+            },
+        };
         Ok(answered?)
     }
 }

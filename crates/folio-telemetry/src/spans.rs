@@ -3,25 +3,26 @@
 //! A run is a trace, a node a span, and so is each question to a model. Their ids are those of the run and its nodes, so that
 //! a run which somebody else takes up goes on in the same trace, and a span is found by what Folio calls the node.
 //!
-//! What people, models and tools wrote is in none of them: no goals, titles, prompts, arguments, answers or notes.
+//! What people, models and tools wrote is in none of them: no goals, titles, prompts, arguments, answers or notes. Names of steps are, but not
+//! those that were made of a title.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use folio::Timestamp;
-use folio::engine::plan::{Step, Work};
-use folio::engine::run::{NodeKind, NodeView};
-use folio::engine::spend::{Dimension, Purse, Spend};
+use folio::engine::run::NodeView;
+use folio::engine::spend::Spend;
 use folio::engine::talk::Stop;
-use folio::engine::{Event, NodeId, Outcome, Run};
+use folio::engine::{Event, NodeId, NodeResult, Run};
 use folio::memory::RunId;
 use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 use sha2::{Digest as _, Sha256};
 
-use crate::names;
+use crate::{names, node};
 
 /// Turns the events of one run into spans, each when it has ended.
 #[derive(Debug)]
@@ -29,10 +30,23 @@ pub struct Spans {
     run: RunId,
     scope: InstrumentationScope,
     began: Option<Timestamp>,
-    /// The questions that are under way, by node and number: since when, and what for.
-    asked: HashMap<(NodeId, u32), (Timestamp, &'static str)>,
+    /// The questions that are under way, by node and number.
+    asked: HashMap<(NodeId, u32), Question>,
     /// Failed attempts of nodes that have not ended.
     failed: HashMap<NodeId, SpanEvents>,
+    /// What nodes are called of which something below was named, until they end.
+    paths: HashMap<NodeId, Arc<str>>,
+}
+
+/// A question that is under way.
+#[derive(Debug)]
+struct Question {
+    since: Timestamp,
+    purpose: &'static str,
+    /// Who is asked, as people write it, if that is known.
+    model: Option<String>,
+    /// What was set aside for it.
+    reserved: Spend,
 }
 
 impl Spans {
@@ -48,21 +62,29 @@ impl Spans {
             began: None,
             asked: HashMap::new(),
             failed: HashMap::new(),
+            paths: HashMap::new(),
         }
     }
 
-    /// Takes `event` of `run`, which has been applied to it, and gives the span that ends with it, if one does.
-    pub fn take(&mut self, run: &Run, at: Timestamp, event: &Event) -> Option<SpanData> {
+    /// Takes `event` of `run`, which has been applied to it, and gives the spans that end with it. Of a question `model` is who is asked, as
+    /// people write it, if that is known.
+    pub fn take(&mut self, run: &Run, at: Timestamp, event: &Event, model: Option<&str>) -> Vec<SpanData> {
         match event {
-            Event::RunStarted { .. } => {
-                self.began = Some(at);
-                None
-            }
+            Event::RunStarted { .. } => self.began = Some(at),
             Event::Asked {
-                node, call, purpose, ..
+                node,
+                call,
+                purpose,
+                reserved,
+                ..
             } => {
-                self.asked.insert((*node, *call), (at, purpose.as_str()));
-                None
+                let question = Question {
+                    since: at,
+                    purpose: purpose.as_str(),
+                    model: model.map(str::to_owned),
+                    reserved: *reserved,
+                };
+                self.asked.insert((*node, *call), question);
             }
             Event::Replied {
                 node,
@@ -72,9 +94,13 @@ impl Spans {
                 model,
                 ..
             } => {
-                let (from, purpose) = self.asked.remove(&(*node, *call))?;
-                let mut span = self.chat(*node, *call, (from, at), purpose, spent);
-                span.name = format!("{} {}", names::CHAT, names::model(model)).into();
+                let Some(mut question) = self.asked.remove(&(*node, *call)) else {
+                    return Vec::new();
+                };
+                if !model.is_empty() {
+                    question.model = Some(model.clone());
+                }
+                let mut span = self.chat(*node, *call, &question, at, spent);
                 let stop = match reply.stop {
                     _ if !reply.calls.is_empty() => "tool_calls",
                     Stop::Done => "stop",
@@ -82,12 +108,8 @@ impl Spans {
                     Stop::Refusal => "content_filter",
                 };
                 let stop = opentelemetry::Value::Array(opentelemetry::Array::String(vec![stop.into()]));
-                span.attributes.extend([
-                    KeyValue::new(names::PROVIDER, names::provider(model).to_owned()),
-                    KeyValue::new(names::REQUEST_MODEL, names::model(model).to_owned()),
-                    KeyValue::new(names::FINISH_REASONS, stop),
-                ]);
-                Some(span)
+                span.attributes.push(KeyValue::new(names::FINISH_REASONS, stop));
+                return vec![span];
             }
             Event::AskFailed {
                 node,
@@ -96,113 +118,123 @@ impl Spans {
                 spent,
                 ..
             } => {
-                let (from, purpose) = self.asked.remove(&(*node, *call))?;
-                let mut span = self.chat(*node, *call, (from, at), purpose, spent);
+                let Some(question) = self.asked.remove(&(*node, *call)) else {
+                    return Vec::new();
+                };
+                let mut span = self.chat(*node, *call, &question, at, spent);
                 fail(&mut span, failure.code.clone());
-                Some(span)
+                return vec![span];
             }
             Event::AttemptFailed {
                 node, attempt, failure, ..
-            } => {
-                let said = vec![
-                    KeyValue::new("exception.type", failure.code.clone()),
-                    KeyValue::new(names::ATTEMPTS, i64::from(*attempt)),
-                ];
-                let events = &mut self.failed.entry(*node).or_default().events;
-                events.push(opentelemetry::trace::Event::new("exception", time(at), said, 0));
-                None
+            } => self.attempt_failed(*node, *attempt, &failure.code, at),
+            Event::Finished { node, result } => {
+                let mut ended = self.unanswered(*node, result, at);
+                if let Some(code) = &result.code {
+                    self.attempt_failed(*node, result.attempts, code, at);
+                }
+                ended.extend(self.ended(run, *node, at));
+                return ended;
             }
-            Event::Finished { node, .. } => self.ended(run, *node, at),
-            _ => None,
+            _ => {}
         }
+        Vec::new()
+    }
+
+    fn attempt_failed(&mut self, node: NodeId, attempt: u32, code: &str, at: Timestamp) {
+        let said = vec![
+            KeyValue::new("exception.type", code.to_owned()),
+            KeyValue::new(names::ATTEMPTS, i64::from(attempt)),
+        ];
+        let events = &mut self.failed.entry(node).or_default().events;
+        events.push(opentelemetry::trace::Event::new("exception", time(at), said, 0));
+    }
+
+    /// The spans of the questions that were still under way for a node that has ended: nobody waits for their answers.
+    fn unanswered(&mut self, node: NodeId, result: &NodeResult, at: Timestamp) -> Vec<SpanData> {
+        let open = self.asked.keys().filter(|(of, _)| *of == node);
+        let mut open: Vec<u32> = open.map(|(_, call)| *call).collect();
+        open.sort_unstable();
+        let reason = result.stop_reason.map_or("unanswered", |reason| reason.as_str());
+        let mut spans = Vec::new();
+        for call in open {
+            if let Some(question) = self.asked.remove(&(node, call)) {
+                let mut span = self.chat(node, call, &question, at, &Spend::default());
+                fail(&mut span, reason);
+                spans.push(span);
+            }
+        }
+        spans
     }
 
     /// The span of a node that has ended; none if it never began.
     fn ended(&mut self, run: &Run, node: NodeId, at: Timestamp) -> Option<SpanData> {
         let view = run.node(node)?;
         let events = self.failed.remove(&node).unwrap_or_default();
-        let is_run = view.parent.is_none();
-        let from = if is_run { self.began } else { view.started_at }?;
+        let path = self.path(run, &view);
+        self.paths.remove(&node);
+        let from = match view.parent {
+            None => self.began,
+            Some(_) => view.started_at,
+        }?;
         let mut span = self.span(span_id(node), view.parent.map(span_id), (from, at));
         span.events = events;
-        let (name, operation) = match view.kind {
-            _ if is_run => (names::WORKFLOW.to_owned(), Some(names::WORKFLOW)),
-            NodeKind::Call | NodeKind::Action => {
-                let tool = tool_of(&view);
-                span.attributes.extend([
-                    KeyValue::new(names::TOOL_NAME, tool.clone()),
-                    KeyValue::new(names::TOOL_TYPE, "function"),
-                    KeyValue::new(names::TOOL_CALL_ID, node.to_string()),
-                ]);
-                (format!("{} {tool}", names::TOOL), Some(names::TOOL))
-            }
-            NodeKind::Model => {
-                span.attributes.extend([
-                    KeyValue::new(names::AGENT_NAME, view.slug().to_owned()),
-                    KeyValue::new(names::AGENT_ID, node.to_string()),
-                ]);
-                (format!("{} {}", names::AGENT, view.slug()), Some(names::AGENT))
-            }
-            other => (format!("{} {}", other.as_str(), view.slug()), None),
-        };
-        span.name = name.into();
-        span.attributes
-            .extend(operation.map(|operation| KeyValue::new(names::OPERATION, operation)));
-        span.attributes.extend([
-            KeyValue::new(names::NODE, node.to_string()),
-            KeyValue::new(names::PATH, view.path.to_owned()),
-            KeyValue::new(names::KIND, view.kind.as_str()),
-        ]);
-        if view.plan_version > 0 {
-            span.attributes
-                .push(KeyValue::new(names::PLAN_VERSION, i64::from(view.plan_version)));
-        }
-        span.attributes.extend(view.purse.into_iter().flat_map(budget));
-        if is_run {
-            span.attributes.extend(usage(view.spent));
-        }
-        if let Some(result) = view.result {
-            let reason = result.stop_reason.map(|reason| reason.as_str());
-            span.attributes
-                .push(KeyValue::new(names::OUTCOME, result.status.as_str()));
-            if result.attempts > 0 {
-                span.attributes
-                    .push(KeyValue::new(names::ATTEMPTS, i64::from(result.attempts)));
-            }
-            span.attributes
-                .extend(reason.map(|reason| KeyValue::new(names::STOP_REASON, reason)));
-            if result.status == Outcome::Failed {
-                fail(&mut span, reason.unwrap_or("failed"));
-            }
-        }
+        node::describe(&mut span, run, &view, &path);
         Some(span)
     }
 
+    /// What a node is called, from the root on, without what people wrote for people.
+    fn path(&mut self, run: &Run, view: &NodeView<'_>) -> Arc<str> {
+        let Some(parent) = view.parent.and_then(|parent| run.node(parent)) else {
+            return Arc::from("");
+        };
+        if let Some(known) = self.paths.get(&view.id) {
+            return Arc::clone(known);
+        }
+        let above = match self.paths.get(&parent.id) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let path = self.path(run, &parent);
+                self.paths.insert(parent.id, Arc::clone(&path));
+                path
+            }
+        };
+        let name = node::name(run, view);
+        if above.is_empty() {
+            Arc::from(name)
+        } else {
+            Arc::from(format!("{above}/{name}"))
+        }
+    }
+
     /// The span of a question to a model, which it did not answer as far as this says.
-    fn chat(
-        &self,
-        node: NodeId,
-        call: u32,
-        time: (Timestamp, Timestamp),
-        purpose: &'static str,
-        spent: &Spend,
-    ) -> SpanData {
+    fn chat(&self, node: NodeId, call: u32, question: &Question, at: Timestamp, spent: &Spend) -> SpanData {
         let mut hash = Sha256::new();
         hash.update(node.to_string());
         hash.update(call.to_be_bytes());
         // The same question may be asked again.
-        hash.update(time.0.as_nanos().to_be_bytes());
+        hash.update(question.since.as_nanos().to_be_bytes());
         let mut id = [0; 8];
         id.copy_from_slice(&hash.finalize()[..8]);
-        let mut span = self.span(SpanId::from_bytes(id), Some(span_id(node)), time);
+        let mut span = self.span(SpanId::from_bytes(id), Some(span_id(node)), (question.since, at));
         span.name = Cow::Borrowed(names::CHAT);
         span.span_kind = SpanKind::Client;
         span.attributes.extend([
             KeyValue::new(names::OPERATION, names::CHAT),
             KeyValue::new(names::NODE, node.to_string()),
-            KeyValue::new(names::PURPOSE, purpose),
+            KeyValue::new(names::PURPOSE, question.purpose),
         ]);
-        span.attributes.extend(usage(spent));
+        if let Some(model) = &question.model {
+            span.name = format!("{} {}", names::CHAT, names::model(model)).into();
+            span.attributes.extend([
+                KeyValue::new(names::PROVIDER, names::provider(model).to_owned()),
+                KeyValue::new(names::REQUEST_MODEL, names::model(model).to_owned()),
+            ]);
+        }
+        // Where a provider does not say what was used, what was set aside counts. It is what limits are kept by, and no measurement.
+        if *spent != question.reserved {
+            span.attributes.extend(usage(spent));
+        }
         span
     }
 
@@ -226,7 +258,7 @@ impl Spans {
     }
 }
 
-fn fail(span: &mut SpanData, code: impl Into<Cow<'static, str>>) {
+pub(crate) fn fail(span: &mut SpanData, code: impl Into<Cow<'static, str>>) {
     let code = code.into();
     span.attributes
         .push(KeyValue::new(names::ERROR_TYPE, code.clone().into_owned()));
@@ -238,22 +270,8 @@ fn span_id(node: NodeId) -> SpanId {
     SpanId::from_hex(&node.to_string()).unwrap_or(SpanId::INVALID)
 }
 
-/// The tool that a node calls: as its plan says, or, of what a model wants, as the call begins.
-fn tool_of(view: &NodeView<'_>) -> String {
-    if let Some(Step::Task(task)) = view.step
-        && let Work::Do(call) = &task.work
-    {
-        return call.tool.clone();
-    }
-    let word = view
-        .call
-        .split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.')
-        .next();
-    word.unwrap_or_default().to_owned()
-}
-
 /// What was used up, as far as it was.
-fn usage(spent: &Spend) -> impl Iterator<Item = KeyValue> + use<> {
+pub(crate) fn usage(spent: &Spend) -> impl Iterator<Item = KeyValue> + use<> {
     [
         (names::INPUT_TOKENS, spent.tokens_in),
         (names::CACHED_TOKENS, spent.tokens_cached),
@@ -263,15 +281,6 @@ fn usage(spent: &Spend) -> impl Iterator<Item = KeyValue> + use<> {
     .into_iter()
     .filter(|(_, count)| *count > 0)
     .map(|(name, count)| KeyValue::new(name, i64::try_from(count).unwrap_or(i64::MAX)))
-}
-
-/// The limits of a node, as they are when it has ended: people may have raised them.
-fn budget(purse: &Purse) -> impl Iterator<Item = KeyValue> + use<> {
-    let limit = purse.limit;
-    Dimension::ALL.into_iter().filter_map(move |dimension| {
-        let most = i64::try_from(limit.of(dimension)?).unwrap_or(i64::MAX);
-        Some(KeyValue::new(format!("{}{}", names::BUDGET, dimension.as_str()), most))
-    })
 }
 
 fn time(at: Timestamp) -> SystemTime {

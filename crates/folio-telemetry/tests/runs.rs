@@ -6,12 +6,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use folio::engine::Outcome;
 use folio::engine::plan::{self, Plan};
 use folio::memory::RunId;
-use folio::model::{ScriptedModel, When};
-use folio::runner::{NewRun, Observer, Runner, RunnerModel, RunnerModels, RunnerOptions, Watch};
+use folio::model::{ScriptedModel, Usage, When};
+use folio::runner::{Driven, NewRun, Observer, Runner, RunnerModel, RunnerModels, RunnerOptions, Watch};
 use folio::tools::Registry;
-use folio::{Actor, Folio, Role, SpaceName, Timestamp};
+use folio::{Actor, Folio, Role, SpaceName};
 use folio_telemetry::spans::Spans;
 use folio_telemetry::{Telemetry, TelemetryOptions};
 use opentelemetry::Value;
@@ -49,7 +50,7 @@ async fn spans(runner: &Runner, run: RunId) -> Vec<SpanData> {
     let events = watch.read().await.unwrap();
     events
         .iter()
-        .filter_map(|(at, event)| made.take(watch.run(), *at, event))
+        .flat_map(|(at, event)| made.take(watch.run(), *at, event, None))
         .collect()
 }
 
@@ -118,7 +119,7 @@ async fn a_span_says_which_version_of_a_plan_it_ended_with_and_what_its_node_mig
     let runner = runner(None, None).await;
     let echo = json!({"tool": "text", "args": {"op": "echo", "value": 1}});
     let document = json!({"title": "limits", "budget": {"tool_calls": 9}, "steps": [
-        {"id": "inner", "plan": {"steps": [{"id": "one", "do": echo}]}, "budget": {"tool_calls": 3, "usd": 0.5}}]});
+        {"id": "inner", "plan": {"steps": [{"id": "one", "do": echo}]}, "budget": {"tool_calls": 3, "usd": 0.5, "deadline": "90s"}}]});
     let run = submit(&runner, plan(&runner, document)).await;
     let _ended = runner.drive(run).await.unwrap();
     let spans = spans(&runner, run).await;
@@ -133,8 +134,11 @@ async fn a_span_says_which_version_of_a_plan_it_ended_with_and_what_its_node_mig
         panic!("{spans:?}")
     };
     assert_eq!(limits(one), [""; 0], "it has none of its own");
-    assert_eq!(limits(inner), ["micro_usd 500000", "tool_calls 3"]);
-    assert_eq!(limits(all), ["tokens 2000000", "tool_calls 9", "bytes 4294967296"]);
+    assert_eq!(limits(inner), ["micro_usd 500000", "tool_calls 3", "deadline 90000"]);
+    assert_eq!(
+        limits(all),
+        ["tokens 2000000", "tool_calls 9", "bytes 4294967296", "deadline 1800000"]
+    );
     for (span, version) in [(one, None), (inner, Some(1)), (all, Some(1))] {
         let said = said(span, "folio.plan.version").map(|said| said.as_str().into_owned());
         assert_eq!(said, version.map(|version: u32| version.to_string()), "{}", span.name);
@@ -147,7 +151,12 @@ async fn a_question_to_a_model_is_a_span_with_its_tokens_and_without_its_words()
         When::any()
             .contains("You decide how")
             .json(&json!({"decision": "execute", "reason": "small",
-            "action": {"tool": "text", "args": {"op": "echo", "value": "sesame"}}})),
+            "action": {"tool": "text", "args": {"op": "echo", "value": "sesame"}}}))
+            .usage(Usage {
+                tokens_in: 70,
+                tokens_out: 7,
+                ..Usage::default()
+            }),
         When::any()
             .contains("sesame")
             .calls([("finish", json!({"notes": "opened sesame"}))]),
@@ -176,7 +185,10 @@ async fn a_question_to_a_model_is_a_span_with_its_tokens_and_without_its_words()
     ] {
         assert_eq!(text(chat, name), value);
     }
-    assert!(matches!(said(chat, "gen_ai.usage.input_tokens"), Some(Value::I64(1..))));
+    assert_eq!(said(chat, "gen_ai.usage.input_tokens"), Some(&Value::I64(70)));
+    // Where the provider does not say, what was set aside is what counts, and nothing that was measured.
+    assert_eq!(said(&spans[2], "gen_ai.usage.input_tokens"), None);
+    assert_eq!(said(&spans[2], "gen_ai.usage.output_tokens"), None);
     assert_eq!(text(&spans[1], "gen_ai.tool.name"), "text");
     for span in &spans {
         let shown = format!("{span:?}");
@@ -186,6 +198,11 @@ async fn a_question_to_a_model_is_a_span_with_its_tokens_and_without_its_words()
 
 /// Takes what is posted to it, and keeps the head of each request.
 async fn collector() -> (String, Arc<Mutex<Vec<String>>>) {
+    collector_that_says("").await
+}
+
+/// The same, which answers with `body`.
+async fn collector_that_says(body: &'static str) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let asked = Arc::<Mutex<Vec<String>>>::default();
@@ -211,7 +228,10 @@ async fn collector() -> (String, Arc<Mutex<Vec<String>>>) {
             let head = String::from_utf8_lossy(&request);
             let head = head.split("\r\n\r\n").next().unwrap_or_default().to_owned();
             keeps.lock().unwrap().push(head);
-            let answer = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            let length = body.len();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            );
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
     });
@@ -291,18 +311,72 @@ async fn a_collector_that_takes_its_time_is_given_up_in_time() {
 }
 
 #[tokio::test]
-async fn what_ended_before_it_was_taken_up_is_not_told_again() {
+async fn each_drive_of_a_run_tells_what_ended_in_it_and_nothing_is_told_twice() {
     let (endpoint, _) = collector().await;
-    let telemetry = Telemetry::open(&TelemetryOptions::to(&endpoint)).unwrap();
-    let runner = runner(None, None).await;
+    let open = || Telemetry::open(&TelemetryOptions::to(&endpoint)).unwrap();
+    let (first, second) = (open(), open());
+    let space = Folio::open("memory:").await.unwrap().workspace(SpaceName::main());
+    let driver = |telemetry: &Telemetry| {
+        let options = RunnerOptions {
+            has_person: true,
+            models: Some(RunnerModels::one(RunnerModel::new(
+                "scripted",
+                Arc::new(ScriptedModel::new([])),
+            ))),
+            observer: Some(Arc::new(telemetry.clone())),
+            ..RunnerOptions::default()
+        };
+        Runner::new(space.clone(), Registry::with_builtins(), options)
+    };
+    let (one, other) = (driver(&first), driver(&second));
     let echo = json!({"tool": "text", "args": {"op": "echo", "value": 1}});
-    let run = submit(&runner, plan(&runner, json!({"steps": [{"id": "one", "do": echo}]}))).await;
-    let _ended = runner.drive(run).await.unwrap();
-    let workspace = runner.workspace();
-    let watch = || Watch::new(workspace.store().clone(), workspace.space().clone(), run);
-    telemetry.drives(watch(), Timestamp::MAX);
+    let asks = |id: &str| json!({"id": id, "title": "Go and look", "executor": "human"});
+    let document = json!({"steps": [{"id": "a", "do": echo}, asks("b"), {"id": "c", "do": echo}, asks("d"), {"id": "e", "do": echo}]});
+    let run = submit(&one, plan(&one, document)).await;
+    let patience = Duration::from_millis(50);
+    let person = Actor::new(Role::Human, "test");
+    // The first one does what comes before each question, the second one the rest.
+    for (question, driver) in [("b", &one), ("d", &one)] {
+        let driven = driver.drive_while_due(run, patience).await.unwrap();
+        assert!(matches!(driven, Driven::Waits { .. }), "{driven:?}");
+        let node = one.load(run).await.unwrap().node_at(question).unwrap().id;
+        one.answer(run, node, "seen", &person).await.unwrap();
+    }
+    assert_eq!(other.drive(run).await.unwrap().status, Outcome::Ok);
+    let patience = Duration::from_secs(20);
+    let told = [first.finish(patience).await, second.finish(patience).await];
+    assert_eq!(told.map(|sent| (sent.sent, sent.lost)), [(3, 0), (3, 0)]);
+}
+
+#[tokio::test]
+async fn while_a_collector_does_not_answer_what_has_no_room_is_lost_and_counted() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut options = TelemetryOptions::to(&format!("http://{}", silent.local_addr().unwrap()));
+    options.within = Duration::from_millis(300);
+    let telemetry = Telemetry::open(&options).unwrap();
+    let runner = runner(Some(Arc::new(telemetry.clone())), None).await;
+    let echo = json!({"tool": "text", "args": {"op": "echo", "value": 1}});
+    let steps: Vec<_> = (0..40).map(|n| json!({"id": format!("s{n}"), "do": echo})).collect();
+    let plan = plan(&runner, json!({"steps": steps}));
+    for _ in 0..50 {
+        let run = submit(&runner, plan.clone()).await;
+        let _ended = runner.drive(run).await.unwrap();
+    }
+    let reason = telemetry.first_loss().await.unwrap();
+    assert!(reason.ends_with("it did not answer within 0.3 s"), "{reason}");
+    let sent = telemetry.finish(Duration::from_secs(60)).await;
+    assert_eq!((sent.sent, sent.lost), (0, 50 * 41));
+    assert_eq!(telemetry.untold(), Some(50 * 41));
+}
+
+#[tokio::test]
+async fn spans_that_a_collector_refuses_are_lost() {
+    let (endpoint, _) = collector_that_says("\x0a\x07\x08\x01\x12\x03odd").await;
+    let telemetry = Telemetry::open(&TelemetryOptions::to(&endpoint)).unwrap();
+    driven(&telemetry).await;
     let sent = telemetry.finish(Duration::from_secs(20)).await;
-    assert_eq!((sent.sent, sent.lost), (0, 0));
+    assert_eq!((sent.sent, sent.lost), (1, 1));
+    assert!(sent.reason.unwrap().ends_with("it refuses some of them: odd"));
 }
 
 #[tokio::test]

@@ -1,0 +1,113 @@
+//! Whoever reads beside the driver of a run: when it is woken, and where it stops.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod models_support;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use folio_engine::{Event, plan};
+use folio_memory::{Actor, Role, RunId};
+use folio_runner::{Beside, Driven, Happened, NewRun, Observer, Runner, RunnerOptions};
+use folio_tools::Registry;
+use serde_json::{Value, json};
+
+/// Keeps what it is told of, in order.
+#[derive(Debug, Default)]
+struct Kept(Mutex<Vec<Beside>>);
+
+impl Observer for Kept {
+    fn drives(&self, beside: Beside) {
+        self.0.lock().unwrap().push(beside);
+    }
+}
+
+async fn runner(kept: &Arc<Kept>) -> Runner {
+    let options = RunnerOptions {
+        has_person: true,
+        observer: Some(Arc::clone(kept) as Arc<dyn Observer>),
+        ..RunnerOptions::default()
+    };
+    let workspace = models_support::workspace(models_support::sqlite(std::path::Path::new(":memory:")));
+    Runner::new(workspace, Registry::with_builtins(), options)
+}
+
+async fn submit(runner: &Runner, steps: Value) -> RunId {
+    let plan = plan::from_value(&json!({ "steps": steps }), &runner.known()).unwrap();
+    let new = NewRun::of(plan, Actor::new(Role::Human, "test"));
+    runner.submit(new).await.unwrap().0
+}
+
+fn echo(id: &str) -> Value {
+    json!({"id": id, "do": {"tool": "text", "args": {"op": "echo", "value": 1}}})
+}
+
+fn visit() -> Value {
+    json!({"id": "visit", "title": "Go and look", "executor": "human"})
+}
+
+/// The nodes that ended, as far as it can be read: before the drive, and in it.
+async fn ended(beside: &mut Beside) -> (usize, usize) {
+    let mut ended = (0, 0);
+    let mut count = |happened: Happened<'_>| {
+        if matches!(happened.event, Event::Finished { .. }) {
+            if happened.is_of_this_drive {
+                ended.1 += 1;
+            } else {
+                ended.0 += 1;
+            }
+        }
+    };
+    while beside.read(&mut count).await.unwrap() {}
+    ended
+}
+
+#[tokio::test]
+async fn a_run_that_goes_on_wakes_nobody_who_reads_another_one() {
+    let kept = Arc::<Kept>::default();
+    let runner = runner(&kept).await;
+    let waits = submit(&runner, json!([visit()])).await;
+    let driving = tokio::spawn({
+        let runner = runner.clone();
+        async move { runner.drive(waits).await }
+    });
+    let mut beside = loop {
+        if let Some(beside) = kept.0.lock().unwrap().pop() {
+            break beside;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(ended(&mut beside).await, (0, 0));
+    let other = submit(&runner, json!([echo("a"), echo("b")])).await;
+    let _ended = runner.drive(other).await.unwrap();
+    let woken = tokio::time::timeout(Duration::from_millis(200), beside.more()).await;
+    assert!(woken.is_err() && !beside.is_given_up());
+    driving.abort();
+    assert!(driving.await.unwrap_err().is_cancelled());
+    tokio::time::timeout(Duration::from_secs(20), beside.given_up())
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn who_reads_beside_a_drive_sees_where_it_began_and_nothing_after_its_end() {
+    let kept = Arc::<Kept>::default();
+    let runner = runner(&kept).await;
+    let run = submit(&runner, json!([echo("a"), visit(), echo("b"), echo("c")])).await;
+    let driven = runner.drive_while_due(run, Duration::from_millis(20)).await.unwrap();
+    assert!(matches!(driven, Driven::Waits { .. }), "{driven:?}");
+    let node = runner.load(run).await.unwrap().node_at("visit").unwrap().id;
+    let person = Actor::new(Role::Human, "test");
+    runner.answer(run, node, "seen", &person).await.unwrap();
+    let _ended = runner.drive(run).await.unwrap();
+    let mut drives = std::mem::take(&mut *kept.0.lock().unwrap());
+    let [first, second] = drives.as_mut_slice() else {
+        panic!("{drives:?}")
+    };
+    assert!(first.is_given_up() && second.is_given_up());
+    // Both begin to read when all is over.
+    assert_eq!(ended(first).await, (0, 1));
+    assert_eq!(ended(second).await, (1, 4));
+}

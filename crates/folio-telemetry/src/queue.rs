@@ -1,0 +1,212 @@
+//! Spans that wait to be sent, and what became of the others.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use opentelemetry_sdk::trace::SpanData;
+use tokio::sync::{mpsc, watch};
+
+/// Spans that wait to be sent.
+pub(crate) const QUEUE: usize = 1_024;
+/// Spans besides these, of runs that nobody drives here any more, that wait for room. Those of a run that is driven are in its journal, and its
+/// reader goes on when there is room; whoever has let go of a run is followed by others, and their number has no end.
+const LEFT: usize = 16_384;
+
+/// What became of the spans, for all who have to do with them.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    sent: AtomicU64,
+    lost: AtomicU64,
+    /// Why some were lost, at the last time.
+    reason: Mutex<Option<String>>,
+    /// The same at the first time, for whoever waits for it.
+    first: watch::Sender<Option<String>>,
+    /// Whether the collector has taken nothing for so long that nobody waits for it.
+    is_away: AtomicBool,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            sent: AtomicU64::default(),
+            lost: AtomicU64::default(),
+            reason: Mutex::default(),
+            first: watch::Sender::new(None),
+            is_away: AtomicBool::default(),
+        }
+    }
+}
+
+impl Counts {
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Why some were lost, at the last time.
+    pub(crate) fn reason(&self) -> Option<String> {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until some were lost; why.
+    pub(crate) async fn first_loss(&self) -> Option<String> {
+        let mut first = self.first.subscribe();
+        first.wait_for(Option::is_some).await.ok()?.clone()
+    }
+
+    pub(crate) fn are_sent(&self, spans: u64) {
+        self.sent.fetch_add(spans, Ordering::Relaxed);
+    }
+
+    /// Counts `spans` as lost, because of `reason`.
+    pub(crate) fn are_lost(&self, spans: u64, reason: &str) {
+        self.lost.fetch_add(spans, Ordering::Relaxed);
+        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_owned());
+        self.first.send_if_modified(|first| {
+            let is_first = first.is_none();
+            first.get_or_insert_with(|| reason.to_owned());
+            is_first
+        });
+    }
+
+    /// The collector takes nothing, or takes something again.
+    pub(crate) fn is_now_away(&self, is_away: bool) {
+        self.is_away.store(is_away, Ordering::Relaxed);
+    }
+
+    fn is_away(&self) -> bool {
+        self.is_away.load(Ordering::Relaxed)
+    }
+}
+
+/// Where readers put spans. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Queue {
+    spans: mpsc::Sender<SpanData>,
+    /// Spans of runs that nobody drives here any more, which wait for room.
+    left: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
+}
+
+impl Queue {
+    /// A queue, and its other end.
+    pub(crate) fn new(counts: Arc<Counts>) -> (Self, mpsc::Receiver<SpanData>) {
+        let (spans, queue) = mpsc::channel(QUEUE);
+        let left = Arc::default();
+        (Self { spans, left, counts }, queue)
+    }
+
+    /// Waits for room as long as the collector takes something; `None` if there is none then. May be dropped while it waits.
+    pub(crate) async fn room(&self) -> Option<mpsc::Permit<'_, SpanData>> {
+        if self.counts.is_away() {
+            self.spans.try_reserve().ok()
+        } else {
+            self.spans.reserve().await.ok()
+        }
+    }
+
+    /// Puts `span` where there is `room`.
+    pub(crate) fn put(&self, span: SpanData, room: Option<mpsc::Permit<'_, SpanData>>) {
+        match room {
+            Some(room) => room.send(span),
+            None => self.is_full(),
+        }
+    }
+
+    /// Keeps `span`, of a run that nobody drives here any more, until there is room.
+    pub(crate) fn keep(&self, span: SpanData, kept: &mut Kept) {
+        if self.left.fetch_add(1, Ordering::Relaxed) < LEFT {
+            kept.spans.push(span);
+        } else {
+            self.left.fetch_sub(1, Ordering::Relaxed);
+            self.is_full();
+        }
+    }
+
+    /// Puts in what was kept.
+    pub(crate) async fn put_kept(&self, kept: Kept) {
+        for span in kept.spans {
+            self.put(span, self.room().await);
+            self.left.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn is_full(&self) {
+        let reason = self.counts.reason();
+        let reason = reason.unwrap_or_else(|| "it takes them more slowly than they come".to_owned());
+        self.counts.are_lost(1, &reason);
+    }
+}
+
+/// Spans that were kept.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    spans: Vec<SpanData>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+    use std::time::{Duration, SystemTime};
+
+    use opentelemetry::InstrumentationScope;
+    use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status};
+    use opentelemetry_sdk::trace::{SpanEvents, SpanLinks};
+
+    use super::*;
+
+    fn span() -> SpanData {
+        SpanData {
+            span_context: SpanContext::NONE,
+            parent_span_id: SpanId::INVALID,
+            parent_span_is_remote: false,
+            span_kind: SpanKind::Internal,
+            name: Cow::Borrowed(""),
+            start_time: SystemTime::UNIX_EPOCH,
+            end_time: SystemTime::UNIX_EPOCH,
+            attributes: Vec::new(),
+            dropped_attributes_count: 0,
+            events: SpanEvents::default(),
+            links: SpanLinks::default(),
+            status: Status::Unset,
+            instrumentation_scope: InstrumentationScope::default(),
+        }
+    }
+
+    async fn waits(queue: &Queue) -> bool {
+        let room = tokio::time::timeout(Duration::from_millis(1), queue.room());
+        room.await.is_err()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_collector_is_waited_for_until_it_is_away_and_again_when_it_is_back() {
+        let counts = Arc::<Counts>::default();
+        let (queue, mut sent) = Queue::new(Arc::clone(&counts));
+        for _ in 0..QUEUE {
+            queue.put(span(), queue.room().await);
+        }
+        assert!(waits(&queue).await);
+        counts.is_now_away(true);
+        queue.put(span(), queue.room().await);
+        assert_eq!(counts.lost(), 1);
+        counts.is_now_away(false);
+        assert!(waits(&queue).await);
+        assert!(sent.recv().await.is_some());
+        assert!(!waits(&queue).await);
+    }
+
+    #[test]
+    fn of_runs_that_nobody_drives_here_any_more_so_many_spans_are_kept_and_the_rest_is_lost() {
+        let counts = Arc::<Counts>::default();
+        let (queue, _sent) = Queue::new(Arc::clone(&counts));
+        let (mut one, mut other) = (Kept::default(), Kept::default());
+        for _ in 0..LEFT {
+            queue.keep(span(), &mut one);
+        }
+        queue.keep(span(), &mut other);
+        assert_eq!((one.spans.len(), other.spans.len(), counts.lost()), (LEFT, 0, 1));
+    }
+}

@@ -1,0 +1,78 @@
+//! The one who sends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry_otlp::SpanExporter;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::client::{Last, late};
+use crate::queue::{Counts, QUEUE};
+
+/// Spans that are sent at once.
+const BATCH: usize = 512;
+/// How long it is waited for more to send.
+const DELAY: Duration = Duration::from_millis(500);
+/// A collector that takes this long to fail is waited for by nobody until it takes something again: runs would fill the memory meanwhile.
+const AWAY_AFTER: Duration = Duration::from_secs(1);
+
+/// Sends spans, batch by batch.
+pub(crate) struct Sender {
+    pub(crate) exporter: SpanExporter,
+    /// How long a batch may take.
+    pub(crate) within: Duration,
+    pub(crate) last: Last,
+    pub(crate) counts: Arc<Counts>,
+}
+
+impl Sender {
+    /// Sends what comes until nobody is left who could give more.
+    pub(crate) async fn send(self, mut queue: mpsc::Receiver<SpanData>) {
+        loop {
+            let mut batch = Vec::new();
+            if queue.recv_many(&mut batch, BATCH).await == 0 {
+                return;
+            }
+            let until = Instant::now() + DELAY;
+            while batch.len() < BATCH {
+                let room = BATCH - batch.len();
+                match tokio::time::timeout_at(until, queue.recv_many(&mut batch, room)).await {
+                    Ok(more) if more > 0 => {}
+                    _ => break,
+                }
+            }
+            self.send_batch(batch, &mut queue).await;
+        }
+    }
+
+    async fn send_batch(&self, batch: Vec<SpanData>, queue: &mut mpsc::Receiver<SpanData>) {
+        let count = batch.len() as u64;
+        let began = Instant::now();
+        // The exporter tries again for as long; whatever it has under way then is not its matter.
+        let why = match tokio::time::timeout(self.within, self.exporter.export(batch)).await {
+            Ok(Ok(())) => {
+                self.counts.is_now_away(false);
+                let refused = self.last.take_refused();
+                let lost = refused.as_ref().map_or(0, |refused| refused.spans.min(count));
+                self.counts.are_sent(count - lost);
+                if let Some(refused) = refused.filter(|_| lost > 0) {
+                    self.counts.are_lost(lost, &refused.reason);
+                }
+                return;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => late(self.within),
+        };
+        let why = self.last.failure().unwrap_or(why);
+        let mut lost = count;
+        if began.elapsed() >= AWAY_AFTER.min(self.within) {
+            self.counts.is_now_away(true);
+            // Those who wait for room have theirs, and do not wait again.
+            let all = std::iter::from_fn(|| queue.try_recv().ok());
+            lost += all.take(2 * QUEUE).count() as u64;
+        }
+        self.counts.are_lost(lost, &why);
+    }
+}
