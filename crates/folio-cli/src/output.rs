@@ -15,7 +15,7 @@ use crate::error::Failure;
 ///
 /// Data goes to standard output, everything else to standard error: notes and warnings for people, and
 /// failures, which are one line of JSON if JSON was asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Output {
     json: bool,
     quiet: bool,

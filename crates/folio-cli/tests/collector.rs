@@ -83,6 +83,7 @@ fn a_collector_that_is_not_there_is_told_of_without_its_password_and_the_run_is_
     ];
     let called = run_with(&folio, &environment);
     assert_eq!(called.code, 0, "{called}");
+    assert!(called.stderr.contains("; spans lost: 2"), "{called}");
     let told = format!("the collector was not told all: http://{nobody}: ");
     assert!(
         called.stderr.contains(&told) && called.stderr.to_lowercase().contains("refused"),
@@ -92,6 +93,32 @@ fn a_collector_that_is_not_there_is_told_of_without_its_password_and_the_run_is_
     assert_eq!(called.code, 0, "{called}");
     assert!(called.stderr.contains("spans cannot be sent to h: "), "{called}");
     assert!(!format!("{called}").contains("hunter2"), "{called}");
+}
+
+#[test]
+fn that_spans_are_lost_is_told_when_it_begins_and_what_cannot_be_read_before() {
+    let folio = Folio::new();
+    folio.file(
+        "slow.yaml",
+        "steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}, {id: b, do: {tool: shell, args: {command: sleep 3}}}]",
+    );
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = folio.command(&["run", "--plan", "slow.yaml", "--allow-shell"]);
+    command.envs([
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{nobody}").as_str()),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "abc"),
+        ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "200"),
+    ]);
+    let called = Called::of(command.output().unwrap());
+    assert_eq!(called.code, 0, "{called}");
+    let at = |text: &str| {
+        called
+            .stderr
+            .find(text)
+            .unwrap_or_else(|| panic!("{text} is not in {called}"))
+    };
+    assert!(at("OTEL_EXPORTER_OTLP_TIMEOUT counts as not said") < at("the collector is not told all: "));
+    assert!(at("the collector is not told all: ") < at("the collector was not told all: "));
 }
 
 #[test]

@@ -192,7 +192,7 @@ impl Server {
         let access = Access::new(self.runner.clone(), local, self.options.per_second);
         // If it cannot be asked now, it is told when it can.
         let bytes = self.runner.workspace().store().bytes().await;
-        let metrics = Metrics::of_store(!matches!(bytes, Ok(None)));
+        let metrics = Metrics::new(!matches!(bytes, Ok(None)), self.runner.untold().is_some());
         let app = App {
             runner: self.runner,
             driving: Arc::clone(&self.driving),

@@ -69,6 +69,7 @@ use folio_telemetry::Telemetry;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::OnceCell;
+use tokio::task::AbortHandle;
 
 pub(crate) use self::input::{MAX_INPUT_BYTES, json_file, json_or_text, once, text_of, text_or_stdin};
 use crate::arguments::Command;
@@ -103,8 +104,8 @@ pub(crate) struct Context<'a> {
     turn: OnceLock<TurnId>,
     /// MCP servers, once somebody needed their tools.
     servers: OnceCell<Servers>,
-    /// Who tells a collector what runs do, once there is one that could.
-    telemetry: OnceLock<Option<Telemetry>>,
+    /// Who tells a collector what runs do, once there is one that could, and who waits to say that not all could be told.
+    telling: OnceLock<Option<(Telemetry, AbortHandle)>>,
 }
 
 impl Context<'_> {
@@ -232,30 +233,46 @@ impl Context<'_> {
         }
     }
 
-    /// Who follows the runs that are driven here: nobody, unless the settings name a collector. That it cannot be told is said, and
-    /// changes nothing else.
+    /// Who follows the runs that are driven here: nobody, unless the settings name a collector. That it cannot be told, or is not told all, is
+    /// said, and changes nothing else.
     pub(crate) fn observer(&self) -> Option<Arc<dyn Observer>> {
-        let telemetry = self.telemetry.get_or_init(|| {
+        let telling = self.telling.get_or_init(|| {
             let options = self.settings.telemetry.as_ref()?;
-            Telemetry::open(options)
+            for unread in &options.unread {
+                self.output.note(format_args!("{unread}"));
+            }
+            let telemetry = Telemetry::open(options)
                 .inspect_err(|error| self.output.note(format_args!("{error}")))
-                .ok()
+                .ok()?;
+            let (output, told) = (self.output.clone(), telemetry.clone());
+            let first_loss = tokio::spawn(async move {
+                if let Some(reason) = told.first_loss().await {
+                    output.note(format_args!("the collector is not told all: {reason}"));
+                }
+            });
+            Some((telemetry, first_loss.abort_handle()))
         });
-        telemetry
-            .clone()
-            .map(|telemetry| Arc::new(telemetry) as Arc<dyn Observer>)
+        let (telemetry, _) = telling.as_ref()?;
+        Some(Arc::new(telemetry.clone()))
     }
 
     /// Sends the spans that were not sent yet.
     async fn send_what_was_done(&self) {
-        let Some(Some(telemetry)) = self.telemetry.get() else {
+        let Some(Some((telemetry, first_loss))) = self.telling.get() else {
             return;
         };
+        // What is lost from here on is told once, with all.
+        first_loss.abort();
         let sent = telemetry.finish(TELEMETRY_PATIENCE).await;
         match sent.reason {
-            Some(reason) => self
-                .output
-                .note(format_args!("the collector was not told all: {reason}")),
+            Some(reason) => {
+                let lost = match sent.lost {
+                    0 => String::new(),
+                    lost => format!("; spans lost: {lost}"),
+                };
+                self.output
+                    .note(format_args!("the collector was not told all: {reason}{lost}"));
+            }
             None => self
                 .output
                 .detail(format_args!("spans sent to the collector: {}", sent.sent)),
@@ -296,7 +313,7 @@ pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -
         opened: RefCell::default(),
         turn: OnceLock::new(),
         servers: OnceCell::new(),
-        telemetry: OnceLock::new(),
+        telling: OnceLock::new(),
     };
     let done = carry_out(&context, command).await;
     if let Some(servers) = context.servers.get() {

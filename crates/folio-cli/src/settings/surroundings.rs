@@ -152,6 +152,7 @@ impl Surroundings<'_> {
         }
         let whole = self.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")?;
         let base = self.text("OTEL_EXPORTER_OTLP_ENDPOINT")?;
+        let is_of_environment = whole.is_some() || base.is_some();
         let named = match (whole, base) {
             (Some(address), _) => Some(TelemetryOptions::at(&address).of_environment()),
             (None, Some(endpoint)) => Some(TelemetryOptions::to(&endpoint).of_environment()),
@@ -161,13 +162,35 @@ impl Surroundings<'_> {
             return Ok(None);
         };
         for name in ["OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"] {
+            let Some(text) = self.text(name)? else { continue };
             // OpenTelemetry has what cannot be read count as not said.
-            let ms = self.text(name)?.and_then(|text| text.trim().parse().ok());
-            if let Some(ms) = ms.filter(|ms| *ms > 0) {
-                options.within = Duration::from_millis(ms);
+            match text.trim().parse() {
+                Ok(ms) if ms > 0 => options.within = Duration::from_millis(ms),
+                _ => options
+                    .unread
+                    .push(format!("{name} counts as not said: it is no number of milliseconds")),
             }
         }
+        if is_of_environment {
+            options.unread.extend(self.unread_header()?);
+        }
         Ok(Some(options))
+    }
+
+    /// Which of the headers for a collector is none, if one is. What it says may be a key.
+    fn unread_header(&self) -> Result<Option<String>, Failure> {
+        for name in ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"] {
+            let Some(text) = self.text(name)? else { continue };
+            let is_header = |header: &str| header.split_once('=').is_some_and(|(name, _)| !name.trim().is_empty());
+            let unread = text
+                .split(',')
+                .position(|header| !header.trim().is_empty() && !is_header(header));
+            return Ok(unread.map(|at| {
+                let number = at + 1;
+                format!("header {number} of {name} is not sent: it is not written as NAME=VALUE")
+            }));
+        }
+        Ok(None)
     }
 
     /// Beside the file of the store, or in the data folder.

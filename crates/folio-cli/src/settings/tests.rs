@@ -155,6 +155,29 @@ fn a_collector_is_told_within_the_time_that_the_environment_says() {
 }
 
 #[test]
+fn what_the_environment_says_for_a_collector_and_nobody_can_read_is_told_without_what_it_says() {
+    let folder = folder_with("[telemetry]\nendpoint = \"http://h\"\n");
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://e");
+    let headers = "OTEL_EXPORTER_OTLP_HEADERS";
+    let timeout = "OTEL_EXPORTER_OTLP_TIMEOUT";
+    for (variables, told) in [
+        (vec![endpoint, (headers, "a=b, x-key=c=d,"), (timeout, "1500")], vec![]),
+        // They are for the address of the environment.
+        (vec![(headers, "hunter2")], vec![]),
+        (
+            vec![endpoint, (headers, "a=b,hunter2"), (timeout, "abc")],
+            vec![
+                "OTEL_EXPORTER_OTLP_TIMEOUT counts as not said: it is no number of milliseconds",
+                "header 2 of OTEL_EXPORTER_OTLP_HEADERS is not sent: it is not written as NAME=VALUE",
+            ],
+        ),
+    ] {
+        let settings = resolve(&Global::default(), &variables, folder.path()).unwrap();
+        assert_eq!(settings.telemetry.unwrap().unread, told, "{variables:?}");
+    }
+}
+
+#[test]
 fn two_worktrees_are_two_threads_m7_4_38() {
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("tree/src");

@@ -1,7 +1,7 @@
 //! What the server counts, as Prometheus reads it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, StatusCode, header};
@@ -42,6 +42,7 @@ pub(crate) struct Metrics {
     commits: Gauge,
     store_bytes: Gauge,
     streams: Gauge,
+    spans_lost: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -73,8 +74,9 @@ impl Drop for Watcher {
 }
 
 impl Metrics {
-    /// Nothing counted yet. Of a store that has no files of its own, their size is no number that is told.
-    pub(crate) fn of_store(has_files: bool) -> Self {
+    /// Nothing counted yet. Of a store that has no files of its own, their size is no number that is told; without a collector there are no
+    /// spans to lose.
+    pub(crate) fn new(has_files: bool, has_collector: bool) -> Self {
         let mut registry = Registry::with_prefix("folio");
         let seconds = || Histogram::new(SECONDS);
         let metrics = Self {
@@ -85,6 +87,7 @@ impl Metrics {
             commits: Gauge::<i64, AtomicI64>::default(),
             store_bytes: Gauge::default(),
             streams: Gauge::default(),
+            spans_lost: Counter::default(),
         };
         registry.register("http_requests", "Requests that were answered", metrics.requests.clone());
         registry.register_with_unit(
@@ -116,6 +119,13 @@ impl Metrics {
             "Live streams that somebody reads",
             metrics.streams.clone(),
         );
+        if has_collector {
+            registry.register(
+                "spans_lost",
+                "Spans of runs that their collector did not take",
+                metrics.spans_lost.clone(),
+            );
+        }
         Self {
             registry: Arc::new(registry),
             ..metrics
@@ -159,6 +169,9 @@ impl Metrics {
             };
             let count = runs.iter().filter(is_so).count() as u64;
             self.runs.get_or_create(&label).set(whole(count));
+        }
+        if let Some(lost) = runner.untold() {
+            self.spans_lost.inner().fetch_max(lost, Ordering::Relaxed);
         }
         if let Some(bytes) = store.bytes().await? {
             self.store_bytes.set(whole(bytes));
@@ -230,4 +243,46 @@ fn older(text: &str) -> String {
         _ => format!("{line}\n"),
     });
     named.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use folio::runner::{Beside, Observer, RunnerOptions};
+    use folio::{Folio, SpaceName};
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Loses(u64);
+
+    impl Observer for Loses {
+        fn drives(&self, _: Beside) {}
+
+        fn untold(&self) -> Option<u64> {
+            Some(self.0)
+        }
+    }
+
+    #[tokio::test]
+    async fn lost_spans_are_counted_where_there_is_a_collector() {
+        for (observer, told) in [
+            (None, None),
+            (
+                Some(Arc::new(Loses(7)) as Arc<dyn Observer>),
+                Some("folio_spans_lost_total 7"),
+            ),
+        ] {
+            let options = RunnerOptions {
+                observer,
+                ..RunnerOptions::default()
+            };
+            let space = Folio::open("memory:").await.unwrap().workspace(SpaceName::main());
+            let runner = Runner::new(space, folio::tools::Registry::with_builtins(), options);
+            let metrics = Metrics::new(false, runner.untold().is_some());
+            for _ in 0..2 {
+                let text = metrics.text(&runner).await.unwrap();
+                assert_eq!(text.lines().find(|line| line.starts_with("folio_spans_lost")), told);
+            }
+        }
+    }
 }
