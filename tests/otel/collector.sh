@@ -42,8 +42,8 @@ PLAN
 cat >script.json <<'SCRIPT'
 {"version": 1, "cues": [
   {"contains": "You decide how", "json": {"decision": "execute", "reason": "small",
-    "action": {"tool": "text", "args": {"op": "echo", "value": "sesame"}}}},
-  {"contains": "sesame", "calls": [{"tool": "finish", "args": {"notes": "opened sesame"}}]}]}
+    "action": {"tool": "text", "args": {"op": "echo", "value": "sesame"}}}, "usage": {"tokens_in": 70, "tokens_out": 7}},
+  {"contains": "sesame", "calls": [{"tool": "finish", "args": {"notes": "opened sesame"}}], "usage": {"tokens_in": 70, "tokens_out": 7}}]}
 SCRIPT
 printf '[telemetry]\nendpoint = "http://127.0.0.1:%s"\n' "$http" >told.toml
 
@@ -121,7 +121,7 @@ for span in spans:
         check("gen_ai.request.model", span["gen_ai.request.model"], "script.json")
         check("tokens", int(span["gen_ai.usage.input_tokens"]) > 0 and int(span["gen_ai.usage.output_tokens"]) > 0, True)
     if span["Status code"] == "STATUS_CODE_ERROR":
-        check("error.type", span["error.type"], "invalid_input")
+        check("error.type", span["error.type"], "not_found")
 check("words of people, models and tools", re.findall("sesame", told), [])
 check("resources that are named", set(re.findall(r"service.name: Str\((.*)\)", told)), {"folio"})
 check("the environment is told", "deployment.environment.name: Str(trial)" in told, True)

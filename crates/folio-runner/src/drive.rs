@@ -206,11 +206,13 @@ impl Drive {
         }
     }
 
-    /// The run, for somebody who reads beside it as long as it is driven here.
-    pub(crate) fn beside(&self) -> Beside {
-        let watch = self.shared.watch(self.run.id());
-        let models = self.shared.options.models.clone();
-        Beside::new(watch, self.followed.from, self.followed.heads(), models)
+    /// Tells whoever reads beside the drivers of runs that this one is driven from now on.
+    fn tell_observer(&self) {
+        if let Some(observer) = &self.shared.options.observer {
+            let watch = self.shared.watch(self.run.id());
+            let models = self.shared.options.models.clone();
+            observer.drives(Beside::new(watch, self.followed.from, self.followed.heads(), models));
+        }
     }
 
     /// Drives the run to its end; or, if there is a `patience`, until everything has waited for that long and goes on waiting;
@@ -221,6 +223,7 @@ impl Drive {
         patience: Option<Duration>,
         busy: Option<&BusyRun>,
     ) -> Result<Driven, RunnerError> {
+        self.tell_observer();
         let followed = Arc::clone(&self.followed);
         let leaving = self.shared.leaving.clone();
         let mut done: Vec<Done> = Vec::new();

@@ -453,9 +453,6 @@ impl Runner {
         let _delivered = workspace.deliver_outbox().await;
         let driven = async {
             let drive = Drive::open(Arc::clone(&self.shared), run, fence).await?;
-            if let Some(observer) = &self.shared.options.observer {
-                observer.drives(drive.beside());
-            }
             drive.run(patience, busy).await
         };
         let result = driven.await;

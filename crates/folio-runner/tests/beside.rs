@@ -4,6 +4,7 @@
 
 mod models_support;
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,13 +24,13 @@ impl Observer for Kept {
     }
 }
 
-async fn runner(kept: &Arc<Kept>) -> Runner {
+fn runner(folder: &Path, kept: &Arc<Kept>) -> Runner {
     let options = RunnerOptions {
         has_person: true,
         observer: Some(Arc::clone(kept) as Arc<dyn Observer>),
         ..RunnerOptions::default()
     };
-    let workspace = models_support::workspace(models_support::sqlite(std::path::Path::new(":memory:")));
+    let workspace = models_support::workspace(models_support::sqlite(&folder.join("folio.db")));
     Runner::new(workspace, Registry::with_builtins(), options)
 }
 
@@ -66,7 +67,8 @@ async fn ended(beside: &mut Beside) -> (usize, usize) {
 #[tokio::test]
 async fn a_run_that_goes_on_wakes_nobody_who_reads_another_one() {
     let kept = Arc::<Kept>::default();
-    let runner = runner(&kept).await;
+    let folder = tempfile::tempdir().unwrap();
+    let runner = runner(folder.path(), &kept);
     let waits = submit(&runner, json!([visit()])).await;
     let driving = tokio::spawn({
         let runner = runner.clone();
@@ -94,7 +96,8 @@ async fn a_run_that_goes_on_wakes_nobody_who_reads_another_one() {
 #[tokio::test]
 async fn who_reads_beside_a_drive_sees_where_it_began_and_nothing_after_its_end() {
     let kept = Arc::<Kept>::default();
-    let runner = runner(&kept).await;
+    let folder = tempfile::tempdir().unwrap();
+    let runner = runner(folder.path(), &kept);
     let run = submit(&runner, json!([echo("a"), visit(), echo("b"), echo("c")])).await;
     let driven = runner.drive_while_due(run, Duration::from_millis(20)).await.unwrap();
     assert!(matches!(driven, Driven::Waits { .. }), "{driven:?}");
