@@ -128,7 +128,7 @@ async fn a_call_that_failed_says_why_each_attempt_did_and_the_last_one_too() {
     let code = text(bad, "error.type");
     assert!(exceptions[0].contains(&code), "{exceptions:?}");
     let reason = text(bad, "folio.stop_reason");
-    assert_eq!((code.as_str(), reason.as_str()), ("not_found", "invalid_input"));
+    assert_eq!((code.as_str(), reason.as_str()), ("no_run_folder", "policy_denied"));
 }
 
 #[tokio::test]
