@@ -1,5 +1,6 @@
 //! The seam to a database: one write, a few reads, and a wake-up.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -306,6 +307,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `Unavailable` or `Corrupt`.
     async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError>;
+
+    /// Those of `links` that are there: of many in one question.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn kept_links(&self, space: &SpaceName, links: Vec<Link>) -> Result<HashSet<Link>, StoreError>;
 
     /// Up to `limit` entries of `space` whose time is past at `by` without a revision that says so, the first first, each
     /// with the instant at which it ended. What is pinned or archived does not end.

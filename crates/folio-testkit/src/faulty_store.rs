@@ -1,6 +1,6 @@
 //! A store that fails when a test wants it to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -40,6 +40,8 @@ pub struct FaultyStore {
 struct State {
     commits: u64,
     histories: u64,
+    links: u64,
+    entries: u64,
     /// Commits of the log that were read.
     rows: usize,
     faults: BTreeMap<u64, Fault>,
@@ -93,6 +95,13 @@ impl FaultyStore {
     #[must_use]
     pub fn histories(&self) -> u64 {
         self.state().histories
+    }
+
+    /// How often links were asked for so far, and how often an entry by its name.
+    #[must_use]
+    pub fn links_and_entries(&self) -> (u64, u64) {
+        let state = self.state();
+        (state.links, state.entries)
     }
 
     /// Fails nothing any more.
@@ -235,6 +244,7 @@ impl Store for FaultyStore {
     }
 
     async fn entry(&self, space: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {
+        self.state().entries += 1;
         self.reach(READING)?.entry(space, entry).await
     }
 
@@ -256,7 +266,12 @@ impl Store for FaultyStore {
     }
 
     async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError> {
+        self.state().links += 1;
         self.reach(READING)?.links(space, end).await
+    }
+
+    async fn kept_links(&self, space: &SpaceName, links: Vec<Link>) -> Result<HashSet<Link>, StoreError> {
+        self.reach(READING)?.kept_links(space, links).await
     }
 
     async fn ended(

@@ -1,6 +1,9 @@
 //! Rows of links.
 
+use std::collections::HashSet;
+
 use folio_memory::{Link, Relation};
+use tokio_postgres::Row;
 
 use super::column::get;
 use super::error::{Failure, damaged};
@@ -26,14 +29,35 @@ pub(super) async fn list(session: &Session, end: &str) -> Result<Vec<Link>, Fail
                UNION SELECT src, rel, dst FROM link WHERE space = $1 AND dst = $2";
     let mut links = Vec::new();
     for row in session.query(sql, &[&session.space.0, &end]).await? {
-        let rel: &str = get(&row, 1)?;
-        let rel = Relation::parse(rel).ok_or_else(|| damaged("a link", format!("the relation {rel:?} is unknown")))?;
-        links.push(Link {
-            src: get(&row, 0)?,
-            rel,
-            dst: get(&row, 2)?,
-        });
+        links.push(of_row(&row)?);
     }
     links.sort();
     Ok(links)
+}
+
+/// Those of `links` that are there.
+pub(super) async fn kept(session: &Session, links: &[Link]) -> Result<HashSet<Link>, Failure> {
+    let is_written = |link: &&Link| !link.src.contains('\0') && !link.dst.contains('\0');
+    let (mut from, mut rels, mut to) = (Vec::new(), Vec::new(), Vec::new());
+    for link in links.iter().filter(is_written) {
+        from.push(link.src.as_str());
+        rels.push(link.rel.as_str());
+        to.push(link.dst.as_str());
+    }
+    // Each is looked up for itself, as in `looked_up`.
+    let sql = "SELECT found.* FROM unnest($2::text[], $3::text[], $4::text[]) AS wanted (src, rel, dst)
+               CROSS JOIN LATERAL (SELECT src, rel, dst FROM link WHERE space = $1 AND link.src = wanted.src
+                   AND link.rel = wanted.rel AND link.dst = wanted.dst OFFSET 0) AS found";
+    let rows = session.query(sql, &[&session.space.0, &from, &rels, &to]).await?;
+    rows.iter().map(of_row).collect()
+}
+
+fn of_row(row: &Row) -> Result<Link, Failure> {
+    let rel: &str = get(row, 1)?;
+    let rel = Relation::parse(rel).ok_or_else(|| damaged("a link", format!("the relation {rel:?} is unknown")))?;
+    Ok(Link {
+        src: get(row, 0)?,
+        rel,
+        dst: get(row, 2)?,
+    })
 }

@@ -1,5 +1,6 @@
 //! What every store answers, answered by the server.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -171,6 +172,15 @@ impl Store for PostgresStore {
         self.read(space, move |session, _| {
             let end = end.clone();
             async move { link::list(or_none!(session, Vec::new()), &end).await }
+        })
+        .await
+    }
+
+    async fn kept_links(&self, space: &SpaceName, links: Vec<Link>) -> Result<HashSet<Link>, StoreError> {
+        let links = Arc::new(links);
+        self.read(space, move |session, _| {
+            let links = Arc::clone(&links);
+            async move { link::kept(or_none!(session, HashSet::new()), &links).await }
         })
         .await
     }

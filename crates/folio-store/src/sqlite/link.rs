@@ -1,5 +1,7 @@
 //! Rows of links.
 
+use std::collections::HashSet;
+
 use folio_memory::{Link, Relation};
 use rusqlite::{Connection, params};
 
@@ -32,4 +34,18 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, end: &str) -> Resu
     }
     links.sort();
     Ok(links)
+}
+
+/// Those of `links` that are there.
+pub(super) fn kept(conn: &Connection, space: Option<SpaceId>, links: Vec<Link>) -> Result<HashSet<Link>, Failure> {
+    let Some(space) = space else { return Ok(HashSet::new()) };
+    let sql = "SELECT 1 FROM link WHERE space = ?1 AND src = ?2 AND rel = ?3 AND dst = ?4";
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut kept = HashSet::new();
+    for link in links {
+        if statement.exists(params![space, link.src, link.rel.as_str(), link.dst])? {
+            kept.insert(link);
+        }
+    }
+    Ok(kept)
 }

@@ -65,6 +65,7 @@ mod writer;
 mod written;
 pub mod yardstick;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -452,6 +453,11 @@ impl Store for SqliteStore {
     async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError> {
         let end = end.to_owned();
         self.read(space, move |conn, space| link::list(conn, space, &end)).await
+    }
+
+    async fn kept_links(&self, space: &SpaceName, links: Vec<Link>) -> Result<HashSet<Link>, StoreError> {
+        self.read(space, move |conn, space| link::kept(conn, space, links))
+            .await
     }
 
     async fn ended(

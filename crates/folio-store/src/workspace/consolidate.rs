@@ -1,6 +1,6 @@
 //! One entry in the place of several, each of which is as it was when somebody read it (M7.4.37).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::observation::ObservationInput;
@@ -142,7 +142,7 @@ impl Workspace {
     /// Whether `by` leads to none of `sources`, which would then stand for themselves.
     pub(super) async fn check_no_circle(&self, by: &Entry, sources: &[(EntryId, u32)]) -> Result<(), WorkspaceError> {
         let ids: Vec<EntryId> = sources.iter().map(|(id, _)| *id).collect();
-        let Some(found) = self.leads_to(by.id, &ids, &HashMap::new()).await? else {
+        let Some(found) = self.leads_to(by.id, &ids).await? else {
             return Ok(());
         };
         let found = self.read_entry(Ref::Id(found)).await?;
@@ -153,14 +153,8 @@ impl Workspace {
         Err(Invalid::new("supersede_cycle", "by", message).into())
     }
 
-    /// The first of `entries` that `by` leads to: `by` itself, what took its place, what took the place of that, and so on. `more` is what
-    /// else is to take the place of something.
-    pub(super) async fn leads_to(
-        &self,
-        by: EntryId,
-        entries: &[EntryId],
-        more: &HashMap<EntryId, EntryId>,
-    ) -> Result<Option<EntryId>, WorkspaceError> {
+    /// The first of `entries` that `by` leads to: `by` itself, what took its place, what took the place of that, and so on.
+    async fn leads_to(&self, by: EntryId, entries: &[EntryId]) -> Result<Option<EntryId>, WorkspaceError> {
         let mut next = Some(by);
         let mut seen = HashSet::new();
         // A file that an earlier version brought in may have held a circle: it is gone round once.
@@ -168,10 +162,7 @@ impl Workspace {
             if entries.contains(&last) {
                 return Ok(Some(last));
             }
-            next = match more.get(&last) {
-                Some(next) => Some(*next),
-                None => self.if_there(last).await?.and_then(|there| there.fields.superseded_by),
-            };
+            next = self.if_there(last).await?.and_then(|there| there.fields.superseded_by);
         }
         Ok(None)
     }

@@ -1,6 +1,6 @@
 //! Work that several share: what can be begun, who takes it on, who hands it on, what came of it (M7.4.35).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use folio_memory::entry::Status;
@@ -23,7 +23,7 @@ const MAX_AFTER: usize = 32;
 /// The tag of what came out of a piece of work.
 const RESULT_TAG: &str = "result";
 /// Pieces of work that are looked at for a circle.
-const CIRCLE_MAX: usize = 10_000;
+pub(super) const CIRCLE_MAX: usize = 10_000;
 
 /// What can be begun, and what waits.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -323,10 +323,7 @@ impl Workspace {
             return Ok(());
         }
         let others: Vec<EntryId> = after.iter().map(|other| other.id).collect();
-        match self
-            .waits_for(Relation::Blocks, entry.id, &others, &HashMap::new())
-            .await?
-        {
+        match self.waits_for(entry.id, &others).await? {
             Waits::Not => Ok(()),
             Waits::For(found) => {
                 let found = after.iter().find(|other| other.id == found).unwrap_or(entry);
@@ -340,15 +337,8 @@ impl Workspace {
         }
     }
 
-    /// Whether one of `others` is `entry` or waits for it, however far away; or, with another relation than [`Relation::Blocks`], whether
-    /// that leads to it. `more` is what else is to wait for something: for each entry, what waits for that.
-    pub(super) async fn waits_for(
-        &self,
-        rel: Relation,
-        entry: EntryId,
-        others: &[EntryId],
-        more: &HashMap<EntryId, Vec<EntryId>>,
-    ) -> Result<Waits, StoreError> {
+    /// Whether one of `others` is `entry` or waits for it, however far away.
+    async fn waits_for(&self, entry: EntryId, others: &[EntryId]) -> Result<Waits, StoreError> {
         let others: HashSet<EntryId> = others.iter().copied().collect();
         let mut seen = HashSet::from([entry]);
         let mut left = vec![entry];
@@ -359,9 +349,8 @@ impl Workspace {
             if seen.len() > CIRCLE_MAX {
                 return Ok(Waits::OfTooMany);
             }
-            let waiting = self.ends_of(id, rel, End::Src).await?;
-            let more = more.get(&id).into_iter().flatten().copied();
-            left.extend(waiting.into_iter().chain(more).filter(|id| seen.insert(*id)));
+            let waiting = self.ends_of(id, Relation::Blocks, End::Src).await?;
+            left.extend(waiting.into_iter().filter(|id| seen.insert(*id)));
         }
         Ok(Waits::Not)
     }
@@ -402,7 +391,7 @@ impl Workspace {
 
 /// Whether something waits for something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waits {
+enum Waits {
     Not,
     For(EntryId),
     /// More wait than are looked at.

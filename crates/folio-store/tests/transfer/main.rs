@@ -6,5 +6,6 @@ mod books;
 mod foreign;
 #[path = "../house/mod.rs"]
 mod house;
+mod links;
 mod refused;
 mod spaces;

@@ -102,6 +102,37 @@ pub async fn links_are_found_from_both_ends_and_kept_once(home: &dyn Home) {
     );
 }
 
+/// In this space, by all of what they say.
+pub async fn of_many_links_those_that_are_there_are_told_in_one_question(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let (a, b) = (scene.a_note("a").await, scene.a_note("b").await);
+    let link = |rel, src: &dyn ToString, dst: &dyn ToString| Link {
+        src: src.to_string(),
+        rel,
+        dst: dst.to_string(),
+    };
+    let there = [
+        link(Relation::Blocks, &a, &b),
+        link(Relation::References, &a, &b),
+        link(Relation::References, &b, &b),
+    ];
+    let asked: Vec<_> = there
+        .iter()
+        .cloned()
+        .chain([
+            link(Relation::Blocks, &b, &a),
+            link(Relation::Supersedes, &a, &b),
+            link(Relation::Blocks, &a, &"nothing\0"),
+        ])
+        .collect();
+    let kept = async |of: &Scene, links: &[Link]| of.store.kept_links(&of.space, links.to_vec()).await.expect("links");
+    assert!(kept(&scene, &asked).await.is_empty());
+    scene.commit(there.iter().cloned().map(Change::AddLink).collect()).await;
+    assert_eq!(kept(&scene, &asked).await, there.iter().cloned().collect());
+    assert!(kept(&scene, &[]).await.is_empty());
+    assert!(kept(&scene.other_space("other"), &asked).await.is_empty());
+}
+
 /// In this space.
 pub async fn a_link_needs_both_its_ends(home: &dyn Home) {
     let scene = Scene::of(home);

@@ -96,6 +96,7 @@ macro_rules! store_contract {
             history_tells_every_revision_in_order,
             a_replay_answers_with_the_versions_of_then,
             links_are_found_from_both_ends_and_kept_once,
+            of_many_links_those_that_are_there_are_told_in_one_question,
             a_link_needs_both_its_ends,
         ]);
         $crate::store_contract!(@cases $home, lists: [

@@ -1,7 +1,7 @@
 //! A store in a vector, just true enough for the rules of the workspace. What a store promises is the
 //! business of the contract suite.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -293,6 +293,10 @@ impl Store for FakeStore {
     }
 
     async fn links(&self, _: &SpaceName, _: &str) -> Result<Vec<Link>, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn kept_links(&self, _: &SpaceName, _: Vec<Link>) -> Result<HashSet<Link>, StoreError> {
         panic!("no test needs it")
     }
 

@@ -82,7 +82,7 @@ impl Workspace {
                     end.clone_from(here);
                 }
             }
-            self.import_link(&mut incoming, name, link).await?;
+            incoming.take_link(name, link);
             self.write_full_batch(&mut incoming, progress).await?;
         }
         self.write_batch(&mut incoming).await?;

@@ -11,7 +11,7 @@ use folio_memory::roles::Operation;
 use folio_memory::transfer::{EntryLine, Line, PageLine, check_entry, check_page};
 use folio_memory::{
     Actor, Change, Entry, EntryFields, EntryId, Invalid, Link, NewEntry, NewPage, PageFields, PageId, PageRole,
-    Relation, SpaceName, SpacePolicy, Status, Trust, Warning, depth_exceeds, page,
+    SpaceName, SpacePolicy, Status, Trust, Warning, depth_exceeds, page,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -19,8 +19,8 @@ use tokio::sync::mpsc;
 use super::super::pages::checked_page_title;
 use super::super::record::Cleaned;
 use super::super::redact::{self, recall};
-use super::super::work::Waits;
 use super::super::{Workspace, WorkspaceError, Write, long_text};
+use super::circles::{Circles, Leads};
 use super::difference;
 use super::lines::{AHEAD, Lines, TEXT_DAMAGED};
 use super::pieces::Arriving;
@@ -54,6 +54,17 @@ impl ImportOptions {
     }
 }
 
+/// Where an entry of the file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whereabouts {
+    /// It was not taken in.
+    Nowhere,
+    /// It was here before.
+    Here,
+    /// It was brought in just now, or would be if something were written.
+    New,
+}
+
 /// What was read and is not written yet, and what is known of the file.
 pub(super) struct Incoming<'a> {
     pub(super) actor: &'a Actor,
@@ -67,17 +78,19 @@ pub(super) struct Incoming<'a> {
     pages: HashMap<PageId, PageId>,
     /// The pages that the file has.
     own_pages: HashSet<PageId>,
-    /// The entries that the file has, and whether they are there, or would be if something were written.
-    entries: HashMap<EntryId, bool>,
-    /// What took the place of those that the file says it of.
-    superseded: HashMap<EntryId, EntryId>,
-    /// For each entry what waits for it, and what it takes the place of, as the links of the file say.
-    waiting: HashMap<EntryId, Vec<EntryId>>,
-    replacing: HashMap<EntryId, Vec<EntryId>>,
+    /// The entries that the file has.
+    pub(super) entries: HashMap<EntryId, Whereabouts>,
+    /// Links that were read and are not looked at yet, with what a report calls them.
+    pub(super) links: Vec<(String, Link)>,
+    /// The links that were looked at and are not written yet: all of them, if nothing is written.
+    pub(super) linked: HashSet<Link>,
+    /// Entries that the file does not have and that are here.
+    pub(super) elsewhere: HashSet<EntryId>,
+    pub(super) circles: Circles,
     /// Entries whose content was gone.
     tombstones: Vec<(EntryId, ErasedFor)>,
     /// Pages, entries and links that were read.
-    read: (u64, u64, u64),
+    pub(super) read: (u64, u64, u64),
 }
 
 impl<'a> Incoming<'a> {
@@ -92,15 +105,22 @@ impl<'a> Incoming<'a> {
             pages: HashMap::new(),
             own_pages: HashSet::new(),
             entries: HashMap::new(),
-            superseded: HashMap::new(),
-            waiting: HashMap::new(),
-            replacing: HashMap::new(),
+            links: Vec::new(),
+            linked: HashSet::new(),
+            elsewhere: HashSet::new(),
+            circles: Circles::default(),
             tombstones: Vec::new(),
             read: (0, 0, 0),
         }
     }
 
-    fn push(&mut self, change: Change) {
+    /// Whether anything but links waits for being written.
+    pub(super) fn has_other_than_links(&self) -> bool {
+        let mut changes = self.changes.iter();
+        changes.any(|change| !matches!(change, Change::AddLink(_)))
+    }
+
+    pub(super) fn push(&mut self, change: Change) {
         self.bytes = self.bytes.saturating_add(change.bytes());
         self.changes.push(change);
     }
@@ -149,6 +169,10 @@ impl Workspace {
                 Ok(line) => name_of(&place, line),
                 Err(_) => place,
             };
+            // What is told of them stands where they do.
+            if !matches!(line, Ok(Line::Link(_))) || !lines.unknown.is_empty() {
+                self.judge_links(&mut incoming).await?;
+            }
             if !lines.unknown.is_empty() {
                 let message = format!("nothing reads {}", lines.unknown.join(", "));
                 incoming.report.remark(Fate::Changed, &name, "key_unknown", message);
@@ -162,7 +186,7 @@ impl Workspace {
                     }
                 }
                 Ok(Line::Entry(entry)) => self.import_entry(&mut incoming, name, *entry, &mut lines).await?,
-                Ok(Line::Link(link)) => self.import_link(&mut incoming, name, link).await?,
+                Ok(Line::Link(link)) => incoming.take_link(name, link),
                 Ok(Line::End { pages, entries, links }) => {
                     counted = Some((pages, entries, links));
                 }
@@ -196,7 +220,7 @@ impl Workspace {
         incoming: &mut Incoming<'_>,
         progress: &mut (dyn FnMut(&Imported) + Send),
     ) -> Result<(), WorkspaceError> {
-        if incoming.changes.len() >= BATCH || incoming.bytes >= BATCH_BYTES {
+        if incoming.changes.len() + incoming.links.len() >= BATCH || incoming.bytes >= BATCH_BYTES {
             self.write_batch(incoming).await?;
             progress(&incoming.report);
         }
@@ -204,9 +228,18 @@ impl Workspace {
     }
 
     pub(super) async fn write_batch(&self, incoming: &mut Incoming<'_>) -> Result<(), WorkspaceError> {
+        self.judge_links(incoming).await?;
+        self.write_changes(incoming).await
+    }
+
+    /// Writes what was looked at.
+    pub(super) async fn write_changes(&self, incoming: &mut Incoming<'_>) -> Result<(), WorkspaceError> {
         let changes = std::mem::take(&mut incoming.changes);
         let names = std::mem::take(&mut incoming.names);
         incoming.bytes = 0;
+        if !incoming.options.dry_run {
+            incoming.linked.clear();
+        }
         if changes.is_empty() {
             return Ok(());
         }
@@ -340,7 +373,11 @@ impl Workspace {
     }
 
     /// The page here that the file calls `page`.
-    async fn page_here(&self, incoming: &mut Incoming<'_>, page: PageId) -> Result<Option<PageId>, WorkspaceError> {
+    pub(super) async fn page_here(
+        &self,
+        incoming: &mut Incoming<'_>,
+        page: PageId,
+    ) -> Result<Option<PageId>, WorkspaceError> {
         if let Some(known) = incoming.pages.get(&page) {
             return Ok(Some(*known));
         }
@@ -370,14 +407,15 @@ impl Workspace {
             incoming.report.refuse(&name, &twice());
             return lines.skip_text(id, text).await;
         }
-        incoming.entries.insert(id, false);
+        incoming.entries.insert(id, Whereabouts::Nowhere);
         let Some(page) = self.page_here(incoming, line.page).await? else {
             let message = format!("the page {} that it stands on is not there", line.page);
             incoming.report.remark(Fate::Refused, &name, "page_missing", message);
             return lines.skip_text(id, text).await;
         };
         let mut new = line.into_new(page);
-        let warnings = match self.judge_entry(incoming, &mut new).await? {
+        let there = self.if_there(id).await?;
+        let warnings = match self.judge_entry(incoming, &mut new, there.as_ref()).await? {
             Ok(warnings) => warnings,
             Err(invalid) => {
                 incoming.report.refuse(&name, &invalid);
@@ -387,8 +425,8 @@ impl Workspace {
         if incoming.options.distrusted {
             new.fields.trust = Trust::Imported;
         }
-        if let Some(there) = self.if_there(id).await? {
-            incoming.entries.insert(id, true);
+        if let Some(there) = there {
+            incoming.entries.insert(id, Whereabouts::Here);
             if let Err(invalid) = lines.check_text(id, text).await?
                 && invalid.code == TEXT_DAMAGED
                 && let Some(body) = &mut new.fields.body_ref
@@ -412,7 +450,7 @@ impl Workspace {
             new.fields.status = Status::Archived;
         }
         let Some(body) = new.fields.body_ref.clone() else {
-            incoming.entries.insert(id, true);
+            incoming.entries.insert(id, Whereabouts::New);
             incoming.names.insert(id, name);
             incoming.push(Change::AddEntry(Box::new(new)));
             return Ok(());
@@ -422,7 +460,7 @@ impl Workspace {
             match lines.check_text(id, text).await? {
                 Ok(()) => {
                     incoming.report.entries += 1;
-                    incoming.entries.insert(id, true);
+                    incoming.entries.insert(id, Whereabouts::New);
                 }
                 Err(invalid) => incoming.report.refuse(&name, &invalid),
             }
@@ -431,11 +469,12 @@ impl Workspace {
         self.import_long(incoming, name, new, &body, lines).await
     }
 
-    /// That `new` could be written here, in the form that writing it would give, and what was put right for that.
+    /// That `new` could be written here, where it may be `there`, in the form that writing it would give, and what was put right for that.
     async fn judge_entry(
         &self,
         incoming: &mut Incoming<'_>,
         new: &mut NewEntry,
+        there: Option<&Entry>,
     ) -> Result<Result<Vec<Warning>, Invalid>, WorkspaceError> {
         let EntryFields {
             parts,
@@ -452,13 +491,36 @@ impl Workspace {
         if checked.is_ok()
             && let Some(by) = new.fields.superseded_by
         {
-            if self.leads_to(by, &[new.id], &incoming.superseded).await?.is_some() {
+            let is_so_here = there.is_some_and(|there| there.fields.superseded_by == Some(by));
+            if !is_so_here && self.leads_back(incoming, by, new.id).await? {
                 let message = format!("{by} took the place of it, and it the place of {by}");
                 return Ok(Err(Invalid::new("supersede_cycle", "superseded_by", message)));
             }
-            incoming.superseded.insert(new.id, by);
+            incoming.circles.successors.add(new.id, by);
         }
         Ok(checked)
+    }
+
+    /// Whether `by` is `entry`, or what took its place leads there.
+    async fn leads_back(
+        &self,
+        incoming: &mut Incoming<'_>,
+        by: EntryId,
+        entry: EntryId,
+    ) -> Result<bool, WorkspaceError> {
+        let mut from = by;
+        loop {
+            match incoming.circles.successors.lead(from, entry) {
+                Leads::There(leads_there) => return Ok(leads_there),
+                Leads::Ask(last) => {
+                    let is_new = incoming.entries.get(&last) == Some(&Whereabouts::New);
+                    let here = if is_new { None } else { self.if_there(last).await? };
+                    let by = here.and_then(|here| here.fields.superseded_by);
+                    incoming.circles.successors.learn(last, by);
+                    from = last;
+                }
+            }
+        }
     }
 
     /// Adds an entry whose text follows in pieces.
@@ -535,67 +597,7 @@ impl Workspace {
         };
         self.record_cleaned(incoming.actor, write, None, rest).await?;
         incoming.report.entries += 1;
-        incoming.entries.insert(id, true);
-        Ok(())
-    }
-
-    /// Takes in a link, which a report calls `name`.
-    pub(super) async fn import_link(
-        &self,
-        incoming: &mut Incoming<'_>,
-        name: String,
-        mut link: Link,
-    ) -> Result<(), WorkspaceError> {
-        incoming.read.2 += 1;
-        if incoming
-            .changes
-            .iter()
-            .any(|change| !matches!(change, Change::AddLink(_)))
-        {
-            self.write_batch(incoming).await?;
-        }
-        for end in [&mut link.src, &mut link.dst] {
-            let is_there = if let Ok(page) = end.parse::<PageId>()
-                && end.starts_with(PageId::PREFIX)
-            {
-                let here = self.page_here(incoming, page).await?;
-                here.map(|page| *end = page.to_string()).is_some()
-            } else if let Ok(entry) = end.parse::<EntryId>()
-                && end.starts_with(EntryId::PREFIX)
-            {
-                incoming.entries.get(&entry) == Some(&true) || self.if_there(entry).await?.is_some()
-            } else {
-                false
-            };
-            if !is_there {
-                let message = format!("{end} is not there");
-                incoming.report.remark(Fate::Refused, &name, "end_missing", message);
-                return Ok(());
-            }
-        }
-        let is_there = self.inner.store.links(self.space(), &link.src).await?.contains(&link);
-        let change = Change::AddLink(link.clone());
-        if is_there || incoming.changes.contains(&change) {
-            incoming.report.present += 1;
-            return Ok(());
-        }
-        let of_file = match link.rel {
-            Relation::Blocks => Some((&mut incoming.waiting, "blocks_itself", "wait for itself")),
-            Relation::Supersedes => Some((&mut incoming.replacing, "supersede_cycle", "take its own place")),
-            _ => None,
-        };
-        if let Some((of_file, code, what)) = of_file
-            && let (Ok(src), Ok(dst)) = (link.src.parse::<EntryId>(), link.dst.parse::<EntryId>())
-        {
-            if let Waits::For(_) = self.waits_for(link.rel, dst, &[src], of_file).await? {
-                let invalid = Invalid::new(code, "dst", format!("{dst} would {what}"));
-                incoming.report.refuse(&name, &invalid);
-                return Ok(());
-            }
-            of_file.entry(src).or_default().push(dst);
-        }
-        incoming.report.links += 1;
-        incoming.push(change);
+        incoming.entries.insert(id, Whereabouts::New);
         Ok(())
     }
 

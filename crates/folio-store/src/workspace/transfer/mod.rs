@@ -1,10 +1,12 @@
 //! Memory as files that other stores and other programs read, and back.
 
 mod books;
+mod circles;
 mod difference;
 mod foreign;
 mod incoming;
 mod lines;
+mod links;
 mod merge;
 mod outgoing;
 mod pieces;
