@@ -194,6 +194,38 @@ async fn a_driver_that_hangs_is_replaced_and_finds_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_driver_goes_on_while_its_file_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folio.db");
+    let options = OpenOptions {
+        lease: Duration::from_millis(300),
+        ..OpenOptions::at(&path)
+    };
+    let (scene, other) = (scene(&options, 1), scene(&options, 2));
+    let run = scene.a_run("a run").await;
+    scene.store.claim_run(&scene.space, run, &owner("here")).await.unwrap();
+    // Somebody reads what was there before, so that the write-ahead log cannot be moved: whoever wants to waits, and nobody writes.
+    let reader = rusqlite::Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT * FROM run").unwrap();
+    scene.commit(Vec::new()).await;
+    let (store, space) = (Arc::clone(&scene.store), scene.space.clone());
+    let scrub = tokio::spawn(async move { store.scrub(&space, Vec::new()).await });
+    for _ in 0..10 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!scrub.is_finished());
+        let row = other.store.run(&other.space, Ref::Id(run)).await.unwrap();
+        assert!(row.driven, "by a process that is alive");
+    }
+    reader.execute_batch("COMMIT").unwrap();
+    soon(scrub).await.unwrap().unwrap();
+    other
+        .store
+        .claim_run(&other.space, run, &owner("there"))
+        .await
+        .unwrap_err();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "runs in a process of its own, started by the tests above"]
 async fn child_drives_a_run() {
     let Some(orders) = orders() else { return };

@@ -44,6 +44,10 @@ pub(super) enum Job {
     /// The index of words of a space catches up with its log, for a while.
     Index(SpaceId, Answer<Seq>),
     Compact(Compact, Answer<Compacted>),
+    /// Lets go of notes that say one of the texts; which spaces have an index of words.
+    ForgetNotes(Gone, Answer<Vec<SpaceId>>),
+    /// A part of the index of words of a space is written anew; whether that was the last.
+    CleanUp(SpaceId, Answer<bool>),
     Token(Box<KeptToken>, Answer<()>),
     /// The owners of this process say that they go on.
     Renew,
@@ -80,6 +84,13 @@ pub(super) struct RunRelease {
     pub(super) fence: u64,
 }
 
+/// Texts that are to be gone from the notes of a space.
+#[derive(Debug)]
+pub(super) struct Gone {
+    pub(super) space: SpaceName,
+    pub(super) texts: Arc<Vec<String>>,
+}
+
 /// What became of a job.
 #[derive(Debug)]
 pub(super) enum Done {
@@ -89,6 +100,8 @@ pub(super) enum Done {
     TakenOver(Seq),
     Indexed(Seq),
     Compacted(Compacted),
+    Forgotten(Vec<SpaceId>),
+    Cleaned(bool),
     Nothing,
 }
 
@@ -99,7 +112,7 @@ impl Job {
             Self::Commit(commit, _) => commit.bytes(),
             Self::TakeOver(commits, _) => commits.iter().map(Prepared::bytes).sum(),
             Self::Trace(notes, _) => notes.bytes(),
-            Self::Parts(..) | Self::Index(..) => ENOUGH,
+            Self::Parts(..) | Self::Index(..) | Self::ForgetNotes(..) | Self::CleanUp(..) => ENOUGH,
             Self::Claim(..) | Self::Release(..) | Self::Compact(..) | Self::Token(..) | Self::Renew => 0,
         }
     }
@@ -116,6 +129,8 @@ impl Job {
             | Self::Trace(..)
             | Self::Index(..)
             | Self::Compact(..)
+            | Self::ForgetNotes(..)
+            | Self::CleanUp(..)
             | Self::Renew => false,
         }
     }
@@ -134,7 +149,14 @@ impl Job {
     pub(super) fn apply(&self, scope: &mut Scope<'_>, owners: &Owners) -> Result<Done, Failure> {
         Ok(match self {
             Self::Commit(prepared, _) => Done::Committed(Box::new(commit::apply(scope, prepared, owners)?)),
-            Self::Parts(parts, _) => Done::InParts(Box::new(commit::in_parts(scope, parts, owners)?)),
+            Self::Parts(parts, _) => {
+                let committed = commit::in_parts(scope, parts, owners)?;
+                // Nobody could say so while they came.
+                if owners.are_driving() {
+                    owners.renew_all(scope.conn, owners.lease())?;
+                }
+                Done::InParts(Box::new(committed))
+            }
             Self::TakeOver(commits, _) => Done::TakenOver(commit::take_over(scope, commits, owners)?),
             Self::Claim(RunClaim { space, run, owner }, _) => {
                 let space = scope.space(space)?;
@@ -163,8 +185,15 @@ impl Job {
                 token::keep(scope.conn, kept)?;
                 Done::Nothing
             }
+            Self::ForgetNotes(Gone { space, texts }, _) => {
+                if let Some(space) = scope.space(space)? {
+                    trace::forget_texts(scope.conn, space, texts)?;
+                }
+                Done::Forgotten(text::spaces(scope.conn)?)
+            }
+            Self::CleanUp(space, _) => Done::Cleaned(text::clean_up(scope.conn, *space)?),
             Self::Renew => {
-                owners.renew_all(scope.conn)?;
+                owners.renew_all(scope.conn, owners.lease())?;
                 Done::Nothing
             }
         })
@@ -199,6 +228,10 @@ impl Job {
             (Self::Index(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::Compact(_, answer), Ok(Done::Compacted(compacted))) => drop(answer.send(Ok(compacted))),
             (Self::Compact(_, answer), Err(error)) => drop(answer.send(Err(error))),
+            (Self::ForgetNotes(_, answer), Ok(Done::Forgotten(spaces))) => drop(answer.send(Ok(spaces))),
+            (Self::ForgetNotes(_, answer), Err(error)) => drop(answer.send(Err(error))),
+            (Self::CleanUp(_, answer), Ok(Done::Cleaned(is_last))) => drop(answer.send(Ok(is_last))),
+            (Self::CleanUp(_, answer), Err(error)) => drop(answer.send(Err(error))),
             // A lease that could not be renewed is renewed next time, or another process takes over.
             (
                 Self::Renew
@@ -207,7 +240,9 @@ impl Job {
                 | Self::TakeOver(..)
                 | Self::Claim(..)
                 | Self::Index(..)
-                | Self::Compact(..),
+                | Self::Compact(..)
+                | Self::ForgetNotes(..)
+                | Self::CleanUp(..),
                 _,
             ) => {}
         }

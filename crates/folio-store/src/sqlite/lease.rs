@@ -53,6 +53,11 @@ impl Owners {
         }
     }
 
+    /// How long somebody who drives runs counts as alive without saying that he goes on.
+    pub(super) fn lease(&self) -> Duration {
+        self.lease
+    }
+
     /// How often those who drive runs say that they go on.
     pub(super) fn renewed_every(&self) -> Duration {
         self.lease / 3
@@ -102,19 +107,14 @@ impl Owners {
 
     /// Says that `owner` goes on.
     pub(super) fn renew(&self, conn: &Connection, owner: &OwnerId) -> Result<(), Failure> {
-        let sql = format!(
-            "INSERT INTO owner (id, until) VALUES (?1, {NOW} + ?2) ON CONFLICT (id) DO UPDATE SET until = excluded.until"
-        );
-        conn.prepare_cached(&sql)?
-            .execute(params![owner.0, millis(self.lease)])?;
-        Ok(())
+        renew(conn, owner, self.lease)
     }
 
-    /// Says that all owners of this process go on, and forgets those who are long gone.
-    pub(super) fn renew_all(&self, conn: &Connection) -> Result<(), Failure> {
+    /// Says that all owners of this process go on for so long, and forgets those who are long gone.
+    pub(super) fn renew_all(&self, conn: &Connection, lease: Duration) -> Result<(), Failure> {
         let owners: Vec<_> = self.here().locks.keys().cloned().collect();
         for owner in owners {
-            self.renew(conn, &owner)?;
+            renew(conn, &owner, lease)?;
         }
         conn.prepare_cached(&format!("DELETE FROM owner WHERE until < {NOW} - {FORGOTTEN_AFTER_MS}"))?
             .execute([])?;
@@ -160,6 +160,15 @@ impl Drop for Owners {
             }
         }
     }
+}
+
+/// Says that `owner` goes on for so long.
+fn renew(conn: &Connection, owner: &OwnerId, lease: Duration) -> Result<(), Failure> {
+    let sql = format!(
+        "INSERT INTO owner (id, until) VALUES (?1, {NOW} + ?2) ON CONFLICT (id) DO UPDATE SET until = excluded.until"
+    );
+    conn.prepare_cached(&sql)?.execute(params![owner.0, millis(lease)])?;
+    Ok(())
 }
 
 fn millis(duration: Duration) -> i64 {

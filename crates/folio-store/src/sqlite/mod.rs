@@ -86,7 +86,7 @@ pub use self::closing::wait_until_closed;
 pub use self::open::{IN_MEMORY, OpenOptions};
 
 use self::error::{Failure, explained};
-use self::job::{Answer, InParts, Job, Next, RunClaim, RunRelease};
+use self::job::{Answer, Gone, InParts, Job, Next, RunClaim, RunRelease};
 use self::lease::Owners;
 use self::living::Living;
 use self::marks::Marks;
@@ -247,9 +247,23 @@ impl SqliteStore {
         self.readers.read(self.about(space, question)).await
     }
 
-    async fn scrub_files(&self, space: &SpaceName, texts: Arc<Vec<String>>, anew: bool) -> Result<(), StoreError> {
-        let (writer, space) = (Arc::clone(&self.writer), space.clone());
-        let done = tokio::task::spawn_blocking(move || writer.scrub(&space, &texts, anew)).await;
+    /// Takes `texts` out of the notes of `space`, and what was erased out of the indexes of words, step by step: others write in
+    /// between, and those of this process who drive runs say that they go on.
+    async fn clean_up(&self, space: &SpaceName, texts: &Arc<Vec<String>>) -> Result<(), StoreError> {
+        let gone = Gone {
+            space: space.clone(),
+            texts: Arc::clone(texts),
+        };
+        // Words of what was erased lie in the index until it is written anew.
+        for space in self.write(|answer| Job::ForgetNotes(gone, answer)).await? {
+            while !self.write(|answer| Job::CleanUp(space, answer)).await? {}
+        }
+        Ok(())
+    }
+
+    async fn cut_off(&self, anew: bool) -> Result<(), StoreError> {
+        let writer = Arc::clone(&self.writer);
+        let done = tokio::task::spawn_blocking(move || writer.cut_off(anew)).await;
         let done = done.map_err(|error| self.unavailable("write to", "the writer stopped", Some(Box::new(error))))?;
         done.map_err(|failure| failure.into_error("write to", &self.location))
     }
@@ -589,16 +603,19 @@ impl Store for SqliteStore {
 
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError> {
         let texts = Arc::new(texts);
-        self.scrub_files(space, Arc::clone(&texts), false).await?;
         if texts.is_empty() {
+            self.cut_off(false).await?;
             return Ok(Residue::default());
         }
+        self.clean_up(space, &texts).await?;
+        self.cut_off(false).await?;
         let found = self.look_for(space, Arc::clone(&texts)).await?;
         if !found.is_in_free_space {
             return Ok(found.residue);
         }
         // Something lay there before it could be overwritten: in rows that changed long ago.
-        self.scrub_files(space, Arc::clone(&texts), true).await?;
+        self.clean_up(space, &texts).await?;
+        self.cut_off(true).await?;
         Ok(self.look_for(space, texts).await?.residue)
     }
 

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use folio_memory::SpaceName;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use tokio::sync::mpsc;
@@ -21,9 +20,8 @@ use super::job::{Done, Job};
 use super::lease::Owners;
 use super::marks::{Marks, Wrote};
 use super::open::BUSY_WAIT;
-use super::scope::{Known, Scope, space_id};
-use super::text::{self, FAR};
-use super::trace;
+use super::scope::{Known, Scope};
+use super::text::FAR;
 use super::wake::Wake;
 
 /// Most jobs in one transaction.
@@ -35,6 +33,8 @@ const BYTES_MAX: usize = 8 * 1024 * 1024;
 const QUICK: Duration = Duration::from_micros(500);
 /// Pages of 4 KiB after which the write-ahead log is moved into the file. A page that was written often meanwhile is moved once.
 const WAL_PAGES: u32 = 6_000;
+/// How long a file may take to be written anew. The owners of this process count as alive for so long, as long as it lives.
+const WRITTEN_ANEW: Duration = Duration::from_secs(60 * 60);
 
 /// The writer, shared by the thread and those who bring jobs.
 #[derive(Debug)]
@@ -152,34 +152,17 @@ impl Writer {
         self.wal.note_moved();
     }
 
-    /// Lets go of notes of `space` that say one of `texts`, moves all of the write-ahead log into the file and cuts it off; before, if wanted, writes the whole file anew without
-    /// its free space. Nobody can write meanwhile.
-    pub(super) fn scrub(&self, space: &SpaceName, texts: &[String], anew: bool) -> Result<(), Failure> {
+    /// Moves all of the write-ahead log into the file and cuts it off; before, if wanted, writes the whole file anew without its free
+    /// space. Nobody can write meanwhile, of any process.
+    pub(super) fn cut_off(&self, anew: bool) -> Result<(), Failure> {
         let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
-        if !pen.conn.is_autocommit() {
-            pen.roll_back();
-        }
-        if !texts.is_empty() {
-            pen.begin()?;
-            if let Some(space) = space_id(&pen.conn, space)? {
-                trace::forget_texts(&pen.conn, space, texts)?;
-            }
-            let spaces = text::spaces(&pen.conn)?;
-            execute(&pen.conn, "COMMIT")?;
-            // Words of what was erased lie in the index until it is written anew.
-            for space in spaces {
-                let mut is_done = false;
-                while !is_done {
-                    pen.begin()?;
-                    is_done = text::clean_up(&pen.conn, space)?;
-                    execute(&pen.conn, "COMMIT")?;
-                }
-            }
-        }
-        if anew {
-            pen.conn.execute_batch("VACUUM")?;
-        }
-        pen.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        // Nor can anybody say meanwhile that he goes on.
+        pen.renew(WRITTEN_ANEW)?;
+        let done = pen.moved(anew);
+        let lease = pen.owners.lease();
+        // Should this fail, it is done the next time: until then they count as alive.
+        pen.renew(lease).unwrap_or_default();
+        done?;
         self.wal.note(0);
         Ok(())
     }
@@ -265,6 +248,27 @@ impl Pen {
             self.is_careless = false;
         }
         execute(&self.conn, "BEGIN IMMEDIATE")
+    }
+
+    /// Lets the owners of this process say that they go on for so long, if they drive runs.
+    fn renew(&mut self, lease: Duration) -> Result<(), Failure> {
+        if !self.owners.are_driving() {
+            return Ok(());
+        }
+        self.begin()?;
+        let renewed = self.owners.renew_all(&self.conn, lease);
+        self.finished(renewed.map(|()| (Done::Nothing, Vec::new()))).map(drop)
+    }
+
+    /// Moves the write-ahead log into the file, which is written anew before if wanted.
+    fn moved(&mut self, anew: bool) -> Result<(), Failure> {
+        if !self.conn.is_autocommit() {
+            self.roll_back();
+        }
+        if anew {
+            self.conn.execute_batch("VACUUM")?;
+        }
+        Ok(self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
     }
 
     /// Does `job` in a transaction of its own that does not wait for the disk. Whatever is committed after it is durable

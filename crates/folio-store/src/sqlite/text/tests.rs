@@ -117,6 +117,32 @@ async fn what_was_removed_is_not_found_and_leaves_the_index() {
 }
 
 #[tokio::test]
+async fn others_write_while_what_was_removed_leaves_the_index() {
+    let file = File::new().await;
+    for number in 0..1_500 {
+        let words: Vec<_> = (0..60).map(|word| format!("word{number}x{word}")).collect();
+        file.commit(note(&words.join(" "))).await;
+    }
+    assert_eq!(file.found("word1499x59").await, 1);
+    let (mut is_done, mut committed) = (false, 0);
+    let done = std::cell::Cell::new(false);
+    let cleaning = async {
+        file.store.clean_up(&SpaceName::main(), &Arc::default()).await.unwrap();
+        done.set(true);
+    };
+    let writing = async {
+        while !is_done {
+            file.commit(note(&format!("meanwhile {committed}"))).await;
+            is_done = done.get();
+            committed += 1;
+        }
+    };
+    tokio::join!(cleaning, writing);
+    assert!(committed > 3, "{committed}");
+    assert_eq!(file.found("word0x0").await, 1);
+}
+
+#[tokio::test]
 async fn an_index_by_other_rules_is_made_anew() {
     let file = File::new().await;
     let sql = format!("DELETE FROM {}; UPDATE text_index SET version = 0", table(SPACE));
