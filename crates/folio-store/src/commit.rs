@@ -15,8 +15,8 @@ use sha2::{Digest, Sha256};
 /// The version of [`Record`] that this build writes.
 pub const RECORD_FORMAT: u32 = 1;
 
-/// Bytes of bodies from which a commit is large.
-const LARGE: usize = 128 * 1024;
+/// Bytes from which a commit is large.
+const LARGE: u64 = 128 * 1024;
 
 /// One write: everything in it is there, or nothing is.
 #[derive(Debug, Clone)]
@@ -39,9 +39,19 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// Whether it has so much to be hashed and compressed that it is prepared on a thread where that may take its time.
+    /// Whether it has so much to be hashed, compressed and written out that it is prepared on a thread where that may take its time.
+    /// Counts until that is known, and nothing is written out for it.
     pub(crate) fn is_large(&self) -> bool {
-        self.blobs.iter().map(|blob| blob.bytes().len()).sum::<usize>() >= LARGE
+        let blobs = self.blobs.iter().map(|blob| blob.bytes().len() as u64);
+        let changes = self.record.changes.iter().map(Change::bytes);
+        let events = self
+            .record
+            .run
+            .iter()
+            .flat_map(|run| run.events.iter().map(Event::bytes));
+        let mut all = blobs.chain(changes).chain(events);
+        let room = all.try_fold(LARGE - 1, |room: u64, bytes| room.checked_sub(bytes));
+        room.is_none()
     }
 }
 
@@ -286,4 +296,69 @@ pub struct CommittedEntry {
     pub changed: bool,
     /// What it wrote over that others had changed since the version that its writer had read. A replay does not say.
     pub conflicts: Vec<FieldConflict>,
+}
+
+#[cfg(test)]
+mod tests {
+    use folio_memory::{EntryFields, EntryKind, NewEntry, Owner, Role, Trust};
+    use serde_json::json;
+
+    use super::*;
+
+    fn commit(record: Record, blobs: Vec<Blob>) -> Commit {
+        Commit {
+            space: SpaceName::main(),
+            at: Timestamp::default(),
+            actor: Actor::new(Role::Human, "ada"),
+            idempotency_key: None,
+            expected: Vec::new(),
+            record,
+            blobs,
+        }
+    }
+
+    fn of_a_run(event: Event) -> Record {
+        let run = RunAppend {
+            run: RunId::derived(&["run"]),
+            events: vec![event],
+            status: None,
+            title: None,
+            so_far: None,
+        };
+        Record {
+            run: Some(run),
+            ..Record::of(Vec::new())
+        }
+    }
+
+    #[test]
+    fn bodies_changes_and_events_count_together() {
+        let half = "x".repeat(usize::try_from(LARGE / 2).unwrap());
+        let mut fields = EntryFields::new(EntryKind::Note, Owner::agent(), Trust::User);
+        fields.body.clone_from(&half);
+        let note = Change::AddEntry(Box::new(NewEntry {
+            id: EntryId::derived(&["note"]),
+            page: PageId::derived(&["page"]),
+            kind: EntryKind::Note,
+            fields,
+        }));
+        let blob = Blob::new(half.clone().into_bytes());
+        let expanded = |items| Event::Expanded {
+            node: folio_engine::NodeId::root(RunId::derived(&["run"])),
+            items,
+            set_aside: None,
+            limits: None,
+        };
+        for (is_large, record, blobs) in [
+            (false, Record::of(Vec::new()), vec![]),
+            (false, Record::of(vec![note.clone()]), vec![]),
+            (false, Record::of(Vec::new()), vec![blob.clone()]),
+            (true, Record::of(vec![note.clone()]), vec![blob]),
+            (true, Record::of(vec![note.clone(), note]), vec![]),
+            (false, of_a_run(expanded(vec![json!(half)])), vec![]),
+            (true, of_a_run(expanded(vec![json!(half), json!(half)])), vec![]),
+        ] {
+            assert_eq!(commit(record, blobs).is_large(), is_large);
+        }
+    }
 }

@@ -1,10 +1,12 @@
 //! The bodies that a commit brings and names.
 
+use std::collections::HashSet;
+
 use folio_memory::entry::BodyRef;
 use folio_memory::{Change, FieldChange};
 
 use super::{Facts, Plan};
-use crate::body::{Packed, parse_hash};
+use crate::body::parse_hash;
 use crate::error::StoreError;
 use crate::prepare::Prepared;
 
@@ -34,9 +36,10 @@ pub(crate) fn named(commit: &Prepared) -> impl Iterator<Item = &String> {
 impl<F: Facts> Plan<'_, '_, F> {
     /// Says no to a commit that names a text which is not kept and does not come with it.
     pub(super) fn expect_bodies(&mut self, commit: &Prepared) -> Result<(), F::Failure> {
+        let come: HashSet<[u8; 32]> = commit.blobs.iter().map(|body| body.hash).collect();
         for hash in named(commit) {
-            let comes = |body: &Packed| parse_hash(hash) == Some(body.hash);
-            if !commit.blobs.iter().any(comes) && !self.facts.is_kept(hash)? {
+            let comes = parse_hash(hash).is_some_and(|hash| come.contains(&hash));
+            if !comes && !self.facts.is_kept(hash)? {
                 let message = format!("the text {hash} is not kept, or not any more: put it away again");
                 return Err(StoreError::Invalid(message).into());
             }
