@@ -3,13 +3,11 @@
 use std::io;
 
 use folio_engine::{Event, Output, Run};
+use folio_memory::entry::MAX_INLINE_BYTES;
 use folio_store::Blob;
 use serde_json::Value;
 
-/// Bytes of JSON text that an output may have to stand in the journal itself (the limit of inline content).
-pub(crate) const INLINE_BYTES_MAX: usize = 64 * 1024;
-
-/// Moves a large output of `event` out of it: it is then in `blobs`, and `run` is given its value, so that later steps
+/// Moves an output of `event` whose JSON text is longer than what may stand in the journal itself out of it: it is then in `blobs`, and `run` is given its value, so that later steps
 /// need not read it back.
 pub(crate) fn move_large_output(run: &mut Run, event: &mut Event, blobs: &mut Vec<Blob>) {
     let output = match event {
@@ -18,7 +16,7 @@ pub(crate) fn move_large_output(run: &mut Run, event: &mut Event, blobs: &mut Ve
         _ => return,
     };
     let Some(value) = output.value() else { return };
-    if fits(&value, INLINE_BYTES_MAX) {
+    if fits(&value, MAX_INLINE_BYTES) {
         return;
     }
     let blob = Blob::new(value.to_string().into_bytes());

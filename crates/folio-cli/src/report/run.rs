@@ -9,6 +9,7 @@ use folio::engine::plan::Step;
 use folio::engine::run::{NodeView, SoFar};
 use folio::engine::{NodeId, NodeResult, NodeState, Outcome, Output as Value_, Run, StopReason};
 use folio::memory::counted::counted;
+use folio::memory::entry::MAX_INLINE_BYTES;
 use folio::runner::HeldUp;
 use folio::store::RunRow;
 use folio_server::wire::SpendShape;
@@ -273,7 +274,7 @@ impl Summary {
 
 /// Bytes of the outputs of all nodes that are told with a run, and of one of them: those of long runs are read from their pages.
 const OUTPUT_BYTES_MAX: usize = 4 * 1024 * 1024;
-const ONE_OUTPUT_BYTES_MAX: usize = 64 * 1024 + 2;
+const ONE_OUTPUT_BYTES_MAX: usize = MAX_INLINE_BYTES;
 
 /// Everything about a run.
 #[derive(Debug, Serialize)]
