@@ -64,12 +64,17 @@ pub(crate) fn revisions(found: &Entry, commits: Vec<LogRow>) -> Vec<Revision> {
 /// What `commits`, which added and changed `found`, make of it; nothing if none of them adds it.
 pub(crate) fn state_after(found: &Entry, commits: Vec<LogRow>) -> Option<Entry> {
     let mut state = None;
-    for commit in commits {
-        for change in commit.record.changes {
-            fold(&mut state, found.handle, &change, found.id, commit.seq, commit.at);
-        }
+    for commit in &commits {
+        take_in(&mut state, found, commit);
     }
     state
+}
+
+/// Lets `commit`, which follows those that came to `state`, add or change `found`.
+pub(crate) fn take_in(state: &mut Option<Entry>, found: &Entry, commit: &LogRow) {
+    for change in &commit.record.changes {
+        fold(state, found.handle, change, found.id, commit.seq, commit.at);
+    }
 }
 
 /// What the commit of `row` answered about `found` for its change number `index`, `before` being the commits that had added

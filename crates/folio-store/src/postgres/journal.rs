@@ -1,11 +1,11 @@
 //! Rows of the log, and what is read from them: changes, revisions of an entry, the journal of a run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use folio_memory::{Entry, EntryId, RunId, Seq};
 use tokio_postgres::Row;
 
-use super::column::{get, instant, seq};
+use super::column::{count, get, instant, seq};
 use super::error::{Failure, damaged, not_found};
 use super::lookup::looked_up;
 use super::session::Session;
@@ -86,10 +86,43 @@ pub(super) async fn history(session: Option<&Session>, id: EntryId) -> Result<Ve
     Ok(fold::revisions(&found, commits))
 }
 
-/// `entry` as it stood at commit `seq`, if it was there.
-pub(super) async fn as_of(session: &Session, entry: &Entry, seq: Seq) -> Result<Option<Entry>, Failure> {
-    Ok(fold::state_after(entry, commits_of_entry(session, entry, seq).await?))
+/// `entries` as they stood at commit `last`, those that were there, in their order.
+pub(super) async fn as_of(session: &Session, entries: &[Entry], last: Seq) -> Result<Vec<Entry>, Failure> {
+    let numbers: Vec<i64> = entries.iter().map(|entry| to_column(entry.handle.0)).collect();
+    let places: HashMap<u64, usize> = entries.iter().map(|entry| entry.handle.0).zip(0..).collect();
+    // Which of them each commit has to do with: one that has to do with many is read once.
+    let mut made: BTreeMap<i64, BTreeSet<usize>> = BTreeMap::new();
+    for (place, entry) in entries.iter().enumerate() {
+        made.entry(to_column(entry.created_seq.0)).or_default().insert(place);
+    }
+    let rows = session
+        .query(TOUCHED, &[&session.space.0, &numbers, &to_column(last.0)])
+        .await?;
+    for row in &rows {
+        if let Some(place) = places.get(&count(row, 0)?) {
+            made.entry(get(row, 1)?).or_default().insert(*place);
+        }
+    }
+    let sql = format!("SELECT {COLUMNS} FROM log WHERE space = $1 AND seq = ANY($2) ORDER BY seq");
+    let mut states: Vec<Option<Entry>> = vec![None; entries.len()];
+    let seqs: Vec<i64> = made.keys().copied().collect();
+    for seqs in seqs.chunks(COMMITS_FOLDED) {
+        let rows = session.query(&sql, &[&session.space.0, &seqs]).await?;
+        for commit in from_rows(session, &rows).await? {
+            for place in made.get(&to_column(commit.seq.0)).into_iter().flatten() {
+                fold::take_in(&mut states[*place], &entries[*place], &commit);
+            }
+        }
+    }
+    Ok(states.into_iter().flatten().collect())
 }
+
+/// Which commits, up to one, changed which entries.
+const TOUCHED: &str = "SELECT found.* FROM unnest($2::bigint[]) AS wanted (number) CROSS JOIN LATERAL
+    (SELECT touch.number, seq FROM touch WHERE space = $1 AND what = 'e' AND touch.number = wanted.number AND seq <= $3 OFFSET 0) AS found";
+
+/// How many commits that changed entries are in memory at a time.
+const COMMITS_FOLDED: usize = 64;
 
 /// How many commits of a run are asked for at once: the answer is in memory as a whole.
 const COMMITS_AT_ONCE: i64 = 256;

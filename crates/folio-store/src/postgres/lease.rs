@@ -126,19 +126,28 @@ impl Owners {
 
     /// Whether `owner` is there and goes on.
     pub(super) async fn is_alive(&self, session: &Session, owner: &OwnerId) -> Result<bool, Failure> {
-        if self.here().contains(owner) {
-            return Ok(true);
+        let alive = self.alive(session, HashSet::from([owner.clone()])).await?;
+        Ok(alive.contains(owner))
+    }
+
+    /// Those of `owners` that are there and go on: of many in one question, and of those of this process in none.
+    pub(super) async fn alive(&self, session: &Session, owners: HashSet<OwnerId>) -> Result<HashSet<OwnerId>, Failure> {
+        let (mut alive, others): (HashSet<_>, HashSet<_>) = {
+            let here = self.here();
+            owners.into_iter().partition(|owner| here.contains(owner))
+        };
+        if others.is_empty() {
+            return Ok(alive);
         }
-        let sql = "SELECT EXISTS (
-                       SELECT 1 FROM owner JOIN pg_locks ON pg_locks.locktype = 'advisory' AND pg_locks.granted
-                           AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                           AND (pg_locks.classid::bigint << 32 | pg_locks.objid::bigint) = owner.lock AND pg_locks.objsubid = 1
-                       WHERE owner.id = $1 AND owner.until >= clock_timestamp())";
-        let row = session.one(sql, &[&owner.0]).await?;
-        Ok(match row {
-            Some(row) => row.try_get(0)?,
-            None => false,
-        })
+        let others: Vec<String> = others.into_iter().map(|owner| owner.0).collect();
+        let sql = "SELECT owner.id FROM owner JOIN pg_locks ON pg_locks.locktype = 'advisory' AND pg_locks.granted
+                       AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                       AND (pg_locks.classid::bigint << 32 | pg_locks.objid::bigint) = owner.lock AND pg_locks.objsubid = 1
+                   WHERE owner.id = ANY($1) AND owner.until >= clock_timestamp()";
+        for row in session.query(sql, &[&others]).await? {
+            alive.insert(OwnerId(row.try_get(0)?));
+        }
+        Ok(alive)
     }
 
     /// Says that nobody of this process drives anything any more.

@@ -10,13 +10,17 @@ use super::error::{Failure, damaged};
 use super::session::{Session, Write, values};
 use crate::place::SpaceId;
 
-/// Keeps `link`, unless it is there.
-pub(super) fn insert(space: SpaceId, link: &Link) -> Write {
-    let sql = "INSERT INTO link (space, src, rel, dst) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
-    Write::new(
-        sql,
-        values![space.0, link.src.clone(), link.rel.as_str(), link.dst.clone()],
-    )
+/// Keeps `links`, but for those that are there.
+pub(super) fn insert<'l>(space: SpaceId, links: impl IntoIterator<Item = &'l Link>) -> Write {
+    let (mut from, mut rels, mut to) = (Vec::new(), Vec::new(), Vec::new());
+    for link in links {
+        from.push(link.src.clone());
+        rels.push(link.rel.as_str());
+        to.push(link.dst.clone());
+    }
+    let sql = "INSERT INTO link (space, src, rel, dst)
+               SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[]) ON CONFLICT DO NOTHING";
+    Write::new(sql, values![space.0, from, rels, to])
 }
 
 /// The links that begin or end at `end`, sorted.

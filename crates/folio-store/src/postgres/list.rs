@@ -189,12 +189,13 @@ impl Search<'_> {
 
     /// What has `numbers` now, as it was, if that is part of the answer.
     async fn as_they_were(&self, numbers: &[u64]) -> Result<Vec<Entry>, Failure> {
-        let mut entries = Vec::new();
-        for found in entry::at_all(self.session, numbers).await? {
-            let before = journal::as_of(self.session, &found, self.as_of).await?;
-            entries.extend(before.filter(|before| self.query.matches(before, self.now)));
+        if numbers.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(entries)
+        let found = entry::at_all(self.session, numbers).await?;
+        let mut before = journal::as_of(self.session, &found, self.as_of).await?;
+        before.retain(|before| self.query.matches(before, self.now));
+        Ok(before)
     }
 
     fn comes_after(&self, entry: &Entry) -> bool {

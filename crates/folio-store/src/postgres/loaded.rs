@@ -7,6 +7,7 @@ use folio_memory::terms::terms_of;
 use folio_memory::{
     Change, Entry, EntryHandle, EntryId, KeptPolicy, Page, PageHandle, PageId, RunId, Seq, Turn, TurnId,
 };
+use futures_util::future::try_join_all;
 
 use super::commit::each_once;
 use super::error::Failure;
@@ -47,6 +48,9 @@ pub(super) struct LoadedEntry {
     pub(super) before: Option<(Vec<String>, Vec<Watched>)>,
     pub(super) is_changed: bool,
 }
+
+/// Entries whose changes are looked up together: what of the log is needed for that is in memory at one time.
+const LOOKED_BACK: usize = 16;
 
 /// A page.
 #[derive(Debug)]
@@ -214,6 +218,7 @@ impl Loaded {
 
     /// Looks up what others have changed since the versions that the writers of `commits` had read.
     pub(super) async fn look_back(&mut self, session: &Session, commits: &[Prepared]) -> Result<(), Failure> {
+        let mut stale: HashMap<(EntryId, u32), &Entry> = HashMap::new();
         for change in commits.iter().flat_map(|commit| &commit.record.changes) {
             let Change::PatchEntry {
                 entry,
@@ -223,12 +228,18 @@ impl Loaded {
             else {
                 continue;
             };
-            if let Some(found) = self.entries.get(entry).filter(|found| *base < found.now.version)
-                && !self.changed.contains_key(&(*entry, *base))
-            {
-                let changed = journal::changed_since(session, &found.now, *base).await?;
-                self.changed.insert((*entry, *base), changed);
+            if let Some(found) = self.entries.get(entry).filter(|found| *base < found.now.version) {
+                stale.insert((*entry, *base), &found.now);
             }
+        }
+        let stale: Vec<_> = stale.into_iter().collect();
+        // Together, so that the server is not waited for with each.
+        for some in stale.chunks(LOOKED_BACK) {
+            let asked = some
+                .iter()
+                .map(|((_, base), entry)| journal::changed_since(session, entry, *base));
+            let changed = try_join_all(asked).await?;
+            self.changed.extend(some.iter().map(|(key, _)| *key).zip(changed));
         }
         Ok(())
     }

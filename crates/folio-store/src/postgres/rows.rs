@@ -265,7 +265,9 @@ impl Rows {
         if !self.touches.numbers.is_empty() {
             writes.push(self.touches.insert(space));
         }
-        writes.extend(self.links.iter().map(|link| link::insert(space, link)));
+        if !self.links.is_empty() {
+            writes.push(link::insert(space, &self.links));
+        }
         if let Some(loaded) = &self.loaded {
             for (id, run) in &loaded.runs {
                 writes.extend(run::write(space, *id, run));

@@ -1,6 +1,6 @@
 //! Rows of runs, and who drives them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use folio_engine::Run;
 use folio_engine::run::SoFar;
@@ -171,7 +171,11 @@ pub(super) async fn read(session: Option<&Session>, run: RunRef, owners: &Owners
             session.one(&sql, &[&session.space.0, &to_column(handle.0)]).await?
         }
     };
-    from_row(session, &row.ok_or_else(missing)?, owners).await
+    let rows = [row.ok_or_else(missing)?];
+    from_rows(session, &rows, owners)
+        .await?
+        .pop()
+        .ok_or_else(|| missing().into())
 }
 
 /// The runs that `query` asks for, newest first.
@@ -187,11 +191,7 @@ pub(super) async fn list(session: &Session, query: &RunQuery, owners: &Owners) -
     }
     let limit = if query.limit == 0 { LIMIT_DEFAULT } else { query.limit };
     statement.push(" ORDER BY number DESC LIMIT ?", [Value::Int(i64::from(limit))]);
-    let mut runs = Vec::new();
-    for row in session.ask(&statement).await? {
-        runs.push(from_row(session, &row, owners).await?);
-    }
-    Ok(runs)
+    from_rows(session, &session.ask(&statement).await?, owners).await
 }
 
 /// Where the journals of `runs` end.
@@ -217,12 +217,24 @@ fn owner(row: &Row, column: usize) -> Result<Option<OwnerId>, Failure> {
 }
 
 /// Reads what [`SELECT`] selects.
-async fn from_row(session: &Session, row: &Row, owners: &Owners) -> Result<RunRow, Failure> {
+async fn from_rows(session: &Session, rows: &[Row], owners: &Owners) -> Result<Vec<RunRow>, Failure> {
+    let mut drivers = HashSet::new();
+    for row in rows {
+        drivers.extend(driver(row)?);
+    }
+    let alive = owners.alive(session, drivers).await?;
+    rows.iter().map(|row| from_row(row, &alive)).collect()
+}
+
+/// Who drives the run of `row`, if that has not ended.
+fn driver(row: &Row) -> Result<Option<OwnerId>, Failure> {
+    let is_running = get::<&str>(row, 3)? == Run::RUNNING;
+    Ok(owner(row, 5)?.filter(|_| is_running))
+}
+
+fn from_row(row: &Row, alive: &HashSet<OwnerId>) -> Result<RunRow, Failure> {
     let status = given(get(row, 3)?);
-    let driven = match owner(row, 5)? {
-        Some(owner) if status == Run::RUNNING => owners.is_alive(session, &owner).await?,
-        _ => false,
-    };
+    let driven = driver(row)?.is_some_and(|owner| alive.contains(&owner));
     Ok(RunRow {
         id: RunId::from_bytes(id(row, 1, "a run")?),
         handle: RunHandle(count(row, 0)?),

@@ -233,9 +233,9 @@ impl Question<'_> {
         }
         let found = self.found(asked, &Which::Among(changed), None).await?;
         let scores: HashMap<_, _> = found.into_iter().map(|hit| (hit.place.number(), hit.score)).collect();
-        for now in entry::at_all(self.session, changed).await? {
-            let before = journal::as_of(self.session, &now, self.as_of).await?;
-            if let Some(before) = before.filter(|before| self.query.matches(before, self.now)) {
+        let now = entry::at_all(self.session, changed).await?;
+        for before in journal::as_of(self.session, &now, self.as_of).await? {
+            if self.query.matches(&before, self.now) {
                 let number = before.handle.0;
                 hits.push(Hit {
                     place: Place::of(self.session.space, number),

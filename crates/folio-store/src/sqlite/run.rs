@@ -1,5 +1,7 @@
 //! Rows of runs, and who drives them.
 
+use std::collections::HashMap;
+
 use folio_engine::Run;
 use folio_engine::run::SoFar;
 use folio_memory::id::{RunHandle, RunRef};
@@ -135,7 +137,7 @@ pub(super) fn read(conn: &Connection, space: Option<SpaceId>, run: RunRef, owner
     let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM run WHERE place = ?1"))?;
     let mut rows = statement.query(params![place])?;
     let row = rows.next()?.ok_or_else(missing)?;
-    from_row(conn, row, owners)
+    from_row(conn, row, owners, &mut HashMap::new())
 }
 
 /// The runs that `query` asks for, newest first.
@@ -159,9 +161,9 @@ pub(super) fn list(
     values.push(i64::from(if query.limit == 0 { LIMIT_DEFAULT } else { query.limit }).into());
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(values))?;
-    let mut runs = Vec::new();
+    let (mut runs, mut alive) = (Vec::new(), HashMap::new());
     while let Some(row) = rows.next()? {
-        runs.push(from_row(conn, row, owners)?);
+        runs.push(from_row(conn, row, owners, &mut alive)?);
     }
     Ok(runs)
 }
@@ -210,7 +212,13 @@ pub(super) fn owner_of(conn: &Connection, place: Place) -> Result<(Option<OwnerI
 
 const COLUMNS: &str = "place, id, title, status, created_at, owner";
 
-fn from_row(conn: &Connection, row: &Row<'_>, owners: &Owners) -> Result<RunRow, Failure> {
+/// Reads [`COLUMNS`]. `alive` has who of the drivers was asked after already: for each a file is opened.
+fn from_row(
+    conn: &Connection,
+    row: &Row<'_>,
+    owners: &Owners,
+    alive: &mut HashMap<String, bool>,
+) -> Result<RunRow, Failure> {
     let place: Place = row.get(0)?;
     let status: String = row.get(3)?;
     let created_at = Timestamp::from_nanos(row.get(4)?);
@@ -218,7 +226,14 @@ fn from_row(conn: &Connection, row: &Row<'_>, owners: &Owners) -> Result<RunRow,
     let head = journal::last_touch(conn, Touched::Run, place)?;
     let updated_at = journal::at(conn, Place::of(place.space(), head.0))?.unwrap_or(created_at);
     let driven = match owner {
-        Some(owner) if status == Run::RUNNING => owners.is_alive(conn, &OwnerId(owner))?,
+        Some(owner) if status == Run::RUNNING => match alive.get(&owner) {
+            Some(is_alive) => *is_alive,
+            None => {
+                let is_alive = owners.is_alive(conn, &OwnerId(owner.clone()))?;
+                alive.insert(owner, is_alive);
+                is_alive
+            }
+        },
         _ => false,
     };
     let (id, handle) = (RunId::from_bytes(row.get(1)?), RunHandle(place.number()));
