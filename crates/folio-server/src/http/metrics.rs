@@ -43,6 +43,8 @@ pub(crate) struct Metrics {
     store_bytes: Gauge,
     streams: Gauge,
     spans_lost: Counter,
+    notes_waiting: Gauge,
+    notes_dropped: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -88,6 +90,8 @@ impl Metrics {
             store_bytes: Gauge::default(),
             streams: Gauge::default(),
             spans_lost: Counter::default(),
+            notes_waiting: Gauge::default(),
+            notes_dropped: Counter::default(),
         };
         registry.register("http_requests", "Requests that were answered", metrics.requests.clone());
         registry.register_with_unit(
@@ -126,6 +130,16 @@ impl Metrics {
                 metrics.spans_lost.clone(),
             );
         }
+        registry.register(
+            "trace_notes_waiting",
+            "Notes for the trace of the space that are not written yet",
+            metrics.notes_waiting.clone(),
+        );
+        registry.register(
+            "trace_notes_dropped",
+            "Notes for the trace of the space that had to go because they could not be written",
+            metrics.notes_dropped.clone(),
+        );
         Self {
             registry: Arc::new(registry),
             ..metrics
@@ -152,6 +166,9 @@ impl Metrics {
         let workspace = runner.workspace();
         let (store, space) = (workspace.store(), workspace.space());
         let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let notes = workspace.notes_state();
+        self.notes_waiting.set(whole(notes.waiting as u64));
+        self.notes_dropped.inner().store(notes.dropped, Ordering::Relaxed);
         self.commits.set(whole(store.head(space).await?.0));
         let query = RunQuery {
             limit: RUNS,

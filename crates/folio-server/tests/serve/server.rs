@@ -122,6 +122,8 @@ async fn what_is_counted_has_a_type_and_no_names_that_strangers_make_up() {
         "folio_runs{status=\"waiting\"} 1",
         "folio_event_streams 1",
         "folio_commits 2",
+        "# TYPE folio_trace_notes_waiting gauge",
+        "folio_trace_notes_dropped_total 0",
         "# EOF",
     ] {
         assert!(
