@@ -237,7 +237,12 @@ impl LiveIndex {
 
     /// Whether it should be let go: it is spent, or takes more than `bytes_max`, for which it is looked at now and then.
     pub(crate) fn has_outgrown(&self, bytes_max: usize) -> bool {
-        self.is_spent() || (self.last_number().is_multiple_of(1_024) && self.bytes() > bytes_max)
+        self.is_spent() || (self.is_looked_at() && self.bytes() > bytes_max)
+    }
+
+    /// Whether it has grown so much since that it is time to look how large it is.
+    pub(crate) fn is_looked_at(&self) -> bool {
+        self.last_number().is_multiple_of(1_024)
     }
 
     /// About how many bytes it takes.

@@ -10,10 +10,12 @@
 mod find;
 mod index;
 mod options;
+mod room;
 
 pub(crate) use find::{Found, Wanted, asks_for_the_living};
 pub(crate) use index::{Facts, LiveIndex};
 pub use options::LiveOptions;
+pub(crate) use room::{Held, without_room};
 
 #[cfg(test)]
 mod tests;

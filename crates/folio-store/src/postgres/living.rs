@@ -4,7 +4,7 @@
 //! it. So an answer that an index gives is the answer of the database at the commit that the asking transaction sees.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use folio_memory::terms::MORE;
@@ -15,7 +15,7 @@ use super::column::{count, get, given};
 use super::error::{Failure, damaged};
 use super::session::Session;
 use super::{Inner, commit, entry};
-use crate::live::{Facts, Found, LiveIndex, LiveOptions, Wanted};
+use crate::live::{Facts, Found, Held, LiveIndex, LiveOptions, Wanted, without_room};
 use crate::place::to_column;
 use crate::plan::Ends;
 
@@ -29,11 +29,15 @@ const ATTEMPTS: u32 = 4;
 pub(super) struct Living {
     options: LiveOptions,
     spaces: Mutex<HashMap<SpaceName, Arc<Space>>>,
+    /// How many questions there were.
+    questions: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Space {
     asked: AtomicU32,
+    /// The last question.
+    asked_at: AtomicU64,
     state: RwLock<State>,
 }
 
@@ -88,6 +92,34 @@ impl Living {
         Self {
             options,
             spaces: Mutex::default(),
+            questions: AtomicU64::new(0),
+        }
+    }
+
+    /// The space called `name`, of which a list is asked for now.
+    fn asked(&self, name: &SpaceName) -> Arc<Space> {
+        let space = self.space(name);
+        let now = self.questions.fetch_add(1, Ordering::Relaxed);
+        space.asked_at.store(now, Ordering::Relaxed);
+        space
+    }
+
+    /// Lets go of indexes until the others take no more than they may together. Whoever calls holds none of them.
+    fn make_room(&self) {
+        let spaces: Vec<_> = {
+            let spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+            spaces.values().map(Arc::clone).collect()
+        };
+        let held = spaces.into_iter().filter_map(|space| {
+            let bytes = match &*space.state.read().unwrap_or_else(PoisonError::into_inner) {
+                State::Ready(ready) => ready.index.bytes(),
+                _ => return None,
+            };
+            let asked_at = space.asked_at.load(Ordering::Relaxed);
+            Some(Held { asked_at, bytes, space })
+        });
+        for space in without_room(held.collect(), self.options.bytes_of_all_max) {
+            space.settle(State::None);
         }
     }
 
@@ -119,7 +151,7 @@ pub(super) async fn bring_to(inner: &Arc<Inner>, seen: Seen<'_>) -> Result<bool,
     if inner.living.options.bytes_max == 0 {
         return Ok(false);
     }
-    let space = inner.living.space(seen.name);
+    let space = inner.living.asked(seen.name);
     for _ in 0..ATTEMPTS {
         let missing = match space.missing(seen) {
             Ok(is_there) => return Ok(is_there),
@@ -136,6 +168,9 @@ pub(super) async fn bring_to(inner: &Arc<Inner>, seen: Seen<'_>) -> Result<bool,
             Missing::Time => None,
         };
         if let Some(is_there) = space.catch_up(seen, news, inner.living.options.bytes_max) {
+            if space.is_looked_at() {
+                inner.living.make_room();
+            }
             return Ok(is_there);
         }
     }
@@ -183,6 +218,12 @@ impl Space {
         Some(ready.index.advance(seen.now))
     }
 
+    /// Whether it is time to look how large its index is.
+    fn is_looked_at(&self) -> bool {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        matches!(&*state, State::Ready(ready) if ready.index.is_looked_at())
+    }
+
     fn settle(&self, made: State) {
         self.asked.store(0, Ordering::Relaxed);
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = made;
@@ -213,6 +254,7 @@ async fn begin(inner: &Arc<Inner>, seen: Seen<'_>, space: &Arc<Space>) -> Result
             Err(failure) => (State::None, Err(failure)),
         };
         space.settle(state);
+        inner.living.make_room();
         return made;
     }
     let (inner, name, space) = (Arc::clone(inner), seen.name.clone(), Arc::clone(space));
@@ -224,6 +266,7 @@ async fn begin(inner: &Arc<Inner>, seen: Seen<'_>, space: &Arc<Space>) -> Result
         };
         // What cannot be read is said to whoever asks for it; the index is tried again later.
         space.settle(made.unwrap_or_default());
+        inner.living.make_room();
     });
     Ok(false)
 }

@@ -4,7 +4,7 @@
 //! changed it. So an answer that an index gives is the answer of the file at the commit that the asking transaction sees.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
@@ -16,7 +16,7 @@ use super::error::{Failure, damaged};
 use super::journal;
 use super::open::Target;
 use super::place::{Place, SpaceId, to_column};
-use crate::live::{Facts, LiveIndex, LiveOptions};
+use crate::live::{Facts, Held, LiveIndex, LiveOptions, without_room};
 
 /// As many entries are sooner read than looked for where they begin.
 const FEW: u64 = 128;
@@ -26,14 +26,24 @@ const FEW: u64 = 128;
 pub(super) struct Living {
     options: LiveOptions,
     target: Target,
-    spaces: Mutex<HashMap<SpaceName, Arc<Space>>>,
+    spaces: Arc<Spaces>,
     is_closing: Arc<AtomicBool>,
     makers: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// The spaces of which a list was asked for.
+#[derive(Debug, Default)]
+struct Spaces {
+    known: Mutex<HashMap<SpaceName, Arc<Space>>>,
+    /// How many questions there were.
+    questions: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Space {
     asked: AtomicU32,
+    /// The last question.
+    asked_at: AtomicU64,
     state: RwLock<State>,
 }
 
@@ -55,7 +65,7 @@ impl Living {
         Self {
             options,
             target,
-            spaces: Mutex::default(),
+            spaces: Arc::default(),
             is_closing: Arc::default(),
             makers: Mutex::default(),
         }
@@ -63,7 +73,7 @@ impl Living {
 
     /// Whether the space called `name` has an index, so that a list is a matter of microseconds.
     pub(super) fn is_ready(&self, name: &SpaceName) -> bool {
-        let spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let spaces = self.spaces.known.lock().unwrap_or_else(PoisonError::into_inner);
         let state = spaces.get(name).and_then(|space| {
             space
                 .state
@@ -87,13 +97,7 @@ impl Living {
         if self.options.bytes_max == 0 {
             return Ok(None);
         }
-        let known = {
-            let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
-            match spaces.get(name) {
-                Some(known) => Arc::clone(known),
-                None => Arc::clone(spaces.entry(name.clone()).or_default()),
-            }
-        };
+        let known = self.spaces.asked(name);
         {
             let state = known.state.read().unwrap_or_else(PoisonError::into_inner);
             match &*state {
@@ -130,10 +134,17 @@ impl Living {
             *state = State::None;
             return Ok(None);
         }
-        if !index.advance(now) {
-            return Ok(None);
+        let is_looked_at = index.is_looked_at();
+        let answer = if index.advance(now) {
+            question(index).map(Some)
+        } else {
+            Ok(None)
+        };
+        drop(state);
+        if is_looked_at {
+            self.spaces.make_room(self.options.bytes_of_all_max);
         }
-        question(index).map(Some)
+        answer
     }
 
     /// Has an index made if the space is worth one. True if it is there already.
@@ -148,11 +159,15 @@ impl Living {
         }
         if self.options.after == 0 {
             *state = made(conn, space, self.options.bytes_max, &self.is_closing)?;
-            return Ok(matches!(*state, State::Ready(..)));
+            let is_ready = matches!(*state, State::Ready(..));
+            drop(state);
+            self.spaces.make_room(self.options.bytes_of_all_max);
+            return Ok(is_ready);
         }
         *state = State::InTheMaking;
         let (target, known, is_closing) = (self.target.clone(), Arc::clone(known), Arc::clone(&self.is_closing));
-        let bytes_max = self.options.bytes_max;
+        let (bytes_max, bytes_of_all_max) = (self.options.bytes_max, self.options.bytes_of_all_max);
+        let spaces = Arc::clone(&self.spaces);
         let maker = std::thread::Builder::new()
             .name("folio-index".to_owned())
             .spawn(move || {
@@ -163,6 +178,7 @@ impl Living {
                 // What cannot be read is said to whoever asks for it; the index is tried again later.
                 known.asked.store(0, Ordering::Relaxed);
                 *known.state.write().unwrap_or_else(PoisonError::into_inner) = made.unwrap_or_default();
+                spaces.make_room(bytes_of_all_max);
             });
         match maker {
             Ok(maker) => {
@@ -174,6 +190,40 @@ impl Living {
             Err(_) => *state = State::None,
         }
         Ok(false)
+    }
+}
+
+impl Spaces {
+    /// The space called `name`, of which a list is asked for now.
+    fn asked(&self, name: &SpaceName) -> Arc<Space> {
+        let mut spaces = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let space = match spaces.get(name) {
+            Some(known) => Arc::clone(known),
+            None => Arc::clone(spaces.entry(name.clone()).or_default()),
+        };
+        let now = self.questions.fetch_add(1, Ordering::Relaxed);
+        space.asked_at.store(now, Ordering::Relaxed);
+        space
+    }
+
+    /// Lets go of indexes until the others take no more than `bytes_max`. Whoever calls holds none of them.
+    fn make_room(&self, bytes_max: usize) {
+        let spaces: Vec<_> = {
+            let spaces = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            spaces.values().map(Arc::clone).collect()
+        };
+        let held = spaces.into_iter().filter_map(|space| {
+            let bytes = match &*space.state.read().unwrap_or_else(PoisonError::into_inner) {
+                State::Ready(index, _) => index.bytes(),
+                _ => return None,
+            };
+            let asked_at = space.asked_at.load(Ordering::Relaxed);
+            Some(Held { asked_at, bytes, space })
+        });
+        for space in without_room(held.collect(), bytes_max) {
+            space.asked.store(0, Ordering::Relaxed);
+            *space.state.write().unwrap_or_else(PoisonError::into_inner) = State::None;
+        }
     }
 }
 
@@ -292,10 +342,82 @@ fn take_in(conn: &Connection, index: &mut LiveIndex, entry: &Entry, place: Place
 
 #[cfg(test)]
 mod tests {
+    use folio_memory::{
+        Actor, Change, EntryFields, EntryId, EntryQuery, NewEntry, NewPage, Owner, PageFields, PageId, PageRole, Role,
+        Trust,
+    };
     use rusqlite::StatementStatus;
 
     use super::super::migrate::MIGRATIONS;
+    use super::super::{OpenOptions, SqliteStore};
     use super::*;
+    use crate::commit::{Commit, Record};
+    use crate::store::Store as _;
+
+    /// A store with two spaces of a few entries, whose indexes may take so much together.
+    async fn two_spaces(bytes_of_all_max: usize) -> (Arc<SqliteStore>, [SpaceName; 2]) {
+        let options = OpenOptions {
+            live: LiveOptions {
+                bytes_of_all_max,
+                ..LiveOptions::at_once()
+            },
+            ..OpenOptions::in_memory()
+        };
+        let store = SqliteStore::open(&options).unwrap();
+        let spaces = ["one", "other"].map(|name| SpaceName::parse(name).unwrap());
+        for space in &spaces {
+            let page = PageId::derived(&["page"]);
+            let mut changes = vec![Change::EnsurePage(Box::new(NewPage {
+                id: page,
+                fields: PageFields::new(PageRole::Note, "A page", Owner::agent()),
+            }))];
+            changes.extend((0..9).map(|number| {
+                Change::AddEntry(Box::new(NewEntry {
+                    id: EntryId::derived(&["note", &number.to_string()]),
+                    page,
+                    kind: EntryKind::Note,
+                    fields: EntryFields::new(EntryKind::Note, Owner::agent(), Trust::User),
+                }))
+            }));
+            let commit = Commit {
+                space: space.clone(),
+                at: Timestamp::default(),
+                actor: Actor::new(Role::Human, "ada"),
+                idempotency_key: None,
+                expected: Vec::new(),
+                record: Record::of(changes),
+                blobs: Vec::new(),
+            };
+            store.commit(commit).await.unwrap();
+        }
+        (store, spaces)
+    }
+
+    #[tokio::test]
+    async fn the_index_that_was_asked_longest_ago_goes_when_there_is_no_room_for_all() {
+        let ask = async |store: &SqliteStore, space: &SpaceName| {
+            let query = EntryQuery {
+                kinds: vec![EntryKind::Note],
+                ..EntryQuery::default()
+            };
+            let answer = store.entries(space, &query, Timestamp::default()).await;
+            assert_eq!(answer.unwrap().total, 9);
+        };
+        let (store, [one, other]) = two_spaces(usize::MAX).await;
+        ask(&store, &one).await;
+        ask(&store, &other).await;
+        assert!(store.living.is_ready(&one) && store.living.is_ready(&other));
+        let space = store.living.spaces.asked(&one);
+        let bytes = match &*space.state.read().unwrap() {
+            State::Ready(index, _) => index.bytes(),
+            state => panic!("{state:?}"),
+        };
+        let (store, [one, other]) = two_spaces(bytes * 3 / 2).await;
+        for (asked, left) in [(&one, &other), (&other, &one), (&one, &other)] {
+            ask(&store, asked).await;
+            assert!(store.living.is_ready(asked) && !store.living.is_ready(left));
+        }
+    }
 
     #[test]
     fn what_runs_wrote_before_is_not_read_again_to_catch_up() {

@@ -1,0 +1,51 @@
+//! Which indexes have to go, so that those of all spaces have room.
+
+/// An index that is in memory.
+#[derive(Debug)]
+pub(crate) struct Held<S> {
+    /// When it was last asked, counted in questions.
+    pub(crate) asked_at: u64,
+    /// About how many bytes it takes.
+    pub(crate) bytes: usize,
+    /// Whose it is.
+    pub(crate) space: S,
+}
+
+/// Those of `held` that have to go so that the others take no more than `bytes_max` together: the ones that were asked longest ago.
+pub(crate) fn without_room<S>(mut held: Vec<Held<S>>, bytes_max: usize) -> Vec<S> {
+    held.sort_by_key(|index| std::cmp::Reverse(index.asked_at));
+    let mut left = bytes_max;
+    let mut gone = Vec::new();
+    for index in held {
+        match left.checked_sub(index.bytes) {
+            Some(rest) if gone.is_empty() => left = rest,
+            _ => gone.push(index.space),
+        }
+    }
+    gone
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_indexes_that_were_asked_longest_ago_go() {
+        let held = |bytes: [usize; 4]| {
+            let names = ["a", "b", "c", "d"].into_iter().zip([7, 2, 9, 4]);
+            let held = names
+                .zip(bytes)
+                .map(|((space, asked_at), bytes)| Held { asked_at, bytes, space });
+            held.collect::<Vec<_>>()
+        };
+        assert_eq!(without_room(held([10, 10, 10, 10]), 40), [""; 0]);
+        assert_eq!(without_room(held([10, 10, 10, 10]), 39), ["b"]);
+        assert_eq!(without_room(held([10, 10, 10, 10]), 20), ["d", "b"]);
+        assert_eq!(
+            without_room(held([30, 1, 10, 1]), 20),
+            ["a", "d", "b"],
+            "what is left is the newest"
+        );
+        assert_eq!(without_room(held([1, 1, 50, 1]), 20), ["c", "a", "d", "b"]);
+    }
+}
