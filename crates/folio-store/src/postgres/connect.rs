@@ -27,13 +27,17 @@ pub(super) type Connected = (
 );
 
 /// What makes the connections of a pool.
-pub(super) struct Connector(pub(super) MakeRustlsConnect);
+pub(super) struct Connector {
+    pub(super) tls: MakeRustlsConnect,
+    /// What is said first on each.
+    pub(super) first: String,
+}
 
 impl Connect for Connector {
     fn connect(&self, config: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
         let config = config.clone();
         async move {
-            let (client, connection) = connect(&config, &self.0).await?;
+            let (client, connection) = connect(&config, &self.tls, &self.first).await?;
             // Whoever uses the client hears what ended it.
             Ok((client, tokio::spawn(connection.map(drop))))
         }
@@ -41,15 +45,15 @@ impl Connect for Connector {
     }
 }
 
-/// A connection to the first address that gives one.
+/// A connection to the first address that gives one, on which `first` was said.
 ///
 /// The time that `config` allows holds for the whole of a conversation, and not for the first packets of it only: somebody may take
 /// connections and never say a word.
-pub(super) async fn connect(config: &Config, tls: &MakeRustlsConnect) -> Result<Connected, Error> {
+pub(super) async fn connect(config: &Config, tls: &MakeRustlsConnect, first: &str) -> Result<Connected, Error> {
     let within = config.get_connect_timeout().copied().unwrap_or(CONNECT_WITHIN);
     let Some(mut hosts) = hosts(config) else {
         // It is said what the URL lacks, and nobody is asked.
-        return config.connect(tls.clone()).await;
+        return one(config, tls, first).await;
     };
     take_turns(config, &mut hosts);
     let mut failed = None;
@@ -57,8 +61,8 @@ pub(super) async fn connect(config: &Config, tls: &MakeRustlsConnect) -> Result<
         let mut addresses = host.addresses(within).await;
         take_turns(config, &mut addresses);
         for address in addresses {
-            let one = host.alone(config, address);
-            match timeout(within, one.connect(tls.clone())).await {
+            let alone = host.alone(config, address);
+            match timeout(within, one(&alone, tls, first)).await {
                 Ok(Ok(connected)) => return Ok(connected),
                 Ok(Err(error)) => failed = Some(error),
                 Err(_) => failed = Some(silent(within).await),
@@ -67,8 +71,25 @@ pub(super) async fn connect(config: &Config, tls: &MakeRustlsConnect) -> Result<
     }
     match failed {
         Some(error) => Err(error),
-        None => config.connect(tls.clone()).await,
+        None => one(config, tls, first).await,
     }
+}
+
+/// A connection to where `config` leads, on which `first` was said.
+async fn one(config: &Config, tls: &MakeRustlsConnect, first: &str) -> Result<Connected, Error> {
+    let (client, mut connection) = config.connect(tls.clone()).await?;
+    {
+        let mut said = std::pin::pin!(client.batch_execute(first));
+        tokio::select! {
+            done = &mut said => done?,
+            // Then that says why.
+            ended = &mut connection => {
+                ended?;
+                said.await?;
+            }
+        }
+    }
+    Ok((client, connection))
 }
 
 /// One of the hosts of a URL.

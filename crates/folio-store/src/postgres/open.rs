@@ -109,17 +109,7 @@ impl Target {
             let reason = "the store URL names no database: put its name behind the host, after a slash".to_owned();
             return Err(StoreError::Invalid(reason));
         }
-        // Tables of folio have a schema of their own, beside whatever else is in the database.
-        let settings = format!(
-            "-c search_path=folio -c jit=off -c lock_timeout={} -c idle_in_transaction_session_timeout={}",
-            PATIENCE.as_millis(),
-            IDLE_IN_TRANSACTION.as_millis()
-        );
-        let settings = match config.get_options() {
-            Some(given) => format!("{given} {settings}"),
-            None => settings,
-        };
-        config.options(settings).application_name("folio");
+        config.application_name("folio");
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_WITHIN);
         }
@@ -154,7 +144,17 @@ impl Target {
 
     /// A connection of its own, with what has to be driven so that it lives.
     pub(super) async fn connect(&self) -> Result<Connected, Failure> {
-        Ok(connect(&self.config, &self.tls).await?)
+        Ok(connect(&self.config, &self.tls, &self.first()).await?)
+    }
+
+    /// What is said first on each connection. A pooler refuses settings that come with the greeting, or drops them without a word.
+    fn first(&self) -> String {
+        // Tables of folio have a schema of their own, beside whatever else is in the database.
+        format!(
+            "SET search_path = folio; SET jit = off; SET lock_timeout = {}; SET idle_in_transaction_session_timeout = {}",
+            PATIENCE.as_millis(),
+            IDLE_IN_TRANSACTION.as_millis()
+        )
     }
 
     /// Connections to read with, and connections to write with.
@@ -167,7 +167,11 @@ impl Target {
         let settings = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         };
-        let manager = Manager::from_connect(self.config.clone(), Connector(self.tls.clone()), settings);
+        let connector = Connector {
+            tls: self.tls.clone(),
+            first: self.first(),
+        };
+        let manager = Manager::from_connect(self.config.clone(), connector, settings);
         Pool::builder(manager)
             .max_size(size)
             .runtime(Runtime::Tokio1)
@@ -403,6 +407,27 @@ mod tests {
         assert!(cause.contains("did not answer within 1 s"), "{cause}");
         let (readers, _) = target.pools().unwrap();
         assert!(readers.get().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_pooler_gets_no_settings_with_the_greeting() {
+        use tokio::io::AsyncReadExt as _;
+        let (server, port) = silent().await;
+        let target = target(&format!(
+            "postgres://me@127.0.0.1:{port}/x?sslmode=disable&connect_timeout=1"
+        ))
+        .unwrap();
+        let greeting = async {
+            let (mut client, _) = server.accept().await.unwrap();
+            let mut bytes = vec![0; 1_024];
+            let read = client.read(&mut bytes).await.unwrap();
+            String::from_utf8_lossy(&bytes[..read]).into_owned()
+        };
+        let (_, greeting) = tokio::join!(target.connect(), greeting);
+        assert!(
+            greeting.contains("application_name") && !greeting.contains("options"),
+            "{greeting:?}"
+        );
     }
 
     #[tokio::test]
