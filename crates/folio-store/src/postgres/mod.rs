@@ -160,7 +160,7 @@ impl PostgresStore {
                             let watch = tokio::spawn(async move {
                                 watching
                                     .owners
-                                    .keep_watch(&watching.target, &watching.clock, &watching.wake)
+                                    .keep_watch(&watching.target, &watching.writers, &watching.clock, &watching.wake)
                                     .await;
                             });
                             let serving = Arc::clone(&inner);
@@ -169,7 +169,7 @@ impl PostgresStore {
                                 stopped.await.unwrap_or_default();
                             }
                             serving.writer.is_idle().await;
-                            serving.owners.leave().await;
+                            serving.owners.leave(&serving.writers).await;
                             watch.abort();
                         }
                         // Nobody who asked for a store has gone away before he has it.
@@ -269,9 +269,7 @@ impl Inner {
         };
         drop(client);
         let clock = Arc::new(clock.map_err(explained)?);
-        // It ends by itself, now that nobody uses it.
-        drop(driver.await);
-        let owners = Owners::new(target.lease);
+        let owners = Owners::new(&target);
         let living = Living::new(target.live.clone());
         Ok(Arc::new(Self {
             target,

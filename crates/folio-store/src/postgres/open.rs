@@ -75,6 +75,21 @@ impl OpenOptions {
     }
 }
 
+/// The number of the lock that every connection of this store holds, so that others see that it lives.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ProcessLock(pub(super) i64);
+
+impl ProcessLock {
+    /// One that nobody else has.
+    fn drawn() -> Result<Self, StoreError> {
+        let mut bytes = [0; 8];
+        let drawn = getrandom::fill(&mut bytes);
+        drawn.map_err(|error| StoreError::Invalid(format!("the system gives no random numbers: {error}")))?;
+        // Not negative, so that it is the same number however the server shows it.
+        Ok(Self(i64::from_be_bytes(bytes) & i64::MAX))
+    }
+}
+
 /// What connections lead to.
 #[derive(Clone)]
 pub(super) struct Target {
@@ -82,6 +97,7 @@ pub(super) struct Target {
     pub(super) location: String,
     /// How long a process that drives runs may be silent.
     pub(super) lease: Duration,
+    pub(super) lock: ProcessLock,
     pub(super) live: LiveOptions,
     /// Whether its tables may be made.
     pub(super) make: bool,
@@ -134,6 +150,7 @@ impl Target {
         Ok(Self {
             location,
             lease: own.lease,
+            lock: ProcessLock::drawn()?,
             live: options.live.clone(),
             make: options.make,
             connections_max: own.connections_max,
@@ -151,9 +168,11 @@ impl Target {
     fn first(&self) -> String {
         // Tables of folio have a schema of their own, beside whatever else is in the database.
         format!(
-            "SET search_path = folio; SET jit = off; SET lock_timeout = {}; SET idle_in_transaction_session_timeout = {}",
+            "SET search_path = folio; SET jit = off; SET lock_timeout = {}; SET idle_in_transaction_session_timeout = {}; \
+             SELECT pg_try_advisory_lock_shared({})",
             PATIENCE.as_millis(),
-            IDLE_IN_TRANSACTION.as_millis()
+            IDLE_IN_TRANSACTION.as_millis(),
+            self.lock.0
         )
     }
 

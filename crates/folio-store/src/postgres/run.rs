@@ -125,8 +125,7 @@ pub(super) async fn claim(
         return Err(StoreError::RunTaken { run, detail: None }.into());
     }
     // Visibly alive before the run names it, so that nobody can take it for dead.
-    owners.hold(owner).await?;
-    owners.renew(session, owner).await?;
+    owners.hold(session, owner).await?;
     if is_mine {
         return Ok(found.fence);
     }
