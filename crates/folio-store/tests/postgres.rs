@@ -2,10 +2,12 @@
 
 use std::error::Error as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use folio_store::postgres::{OpenOptions, PostgresStore};
 use folio_store::{ErrorKind, LiveOptions, Store};
 use folio_testkit::contract::Home;
+use folio_testkit::contract::scene::Scene;
 use folio_testkit::postgres::Database;
 
 /// A database of its own, with an index of the live entries in memory from the first question on.
@@ -86,6 +88,43 @@ fn who_is_not_let_in_is_not_named() {
     for secret in ["lovelace", "hunter2"] {
         assert!(!told.contains(secret), "{told}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_who_wait_for_a_lock_together_give_it_up_together() {
+    let database = Database::fresh();
+    let url = format!("{}&options=-c%20statement_timeout%3D500ms", database.url());
+    let opened = tokio::task::spawn_blocking(move || PostgresStore::open(&OpenOptions::at(url))).await;
+    let scene = Arc::new(Scene::on(opened.expect("a thread").expect("a store")));
+    scene.commit(Vec::new()).await;
+    let url = database.url();
+    let locks = tokio::task::spawn_blocking(move || {
+        let lock = "BEGIN; LOCK TABLE folio.log IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(60)";
+        drop(folio_testkit::postgres::ask(&url, lock));
+    });
+    while database.ask("SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted AND relation = 'folio.log'::regclass")
+        != Ok("1".to_owned())
+    {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let begun = tokio::time::Instant::now();
+    let mut writing = tokio::task::JoinSet::new();
+    for _ in 0..40 {
+        let scene = Arc::clone(&scene);
+        writing.spawn(async move { scene.try_commit(Vec::new()).await });
+    }
+    while let Some(written) = writing.join_next().await {
+        let error = written.expect("a task").expect_err("locked");
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
+    // Each by itself would be twenty seconds.
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    database
+        .ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid() AND datname = current_database()")
+        .expect("an end");
+    locks.await.expect("a thread");
+    scene.commit(Vec::new()).await;
+    tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use folio_memory::causes::with_causes;
 use folio_memory::{Change, Seq, SpaceName};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinError;
+use tokio_postgres::error::SqlState;
 
 use super::Inner;
 use super::commit;
@@ -281,8 +282,13 @@ impl Inner {
 /// Whether it may be the fault of one commit, so that the others can be written without it.
 fn is_of_one(failure: &Failure) -> bool {
     match failure {
-        // What the server lacks, it lacks for all of them.
-        Failure::Sql(error) => error.code().is_some_and(|code| !code.code().starts_with("53")) && !failure.may_pass(),
+        // What the server lacks, it lacks for all of them, and whoever keeps one of them from a row keeps all: each by itself would
+        // wait as long again.
+        Failure::Sql(error) => {
+            let is_waiting = |code: &SqlState| [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED].contains(code);
+            let is_of_one = |code: &SqlState| !code.code().starts_with("53") && !is_waiting(code);
+            error.code().is_some_and(is_of_one) && !failure.may_pass()
+        }
         Failure::Damaged(_) | Failure::Refused(_) => true,
         Failure::Pool(_) => false,
     }
