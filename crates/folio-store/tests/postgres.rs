@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio_store::postgres::{OpenOptions, PostgresStore};
-use folio_store::{ErrorKind, LiveOptions, Store};
+use folio_store::{ErrorKind, LiveOptions, Record, Store};
 use folio_testkit::contract::Home;
 use folio_testkit::contract::scene::Scene;
 use folio_testkit::postgres::Database;
@@ -125,6 +125,30 @@ async fn those_who_wait_for_a_lock_together_give_it_up_together() {
     locks.await.expect("a thread");
     scene.commit(Vec::new()).await;
     tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_only_may_read_does_not_wait_to_write_when_closing() {
+    let database = Database::fresh();
+    let url = database.url();
+    let opened = tokio::task::spawn_blocking(move || PostgresStore::open(&OpenOptions::at(url))).await;
+    let scene = Scene::on(opened.expect("a thread").expect("a store"));
+    scene.commit(Vec::new()).await;
+    tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
+    let url = format!("{}&options=-c%20default_transaction_read_only%3Don", database.url());
+    let opened = tokio::task::spawn_blocking(move || PostgresStore::open(&OpenOptions::at(url))).await;
+    let scene = Scene::on(opened.expect("a thread").expect("a store"));
+    let writing = {
+        let (store, commit) = (Arc::clone(&scene.store), scene.commit_of(Record::of(Vec::new())));
+        tokio::spawn(async move { store.commit(commit).await.map(drop) })
+    };
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    // Whoever wrote has gone away.
+    writing.abort();
+    drop(writing.await);
+    let begun = tokio::time::Instant::now();
+    tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
 }
 
 #[test]

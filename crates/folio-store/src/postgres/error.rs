@@ -66,6 +66,11 @@ impl Failure {
         }
     }
 
+    /// Whether the server, or the role of the URL, only reads.
+    pub(super) fn is_read_only(&self) -> bool {
+        matches!(self, Self::Sql(error) if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION))
+    }
+
     /// The error that a caller sees who was `doing` something at `location`.
     pub(super) fn into_error(self, doing: &'static str, location: &str) -> StoreError {
         let location = location.to_owned();
@@ -213,7 +218,7 @@ fn reason(code: &SqlState) -> &'static str {
         ),
         (
             SqlState::READ_ONLY_SQL_TRANSACTION,
-            "the server is a standby, which only reads; name the one that writes",
+            "the server only reads, or lets the role of the URL only read: a standby, perhaps; name one that writes",
         ),
         (SqlState::INVALID_PASSWORD, "the server does not accept the password"),
         (

@@ -63,6 +63,7 @@ mod written;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -93,7 +94,7 @@ const SPACES_KNOWN: usize = 100_000;
 
 /// A store in a PostgreSQL database.
 ///
-/// Closing waits until everything that was handed over is written.
+/// Closing waits until everything that was handed over is written, unless the server only reads.
 pub struct PostgresStore {
     inner: Arc<Inner>,
     runtime: Handle,
@@ -114,6 +115,8 @@ struct Inner {
     wake: Wake,
     writer: Writer,
     living: Living,
+    /// Nobody is left who could hear of anything.
+    is_closing: AtomicBool,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -168,6 +171,7 @@ impl PostgresStore {
                                 // An error says that the store is gone, too.
                                 stopped.await.unwrap_or_default();
                             }
+                            serving.is_closing.store(true, Ordering::Release);
                             serving.writer.is_idle().await;
                             serving.owners.leave(&serving.writers).await;
                             watch.abort();
@@ -287,6 +291,7 @@ impl Inner {
     /// A transaction that sees one state of the space called `name`; none if there is no such space.
     async fn reading(&self, name: &SpaceName) -> Result<Option<Arc<Session>>, Failure> {
         let client = self.readers.get().await?;
+            is_closing: AtomicBool::new(false),
         let Some(space) = self.space(&client, name).await? else {
             return Ok(None);
         };

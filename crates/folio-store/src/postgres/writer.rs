@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::error::Error;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use folio_memory::causes::with_causes;
@@ -261,6 +262,12 @@ impl Inner {
                 // Unknown is not the same as failed: it must not be tried again.
                 Err(Unwritten::Perhaps(failure)) => {
                     is_sent = true;
+                    Err(Failure::Refused(failure.into_error("write to", &self.target.location)))
+                }
+                // Who only read had it noted what has ended, and need not wait until somebody else may write.
+                Err(Unwritten::Certainly(failure))
+                    if failure.is_read_only() && self.is_closing.load(Ordering::Acquire) =>
+                {
                     Err(Failure::Refused(failure.into_error("write to", &self.target.location)))
                 }
                 Err(Unwritten::Certainly(failure)) => Err(failure),
