@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use folio_store::postgres::{OpenOptions, PostgresStore};
 use folio_store::{ErrorKind, LiveOptions, Record, Store};
+use folio_testkit::cluster::{Cluster, ClusterOptions};
 use folio_testkit::contract::Home;
 use folio_testkit::contract::scene::Scene;
 use folio_testkit::postgres::Database;
@@ -149,6 +150,18 @@ async fn who_only_may_read_does_not_wait_to_write_when_closing() {
     let begun = tokio::time::Instant::now();
     tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn who_opens_a_store_while_the_server_restarts_waits_for_it() {
+    let cluster = Cluster::start(ClusterOptions::default());
+    let options = OpenOptions::at(cluster.url());
+    cluster.kill();
+    let opening = std::thread::spawn(move || PostgresStore::open(&options));
+    // It has found nobody by now.
+    std::thread::sleep(Duration::from_millis(500));
+    cluster.start_again();
+    drop(opening.join().expect("a thread").expect("a store"));
 }
 
 #[test]

@@ -264,14 +264,20 @@ impl Inner {
     async fn open(target: Target) -> Result<Arc<Self>, StoreError> {
         let (readers, writers) = target.pools()?;
         let explained = |failure: Failure| failure.into_error("open", &target.location);
-        let (client, connection) = target.connect().await.map_err(explained)?;
-        let driver = tokio::spawn(connection);
-        let made = migrate::bring_up_to_date(&client, &target.location, target.make).await;
-        let clock = match made {
-            Ok(()) => ServerClock::of(&client).await,
-            Err(failure) => Err(failure),
-        };
-        drop(client);
+        // Whoever is started while the server restarts waits for it as everybody else does.
+        let clock = patiently!({
+            let (client, connection) = target.connect().await?;
+            let driver = tokio::spawn(connection);
+            let made = migrate::bring_up_to_date(&client, &target.location, target.make).await;
+            let clock = match made {
+                Ok(()) => ServerClock::of(&client).await,
+                Err(failure) => Err(failure),
+            };
+            drop(client);
+            // It ends by itself, now that nobody uses it.
+            drop(driver.await);
+            clock
+        });
         let clock = Arc::new(clock.map_err(explained)?);
         let owners = Owners::new(&target);
         let living = Living::new(target.live.clone());
@@ -285,13 +291,13 @@ impl Inner {
             wake: Wake::new(),
             writer: Writer::default(),
             living,
+            is_closing: AtomicBool::new(false),
         }))
     }
 
     /// A transaction that sees one state of the space called `name`; none if there is no such space.
     async fn reading(&self, name: &SpaceName) -> Result<Option<Arc<Session>>, Failure> {
         let client = self.readers.get().await?;
-            is_closing: AtomicBool::new(false),
         let Some(space) = self.space(&client, name).await? else {
             return Ok(None);
         };
