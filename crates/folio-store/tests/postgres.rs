@@ -165,6 +165,17 @@ fn who_opens_a_store_while_the_server_restarts_waits_for_it() {
 }
 
 #[test]
+fn a_url_without_the_password_that_the_server_wants_is_told_so() {
+    let database = Database::fresh();
+    let url = database.url();
+    let (user, place) = url.split_once('@').expect("a URL with a user");
+    let (user, _) = user.rsplit_once(':').expect("one with a password");
+    let error = PostgresStore::open(&OpenOptions::at(format!("{user}@{place}"))).expect_err("no password");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("the server wants a password"), "{error}");
+}
+
+#[test]
 fn the_time_is_that_of_the_server_and_not_of_this_machine_m7_1() {
     let database = Database::fresh();
     let store = PostgresStore::open(&OpenOptions::at(database.url())).expect("a store");

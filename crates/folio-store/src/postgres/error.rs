@@ -145,9 +145,38 @@ fn tls_reason(error: &tokio_postgres::Error) -> Option<&'static str> {
     })
 }
 
+/// Why nobody could log in, if it came to nothing before the server said a word about it. The driver tells these apart by its texts alone.
+fn login_reason(error: &tokio_postgres::Error) -> Option<&'static str> {
+    use std::error::Error as _;
+    let lacks_password = || {
+        error
+            .source()
+            .is_some_and(|source| source.to_string() == "password missing")
+    };
+    match error.to_string().as_str() {
+        "invalid configuration" if lacks_password() => {
+            Some("the server wants a password, and the store URL has none; PGPASSWORD and ~/.pgpass are not read")
+        }
+        "invalid configuration" => Some("the store URL does not say enough for a connection"),
+        "authentication error" => {
+            Some("the server wants another way to log in than with a password, or cannot prove that it knows it")
+        }
+        "error performing TLS handshake" => Some("TLS could not be agreed on with the server"),
+        _ => None,
+    }
+}
+
 fn explained(error: tokio_postgres::Error, doing: &'static str, location: String) -> StoreError {
     let Some(code) = error.code() else {
         if let Some(reason) = tls_reason(&error) {
+            return StoreError::Unavailable {
+                doing,
+                location,
+                reason: reason.to_owned(),
+                source: Some(Box::new(error)),
+            };
+        }
+        if let Some(reason) = login_reason(&error) {
             return StoreError::Unavailable {
                 doing,
                 location,
