@@ -91,6 +91,47 @@ fn who_is_not_let_in_is_not_named() {
     }
 }
 
+#[test]
+fn a_url_without_the_password_that_the_server_wants_is_told_so() {
+    let database = Database::fresh();
+    let url = database.url();
+    let (user, place) = url.split_once('@').expect("a URL with a user");
+    let (user, _) = user.rsplit_once(':').expect("one with a password");
+    let error = PostgresStore::open(&OpenOptions::at(format!("{user}@{place}"))).expect_err("no password");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("the server wants a password"), "{error}");
+}
+
+#[test]
+fn a_database_that_cannot_keep_every_text_is_refused() {
+    let database = Database::fresh();
+    let name = format!("latin_{}", std::process::id());
+    let make = format!("CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
+    database.ask(&make).expect("a database");
+    let url = database.url();
+    let (place, settings) = url.split_once('?').expect("a URL with settings");
+    let (server, _) = place.rsplit_once('/').expect("a URL with a database");
+    let opened = PostgresStore::open(&OpenOptions::at(format!("{server}/{name}?{settings}")));
+    database
+        .ask(&format!("DROP DATABASE {name} WITH (FORCE)"))
+        .expect("no database");
+    let error = opened.expect_err("no euro sign");
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert!(error.to_string().contains("LATIN1"), "{error}");
+}
+
+#[test]
+fn who_opens_a_store_while_the_server_restarts_waits_for_it() {
+    let cluster = Cluster::start(ClusterOptions::default());
+    let options = OpenOptions::at(cluster.url());
+    cluster.kill();
+    let opening = std::thread::spawn(move || PostgresStore::open(&options));
+    // It has found nobody by now.
+    std::thread::sleep(Duration::from_millis(500));
+    cluster.start_again();
+    drop(opening.join().expect("a thread").expect("a store"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn those_who_wait_for_a_lock_together_give_it_up_together() {
     let database = Database::fresh();
@@ -150,29 +191,6 @@ async fn who_only_may_read_does_not_wait_to_write_when_closing() {
     let begun = tokio::time::Instant::now();
     tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-}
-
-#[test]
-fn who_opens_a_store_while_the_server_restarts_waits_for_it() {
-    let cluster = Cluster::start(ClusterOptions::default());
-    let options = OpenOptions::at(cluster.url());
-    cluster.kill();
-    let opening = std::thread::spawn(move || PostgresStore::open(&options));
-    // It has found nobody by now.
-    std::thread::sleep(Duration::from_millis(500));
-    cluster.start_again();
-    drop(opening.join().expect("a thread").expect("a store"));
-}
-
-#[test]
-fn a_url_without_the_password_that_the_server_wants_is_told_so() {
-    let database = Database::fresh();
-    let url = database.url();
-    let (user, place) = url.split_once('@').expect("a URL with a user");
-    let (user, _) = user.rsplit_once(':').expect("one with a password");
-    let error = PostgresStore::open(&OpenOptions::at(format!("{user}@{place}"))).expect_err("no password");
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    assert!(error.to_string().contains("the server wants a password"), "{error}");
 }
 
 #[test]

@@ -200,6 +200,14 @@ fn explained(error: tokio_postgres::Error, doing: &'static str, location: String
             source: Some(Box::new(error)),
         };
     };
+    if [
+        SqlState::UNTRANSLATABLE_CHARACTER,
+        SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+    ]
+    .contains(code)
+    {
+        return StoreError::Invalid("the database cannot keep a character of the text".to_owned());
+    }
     let reason = reason(code);
     let is_corrupt = ["22", "23", "XX"].iter().any(|class| code.code().starts_with(class));
     let reason = reason.to_owned();

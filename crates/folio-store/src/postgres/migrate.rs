@@ -19,8 +19,10 @@ const LOCK: i64 = 0x66_6f6c_696f;
 ///
 /// # Errors
 ///
-/// `TooNew` if a newer version of this program has been here; `NotFound` if none has, and tables are not to be made.
+/// `TooNew` if a newer version of this program has been here; `NotFound` if none has, and tables are not to be made; `Invalid` if the
+/// database cannot keep every text.
 pub(super) async fn bring_up_to_date(client: &Client, location: &str, make: bool) -> Result<(), Failure> {
+    keeps_any_text(client).await?;
     let found = found(client, location).await?;
     // Most of the time there is nothing to do, and nobody needs to wait or to be the owner.
     if found == MIGRATIONS.len() {
@@ -35,6 +37,20 @@ pub(super) async fn bring_up_to_date(client: &Client, location: &str, make: bool
     let ended = client.batch_execute(end).await;
     taken?;
     Ok(ended?)
+}
+
+/// Whether the database keeps every character: what it cannot keep would be refused later, one text at a time.
+async fn keeps_any_text(client: &Client) -> Result<(), Failure> {
+    let row = client.query_one("SHOW server_encoding", &[]).await?;
+    let encoding: String = row.try_get(0)?;
+    if encoding == "UTF8" {
+        return Ok(());
+    }
+    let reason = format!(
+        "the database keeps texts as {encoding}, which has not every character; make one with createdb --encoding=UTF8 \
+         --template=template0"
+    );
+    Err(StoreError::Invalid(reason).into())
 }
 
 async fn take_steps(client: &Client, location: &str) -> Result<(), Failure> {
