@@ -1,6 +1,6 @@
 //! What PostgreSQL reads for a commit does not grow with the space, also while it knows nothing of its tables yet.
 
-use folio_memory::{Change, PageRole};
+use folio_memory::{Change, EntryKind, EntryQuery, PageRole};
 use folio_store::postgres::{OpenOptions, PostgresStore};
 use folio_testkit::contract::scene::Scene;
 use folio_testkit::postgres::Database;
@@ -23,13 +23,53 @@ async fn what_a_commit_looks_up_is_found_by_its_keys_alone() {
     }
     drop(scene);
     drop(store);
-    let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-                  AND backend_type = 'client backend'";
-    // What a connection has read is told when it ends.
-    assert!((0..LOOKS_MAX).any(|_| database.ask(others).unwrap() == "0"));
+    all_have_left(&database);
     for index in ["entry_id", "page_id"] {
         let sql = format!("SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = '{index}'");
         let read: u64 = database.ask(&sql).unwrap().parse().unwrap();
         assert!(read <= 4 * ADDED, "{read} read by {index} for {ADDED} commits");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_read_what_is_there_and_nothing_of_what_was_put_away() {
+    const THERE: usize = 60;
+    let database = Database::fresh();
+    let store = PostgresStore::open(&OpenOptions::at(database.url())).expect("a store");
+    let scene = Scene::on(store.clone());
+    let page = scene.a_page().await;
+    for number in 0..THERE {
+        let mut note = scene.note(page, &format!("note {number}"));
+        note.fields.pin_rank = (number % 6 == 0).then_some(1);
+        scene.commit(vec![Change::AddEntry(Box::new(note))]).await;
+    }
+    // A long life of the space, so many times what is there.
+    let put_away = "INSERT INTO entry SELECT space, 1000 + times * 100 + number, decode(md5(number || '/' || times), 'hex'), page, page_id, kind, type,
+            'archived', owner, false, expires_at, superseded, confidence, version, created_at, updated_at, created_seq, updated_seq, fields, packed
+        FROM entry, generate_series(1, 300) AS times; ANALYZE entry";
+    database.ask(put_away).unwrap();
+    let any = EntryQuery {
+        kinds: vec![EntryKind::Note],
+        ..EntryQuery::default()
+    };
+    let pinned = EntryQuery {
+        pinned: Some(true),
+        ..any.clone()
+    };
+    for (query, total) in [(any, THERE), (pinned, THERE / 6)] {
+        assert_eq!(scene.list(&query).await.unwrap().total, total as u64);
+    }
+    drop(scene);
+    drop(store);
+    all_have_left(&database);
+    let read = "SELECT (SELECT count(*) FROM pg_stat_user_indexes WHERE indexrelname IN ('entry_there', 'entry_pinned') AND idx_scan > 0)
+        || ' indexes'";
+    assert_eq!(database.ask(read).as_deref(), Ok("2 indexes"));
+}
+
+/// Waits until nobody is connected: what a connection has read is told when it ends.
+fn all_have_left(database: &Database) {
+    let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+                  AND backend_type = 'client backend'";
+    assert!((0..LOOKS_MAX).any(|_| database.ask(others).expect("a number") == "0"));
 }

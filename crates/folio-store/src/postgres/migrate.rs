@@ -6,10 +6,11 @@ use super::error::{Failure, damaged, not_found};
 use crate::error::StoreError;
 
 /// Every step, in order. Tables are at format n when the first n have been taken; a step that was published never changes.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("migrations/0001_start.sql"),
     include_str!("migrations/0002_pages.sql"),
     include_str!("migrations/0003_written.sql"),
+    include_str!("migrations/0004_lists.sql"),
 ];
 
 /// Names the lock under which steps are taken: "folio" in five bytes.

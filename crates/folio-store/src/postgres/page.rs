@@ -95,7 +95,11 @@ async fn wanted(select: &str, session: &Session, query: &PageQuery) -> Result<Op
         statement.push(" AND run = ?", [Value::Bytes(run.to_bytes().to_vec())]);
     }
     if let Some(thread) = &query.thread {
-        statement.push(" AND thread = ?", [Value::Text(kept(&thread.0).into_owned())]);
+        let name = || Value::Text(kept(&thread.0).into_owned());
+        statement.push(
+            " AND thread_hash = hashtextextended(?, 0) AND thread = ?",
+            [name(), name()],
+        );
     }
     if !query.roles.is_empty() {
         let roles = query.roles.iter().map(|role| role.as_str().to_owned()).collect();

@@ -88,7 +88,11 @@ pub(super) async fn list(session: &Session, query: &TurnQuery) -> Result<Vec<Tur
         statement.push(" AND number < ?", [Value::count(before)]);
     }
     if let Some(thread) = &query.thread {
-        statement.push(" AND thread = ?", [Value::Text(kept(&thread.0).into_owned())]);
+        let name = || Value::Text(kept(&thread.0).into_owned());
+        statement.push(
+            " AND thread_hash = hashtextextended(?, 0) AND thread = ?",
+            [name(), name()],
+        );
     }
     if let Some(run) = query.run {
         statement.push(" AND run = ?", [Value::Bytes(run.to_bytes().to_vec())]);

@@ -172,6 +172,7 @@ macro_rules! store_contract {
             a_turn_reads_back_as_it_was_begun,
             a_turn_begins_once_and_ends_once,
             turns_are_found_by_thread_run_time_and_end,
+            a_thread_with_a_name_longer_than_any_index_takes_is_found,
         ]);
         $crate::store_contract!(@cases $home, drivers: [
             a_run_has_one_driver,

@@ -2,7 +2,7 @@
 
 use folio_memory::id::{Ref, TurnHandle};
 use folio_memory::turn::{Decision, NewTurn, Stage, TurnEnd, TurnQuery, Used};
-use folio_memory::{Change, EntryHandle, EntryId, RunId, Seq, ThreadKey, Turn, TurnId};
+use folio_memory::{Change, EntryHandle, EntryId, PageQuery, PageRole, RunId, Seq, ThreadKey, Turn, TurnId};
 use folio_store::{ErrorKind, StoreError};
 
 use super::Home;
@@ -68,6 +68,39 @@ pub async fn a_turn_reads_back_as_it_was_begun(home: &dyn Home) {
         .await
         .expect_err("another space");
     assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+/// With its turns and its pages, and without those of another one whose name begins as well.
+pub async fn a_thread_with_a_name_longer_than_any_index_takes_is_found(home: &dyn Home) {
+    let scene = Scene::of(home);
+    // Nothing in it comes again, so it cannot be made shorter.
+    let name: String = (0..400)
+        .map(|part| EntryId::derived(&[&part.to_string()]).to_string())
+        .collect();
+    let names = [name.clone(), format!("{name}!")];
+    for name in &names {
+        let mut book = scene.page(PageRole::Scratchbook);
+        book.fields.thread = Some(ThreadKey(name.clone()));
+        scene.commit(vec![Change::EnsurePage(Box::new(book))]).await;
+        begin(&scene, new(&scene, name)).await;
+    }
+    for name in names {
+        let thread = Some(ThreadKey(name));
+        let query = PageQuery {
+            thread: thread.clone(),
+            ..PageQuery::default()
+        };
+        let pages = scene.store.pages(&scene.space, &query).await.expect("pages");
+        let pages: Vec<_> = pages.into_iter().map(|page| page.fields.thread).collect();
+        assert_eq!(pages, std::slice::from_ref(&thread));
+        let query = TurnQuery {
+            thread: thread.clone(),
+            ..TurnQuery::default()
+        };
+        let turns = scene.store.turns(&scene.space, &query).await.expect("turns");
+        let turns: Vec<_> = turns.into_iter().map(|turn| Some(turn.begun.thread)).collect();
+        assert_eq!(turns, [thread]);
+    }
 }
 
 /// Whoever comes second is told so, and nothing of that commit holds.
