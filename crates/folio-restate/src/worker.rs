@@ -80,6 +80,12 @@ pub enum WorkerError {
         #[source]
         source: std::io::Error,
     },
+    /// Restate is to be told where the worker is, and where it listens is every address of this machine.
+    #[error("Restate is to be told where the worker is, and {address} is no address at which anybody could reach it")]
+    NoAddress {
+        /// Where it listens.
+        address: SocketAddr,
+    },
     /// The key is none.
     #[error("the identity of Restate is no public key: {0}")]
     Identity(String),
@@ -114,7 +120,7 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// `Bind` if the address is taken or not of this machine; `Identity`; `Ingress`.
+    /// `Bind` if the address is taken or not of this machine; `NoAddress` if Restate cannot be told one; `Identity`; `Ingress`.
     pub fn bind(
         options: WorkerOptions,
         folio: Folio,
@@ -122,6 +128,9 @@ impl Worker {
         runner: RunnerOptions,
     ) -> Result<Self, WorkerError> {
         let address = options.listen;
+        if address.ip().is_unspecified() && options.admin.is_some() && options.advertise.is_none() {
+            return Err(WorkerError::NoAddress { address });
+        }
         let bound = |source| WorkerError::Bind { address, source };
         let ingress = Ingress::at(options.ingress.clone())?;
         let unreachable = |place: &Place, reason| RunnerError::Dispatch {

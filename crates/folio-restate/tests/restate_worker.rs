@@ -14,6 +14,7 @@ use folio_engine::{NodeResult, Outcome, Run};
 use folio_memory::id::Ref;
 use folio_memory::{Actor, Role, RunId, SpaceName};
 use folio_model::ScriptedModel;
+use folio_restate::{Worker, WorkerError, WorkerOptions};
 use folio_runner::{NewRun, Runner, RunnerError, RunnerModel, RunnerModels, RunnerOptions};
 use folio_store::RunRow;
 use folio_testkit::restate::Restate;
@@ -235,7 +236,7 @@ async fn what_restate_calls_at_an_address_where_nobody_is_any_more_is_led_to_whe
 async fn a_run_for_which_a_worker_has_no_place_is_passed_on() {
     let restate = Restate::start();
     let shared = Shared::new(&restate).await;
-    let few = |options: &mut folio_restate::WorkerOptions| options.runs = 1;
+    let few = |options: &mut WorkerOptions| options.runs = 1;
     let _first = shared.worker_with(Registry::with_builtins(), painter(), few).await;
     let runner = submitter(&shared);
     let mut runs = Vec::new();
@@ -267,10 +268,30 @@ async fn a_run_for_which_a_worker_has_no_place_is_passed_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_told_that_a_worker_is_at_every_address() {
+    let database = folio_testkit::postgres::Database::fresh();
+    let folio = support::folio(&database.url()).await;
+    let mut options = WorkerOptions::new("0.0.0.0:0".parse().unwrap(), "http://127.0.0.1:1".parse().unwrap());
+    options.admin = Some("http://127.0.0.1:1".parse().unwrap());
+    let bind = |options| {
+        Worker::bind(
+            options,
+            folio.clone(),
+            Registry::with_builtins(),
+            RunnerOptions::default(),
+        )
+    };
+    let refused = bind(options.clone()).unwrap_err();
+    assert!(matches!(refused, WorkerError::NoAddress { .. }), "{refused}");
+    options.advertise = Some("http://workers.example".parse().unwrap());
+    bind(options).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_worker_takes_only_what_restate_has_signed() {
     let (restate, key) = Restate::signing();
     let shared = Shared::new(&restate).await;
-    let signed = |options: &mut folio_restate::WorkerOptions| options.identity = Some(key.clone());
+    let signed = |options: &mut WorkerOptions| options.identity = Some(key.clone());
     let _working = shared.worker_with(Registry::with_builtins(), painter(), signed).await;
     let runner = submitter(&shared);
     let (run, _) = runner.submit(echo()).await.unwrap();

@@ -109,6 +109,8 @@ mod shared {
         match error {
             WorkerError::Ingress(error) => error.into(),
             error @ WorkerError::Identity(_) => Failure::usage("identity_invalid", error.to_string()),
+            error @ WorkerError::NoAddress { .. } => Failure::usage("advertise_needed", error.to_string())
+                .hint("--advertise URL has the address at which Restate reaches all workers"),
             error => Failure::new(Exit::Unavailable, "cannot_serve", error.to_string()).caused_by(&error),
         }
     }
