@@ -55,12 +55,12 @@ impl Ingress {
     pub(crate) async fn asked_after(&self, call: &Call, run: RunId) -> Result<Fate, RunnerError> {
         let address = self.place.below(&["restate", "invocation", &call.0, "output"]);
         let asked = self.client.get(address).send().await;
-        let answer = asked.map_err(|error| self.failed(with_causes(&error)))?;
+        let answer = asked.map_err(|error| self.unreached(error))?;
         match answer.status().as_u16() {
             NOT_READY => Ok(Fate::Open),
             // What a worker says of a run that its store does not have names the run; what Restate says of a call names the call.
             NO_SUCH_RUN => {
-                let said = answer.text().await.map_err(|error| self.failed(with_causes(&error)))?;
+                let said = answer.text().await.map_err(|error| self.unreached(error))?;
                 Ok(if said.contains(&run.to_string()) {
                     Fate::Refused {
                         at: self.place.to_string(),
@@ -74,6 +74,11 @@ impl Ingress {
         }
     }
 
+    /// Where it is is told already, and whatever else was asked for differs from run to run.
+    fn unreached(&self, error: reqwest::Error) -> RunnerError {
+        self.failed(with_causes(&error.without_url()))
+    }
+
     fn failed(&self, reason: String) -> RunnerError {
         RunnerError::Dispatch {
             at: self.place.to_string(),
@@ -85,10 +90,10 @@ impl Ingress {
     pub(crate) async fn hand_in(&self, key: &RunKey, request: &str) -> Result<HandedIn, RunnerError> {
         let address = self.place.below(&[SERVICE, &key.to_string(), HANDLER, "send"]);
         let asked = self.client.post(address).header("idempotency-key", request).send();
-        let answer = asked.await.map_err(|error| self.failed(with_causes(&error)))?;
+        let answer = asked.await.map_err(|error| self.unreached(error))?;
         let status = answer.status();
         if status.is_success() {
-            let taken: Value = answer.json().await.map_err(|error| self.failed(with_causes(&error)))?;
+            let taken: Value = answer.json().await.map_err(|error| self.unreached(error))?;
             let call = taken["invocationId"].as_str();
             let call = call.ok_or_else(|| self.failed(format!("it names no invocation: {taken}")))?;
             return Ok(HandedIn::Taken(Call(call.to_owned())));

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio::Folio;
+use folio::memory::causes::with_causes;
 use folio::memory::{RunId, Seq, SpaceName};
 use folio::runner::{Fate, RunnerError};
 use folio::store::{RunQuery, RunRow, StoreError};
@@ -62,11 +63,19 @@ enum ToDo {
 }
 
 impl Sweep {
-    /// Looks every `pause`, until Restate turns out to know of no worker: it is new, or has lost what it had.
-    pub(crate) async fn go_on(mut self, drives: &Arc<Drives>, ingress: &Ingress, pause: Duration) {
+    /// Looks every `pause`, until Restate turns out to know of no worker: it is new, or has lost what it had. `said` is told whenever
+    /// another thing is wrong than the time before, and when nothing is any more.
+    pub(crate) async fn go_on<S: Fn(&str)>(
+        mut self,
+        drives: &Arc<Drives>,
+        ingress: &Ingress,
+        pause: Duration,
+        said: &S,
+    ) {
         let mut again = tokio::time::interval(pause);
         again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut since = tokio::time::Instant::now();
+        let mut last = String::new();
         loop {
             again.tick().await;
             if since.elapsed() > REMEMBERED {
@@ -74,9 +83,21 @@ impl Sweep {
                 self.seen.clear();
                 self.handed_in.clear();
             }
-            // A store or an ingress that is away is asked again.
-            if let Ok(Looked::NoWorkerKnown) = self.look(drives, ingress).await {
-                return;
+            match self.look(drives, ingress).await {
+                Ok(Looked::NoWorkerKnown) => return,
+                Ok(Looked::Through) if last.is_empty() => {}
+                Ok(Looked::Through) => {
+                    said("runs that nobody drives are handed in again");
+                    last.clear();
+                }
+                // A store or an ingress that is away is asked again.
+                Err(error) => {
+                    let wrong = with_causes(&error);
+                    if wrong != last {
+                        said(&format!("runs that nobody drives are not handed in: {wrong}"));
+                        last = wrong;
+                    }
+                }
             }
         }
     }

@@ -192,7 +192,9 @@ impl Worker {
                 }
                 said(&format!("takes runs at {reached}"));
                 let sweep = Sweep::default();
-                sweep.go_on(&self.drives, &self.ingress, self.options.look_every).await;
+                sweep
+                    .go_on(&self.drives, &self.ingress, self.options.look_every, &said)
+                    .await;
                 // Whoever else tells Restate of workers does so when they please.
                 tokio::time::sleep(self.options.look_every).await;
             }

@@ -267,6 +267,41 @@ async fn a_run_for_which_a_worker_has_no_place_is_passed_on() {
     }
 }
 
+/// Waits until `working` has told what `wanted` is in.
+async fn tells(working: &Working, wanted: &str) {
+    for _ in 0..600 {
+        if working.told().iter().any(|told| told.contains(wanted)) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{wanted:?} is not in {:?}", working.told());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_cannot_hand_runs_in_says_so_once_and_when_it_is_over() {
+    let restate = Restate::start();
+    let shared = Shared::new(&restate).await;
+    let nowhere = |options: &mut WorkerOptions| options.ingress = "http://127.0.0.1:1".parse().unwrap();
+    let working = shared.worker_with(Registry::with_builtins(), painter(), nowhere).await;
+    let runner = stranger(&shared);
+    let (run, _) = runner.submit(echo()).await.unwrap();
+    let wrong = "runs that nobody drives are not handed in: ";
+    tells(&working, wrong).await;
+    let (second, _) = runner.submit(echo()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let told = working.told();
+    assert_eq!(
+        told.iter().filter(|told| told.starts_with(wrong)).count(),
+        1,
+        "{told:?}"
+    );
+    for run in [run, second] {
+        runner.drive(run).await.unwrap();
+    }
+    tells(&working, "are handed in again").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_told_that_a_worker_is_at_every_address() {
     let database = folio_testkit::postgres::Database::fresh();
