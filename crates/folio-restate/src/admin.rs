@@ -12,6 +12,17 @@ use crate::place::Place;
 /// How long after an answer that says no, or none, it is asked again.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
+/// How workers stand with Restate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// It calls them where they are.
+    Here,
+    /// It calls others, at this address.
+    Elsewhere(String),
+    /// It calls nobody.
+    Nowhere,
+}
+
 /// Restate's door for those who run it.
 #[derive(Debug, Clone)]
 pub(crate) struct Admin {
@@ -50,6 +61,50 @@ impl Admin {
         }
     }
 
+    /// Looks every `pause`, until Restate calls nobody any more: somebody had it forget the workers. `said` is told when it calls others
+    /// than those at `workers`; they are not put out, since they would do the same.
+    pub(crate) async fn until_forgotten<S: Fn(&str)>(&self, workers: &str, pause: Duration, said: &S) {
+        let mut last = Known::Here;
+        loop {
+            tokio::time::sleep(pause).await;
+            // One that is away is asked again, and who hands runs in says so.
+            let Ok(known) = self.known(workers).await else { continue };
+            match &known {
+                Known::Nowhere => {
+                    said(&format!(
+                        "Restate at {} has been made to forget its workers",
+                        self.place
+                    ));
+                    return;
+                }
+                Known::Elsewhere(other) if known != last => said(&format!(
+                    "Restate at {} calls workers at {other} now, and this one no more: start it again to have it called",
+                    self.place
+                )),
+                Known::Here if known != last => said(&format!("takes runs at {workers} again")),
+                Known::Here | Known::Elsewhere(_) => {}
+            }
+            last = known;
+        }
+    }
+
+    /// How the workers at `workers` stand with Restate.
+    async fn known(&self, workers: &str) -> Result<Known, String> {
+        let known = self.ask(Method::GET, &["deployments"], None).await?;
+        let all = known["deployments"]
+            .as_array()
+            .ok_or_else(|| "it does not say what it knows".to_owned())?;
+        let mut others = Known::Nowhere;
+        for one in all.iter().filter(|one| has_runs(one)) {
+            let address = one["uri"].as_str().unwrap_or_default();
+            if is_same(address, workers) {
+                return Ok(Known::Here);
+            }
+            others = Known::Elsewhere(address.to_owned());
+        }
+        Ok(others)
+    }
+
     async fn register_once(&self, workers: &str) -> Result<(), String> {
         // An older worker may have told it less of what there is to call.
         let deployment = json!({"uri": workers, "force": true});
@@ -60,11 +115,8 @@ impl Admin {
             .as_array()
             .into_iter()
             .flatten()
-            .filter_map(|other| {
-                let services = other["services"].as_array()?;
-                let id = other["id"].as_str().filter(|id| *id != own)?;
-                services.iter().any(|service| service["name"] == SERVICE).then_some(id)
-            });
+            .filter(|other| has_runs(other))
+            .filter_map(|other| other["id"].as_str().filter(|id| *id != own));
         for other in others {
             if self.is_called(other).await? {
                 let here = json!({"uri": workers});
@@ -118,5 +170,29 @@ impl Admin {
             Ok(answer) => Err(format!("it answers {}", answer.status())),
             Err(error) => Err(with_causes(&error)),
         }
+    }
+}
+
+/// Whether a deployment is one of workers.
+fn has_runs(deployment: &Value) -> bool {
+    let services = deployment["services"].as_array();
+    services.is_some_and(|services| services.iter().any(|service| service["name"] == SERVICE))
+}
+
+/// Whether Restate means by `known` what it was told as `told`: it writes addresses in its own way.
+fn is_same(known: &str, told: &str) -> bool {
+    let plain = |address: &str| reqwest::Url::parse(address).map(|url| url.as_str().trim_end_matches('/').to_owned());
+    matches!((plain(known), plain(told)), (Ok(known), Ok(told)) if known == told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_the_same_however_it_is_written() {
+        assert!(is_same("http://workers.example/", "http://Workers.example:80"));
+        assert!(is_same("http://127.0.0.1:9080/runs/", "http://127.0.0.1:9080/runs"));
+        assert!(!is_same("http://127.0.0.1:9081/", "http://127.0.0.1:9080"));
     }
 }

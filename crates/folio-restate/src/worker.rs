@@ -24,6 +24,9 @@ use crate::sweep::Sweep;
 /// What calls have to tell people at most, before it was told.
 const UNTOLD: usize = 64;
 
+/// Looks for runs that nobody drives, behind each of which Restate is asked whether it still knows of the worker.
+const LOOKS_UNTIL_ASKED: u32 = 15;
+
 /// How a worker works.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -191,10 +194,19 @@ impl Worker {
                     admin.register(&reached, &said).await;
                 }
                 said(&format!("takes runs at {reached}"));
+                let look_every = self.options.look_every;
+                let ask_every = look_every * LOOKS_UNTIL_ASKED;
+                let forgotten = async {
+                    match &self.admin {
+                        Some(admin) => admin.until_forgotten(&reached, ask_every, &said).await,
+                        None => std::future::pending::<()>().await,
+                    }
+                };
                 let sweep = Sweep::default();
-                sweep
-                    .go_on(&self.drives, &self.ingress, self.options.look_every, &said)
-                    .await;
+                tokio::select! {
+                    () = sweep.go_on(&self.drives, &self.ingress, look_every, &said) => {}
+                    () = forgotten => continue,
+                }
                 // Whoever else tells Restate of workers does so when they please.
                 tokio::time::sleep(self.options.look_every).await;
             }

@@ -303,6 +303,31 @@ async fn a_worker_that_cannot_hand_runs_in_says_so_once_and_when_it_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn workers_that_restate_was_made_to_forget_tell_it_of_themselves_again() {
+    let restate = Restate::start();
+    let mut shared = Shared::new(&restate).await;
+    let working = worker(&shared).await;
+    shared.forget_all().await;
+    tells(&working, "has been made to forget its workers").await;
+    until_known(&shared).await;
+    // Who is put out by another one says so, and does not put that one out.
+    shared.moves();
+    let _second = worker(&shared).await;
+    tells(&working, &format!("calls workers at http://{}/ now", shared.listen())).await;
+    assert_eq!(shared.known().await, [format!("http://{}/", shared.listen())]);
+}
+
+async fn until_known(shared: &Shared) {
+    for _ in 0..600 {
+        if !shared.known().await.is_empty() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("Restate knows of no worker");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_told_that_a_worker_is_at_every_address() {
     let database = folio_testkit::postgres::Database::fresh();
     let folio = support::folio(&database.url()).await;

@@ -81,6 +81,21 @@ impl Shared {
         known["deployments"].as_array().unwrap().iter().map(address).collect()
     }
 
+    /// Has Restate forget all workers.
+    pub(crate) async fn forget_all(&self) {
+        let answer = reqwest::get(format!("{}/deployments", self.admin)).await.unwrap();
+        let known: serde_json::Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        for known in known["deployments"].as_array().unwrap() {
+            let address = format!(
+                "{}/deployments/{}?force=true",
+                self.admin,
+                known["id"].as_str().unwrap()
+            );
+            let gone = reqwest::Client::new().delete(address).send().await.unwrap();
+            assert!(gone.status().is_success(), "{gone:?}");
+        }
+    }
+
     /// A worker that Restate knows when this returns.
     pub(crate) async fn worker(&self, registry: Registry, runner: RunnerOptions) -> Working {
         self.worker_with(registry, runner, |_| ()).await
