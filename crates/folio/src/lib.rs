@@ -71,7 +71,7 @@ impl Folio {
         Ok(Self {
             outbox: open::outbox_of(url),
             stages: Stages::default(),
-            ..Self::on(open::open(url, true)?)
+            ..Self::on(open::aside(url, true).await?)
         })
     }
 
@@ -84,7 +84,7 @@ impl Folio {
         Ok(Self {
             outbox: open::outbox_of(url),
             stages: Stages::default(),
-            ..Self::on(open::open(url, false)?)
+            ..Self::on(open::aside(url, false).await?)
         })
     }
 

@@ -48,6 +48,27 @@ pub(crate) fn outbox_of(url: &str) -> Option<PathBuf> {
     (!path.is_empty()).then(|| PathBuf::from(format!("{path}{OUTBOX_SUFFIX}")))
 }
 
+/// [`open`] on a thread where that may take its time: it waits for disks and servers.
+pub(crate) async fn aside(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        // Then the caller's own thread is all that there is.
+        return open(url, make);
+    };
+    let owned = url.to_owned();
+    match runtime.spawn_blocking(move || open(&owned, make)).await {
+        Ok(opened) => opened,
+        Err(broken) => match broken.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(ended) => Err(OpenError::Store(StoreError::Unavailable {
+                doing: "open",
+                location: "a store".to_owned(),
+                reason: "the program is about to end".to_owned(),
+                source: Some(Box::new(ended)),
+            })),
+        },
+    }
+}
+
 /// The store that `url` names; made if it is not there and `make` says so.
 pub(crate) fn open(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
     let Some((scheme, rest)) = url.split_once(':') else {
@@ -131,6 +152,22 @@ mod tests {
     fn what_has_no_kind_is_repeated() {
         let error = open("./folio.db", true).unwrap_err();
         assert!(error.to_string().contains("\"./folio.db\""), "{error}");
+    }
+
+    #[tokio::test]
+    async fn others_go_on_while_a_store_is_opened() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        // Who answers is on the thread that waits for the store.
+        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("postgres://me@{}/x?sslmode=disable", server.local_addr().unwrap());
+        let opening = tokio::spawn(async move { aside(&url, true).await });
+        let (mut client, _) = server.accept().await.unwrap();
+        let mut greeting = [0; 1_024];
+        assert!(client.read(&mut greeting).await.unwrap() > 0);
+        // It wants to be shown a ticket of Kerberos.
+        client.write_all(b"R\0\0\0\x08\0\0\0\x02").await.unwrap();
+        let error = opening.await.unwrap().unwrap_err();
+        assert!(error.to_string().contains("another way to log in"), "{error}");
     }
 
     #[test]
