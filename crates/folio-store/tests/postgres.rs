@@ -120,16 +120,16 @@ fn a_database_that_cannot_keep_every_text_is_refused() {
     assert!(error.to_string().contains("LATIN1"), "{error}");
 }
 
-#[test]
-fn who_opens_a_store_while_the_server_restarts_waits_for_it() {
+#[tokio::test(flavor = "multi_thread")]
+async fn who_opens_a_store_while_the_server_restarts_waits_for_it() {
     let cluster = Cluster::start(ClusterOptions::default());
     let options = OpenOptions::at(cluster.url());
     cluster.kill();
-    let opening = std::thread::spawn(move || PostgresStore::open(&options));
-    // It has found nobody by now.
-    std::thread::sleep(Duration::from_millis(500));
+    let opening = tokio::task::spawn_blocking(move || PostgresStore::open(&options).map(drop));
+    // It has found nobody by then.
+    tokio::time::sleep(Duration::from_millis(500)).await;
     cluster.start_again();
-    drop(opening.join().expect("a thread").expect("a store"));
+    opening.await.expect("a thread").expect("a store");
 }
 
 #[tokio::test(flavor = "multi_thread")]
