@@ -33,7 +33,7 @@ while IFS= read -r line; do
             for name in send die hang mumble mend deaf abandon; do
                 tools=$tools,$(listed "$name" "Changes something: $name." "$none" "$acts")
             done
-            for name in die_once always_dies fail refuse large change wait deep babble; do
+            for name in die_once always_dies fail refuse large change wait deep babble pester; do
                 tools=$tools,$(listed "$name" "Looks at something: $name." "$none" "$reads")
             done
             # What is none, and a second one of a name.
@@ -69,6 +69,10 @@ while IFS= read -r line; do
                     sleep 1000 <&0 &
                     says "somebody else holds the pipes"
                     exit 0
+                    ;;
+                *'"name":"pester"'*)
+                    says "and now some questions"
+                    seq -f '{"jsonrpc":"2.0","id":"%.0f","method":"ping"}' 1 1000000000
                     ;;
                 *'"name":"hang"'* | *'"name":"wait"'*) ;;
                 *'"name":"deep"'*)

@@ -23,6 +23,7 @@ use tokio::sync::Mutex;
 use crate::incoming::{Incoming, Stray};
 use crate::listed::{Definition, List};
 use crate::login;
+use crate::paced::{Paced, Room};
 use crate::servers::ToStart;
 use crate::words::{self, NotOpened};
 
@@ -63,6 +64,8 @@ pub(crate) struct Connection {
     program: std::sync::Mutex<Option<Talking>>,
     /// What it printed that is no message.
     stray: Stray,
+    /// For answers to what it asks.
+    room: Room,
     /// The tools as they were listed last, by the names that the server has for them.
     definitions: Mutex<BTreeMap<String, Definition>>,
     /// Whether nothing new is asked over it.
@@ -80,14 +83,15 @@ impl Connection {
             return Err(reason.clone());
         }
         let time = server.settings.start_time();
-        let (mut program, stray) = (None, Stray::default());
-        let opened = tokio::time::timeout(time, Self::open_in(server, &mut program, &stray)).await;
+        let (mut program, stray, room) = (None, Stray::default(), Room::default());
+        let opened = tokio::time::timeout(time, Self::open_in(server, &mut program, &stray, &room)).await;
         let problem = match opened {
             Ok(Ok((service, listed))) => {
                 let connection = Self {
                     service,
                     program: std::sync::Mutex::new(program),
                     stray,
+                    room,
                     definitions: Mutex::new(listed.definitions()),
                     is_given_up: AtomicBool::new(false),
                 };
@@ -114,6 +118,7 @@ impl Connection {
         server: &ToStart,
         program: &mut Option<Talking>,
         stray: &Stray,
+        room: &Room,
     ) -> Result<(RunningService<RoleClient, Client>, List), NotOpened> {
         let client = Client::default();
         let lifecycle = ClientLifecycleMode::Auto {
@@ -137,7 +142,7 @@ impl Connection {
             let longest = server.settings.answer_bytes();
             let incoming = Incoming::new(stdout, longest, stray.clone());
             let transport = AsyncRwTransport::new_client(incoming, stdin).with_max_line_length(longest);
-            serve_client_with_lifecycle(client, transport, lifecycle).await
+            serve_client_with_lifecycle(client, Paced::new(transport, room.clone()), lifecycle).await
         };
         let service = service.map_err(|error| words::not_begun(&error, server))?;
         let listed = list(&service)
@@ -149,7 +154,9 @@ impl Connection {
     /// Whether something new can be asked over it.
     pub(crate) fn is_open(&self) -> bool {
         let is_gone = self.is_given_up.load(Ordering::Acquire) || self.has_program_ended();
-        !is_gone && !self.service.is_closed() && !self.service.peer().is_transport_closed()
+        // One that reads nothing would not read what is asked, either.
+        let is_deaf = self.room.is_full();
+        !is_gone && !is_deaf && !self.service.is_closed() && !self.service.peer().is_transport_closed()
     }
 
     /// Whether its program is gone. What it left behind may hold the pipes open, and answers nothing.
@@ -179,9 +186,13 @@ impl Connection {
         Ok(known.get(tool).cloned())
     }
 
-    /// What it printed in the place of messages, to be said after what went wrong.
+    /// What it printed in the place of messages, and that it does not listen, to be said after what went wrong.
     pub(crate) fn stray(&self) -> String {
-        self.stray.in_words()
+        let deaf = match self.room.is_full() {
+            true => "; it asks and asks, and does not read what it is answered",
+            false => "",
+        };
+        format!("{deaf}{}", self.stray.in_words())
     }
 
     /// Makes one call. Dropping the future tells the server that nobody waits for it any more.

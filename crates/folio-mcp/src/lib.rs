@@ -9,7 +9,7 @@
 //! - `server`: one of them: its connection is made when it is needed, and made again when it is gone
 //! - [`login`]: how somebody logs in to a server that wants it
 //! - `connection`: one connection, by a program's pipes or by HTTP
-//! - `incoming`: what a program says, within a limit
+//! - `incoming`: what a program says, within a limit; `paced`: no more of it than it reads of our answers
 //! - `listed`: from what a server lists to what a tool tells of itself
 //! - `tool`: one tool
 //! - `answer`: from a server's answer to a tool's
@@ -21,6 +21,7 @@ pub mod error;
 mod incoming;
 mod listed;
 pub mod login;
+mod paced;
 mod server;
 pub mod servers;
 pub mod settings;

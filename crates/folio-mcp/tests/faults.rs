@@ -293,6 +293,31 @@ async fn a_server_that_is_gone_is_started_again_whoever_holds_its_pipes() {
 }
 
 #[tokio::test]
+async fn a_server_that_asks_and_does_not_read_is_not_listened_to_and_started_anew() {
+    let house = House::new().await;
+    let first = house.pid();
+    assert!(house.call("x.pester", json!({})).await.is_ok());
+    // Long enough for whatever it takes in while nobody calls.
+    let written = bytes_written_by_the_children_of(&first, Duration::from_secs(2)).await;
+    assert!(written < 4 * 1024 * 1024, "{written} bytes of questions were read");
+    let answer = house.call("x.send", json!({})).await;
+    assert_eq!(answer.outputs["text"], "sent", "{answer:?}");
+    assert_ne!(house.pid(), first);
+}
+
+/// What the programs that `pid` started have written in all, after `time`.
+async fn bytes_written_by_the_children_of(pid: &str, time: Duration) -> u64 {
+    tokio::time::sleep(time).await;
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let written = children.split_whitespace().map(|child| {
+        let io = std::fs::read_to_string(format!("/proc/{child}/io")).unwrap();
+        let line = io.lines().find_map(|line| line.strip_prefix("wchar: "));
+        line.unwrap().parse::<u64>().unwrap()
+    });
+    written.sum()
+}
+
+#[tokio::test]
 async fn a_server_that_does_not_answer_is_started_anew_while_others_wait_for_it() {
     let house = House::with(|settings| McpSettings {
         time_s: Some(1),

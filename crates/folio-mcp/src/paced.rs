@@ -1,0 +1,109 @@
+//! A transport that hears a server no faster than the server hears its answers. The library keeps what cannot be written yet, however
+//! much that is, so a program that asks and asks and reads nothing would have it grow without end.
+
+use std::sync::Arc;
+
+use rmcp::RoleClient;
+use rmcp::model::JsonRpcMessage;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::sync::Semaphore;
+
+/// Answers to what a server asks that may wait for being written. A program that reads has a handful of them at most.
+const UNWRITTEN_MAX: usize = 1_000;
+
+/// How many answers may still wait for being written.
+#[derive(Debug, Clone)]
+pub(crate) struct Room(Arc<Semaphore>);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(UNWRITTEN_MAX)))
+    }
+}
+
+impl Room {
+    /// Whether the server asks and does not read what it is answered.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.available_permits() == 0
+    }
+}
+
+/// The transport, with room for answers.
+pub(crate) struct Paced<T> {
+    transport: T,
+    room: Room,
+}
+
+impl<T> Paced<T> {
+    pub(crate) fn new(transport: T, room: Room) -> Self {
+        Self { transport, room }
+    }
+}
+
+impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for Paced<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        // What is asked of the server is bounded by whoever asks. Were it counted here, a server that answers one call before it reads the
+        // next would not be heard.
+        let is_answer = matches!(item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
+        let room = is_answer.then(|| Arc::clone(&self.room.0).try_acquire_owned().ok());
+        let sending = self.transport.send(item);
+        async move {
+            let sent = sending.await;
+            drop(room);
+            sent
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        drop(self.room.0.acquire().await.ok()?);
+        self.transport.receive().await
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.transport.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rmcp::transport::async_rw::AsyncRwTransport;
+    use rmcp::{ErrorData, model::RequestId};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_does_not_read_answers_is_not_heard_until_it_does() {
+        let (ours, mut theirs) = tokio::io::duplex(256);
+        let (output, input) = tokio::io::split(ours);
+        let room = Room::default();
+        let mut paced = Paced::new(AsyncRwTransport::new_client(output, input), room.clone());
+        theirs
+            .write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n")
+            .await
+            .unwrap();
+        let answer = || JsonRpcMessage::error(ErrorData::internal_error("no", None), Some(RequestId::Number(1)));
+        // The first few are written.
+        while !room.is_full() {
+            drop(tokio::spawn(paced.send(answer())));
+            tokio::task::yield_now().await;
+        }
+        let waited = tokio::time::timeout(Duration::from_millis(50), paced.receive()).await;
+        assert!(waited.is_err(), "{waited:?}");
+        let mut read = vec![0; 4096];
+        let reading = async { while theirs.read(&mut read).await.unwrap() > 0 {} };
+        let heard = tokio::select! {
+            heard = paced.receive() => heard,
+            () = reading => None,
+        };
+        assert!(matches!(heard, Some(JsonRpcMessage::Request(_))), "{heard:?}");
+    }
+}
