@@ -33,7 +33,7 @@ while IFS= read -r line; do
             for name in send die hang mumble mend deaf abandon; do
                 tools=$tools,$(listed "$name" "Changes something: $name." "$none" "$acts")
             done
-            for name in die_once always_dies fail refuse large change wait deep babble pester; do
+            for name in die_once always_dies fail refuse large change wait deep babble garble half pester; do
                 tools=$tools,$(listed "$name" "Looks at something: $name." "$none" "$reads")
             done
             # What is none, and a second one of a name.
@@ -80,6 +80,8 @@ while IFS= read -r line; do
                     answer "{\"content\":[],\"structuredContent\":{\"a\":$nested}}"
                     ;;
                 *'"name":"babble"'*) answer '{"content":"of no form"}' ;;
+                *'"name":"garble"'*) answer '{"content":[],"structuredContent":{a:1}}' ;;
+                *'"name":"half"'*) answer '{"content":[{"type":"text","text":"a \ud83c"}]}' ;;
                 *'"name":"mumble"'*) answer '{"nothing":"of the protocol"}' ;;
                 *'"name":"fail"'*) says "no such city" ',"isError":true' ;;
                 *'"name":"refuse"'*)

@@ -1,14 +1,18 @@
-//! What a program says, line by line. After an answer that is too long or nested too deeply to be taken comes one that says so: the
-//! library drops such a line without a word, and whoever waits for it would wait until the time is up. What is no message at all is
-//! kept, as a word on why nothing else comes.
+//! What a program says, line by line, such that the library can read it. In the place of an answer that is too long, nested too deeply or
+//! no JSON comes one that says so: the library drops such a line without a word, and whoever waits for it would wait until the time is
+//! up. What is no message at all is kept, as a word on why nothing else comes.
 
+use std::borrow::Cow;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use folio_memory::readable::readable;
 use folio_process::printed;
+use rmcp::RoleClient;
 use rmcp::model::ErrorCode;
+use rmcp::service::RxJsonRpcMessage;
 use serde_json::json;
 use tokio::io::{AsyncBufRead as _, AsyncRead, BufReader, ReadBuf};
 
@@ -19,6 +23,9 @@ pub(crate) const TOO_LONG: ErrorCode = ErrorCode(-40_001);
 
 /// What stands for an answer that is nested too deeply.
 pub(crate) const TOO_DEEP: ErrorCode = ErrorCode(-40_002);
+
+/// What stands for an answer that cannot be read.
+pub(crate) const UNREADABLE: ErrorCode = ErrorCode(-40_003);
 
 /// Levels of an answer that are read: those of the library that reads JSON.
 const DEPTH_MAX: usize = 127;
@@ -38,8 +45,8 @@ pub(crate) struct Incoming<R> {
     line: Line,
     stray: Stray,
     strays_in_a_row: usize,
-    /// What is read next, before anything else of the program.
-    instead: Vec<u8>,
+    /// What is read next, before anything else of the program, and how much of it was.
+    ready: (Vec<u8>, usize),
 }
 
 /// The last line that was no message, if there was one.
@@ -71,6 +78,8 @@ struct Line {
     nesting: Nesting,
     begin: Vec<u8>,
     end: Vec<u8>,
+    /// All of it, unless it is too long.
+    whole: Vec<u8>,
 }
 
 impl<R: AsyncRead> Incoming<R> {
@@ -81,7 +90,7 @@ impl<R: AsyncRead> Incoming<R> {
             line: Line::default(),
             stray,
             strays_in_a_row: 0,
-            instead: Vec::new(),
+            ready: (Vec::new(), 0),
         }
     }
 }
@@ -89,46 +98,49 @@ impl<R: AsyncRead> Incoming<R> {
 impl<R: AsyncRead + Unpin> AsyncRead for Incoming<R> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, taken: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if !this.instead.is_empty() {
-            let length = this.instead.len().min(taken.remaining());
-            taken.put_slice(&this.instead[..length]);
-            this.instead.drain(..length);
-            return Poll::Ready(Ok(()));
-        }
-        if this.strays_in_a_row >= STRAYS_MAX {
-            // As if the program had closed its output.
-            return Poll::Ready(Ok(()));
-        }
-        let there = ready!(Pin::new(&mut this.output).poll_fill_buf(context))?;
-        let end = there
-            .iter()
-            .position(|byte| *byte == b'\n')
-            .map_or(there.len(), |at| at + 1);
-        let piece = &there[..end.min(taken.remaining())];
-        taken.put_slice(piece);
-        this.line.add(piece);
-        let (length, is_whole) = (piece.len(), piece.ends_with(b"\n"));
-        Pin::new(&mut this.output).consume(length);
-        if is_whole {
-            let line = std::mem::take(&mut this.line);
-            if let Some(said) = line.stray() {
-                this.strays_in_a_row += 1;
-                this.stray.keep(said, this.strays_in_a_row);
-            } else if !line.is_empty() {
-                this.strays_in_a_row = 0;
+        loop {
+            let left = &this.ready.0[this.ready.1..];
+            if !left.is_empty() {
+                let length = left.len().min(taken.remaining());
+                taken.put_slice(&left[..length]);
+                this.ready.1 += length;
+                return Poll::Ready(Ok(()));
             }
-            let untaken = match line.nesting.deepest {
-                _ if line.bytes > this.bytes_max => Some((TOO_LONG, longer_than(this.bytes_max))),
-                deepest if deepest > DEPTH_MAX => Some((TOO_DEEP, deeper_than_read())),
-                _ => None,
-            };
-            if let Some((code, why)) = untaken
-                && let Some(id) = line.answers()
-            {
-                this.instead = failed(id, code, &why);
+            this.ready = (Vec::new(), 0);
+            if this.strays_in_a_row >= STRAYS_MAX {
+                // As if the program had closed its output.
+                return Poll::Ready(Ok(()));
+            }
+            let there = ready!(Pin::new(&mut this.output).poll_fill_buf(context))?;
+            if there.is_empty() {
+                // What was not ended is no line.
+                return Poll::Ready(Ok(()));
+            }
+            let end = there
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .map_or(there.len(), |at| at + 1);
+            let is_whole = there[..end].ends_with(b"\n");
+            this.line.add(&there[..end], this.bytes_max);
+            Pin::new(&mut this.output).consume(end);
+            if is_whole {
+                let line = std::mem::take(&mut this.line);
+                this.note(&line);
+                this.ready.0 = line.heard(this.bytes_max);
             }
         }
-        Poll::Ready(Ok(()))
+    }
+}
+
+impl<R> Incoming<R> {
+    /// Keeps a line that is no message, and counts those in a row.
+    fn note(&mut self, line: &Line) {
+        if let Some(said) = line.stray() {
+            self.strays_in_a_row += 1;
+            self.stray.keep(said, self.strays_in_a_row);
+        } else if !line.is_empty() {
+            self.strays_in_a_row = 0;
+        }
     }
 }
 
@@ -140,6 +152,11 @@ pub(crate) fn longer_than(bytes_max: usize) -> String {
 /// What is said of an answer that is nested too deeply.
 pub(crate) fn deeper_than_read() -> String {
     format!("its answer is nested more than {DEPTH_MAX} levels deep")
+}
+
+/// What is said of an answer that cannot be read.
+pub(crate) fn not_readable() -> String {
+    "its answer cannot be read".to_owned()
 }
 
 fn failed(id: u64, code: ErrorCode, why: &str) -> Vec<u8> {
@@ -192,8 +209,35 @@ impl Line {
         (!text.is_empty() && !is_message).then(|| one_line(text).chars().take(STRAY_CHARS).collect())
     }
 
-    fn add(&mut self, piece: &[u8]) {
+    /// What is heard of it: itself, or in the place of an answer that cannot be taken one that says so.
+    fn heard(mut self, bytes_max: usize) -> Vec<u8> {
+        let whole = std::mem::take(&mut self.whole);
+        let (code, why) = if self.bytes > bytes_max {
+            (TOO_LONG, longer_than(bytes_max))
+        } else if self.nesting.deepest > DEPTH_MAX {
+            (TOO_DEEP, deeper_than_read())
+        } else {
+            let line = match readable(&whole) {
+                Cow::Owned(mended) => mended,
+                Cow::Borrowed(_) => whole,
+            };
+            // Asked only of answers: nobody waits for anything else.
+            let is_taken = || serde_json::from_slice::<RxJsonRpcMessage<RoleClient>>(&line).is_ok();
+            if self.answers().is_none() || is_taken() {
+                return line;
+            }
+            (UNREADABLE, not_readable())
+        };
+        self.answers().map_or_else(Vec::new, |id| failed(id, code, &why))
+    }
+
+    fn add(&mut self, piece: &[u8], bytes_max: usize) {
         self.bytes += piece.len();
+        if self.bytes <= bytes_max {
+            self.whole.extend_from_slice(piece);
+        } else {
+            self.whole = Vec::new();
+        }
         piece.iter().for_each(|byte| self.nesting.add(*byte));
         let missing = EDGE_BYTES.saturating_sub(self.begin.len()).min(piece.len());
         self.begin.extend_from_slice(&piece[..missing]);
@@ -242,24 +286,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_an_answer_that_is_too_long_comes_one_that_says_so() {
+    async fn in_the_place_of_an_answer_that_is_too_long_comes_one_that_says_so() {
         let long = "x".repeat(20_000);
         let nested = format!(r#"{{"structuredContent":{{"id":3,"text":"{long}","last":{{"id":4}}}}}}"#);
         for line in [
             format!(r#"{{"jsonrpc":"2.0","id":7,"result":{nested}}}"#),
             format!(r#"{{"id": 7, "jsonrpc": "2.0", "result": {nested}}}"#),
             format!(r#"{{"result":{nested},"jsonrpc":"2.0","id":7}}"#),
-            format!(r#"{{"error":{nested},"id":7,"jsonrpc":"2.0"}}"#),
+            format!(r#"{{"error":{{"code":1,"message":"no","data":{nested}}},"id":7,"jsonrpc":"2.0"}}"#),
         ] {
             let said = format!("{line}\nnext\n");
             let instead = String::from_utf8(failed(7, TOO_LONG, &longer_than(10_000))).unwrap();
-            assert_eq!(read(&said, 10_000).await, format!("{line}\n{instead}next\n"));
+            assert_eq!(read(&said, 10_000).await, format!("{instead}next\n"));
             assert_eq!(read(&said, line.len() + 1).await, said, "as long as it may be");
         }
     }
 
     #[tokio::test]
-    async fn after_an_answer_that_is_nested_too_deeply_comes_one_that_says_so() {
+    async fn in_the_place_of_an_answer_that_is_nested_too_deeply_comes_one_that_says_so() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let line = |depth: usize| {
             format!(
@@ -275,8 +319,24 @@ mod tests {
         let instead = String::from_utf8(failed(7, TOO_DEEP, &deeper_than_read())).unwrap();
         assert_eq!(
             read(&format!("{deep}\nnext\n"), 10_000).await,
-            format!("{deep}\n{instead}next\n")
+            format!("{instead}next\n")
         );
+    }
+
+    #[tokio::test]
+    async fn half_a_character_takes_nothing_away_and_what_is_no_json_is_said() {
+        let line =
+            |text: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"content":[],"structuredContent":{text}}}}}"#);
+        for (text, heard) in [(r#""a \ud83c""#, r#""a \ufffd""#), ("1e999", r#""1e999""#)] {
+            assert_eq!(
+                read(&format!("{}\n", line(text)), 1_000).await,
+                format!("{}\n", line(heard))
+            );
+        }
+        let instead = String::from_utf8(failed(7, UNREADABLE, &not_readable())).unwrap();
+        for broken in [line("{a:1}"), line("NaN"), line(r#""\q""#)] {
+            assert_eq!(read(&format!("{broken}\n"), 1_000).await, instead, "{broken}");
+        }
     }
 
     #[tokio::test]
@@ -308,16 +368,21 @@ mod tests {
 
     #[tokio::test]
     async fn what_answers_nothing_is_left_as_it_is() {
-        let long = "x".repeat(20_000);
         for line in [
-            format!(r#"{{"jsonrpc":"2.0","id":7,"method":"roots/list","params":"{long}"}}"#),
-            format!(r#"{{"method":"roots/list","params":"{long}","jsonrpc":"2.0","id":7}}"#),
-            format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"text":"{long}","id":7}}}}"#),
-            format!(r#"{{"result":{{"text":"{long}","id":7}}}}"#),
-            long,
+            r#"{"jsonrpc":"2.0","id":7,"method":"roots/list","params":"x"}"#,
+            r#"{"method":"roots/list","params":"x","jsonrpc":"2.0","id":7}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"text":"x","id":7}}"#,
+            r#"{"result":{"text":"x","id":7}}"#,
+            "x",
         ] {
             let said = format!("{line}\n");
             assert_eq!(read(&said, 10_000).await, said);
+            let long = format!("{}\n", line.replace('x', &"x".repeat(20_000)));
+            assert_eq!(
+                read(&format!("{long}{said}"), 10_000).await,
+                said,
+                "nobody waits for it"
+            );
         }
     }
 }

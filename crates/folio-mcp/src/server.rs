@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::connection::Connection;
 use crate::error::McpError;
-use crate::incoming::{TOO_DEEP, TOO_LONG, deeper_than_read, longer_than};
+use crate::incoming::{TOO_DEEP, TOO_LONG, UNREADABLE, deeper_than_read, longer_than, not_readable};
 use crate::listed::{Definition, Offered, offered};
 use crate::login;
 use crate::servers::ToStart;
@@ -224,6 +224,9 @@ impl Server {
             }
             ServiceError::McpError(error) if error.code == TOO_DEEP => {
                 Lost::Untaken(Untaken::TooDeep, deeper_than_read())
+            }
+            ServiceError::McpError(error) if error.code == UNREADABLE => {
+                Lost::Untaken(Untaken::Malformed, not_readable())
             }
             ServiceError::UnexpectedResponse => Lost::Untaken(Untaken::Malformed, not_answered(&error, &self.start)),
             ServiceError::McpError(error) => {

@@ -537,6 +537,7 @@ async fn an_answer_that_cannot_be_read_is_a_failure_at_once() {
             "malformed_output",
             "MCP server x: its answer is nested more than 127 levels deep",
         ),
+        ("x.garble", "mcp_call_failed", "MCP server x: its answer cannot be read"),
         (
             "x.babble",
             "mcp_call_failed",
@@ -546,7 +547,12 @@ async fn an_answer_that_cannot_be_read_is_a_failure_at_once() {
         let error = house.error(tool).await;
         assert_eq!((error.code.as_str(), error.message.as_str()), (code, said));
     }
-    assert_eq!(house.asked().len(), 2, "neither is asked for again");
+    assert_eq!(house.asked().len(), 3, "none is asked for again");
+    let answer = house.call("x.half", json!({})).await;
+    assert_eq!(
+        answer.outputs["text"], "a \u{fffd}",
+        "half a character takes nothing away"
+    );
 }
 
 #[tokio::test]
