@@ -30,7 +30,7 @@ while IFS= read -r line; do
             fi
             if [ -e changed ]; then other=$text; else other=$none; fi
             tools=$tools,$(listed turns 'Wants something else once the tools change.' "$other" "$reads")
-            for name in send die hang mumble mend deaf abandon; do
+            for name in send die hang mumble mend deaf abandon desert; do
                 tools=$tools,$(listed "$name" "Changes something: $name." "$none" "$acts")
             done
             for name in die_once always_dies fail refuse large change wait deep babble garble half pester; do
@@ -69,6 +69,10 @@ while IFS= read -r line; do
                     sleep 1000 <&0 &
                     says "somebody else holds the pipes"
                     exit 0
+                    ;;
+                *'"name":"desert"'*)
+                    sleep 1000 <&0 2>/dev/null &
+                    exit 4
                     ;;
                 *'"name":"pester"'*)
                     says "and now some questions"

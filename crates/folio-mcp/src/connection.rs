@@ -1,6 +1,7 @@
 //! One connection to a server: by the pipes of a program, or by HTTP.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -18,7 +19,7 @@ use rmcp::transport::auth::AuthClient;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
 use rmcp::{ClientHandler, RoleClient, ServiceError};
 use serde_json::Value;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 
 use crate::incoming::{Incoming, Stray};
 use crate::listed::{Definition, List};
@@ -35,6 +36,11 @@ const LISTED_MAX: usize = 4_096;
 const GRACE: Duration = Duration::from_secs(2);
 /// How long a program has to end that closed its output: how it ended says why.
 const CLOSED: Duration = Duration::from_millis(200);
+/// How often it is looked whether a program is still there that somebody waits for. The system tells that to one at a time, and many may
+/// wait.
+const LOOKED: Duration = Duration::from_millis(200);
+/// How long what a program said at last is read after its end: what it left behind may hold its output open for ever.
+const DRAIN: Duration = Duration::from_millis(500);
 /// Until there is a connection to a server that is reached by HTTP.
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -60,8 +66,11 @@ impl ClientHandler for Client {
 #[derive(Debug)]
 pub(crate) struct Connection {
     service: RunningService<RoleClient, Client>,
-    /// The program, if it is one. Dropping it kills it.
+    /// The program, if it is one, until its end was looked at. Dropping it kills it.
     program: std::sync::Mutex<Option<Talking>>,
+    is_program: bool,
+    /// How that ended.
+    end: OnceCell<String>,
     /// What it printed that is no message.
     stray: Stray,
     /// For answers to what it asks.
@@ -90,6 +99,8 @@ impl Connection {
                 let connection = Self {
                     service,
                     program: std::sync::Mutex::new(program),
+                    is_program: server.settings.url.is_none(),
+                    end: OnceCell::new(),
                     stray,
                     room,
                     definitions: Mutex::new(listed.definitions()),
@@ -106,12 +117,8 @@ impl Connection {
         program
             .end(if problem.has_ended { CLOSED } else { Duration::ZERO })
             .await;
-        let why = match program.exit_code().filter(|_| problem.has_ended) {
-            Some(code) => format!("{} (exit code {code})", problem.why),
-            None => problem.why,
-        };
-        let said = printed(None, program.last_error().as_deref());
-        Err(format!("{why}{}{said}", stray.in_words()))
+        let said = last_words(&mut program, problem.has_ended, &stray);
+        Err(format!("{}{said}", problem.why))
     }
 
     async fn open_in(
@@ -162,7 +169,35 @@ impl Connection {
     /// Whether its program is gone. What it left behind may hold the pipes open, and answers nothing.
     fn has_program_ended(&self) -> bool {
         let mut program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
-        program.as_mut().is_some_and(Talking::has_ended)
+        match program.as_mut() {
+            Some(program) => program.has_ended(),
+            None => self.end.initialized(),
+        }
+    }
+
+    /// Waits until its program is gone, and what it said at last is read; for ever, if it is none.
+    async fn program_gone(&self) {
+        if !self.is_program {
+            return pending().await;
+        }
+        while !self.has_program_ended() {
+            tokio::time::sleep(LOOKED).await;
+        }
+        tokio::time::sleep(DRAIN).await;
+    }
+
+    /// How it came to an end, to be said after that it did: the exit code and the last words of a program.
+    pub(crate) async fn end_in_words(&self) -> String {
+        let looked = self.end.get_or_init(|| async {
+            self.give_up();
+            let program = self.program.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Some(mut program) = program else {
+                return String::new();
+            };
+            program.end(CLOSED).await;
+            last_words(&mut program, true, &self.stray)
+        });
+        looked.await.clone()
     }
 
     /// Has nothing new asked over it. What is under way may still be answered.
@@ -197,7 +232,11 @@ impl Connection {
 
     /// Makes one call. Dropping the future tells the server that nobody waits for it any more.
     pub(crate) async fn call(&self, params: CallToolRequestParams) -> Result<CallToolResponse, ServiceError> {
-        self.service.call_tool_once(params).await
+        tokio::select! {
+            biased;
+            answered = self.service.call_tool_once(params) => answered,
+            () = self.program_gone() => Err(ServiceError::TransportClosed),
+        }
     }
 
     /// Ends it: a program has the grace to do so by itself.
@@ -209,6 +248,14 @@ impl Connection {
             program.end(GRACE).await;
         }
     }
+}
+
+/// The exit code of a program that has ended, if it has, and what it said at last.
+fn last_words(program: &mut Talking, has_ended: bool, stray: &Stray) -> String {
+    let code = program.exit_code().filter(|_| has_ended);
+    let code = code.map_or_else(String::new, |code| format!(" (exit code {code})"));
+    let said = printed(None, program.last_error().as_deref());
+    format!("{code}{}{said}", stray.in_words())
 }
 
 /// All the tools of a server, page by page, as far as there is an end to them.

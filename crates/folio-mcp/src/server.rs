@@ -202,7 +202,13 @@ impl Server {
                 self.failed(FailureKind::Failed, "it asks for input that nobody can give here"),
             )),
             Ok(_) => Err(Lost::Maybe("it answers with a task, which nobody asked for".to_owned())),
-            Err(error) => Err(self.lost(error)),
+            Err(error) => {
+                let has_ended = matches!(error, ServiceError::TransportClosed);
+                Err(match self.lost(error) {
+                    Lost::Maybe(why) if has_ended => Lost::Maybe(format!("{why}{}", connection.end_in_words().await)),
+                    lost => lost,
+                })
+            }
         }
     }
 

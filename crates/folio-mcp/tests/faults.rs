@@ -185,7 +185,10 @@ async fn a_call_that_may_have_changed_something_is_not_made_twice_e9_12() {
         (error.kind, error.code.as_str()),
         (FailureKind::Unknown, "outcome_unknown")
     );
-    assert!(error.message.contains("server x"), "{error:?}");
+    assert_eq!(
+        error.message,
+        "nobody knows whether the MCP server x did it: it ended before it answered (exit code 3); its last line: it broke"
+    );
     assert_eq!(house.asked().len(), 1);
     // The server is started again for the next one.
     assert!(house.call("x.echo", json!({"text": "a"})).await.is_ok());
@@ -290,6 +293,20 @@ async fn a_server_that_is_gone_is_started_again_whoever_holds_its_pipes() {
     let answer = house.call("x.send", json!({})).await;
     assert_eq!(answer.outputs["text"], "sent", "{answer:?}");
     assert_ne!(house.pid(), first);
+}
+
+#[tokio::test]
+async fn a_server_that_ends_in_a_call_is_not_waited_for_whoever_holds_its_pipes() {
+    let house = House::new().await;
+    let context = context();
+    let calling = house.call_in("x.desert", json!({}), &context);
+    let answer = tokio::time::timeout(Duration::from_secs(20), calling).await.unwrap();
+    let error = answer.error.unwrap();
+    assert_eq!(error.kind, FailureKind::Unknown, "{error:?}");
+    assert!(
+        error.message.contains("it ended before it answered (exit code 4)"),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
