@@ -30,7 +30,7 @@ while IFS= read -r line; do
             fi
             if [ -e changed ]; then other=$text; else other=$none; fi
             tools=$tools,$(listed turns 'Wants something else once the tools change.' "$other" "$reads")
-            for name in send die hang mumble mend deaf abandon desert; do
+            for name in send die hang mumble mend deaf abandon desert film; do
                 tools=$tools,$(listed "$name" "Changes something: $name." "$none" "$acts")
             done
             for name in die_once always_dies fail refuse large change wait deep babble garble half pester; do
@@ -84,6 +84,7 @@ while IFS= read -r line; do
                     answer "{\"content\":[],\"structuredContent\":{\"a\":$nested}}"
                     ;;
                 *'"name":"babble"'*) answer '{"content":"of no form"}' ;;
+                *'"name":"film"'*) answer '{"content":[{"type":"text","text":"it is 42"},{"type":"film","data":"AAAA"}]}' ;;
                 *'"name":"garble"'*) answer '{"content":[],"structuredContent":{a:1}}' ;;
                 *'"name":"half"'*) answer '{"content":[{"type":"text","text":"a \ud83c"}]}' ;;
                 *'"name":"mumble"'*) answer '{"nothing":"of the protocol"}' ;;

@@ -5,16 +5,72 @@ use std::collections::BTreeSet;
 use folio_memory::counted::counted;
 use folio_tools::{EvidenceRef, FailureKind, ToolError, ToolRequest, ToolResponse};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 /// Characters of a server's own words on why a call failed.
 const PROBLEM_CHARS: usize = 400;
 
+/// What a server answered to a call.
+#[derive(Debug, Default)]
+pub(crate) struct Answered {
+    blocks: Vec<Block>,
+    structured: Option<Value>,
+    is_error: bool,
+}
+
+/// A part of its content.
+#[derive(Debug)]
+enum Block {
+    Known(Box<ContentBlock>),
+    /// One that this version of the protocol does not have, or not so.
+    Unknown(Value),
+}
+
+impl Block {
+    fn known(block: ContentBlock) -> Self {
+        Self::Known(Box::new(block))
+    }
+}
+
+impl Answered {
+    /// Reads, block by block, an answer that the library cannot read as a whole; `None` if it is none.
+    pub(crate) fn read(mut answer: Value) -> Option<Self> {
+        let Value::Array(blocks) = answer.get_mut("content")?.take() else {
+            return None;
+        };
+        let read =
+            |block: Value| ContentBlock::deserialize(&block).map_or_else(|_| Block::Unknown(block), Block::known);
+        Some(Self {
+            blocks: blocks.into_iter().map(read).collect(),
+            structured: answer.get_mut("structuredContent").map(Value::take),
+            is_error: answer["isError"] == true,
+        })
+    }
+}
+
+impl From<CallToolResult> for Answered {
+    fn from(result: CallToolResult) -> Self {
+        Self {
+            blocks: result.content.into_iter().map(Block::known).collect(),
+            structured: result.structured_content,
+            is_error: result.is_error == Some(true),
+        }
+    }
+}
+
 /// What a tool answered: `text`, the texts of the answer one below the other; `structured`, what it says in JSON; `parts`, what
 /// is no text, without its bytes. What is not there is left out.
-pub(crate) fn response(request: &ToolRequest, result: CallToolResult) -> ToolResponse {
+pub(crate) fn response(request: &ToolRequest, answered: Answered) -> ToolResponse {
     let (mut texts, mut parts, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
-    for block in result.content {
+    for block in answered.blocks {
+        let block = match block {
+            Block::Known(block) => *block,
+            Block::Unknown(block) => {
+                parts.push(unknown(&block));
+                continue;
+            }
+        };
         match block {
             ContentBlock::Text(text) => texts.push(text.text),
             ContentBlock::Image(image) => parts.push(left_out("image", &image.mime_type, image.data.len())),
@@ -51,7 +107,7 @@ pub(crate) fn response(request: &ToolRequest, result: CallToolResult) -> ToolRes
     let parts = (!parts.is_empty()).then_some(Value::Array(parts));
     let all = [
         ("text", (!text.is_empty()).then(|| json!(text))),
-        ("structured", result.structured_content),
+        ("structured", answered.structured),
         ("parts", parts),
     ];
     for (name, value) in all {
@@ -59,7 +115,7 @@ pub(crate) fn response(request: &ToolRequest, result: CallToolResult) -> ToolRes
             outputs[name] = value;
         }
     }
-    let mut response = if result.is_error == Some(true) {
+    let mut response = if answered.is_error {
         let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let said: String = words.chars().take(PROBLEM_CHARS).collect();
         let message = match said.as_str() {
@@ -126,7 +182,7 @@ mod tests {
             scratch_page_context: Vec::new(),
         };
         let result: CallToolResult = serde_json::from_value(result).unwrap_or_else(|error| panic!("{error}"));
-        response(&request, result)
+        response(&request, result.into())
     }
 
     #[test]

@@ -10,15 +10,19 @@ use folio_memory::causes::innermost;
 use folio_process::{Program, Talking, printed};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientConfig, ClientRequest, CustomResult, Implementation,
+    CallToolRequest, CallToolRequestParams, ClientConfig, ClientRequest, CustomResult, Implementation,
     ListToolsRequest, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerResult,
 };
-use rmcp::service::{ClientLifecycleMode, NotificationContext, RunningService, serve_client_with_lifecycle};
+use rmcp::service::{
+    ClientLifecycleMode, NotificationContext, PeerRequestOptions, RequestHandle, RunningService,
+    serve_client_with_lifecycle,
+};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::auth::AuthClient;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
 use rmcp::{ClientHandler, RoleClient, ServiceError};
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::incoming::{Incoming, Stray};
@@ -230,11 +234,17 @@ impl Connection {
         format!("{deaf}{}", self.stray.in_words())
     }
 
-    /// Makes one call. Dropping the future tells the server that nobody waits for it any more.
-    pub(crate) async fn call(&self, params: CallToolRequestParams) -> Result<CallToolResponse, ServiceError> {
+    /// Makes one call. Dropping the future tells the server that nobody waits for it any more. The library's own way to make one knows
+    /// only answers of which every part can be read.
+    pub(crate) async fn call(&self, params: CallToolRequestParams) -> Result<ServerResult, ServiceError> {
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let options = PeerRequestOptions::no_options();
+        let mut asked = Asked(Some(
+            self.service.peer().send_request_with_option(request, options).await?,
+        ));
         tokio::select! {
             biased;
-            answered = self.service.call_tool_once(params) => answered,
+            answered = asked.answer() => answered,
             () = self.program_gone() => Err(ServiceError::TransportClosed),
         }
     }
@@ -246,6 +256,29 @@ impl Connection {
         let program = self.program.get_mut().ok().and_then(Option::take);
         if let Some(mut program) = program {
             program.end(GRACE).await;
+        }
+    }
+}
+
+/// A call that a server was asked to make, until it has answered.
+struct Asked(Option<RequestHandle<RoleClient>>);
+
+impl Asked {
+    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
+        let answered = match &mut self.0 {
+            Some(asked) => (&mut asked.rx).await,
+            None => return pending().await,
+        };
+        self.0 = None;
+        answered.unwrap_or(Err(ServiceError::TransportClosed))
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if let (Some(asked), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            let reason = "nobody waits for it any more".to_owned();
+            drop(runtime.spawn(async { asked.cancel(Some(reason)).await.unwrap_or_default() }));
         }
     }
 }

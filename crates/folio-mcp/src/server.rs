@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use folio_tools::{Effect, FailureKind, ToolContext, ToolError, ToolRequest};
 use rmcp::ServiceError;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ErrorCode, JsonObject, RequestMetaObject};
+use rmcp::model::{CallToolRequestParams, CustomResult, ErrorCode, JsonObject, RequestMetaObject, ServerResult};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use crate::answer::Answered;
 use crate::connection::Connection;
 use crate::error::McpError;
 use crate::incoming::{TOO_DEEP, TOO_LONG, UNREADABLE, deeper_than_read, longer_than, not_readable};
@@ -101,7 +102,7 @@ impl Server {
         effect: Effect,
         request: &ToolRequest,
         context: &ToolContext,
-    ) -> Result<CallToolResult, ToolError> {
+    ) -> Result<Answered, ToolError> {
         let may_repeat = matches!(effect, Effect::Pure | Effect::Read | Effect::Idempotent);
         let ends = Instant::now() + self.start.settings.time();
         let mut tries = 1;
@@ -168,7 +169,7 @@ impl Server {
         definition: &Definition,
         request: &ToolRequest,
         attempt: &mut Attempt,
-    ) -> Result<CallToolResult, Lost> {
+    ) -> Result<Answered, Lost> {
         *attempt = Attempt::default();
         let connection = self.connection().await.map_err(|error| Lost::Never(error.of_call()))?;
         attempt.connection = Some(Arc::clone(&connection));
@@ -197,11 +198,10 @@ impl Server {
         params.meta = Some(RequestMetaObject::from(meta));
         attempt.is_asked = true;
         match connection.call(params).await {
-            Ok(CallToolResponse::Complete(result)) => self.within_limit(result),
-            Ok(CallToolResponse::InputRequired(_)) => Err(Lost::Never(
-                self.failed(FailureKind::Failed, "it asks for input that nobody can give here"),
-            )),
-            Ok(_) => Err(Lost::Maybe("it answers with a task, which nobody asked for".to_owned())),
+            Ok(answer) => {
+                self.within_limit(&answer)?;
+                self.answered(answer)
+            }
             Err(error) => {
                 let has_ended = matches!(error, ServiceError::TransportClosed);
                 Err(match self.lost(error) {
@@ -213,14 +213,30 @@ impl Server {
     }
 
     /// The answer, if it is not too long. Of one that comes by HTTP in one piece the library does not see to that.
-    fn within_limit(&self, result: CallToolResult) -> Result<CallToolResult, Lost> {
+    fn within_limit(&self, answer: &ServerResult) -> Result<(), Lost> {
         let bytes_max = self.start.settings.answer_bytes();
         let mut counted = Counted(0);
-        let is_measured = self.start.settings.url.is_some() && serde_json::to_writer(&mut counted, &result).is_ok();
+        let is_measured = self.start.settings.url.is_some() && serde_json::to_writer(&mut counted, answer).is_ok();
         if is_measured && counted.0 > bytes_max {
             return Err(Lost::Untaken(Untaken::TooLong, longer_than(bytes_max)));
         }
-        Ok(result)
+        Ok(())
+    }
+
+    fn answered(&self, answer: ServerResult) -> Result<Answered, Lost> {
+        let read = match answer {
+            ServerResult::CallToolResult(result) => Some(result.into()),
+            ServerResult::InputRequiredResult(_) => {
+                let words = "it asks for input that nobody can give here";
+                return Err(Lost::Never(self.failed(FailureKind::Failed, words)));
+            }
+            ServerResult::CreateTaskResult(_) => {
+                return Err(Lost::Maybe("it answers with a task, which nobody asked for".to_owned()));
+            }
+            ServerResult::CustomResult(CustomResult(answer)) => Answered::read(answer),
+            _ => None,
+        };
+        read.ok_or_else(|| self.lost(ServiceError::UnexpectedResponse))
     }
 
     fn lost(&self, error: ServiceError) -> Lost {

@@ -237,6 +237,18 @@ async fn an_answer_that_is_none_of_the_protocol_says_nothing_of_what_was_done() 
 }
 
 #[tokio::test]
+async fn a_part_of_an_unknown_kind_takes_nothing_away_from_the_others() {
+    let house = House::new().await;
+    let answer = house.call("x.film", json!({})).await;
+    let parts = json!([{"type": "unknown", "bytes_left_out": 29}]);
+    assert_eq!(
+        answer.outputs,
+        json!({"text": "it is 42", "parts": parts}),
+        "{answer:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_server_says_no_in_its_own_words() {
     let house = House::new().await;
     let error = house.error("x.fail").await;
