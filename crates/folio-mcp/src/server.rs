@@ -29,6 +29,8 @@ const WINDOW: Duration = Duration::from_secs(5 * 60);
 const TRIES_MAX: usize = 3;
 /// What is said of an answer that no client can use.
 const SERVERS_MISTAKE: &str = "a mistake of the server, if it is not one of the arguments";
+/// What is said of an answer that is too long by HTTP in one piece.
+const IN_EVENTS: &str = "ask for less of it, or have it answer with events; `answer_bytes` counts for those";
 
 /// One server of the settings.
 #[derive(Debug)]
@@ -61,6 +63,8 @@ enum Lost {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Untaken {
     TooLong,
+    /// Too long for the library, which takes so much in one piece and no more, whatever the settings say.
+    TooLongForOnePiece,
     TooDeep,
     /// It is not what the protocol says.
     Malformed,
@@ -127,7 +131,8 @@ impl Server {
                     Err(Lost::Untaken(why, reason)) => {
                         return Err(match why {
                             _ if !may_repeat => self.unknown(&reason),
-                            Untaken::TooLong => self.too_long(&reason),
+                            Untaken::TooLong => self.too_long(&reason).hint(self.more_bytes()),
+                            Untaken::TooLongForOnePiece => self.too_long(&reason).hint(IN_EVENTS),
                             Untaken::TooDeep => self.too_deep(&reason),
                             Untaken::Malformed => self.failed(FailureKind::Failed, &reason).hint(SERVERS_MISTAKE),
                         });
@@ -270,7 +275,10 @@ impl Server {
                     // A line that was not written to its end is none.
                     None => Lost::Unsent(words),
                     Some(StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
-                        Lost::Untaken(Untaken::TooLong, longer_than(*max_size))
+                        let words = format!(
+                            "its answer is longer than the {max_size} bytes that are taken by HTTP in one piece"
+                        );
+                        Lost::Untaken(Untaken::TooLongForOnePiece, words)
                     }
                     Some(StreamableHttpError::Client(error)) if error.is_connect() => {
                         Lost::Never(self.unavailable(words).of_call())
@@ -363,8 +371,11 @@ impl Server {
 
     fn too_long(&self, reason: &str) -> ToolError {
         let message = format!("MCP server {}: {reason}", self.start.name);
-        let hint = format!("let it answer more: `answer_bytes` in [mcp.{}]", self.start.name);
-        ToolError::new(FailureKind::TooLarge, "output_too_large", message).hint(hint)
+        ToolError::new(FailureKind::TooLarge, "output_too_large", message)
+    }
+
+    fn more_bytes(&self) -> String {
+        format!("let it answer more: `answer_bytes` in [mcp.{}]", self.start.name)
     }
 
     fn too_deep(&self, reason: &str) -> ToolError {
