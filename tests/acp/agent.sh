@@ -87,6 +87,10 @@ while IFS= read -r line; do
             update '{"sessionUpdate":"tool_call","toolCallId":"t1","title":"look","kind":"read","status":"pending"}'
             case $mode in
                 works | costs) finish ;;
+                halves)
+                    update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Half: \ud83c"}}'
+                    ends end_turn
+                    ;;
                 asks) may read a1 read ;;
                 # What it does is said before it asks.
                 tells)

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde::de::DeserializeOwned;
+
 use crate::numbers::with_room;
 
 /// What stands for half a character, as JSON writes it.
@@ -16,6 +18,18 @@ pub fn readable(json: &[u8]) -> Cow<'_, [u8]> {
         mend_halves(kept.to_mut());
     }
     kept
+}
+
+/// What `json` says; made [`readable`], if it is not.
+///
+/// # Errors
+///
+/// If it cannot be read all the same.
+pub fn read<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
+    serde_json::from_slice(json).or_else(|error| match readable(json) {
+        Cow::Owned(mended) => serde_json::from_slice(&mended),
+        Cow::Borrowed(_) => Err(error),
+    })
 }
 
 /// Puts U+FFFD where `json` has half of a pair of surrogates. Nothing moves: both are six bytes long.
@@ -73,6 +87,8 @@ mod tests {
         for whole in [r#""\ud83d\ude00""#, r#""\\ud83d""#, r#""\ud8"#, "\\", r"\u"] {
             assert!(matches!(readable(whole.as_bytes()), Cow::Borrowed(_)), "{whole}");
         }
+        assert_eq!(read::<Vec<String>>(br#"["\ud83d", "x"]"#).unwrap(), ["\u{fffd}", "x"]);
+        assert!(read::<Vec<String>>(br#"["\ud83d""#).is_err());
         let both = readable(br#"["\ud83d", 1e999]"#);
         assert_eq!(&*both, br#"["\ufffd", "1e999"]"#);
     }

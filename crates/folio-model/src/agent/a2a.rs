@@ -8,6 +8,7 @@ use a2a::{
     PartContent, SendMessageConfiguration, SendMessageRequest, SendMessageResponse, Task, TaskState, error_code,
     methods,
 };
+use folio_memory::readable::read;
 use futures_util::StreamExt as _;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
@@ -105,7 +106,7 @@ impl Remote {
         };
         let asked = remote.authorised(remote.client.get(card_at)).timeout(ANSWERS);
         let body = remote.body(asked, IfLost::NothingBegan).await?;
-        let card: AgentCard = serde_json::from_slice(&body)
+        let card: AgentCard = read(&body)
             .map_err(|_| invalid(format!("its card, {CARD}, is none of Agent2Agent 1.0; is `url` right?")))?;
         let spoken = |version: &str| version == "1" || version.starts_with("1.");
         let interface = card.supported_interfaces.into_iter().find(|interface| {
@@ -208,7 +209,7 @@ impl Remote {
             .timeout(time)
             .json(&request);
         let body = self.body(asked, lost).await?;
-        let answer: JsonRpcResponse = serde_json::from_slice(&body).map_err(|_| unreadable("is no JSON-RPC"))?;
+        let answer: JsonRpcResponse = read(&body).map_err(|_| unreadable("is no JSON-RPC"))?;
         if let Some(error) = answer.error {
             let kind = match error.code {
                 error_code::METHOD_NOT_FOUND

@@ -5,6 +5,7 @@
 
 mod failed;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::io;
@@ -24,6 +25,7 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{
     Agent, Client, ErrorCode, JsonRpcMessage as _, Lines, on_receive_notification, on_receive_request,
 };
+use folio_memory::readable::readable;
 use folio_process::{Ended, LINE_CHARS, Limits, ProcessError, Program};
 use futures_util::{SinkExt, StreamExt as _};
 use serde::{Deserialize, Serialize};
@@ -170,7 +172,7 @@ async fn talk(
         .take_while(move |line| ready(is_within(&mut held(&listening), line, longest)))
         // The library answers what is no message, and a program that answers that with the like would do so until its time is over.
         .filter(|line| ready(line.as_deref().map_or(true, is_message)))
-        .map(|line| line.map_err(io::Error::other));
+        .map(|line| line.map(mended).map_err(io::Error::other));
     let outgoing = FramedWrite::new(stdin, LinesCodec::new());
     let telling = Arc::clone(&heard);
     let outgoing = SinkExt::<String>::sink_map_err(outgoing, move |error| {
@@ -423,6 +425,15 @@ fn is_message(line: &str) -> bool {
     line.trim_start().starts_with('{')
         && line.contains(r#""jsonrpc""#)
         && says.into_iter().any(|what| line.contains(what))
+}
+
+/// The line such that the library can read it: it drops what it cannot without a word.
+fn mended(line: String) -> String {
+    match readable(line.as_bytes()) {
+        Cow::Borrowed(_) => line,
+        // What stands for half a character is text as well.
+        Cow::Owned(mended) => String::from_utf8(mended).unwrap_or(line),
+    }
 }
 
 /// Whether it may go on after `line`.

@@ -218,6 +218,11 @@ async fn what_it_says_of_another_session_is_no_part_of_its_answer_and_grants_not
 }
 
 #[tokio::test]
+async fn half_a_character_takes_nothing_away_from_what_it_says() {
+    assert_eq!(Bench::new("halves").reply().await.text, "Half: \u{fffd}");
+}
+
+#[tokio::test]
 async fn what_is_no_message_is_answered_with_nothing() {
     for line in ["{}", r#"{"jsonrpc":"2.0"}"#, "hello"] {
         let mut bench = Bench::new("works");

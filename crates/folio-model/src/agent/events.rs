@@ -1,6 +1,7 @@
 //! From what an agent program prints to its answer. Each form is read by what its program documents, and whatever else stands in
 //! it is passed over: programs add events with every version.
 
+use folio_memory::readable::{read, readable};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -101,17 +102,18 @@ fn events_in(text: &str) -> Vec<Value> {
         Value::Array(values) => values,
         value => vec![value],
     };
-    if let Ok(whole) = serde_json::from_str::<Value>(text.trim()) {
+    if let Ok(whole) = read::<Value>(text.trim().as_bytes()) {
         return each(whole);
     }
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let lines = text.lines().filter_map(|line| read::<Value>(line.as_bytes()).ok());
     let events: Vec<Value> = lines.flat_map(each).filter(Value::is_object).collect();
     if !events.is_empty() {
         return events;
     }
     // A warning may stand before an object over several lines.
     let begin = text.find("\n{").map_or(0, |at| at + 1);
-    let mut values = serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>();
+    let rest = readable(&text.as_bytes()[begin..]);
+    let mut values = serde_json::Deserializer::from_slice(&rest).into_iter::<Value>();
     values.next().and_then(Result::ok).into_iter().collect()
 }
 

@@ -177,6 +177,13 @@ async fn one_that_answers_at_once_is_asked_nothing_more_e9_17() {
 }
 
 #[tokio::test]
+async fn half_a_character_takes_nothing_away_from_what_it_answers() {
+    let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"ticks \ud83c"}]}}}"#;
+    let house = House::of([ResponseTemplate::new(200).set_body_string(answer)]).await;
+    assert_eq!(house.asked(&Place::default()).await.unwrap().text, "ticks \u{fffd}");
+}
+
+#[tokio::test]
 async fn one_that_was_at_work_when_its_driver_died_is_asked_for_its_task_and_given_nothing_e9_17() {
     let house = House::of([
         result(&task("WORKING", &json!({}))),

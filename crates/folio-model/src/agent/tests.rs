@@ -103,6 +103,25 @@ async fn a_program_sees_of_the_environment_what_it_was_given() {
 }
 
 #[tokio::test]
+async fn half_a_character_takes_nothing_away_from_what_it_prints() {
+    let bench = bench();
+    for (form, printed) in [
+        (
+            AgentForm::Claude,
+            r#"{"type":"result","result":"ticks \ud83c","total_cost_usd":0.1}"#,
+        ),
+        (
+            AgentForm::Codex,
+            "{}\n{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"ticks \\ud83c\"}}",
+        ),
+        (AgentForm::Gemini, "a warning\n{\n\"response\": \"ticks \\ud83c\"\n}"),
+    ] {
+        let reply = bench.run(&format!("cat <<'END'\n{printed}\nEND"), form).await.unwrap();
+        assert_eq!(reply.text, "ticks \u{fffd}", "{printed}");
+    }
+}
+
+#[tokio::test]
 async fn events_of_each_program_are_read() {
     let bench = bench();
     let usage = |tokens_in, tokens_cached, tokens_out| Usage {

@@ -2,6 +2,7 @@
 
 use folio_memory::call_ids::tell_apart;
 use folio_memory::canonical;
+use folio_memory::readable::read;
 use genai::chat::StopReason;
 use serde_json::{Value, json};
 
@@ -55,7 +56,7 @@ pub(super) async fn read_frames(
 }
 
 fn is_whole(data: &str) -> bool {
-    data.trim() == "[DONE]" || serde_json::from_str::<Value>(data).is_ok()
+    data.trim() == "[DONE]" || read::<Value>(data.as_bytes()).is_ok()
 }
 
 /// The reply that the frames make.

@@ -5,6 +5,7 @@ mod gemini;
 mod messages;
 mod responses;
 
+use folio_memory::readable::read;
 use serde_json::{Value, json};
 
 use super::wire::Wire;
@@ -28,7 +29,7 @@ struct PartialCall {
 impl PartialCall {
     /// Whether nothing is missing in its arguments.
     fn is_whole(&self) -> bool {
-        serde_json::from_str::<Value>(&self.args).is_ok()
+        read::<Value>(self.args.as_bytes()).is_ok()
     }
 }
 
@@ -76,7 +77,7 @@ impl Answer {
             self.is_done = wire == Wire::Chat;
             return;
         }
-        let Ok(frame) = serde_json::from_str::<Value>(data) else {
+        let Ok(frame) = read::<Value>(data.as_bytes()) else {
             self.problem = Some("its answer could not be read");
             return;
         };
@@ -95,7 +96,7 @@ impl Answer {
                 "" => None,
                 // Some write that where a tool takes nothing.
                 "null" => None,
-                args => Some(serde_json::from_str(args).unwrap_or_else(|_| json!(call.args))),
+                args => Some(read(args.as_bytes()).unwrap_or_else(|_| json!(call.args))),
             },
             id: call.id,
             name: call.name,

@@ -25,6 +25,19 @@ fn calls(reply: &Reply) -> Vec<(&str, Value)> {
 }
 
 #[tokio::test]
+async fn half_a_character_takes_nothing_away_from_an_answer() {
+    for wire in WIRES {
+        let events = event_text(wire, "Hello\u{1}").replace("\\u0001", "\\ud83c");
+        let asked = ask(wire, &request(), raw(events)).await;
+        assert_eq!(asked.reply().text, "Hello\u{fffd}", "{wire}");
+    }
+    // As it stands in a text in a text.
+    let call = json!({"index": 0, "id": "x", "function": {"name": "list", "arguments": r#"{"path": "\ud83c"}"#}});
+    let asked = ask("openai", &request(), chat(&[call])).await;
+    assert_eq!(calls(asked.reply()), [("list", json!({"path": "\u{fffd}"}))]);
+}
+
+#[tokio::test]
 async fn calls_of_chat_are_put_together_however_they_are_counted() {
     let begin = |index: Value, id: Value, name: &str, args: Value| json!({"index": index, "id": id, "function": {"name": name, "arguments": args}});
     let more = |index: Value, args: &str| json!({"index": index, "function": {"arguments": args}});
