@@ -19,6 +19,8 @@ const CALLS_MAX: usize = 1000;
 struct PartialCall {
     /// Where it stands, if that was said.
     index: Option<u64>,
+    /// What Responses call the item that it is, whose pieces have that name. Its own id is another one.
+    item: String,
     id: String,
     name: String,
     args: String,

@@ -126,6 +126,36 @@ async fn a_call_of_the_responses_comes_in_pieces_and_whole_at_its_end() {
 }
 
 #[tokio::test]
+async fn calls_of_the_responses_are_told_apart_by_their_names_where_places_are_not_said() {
+    let item = |n: u32, args: &str| json!({"type": "function_call", "id": format!("fc_{n}"), "call_id": format!("c{n}"), "name": "grep", "arguments": args});
+    let added = |n| json!({"type": "response.output_item.added", "item": item(n, "")});
+    let piece = |n: u32, text: &str| json!({"type": "response.function_call_arguments.delta", "item_id": format!("fc_{n}"), "delta": text});
+    let whole = |n: u32| json!({"type": "response.output_item.done", "item": item(n, &format!(r#"{{"a":{n}}}"#))});
+    let end = json!({"type": "response.completed", "response": {"status": "completed", "output": []}});
+    for frames in [
+        vec![
+            added(1),
+            added(2),
+            piece(1, r#"{"a":"#),
+            piece(2, r#"{"a":2}"#),
+            piece(1, "1}"),
+            end.clone(),
+        ],
+        vec![added(1), added(2), whole(1), whole(2), end.clone()],
+        vec![whole(1), whole(2), end],
+    ] {
+        let asked = ask("openai-responses", &request(), sse(frames)).await;
+        let calls: Vec<_> = asked
+            .reply()
+            .tool_calls
+            .iter()
+            .map(|call| (&*call.id, call.args["a"].clone()))
+            .collect();
+        assert_eq!(calls, [("c1", json!(1)), ("c2", json!(2))]);
+    }
+}
+
+#[tokio::test]
 async fn a_refusal_is_told_from_an_answer() {
     let stop = |reason: &str| json!({"choices": [{"delta": {}, "finish_reason": reason}]});
     let done = |frames: &[Value]| raw(frames.iter().map(named).collect::<String>() + "data: [DONE]\n\n");

@@ -77,7 +77,7 @@ impl Answer {
                 id: id.to_owned(),
                 name: name.to_owned(),
                 args,
-                is_given: false,
+                ..PartialCall::default()
             });
         };
         if call.id.is_empty() {

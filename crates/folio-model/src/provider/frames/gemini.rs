@@ -36,11 +36,11 @@ impl Answer {
         if let Some(call) = part.get("functionCall") {
             let args = call.get("args").filter(|args| !args.is_null());
             self.begin(PartialCall {
-                index: None,
                 id: text_at(call, "/id").to_owned(),
                 name: text_at(call, "/name").to_owned(),
                 args: args.map_or_else(String::new, Value::to_string),
                 is_given: true,
+                ..PartialCall::default()
             });
         } else if part.get("thought").and_then(Value::as_bool) == Some(true) {
             self.think(text_at(part, "/text"));

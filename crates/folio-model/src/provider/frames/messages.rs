@@ -44,6 +44,7 @@ impl Answer {
                     name: text_at(block, "/name").to_owned(),
                     args: args.map_or_else(String::new, |args| Value::Object(args.clone()).to_string()),
                     is_given: args.is_some(),
+                    ..PartialCall::default()
                 });
             }
             _ => {}

@@ -17,8 +17,12 @@ impl Answer {
             }
             "response.output_item.added" => self.begin_item(frame),
             "response.function_call_arguments.delta" => {
-                let index = count_at(frame, "/output_index");
-                if let Some(call) = self.calls.iter_mut().rev().find(|call| call.index == index) {
+                let piece = PartialCall {
+                    index: count_at(frame, "/output_index"),
+                    item: text_at(frame, "/item_id").to_owned(),
+                    ..PartialCall::default()
+                };
+                if let Some(call) = self.known_item(&piece) {
                     call.args.push_str(text_at(frame, "/delta"));
                 }
             }
@@ -50,12 +54,23 @@ impl Answer {
             return;
         };
         let whole = call_of(item, count_at(frame, "/output_index"));
-        let known = self.calls.iter_mut().rev().find(|call| call.index == whole.index);
-        match known {
+        match self.known_item(&whole) {
             Some(call) if !whole.args.is_empty() => call.args = whole.args,
             Some(_) => {}
             None => self.begin(whole),
         }
+    }
+
+    /// The call that is meant: the one at its place; of those of servers that say no places, the one of its names; and if it has none,
+    /// the last one.
+    fn known_item(&mut self, meant: &PartialCall) -> Option<&mut PartialCall> {
+        let has = |name: &str, of: &str| !of.is_empty() && name == of;
+        let is_meant = |call: &&mut PartialCall| match meant.index {
+            Some(_) => call.index == meant.index,
+            None if meant.item.is_empty() && meant.id.is_empty() => true,
+            None => has(&call.item, &meant.item) || has(&call.id, &meant.id) || has(&call.id, &meant.item),
+        };
+        self.calls.iter_mut().rev().find(is_meant)
     }
 
     fn end_response(&mut self, frame: &Value) {
@@ -86,6 +101,7 @@ fn is_call(item: &Value) -> bool {
 fn call_of(item: &Value, index: Option<u64>) -> PartialCall {
     PartialCall {
         index,
+        item: text_at(item, "/id").to_owned(),
         id: text_at(item, "/call_id").to_owned(),
         name: text_at(item, "/name").to_owned(),
         args: text_at(item, "/arguments").to_owned(),
