@@ -179,6 +179,20 @@ pub struct Usage {
     pub micro_usd: Option<u64>,
 }
 
+impl Usage {
+    /// It, if it can be true. Who reports nothing, or more than there is room for in any window, has not said what was used (E9.10).
+    pub(crate) fn possible(self) -> Option<Self> {
+        let tokens = self.tokens_in.saturating_add(self.tokens_out);
+        let tokens_cached = self.tokens_cached.min(self.tokens_in);
+        (1..=u64::from(u32::MAX)).contains(&tokens).then_some(Self {
+            tokens_cached,
+            tokens_cache_written: self.tokens_cache_written.min(self.tokens_in - tokens_cached),
+            tokens_reasoning: self.tokens_reasoning.min(self.tokens_out),
+            ..self
+        })
+    }
+}
+
 /// What a model answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {

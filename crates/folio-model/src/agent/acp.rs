@@ -575,8 +575,6 @@ fn answered(response: PromptResponse, heard: Heard) -> Result<Said, Failed> {
             micro_usd: heard.micro_usd,
         }
     });
-    let is_possible =
-        |usage: &Usage| (1..=u64::from(u32::MAX)).contains(&usage.tokens_in.saturating_add(usage.tokens_out));
     let micro_usd = heard.micro_usd.filter(|micro_usd| *micro_usd > 0);
     let only_money = || {
         micro_usd.map(|micro_usd| Usage {
@@ -587,7 +585,7 @@ fn answered(response: PromptResponse, heard: Heard) -> Result<Said, Failed> {
     Ok(Said {
         text: heard.text,
         stop,
-        usage: usage.filter(is_possible).or_else(only_money),
+        usage: usage.and_then(Usage::possible).or_else(only_money),
     })
 }
 

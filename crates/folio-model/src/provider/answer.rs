@@ -11,7 +11,7 @@ use super::fetch::Fetched;
 use super::frames::{Answer, WantedCall};
 use super::wire::Wire;
 use crate::error::{ModelError, ModelErrorKind};
-use crate::model::{Delta, Reply, StopCause, ToolCall};
+use crate::model::{Delta, Reply, StopCause, ToolCall, Usage};
 
 /// Reads an answer to its end from its frames.
 pub(super) async fn read_frames(
@@ -20,7 +20,7 @@ pub(super) async fn read_frames(
     pieces: &mut (dyn FnMut(Delta) + Send),
 ) -> Result<Reply, ModelError> {
     let wire = failures.target.wire;
-    let mut answer = Answer::default();
+    let mut answer = Answer::of(failures.request.tokens_max);
     loop {
         let frame = fetched.next().await?;
         match &frame {
@@ -89,7 +89,7 @@ fn said(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError>
         text: answer.text,
         tool_calls,
         stop: cause,
-        usage: answer.usage,
+        usage: answer.usage.and_then(Usage::possible),
     })
 }
 

@@ -49,6 +49,8 @@ pub(super) struct WantedCall {
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) text: String,
+    /// The longest that it was to be, in tokens.
+    tokens_max: u64,
     /// What was not handed on yet.
     pub(super) pieces: Vec<Delta>,
     /// Why the model stopped, in the provider's word.
@@ -68,6 +70,14 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// Nothing of one that was to be so long yet.
+    pub(super) fn of(tokens_max: u32) -> Self {
+        Self {
+            tokens_max: u64::from(tokens_max),
+            ..Self::default()
+        }
+    }
+
     /// Takes in what one frame says; what is no frame of this answer's kind says nothing.
     pub(super) fn take_in(&mut self, wire: Wire, data: &str) {
         let data = data.trim();

@@ -189,6 +189,37 @@ async fn what_an_answer_cost_is_found_wherever_it_is_counted() {
 }
 
 #[tokio::test]
+async fn counts_that_cannot_be_true_are_not_believed_e9_10() {
+    let counted = |more: Value| json!({"choices": [], "usage": more});
+    let cases = [
+        (json!({"prompt_tokens": u64::MAX, "completion_tokens": 5}), None),
+        (
+            json!({"prompt_tokens": 20, "completion_tokens": u64::from(u32::MAX)}),
+            None,
+        ),
+        // What was asked for were 777.
+        (
+            json!({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 4_000_000_000_u64}),
+            Some((20, 777, 0)),
+        ),
+        (
+            json!({"prompt_tokens": 20, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 9}}),
+            Some((20, 5, 5)),
+        ),
+    ];
+    for (usage, believed) in cases {
+        let frames = [new(json!({"content": "Hello"})), end("stop"), counted(usage.clone())];
+        let asked = ask("openai", &request(), done(&frames)).await;
+        let read = asked.reply().usage;
+        let read = read.map(|usage| (usage.tokens_in, usage.tokens_out, usage.tokens_reasoning));
+        assert_eq!(read, believed, "{usage}");
+    }
+    let said = json!({"candidates": [{"content": {"parts": [{"text": "Hello"}]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": u64::MAX, "candidatesTokenCount": 1}});
+    assert_eq!(ask("gemini", &request(), raw(named(&said))).await.reply().usage, None);
+}
+
+#[tokio::test]
 async fn an_end_that_is_none_is_a_failure() {
     for finish in ["error", "abort", "insufficient_system_resource"] {
         let frames = [new(json!({"content": "Hel"})), end(finish)];

@@ -16,7 +16,8 @@ impl Answer {
         }
         // Some send it with the last choice, some after it, Moonshot in it, and Groq beside it.
         let usage = ["/usage", "/choices/0/usage", "/x_groq/usage"].iter();
-        if let Some(usage) = usage.filter_map(|at| frame.pointer(at)).find_map(usage_of) {
+        let mut counted = usage.filter_map(|at| usage_of(frame.pointer(at)?, self.tokens_max));
+        if let Some(usage) = counted.next() {
             self.usage = Some(usage);
         }
         let mut choices = frame.get("choices").and_then(Value::as_array).into_iter().flatten();
@@ -117,14 +118,16 @@ fn is_another(call: &PartialCall, id: &str, name: &str) -> bool {
 }
 
 /// `None` if nothing was counted.
-fn usage_of(usage: &Value) -> Option<Usage> {
+fn usage_of(usage: &Value, tokens_max: u64) -> Option<Usage> {
     let count = |pointer: &str| count_at(usage, pointer).unwrap_or(0);
     let said = count("/completion_tokens");
     // Who does not say what was read has not said what was used (E9.10).
     let all_but_said = || count_at(usage, "/total_tokens")?.checked_sub(said);
     let tokens_in = count_at(usage, "/prompt_tokens").or_else(all_but_said)?;
-    // xAI and Google's server do not count among them what was thought, but in the sum.
-    let tokens_out = said.max(count("/total_tokens").saturating_sub(tokens_in));
+    let reasoning = count("/completion_tokens_details/reasoning_tokens");
+    // xAI and Google's server do not count among them what was thought, but in the sum. A sum of more than was asked for is wrong.
+    let rest = count("/total_tokens").saturating_sub(tokens_in);
+    let tokens_out = said.max(rest.min(tokens_max.saturating_add(reasoning)));
     let details = "/prompt_tokens_details";
     let cached =
         count_at(usage, &format!("{details}/cached_tokens")).or_else(|| count_at(usage, "/prompt_cache_hit_tokens"));
@@ -137,7 +140,7 @@ fn usage_of(usage: &Value) -> Option<Usage> {
             .find_map(|name| count_at(usage, &format!("{details}/{name}")))
             .unwrap_or(0),
         tokens_out,
-        tokens_reasoning: count("/completion_tokens_details/reasoning_tokens"),
+        tokens_reasoning: reasoning,
         micro_usd: None,
     };
     (usage.tokens_in.saturating_add(usage.tokens_out) > 0).then_some(usage)
