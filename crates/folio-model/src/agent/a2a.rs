@@ -54,6 +54,15 @@ pub(super) enum Progress {
     Working(String),
     /// It is not, and says this.
     Heard(Heard),
+    /// It waits until somebody has logged in.
+    WantsLogin {
+        /// How it names the task.
+        task: String,
+        /// Its words.
+        words: String,
+    },
+    /// It came to nothing, and this is why: what it says of its work, whatever becomes of asking for it.
+    Failed(Failed),
 }
 
 /// What it says when it is not at work any more.
@@ -162,8 +171,8 @@ impl Remote {
             .call(methods::SEND_MESSAGE, &request, time, IfLost::MayHaveBegun)
             .await?;
         match answered {
-            SendMessageResponse::Message(message) => Ok(Progress::Heard(Heard::Done(text_of(&message.parts)))),
-            SendMessageResponse::Task(task) => progress(task),
+            SendMessageResponse::Message(message) => Ok(done(text_of(&message.parts))),
+            SendMessageResponse::Task(task) => Ok(progress(task)),
         }
     }
 
@@ -174,10 +183,8 @@ impl Remote {
             history_length: Some(0),
             tenant: self.tenant.clone(),
         };
-        progress(
-            self.call(methods::GET_TASK, &request, ANSWERS, IfLost::NothingBegan)
-                .await?,
-        )
+        let task = self.call(methods::GET_TASK, &request, ANSWERS, IfLost::NothingBegan);
+        Ok(progress(task.await?))
     }
 
     /// Tells it to stop.
@@ -258,7 +265,7 @@ impl Remote {
                     status if status.is_server_error() => lost.unheard(),
                     _ => ModelErrorKind::Invalid,
                 },
-                message: format!("it answers {status}"),
+                message: said_by(status),
                 retry_after: retry_after(answer.headers()),
             });
         }
@@ -272,6 +279,22 @@ impl Remote {
             body.extend_from_slice(&piece);
         }
         Ok(body)
+    }
+}
+
+/// What an answer that is an error means, and what can be done.
+fn said_by(status: StatusCode) -> String {
+    let number = status.as_u16();
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            format!("it does not let us in (HTTP {number}): `token` is missing or wrong")
+        }
+        status if status.is_redirection() => format!(
+            "it sends us elsewhere (HTTP {number}), where nobody follows: put the address that it means into `url`"
+        ),
+        StatusCode::TOO_MANY_REQUESTS => format!("it answers with HTTP {number}"),
+        status if status.is_client_error() => format!("it answers with HTTP {number}; is `url` right?"),
+        _ => format!("it answers with HTTP {number}"),
     }
 }
 
@@ -301,27 +324,36 @@ impl IfLost {
     }
 }
 
-fn progress(task: Task) -> Result<Progress, Failed> {
+fn progress(task: Task) -> Progress {
     let said = task.status.message.as_ref().map(|message| text_of(&message.parts));
     let words = said.as_deref().map(brief).unwrap_or_default();
-    let failed = |kind, what| Err(Failed::new(kind, because(what, &words)));
+    let failed = |what| Progress::Failed(Failed::new(ModelErrorKind::Failed, because(what, &words)));
     match task.status.state {
-        TaskState::Submitted | TaskState::Working | TaskState::Unspecified => Ok(Progress::Working(task.id)),
+        TaskState::Submitted | TaskState::Working | TaskState::Unspecified => Progress::Working(task.id),
         TaskState::Completed => {
             let made = task.artifacts.unwrap_or_default();
             let texts = made.iter().map(|artifact: &Artifact| text_of(&artifact.parts));
             // What it says at its end stands last, where an answer is looked for, if it made nothing.
             let all: Vec<String> = said.into_iter().chain(texts).filter(|text| !text.is_empty()).collect();
-            Ok(Progress::Heard(Heard::Done(all.join("\n\n"))))
+            done(all.join("\n\n"))
         }
-        TaskState::Failed => failed(ModelErrorKind::Failed, "it says that it failed"),
-        TaskState::Rejected => failed(ModelErrorKind::Failed, "it does not take the task"),
-        TaskState::Canceled => failed(ModelErrorKind::Failed, "it was stopped there"),
+        TaskState::Failed => failed("it says that it failed"),
+        TaskState::Rejected => failed("it does not take the task"),
+        TaskState::Canceled => failed("it was stopped there"),
         TaskState::InputRequired => {
             let words = said.unwrap_or_default();
-            Ok(Progress::Heard(Heard::Asking { task: task.id, words }))
+            Progress::Heard(Heard::Asking { task: task.id, words })
         }
-        TaskState::AuthRequired => failed(ModelErrorKind::Unauthorised, "it wants somebody to log in"),
+        TaskState::AuthRequired => Progress::WantsLogin { task: task.id, words },
+    }
+}
+
+/// It is done. One that has nothing to say is not asked again: what it did stays done.
+fn done(text: String) -> Progress {
+    if text.trim().is_empty() {
+        Progress::Failed(Failed::new(ModelErrorKind::Failed, "it is done and said nothing"))
+    } else {
+        Progress::Heard(Heard::Done(text))
     }
 }
 

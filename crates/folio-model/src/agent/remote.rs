@@ -23,6 +23,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Answers in a row, of whoever is asked how far it is, that make no sense. What stands before it may say such a thing for a moment.
+const ODD_MAX: u32 = 5;
 
 /// An agent that is reached by the Agent2Agent protocol. Nothing is sent to it before it is asked.
 #[derive(Debug, Clone)]
@@ -238,11 +240,11 @@ impl Work<'_> {
                 // From here on it may be at work.
                 self.stage = Stage::Told;
                 match remote.send(prompt::of(request), None, key, time).await? {
-                    Progress::Heard(heard) => heard,
                     Progress::Working(task) => {
                         let task = self.working(task, place).await?;
                         self.awaited(&task).await?
                     }
+                    other => self.ended(other).await?,
                 }
             }
         };
@@ -257,8 +259,23 @@ impl Work<'_> {
         let remote = self.found().await?;
         let answer = answered.answer.to_owned();
         match remote.send(answer, Some(answered.task), key, time).await? {
-            Progress::Heard(heard) => Ok(heard),
             Progress::Working(task) => self.awaited(&task).await,
+            other => self.ended(other).await,
+        }
+    }
+
+    /// What comes of a task that is not at work any more.
+    async fn ended(&mut self, progress: Progress) -> Result<Heard, Failed> {
+        match progress {
+            Progress::Heard(heard) => Ok(heard),
+            Progress::Failed(failed) => Err(failed),
+            Progress::WantsLogin { task, words } => {
+                // Nobody can log in here, so it need not wait.
+                let _told = self.called_off(&task).await;
+                let message = because("it wants somebody to log in", &words);
+                Err(Failed::new(ModelErrorKind::Unauthorised, message))
+            }
+            Progress::Working(task) => Err(Failed::new(ModelErrorKind::Unknown, format!("it is at work on {task}"))),
         }
     }
 
@@ -295,28 +312,45 @@ impl Work<'_> {
 
     /// What comes of `task`: it is done, or asks. An agent that is away for a while is waited for.
     async fn awaited(&mut self, task: &str) -> Result<Heard, Failed> {
-        let mut pause = PAUSE;
+        let (mut pause, mut odd) = (PAUSE, 0);
         loop {
             let looked = match self.found().await {
                 Ok(remote) => remote.look(task).await,
                 Err(failed) => Err(failed),
             };
             let wanted = match looked {
-                Ok(Progress::Working(_)) => None,
-                Ok(Progress::Heard(heard)) => return Ok(heard),
+                Ok(Progress::Working(_)) => {
+                    odd = 0;
+                    None
+                }
+                Ok(other) => return self.ended(other).await,
                 Err(failed) => match failed.kind {
                     ModelErrorKind::Unavailable | ModelErrorKind::RateLimited => failed.retry_after,
-                    // What it says of its work is so; that nothing can be heard of it is no word on what it does.
-                    ModelErrorKind::Failed => return Err(failed),
+                    // It knows nothing of the task, or lets nobody in: it will not tomorrow.
+                    ModelErrorKind::Unknown | ModelErrorKind::Unauthorised => {
+                        return Err(self.unheard(task, failed).await);
+                    }
+                    _ if odd + 1 == ODD_MAX => return Err(self.unheard(task, failed).await),
                     _ => {
-                        let what = format!("it is at work on {task}, and cannot be asked how far it is");
-                        return Err(Failed::new(ModelErrorKind::Unknown, because(&what, &failed.message)));
+                        odd += 1;
+                        None
                     }
                 },
             };
             tokio::time::sleep(wanted.unwrap_or_default().max(pause)).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
+    }
+
+    /// Nothing more is heard of its task, which is no word on what it does. So it is told to stop.
+    async fn unheard(&mut self, task: &str, failed: Failed) -> Failed {
+        let what = format!("it is at work on {task}, and cannot be asked how far it is");
+        let why = because(&what, &failed.message);
+        let message = match self.called_off(task).await {
+            Ok(()) => format!("{why}; it was told to stop"),
+            Err(_) => why,
+        };
+        Failed::new(ModelErrorKind::Unknown, message)
     }
 
     /// It asks for something, and nobody is there who could answer: it need not wait.

@@ -215,14 +215,28 @@ async fn what_it_says_of_its_failure_is_told_without_its_token_e9_17() {
         ),
         (working("REJECTED"), Kind::Failed, "does not take the task"),
         (working("CANCELED"), Kind::Failed, "stopped there"),
-        (working("AUTH_REQUIRED"), Kind::Unauthorised, "log in: which clock"),
         (
             refusal(-32601),
             Kind::Invalid,
             "it refuses SendMessage (-32601): no, and not for [key]",
         ),
         (refusal(-32603), Kind::Failed, "it refuses SendMessage (-32603)"),
-        (ResponseTemplate::new(401), Kind::Unauthorised, "401"),
+        (
+            ResponseTemplate::new(401),
+            Kind::Unauthorised,
+            "it does not let us in (HTTP 401): `token` is missing or wrong",
+        ),
+        (
+            ResponseTemplate::new(307),
+            Kind::Invalid,
+            "put the address that it means into `url`",
+        ),
+        (ResponseTemplate::new(404), Kind::Invalid, "HTTP 404; is `url` right?"),
+        (
+            result(&json!({"task": task("COMPLETED", &json!({"artifacts": []}))})),
+            Kind::Failed,
+            "it is done and said nothing",
+        ),
         (
             ResponseTemplate::new(429).insert_header("retry-after", "7"),
             Kind::RateLimited,
@@ -249,6 +263,54 @@ async fn what_it_says_of_its_failure_is_told_without_its_token_e9_17() {
         assert_eq!(error.retry_after.is_some(), kind == Kind::RateLimited);
         assert_eq!(house.methods().await.len(), 1);
     }
+}
+
+#[tokio::test]
+async fn one_that_wants_a_login_need_not_wait_e9_17() {
+    let wants = said("AUTH_REQUIRED", "log in, the-token");
+    let working = || result(&json!({"task": task("WORKING", &json!({}))}));
+    for answers in [
+        vec![result(&json!({"task": wants})), result(&task("CANCELED", &json!({})))],
+        vec![working(), result(&wants), result(&task("CANCELED", &json!({})))],
+    ] {
+        let house = House::of(answers).await;
+        let error = house.asked(&Place::default()).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Unauthorised, "{error}");
+        assert_eq!(error.message, "it wants somebody to log in: log in, [key]");
+        assert_eq!(house.methods().await.last().map(String::as_str), Some("CancelTask"));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_makes_no_sense_is_asked_for_again_and_then_it_is_told_to_stop_e9_17() {
+    let working = || result(&json!({"task": task("WORKING", &json!({}))}));
+    let odd = || {
+        vec![
+            refusal(-32603),
+            ResponseTemplate::new(404),
+            ResponseTemplate::new(200).set_body_string("<html>"),
+            result(&json!({"answer": 1})),
+        ]
+    };
+    let done = result(&task(
+        "COMPLETED",
+        &json!({"artifacts": [{"artifactId": "a", "parts": [{"text": "It ticks."}]}]}),
+    ));
+    let house = House::of([vec![working()], odd(), vec![done]].concat()).await;
+    assert_eq!(house.asked(&Place::default()).await.unwrap().text, "It ticks.");
+
+    let canceled = result(&task("CANCELED", &json!({})));
+    let house = House::of([vec![working()], odd(), vec![refusal(-32603), canceled]].concat()).await;
+    let error = house.asked(&Place::default()).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Unknown, "{error}");
+    assert!(
+        error
+            .message
+            .starts_with("it is at work on t1, and cannot be asked how far it is: "),
+        "{error}"
+    );
+    assert!(error.message.ends_with("; it was told to stop"), "{error}");
+    assert_eq!(house.methods().await.last().map(String::as_str), Some("CancelTask"));
 }
 
 #[tokio::test]
