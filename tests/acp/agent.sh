@@ -104,6 +104,7 @@ while IFS= read -r line; do
                         update "{\"sessionUpdate\":\"agent_thought_chunk\",\"content\":{\"type\":\"text\",\"text\":\"$thought\"}}"
                     done
                     ;;
+                deserts) sleep 1000 <&0 2>/dev/null & exit 4 ;;
                 dies) echo "it broke" >&2; exit 3 ;;
                 turns) ends max_turn_requests ;;
                 tires) ends too_tired ;;

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use folio_memory::causes::innermost;
-use folio_process::{Program, Talking, printed};
+use folio_process::{DRAIN, Program, Talking, printed};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientConfig, ClientRequest, CustomResult, Implementation,
@@ -43,8 +43,6 @@ const CLOSED: Duration = Duration::from_millis(200);
 /// How often it is looked whether a program is still there that somebody waits for. The system tells that to one at a time, and many may
 /// wait.
 const LOOKED: Duration = Duration::from_millis(200);
-/// How long what a program said at last is read after its end: what it left behind may hold its output open for ever.
-const DRAIN: Duration = Duration::from_millis(500);
 /// Until there is a connection to a server that is reached by HTTP.
 const CONNECT: Duration = Duration::from_secs(10);
 

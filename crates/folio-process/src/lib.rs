@@ -20,7 +20,7 @@ use std::process::Stdio;
 
 use tokio::process::{Child, Command};
 
-pub use run::{Ended, Finished, Limits, run};
+pub use run::{DRAIN, Ended, Finished, Limits, run};
 pub use sink::{Sink, Tail, Whole};
 pub use talk::{LINE_CHARS, Talking, printed, spawn};
 

@@ -14,7 +14,7 @@ use crate::{ProcessError, Program};
 
 /// How long a program that has ended may leave its outputs open: something that it started still has them. Then that is
 /// killed. A program that was killed has as long to be gone.
-const DRAIN: Duration = Duration::from_millis(500);
+pub const DRAIN: Duration = Duration::from_millis(500);
 
 /// How long a program may take.
 #[derive(Debug, Clone, Copy)]

@@ -9,6 +9,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 
 use crate::group::Group;
+use crate::run::DRAIN;
 use crate::sink::{Sink as _, Tail};
 use crate::{ProcessError, Program};
 
@@ -92,6 +93,14 @@ impl Talking {
     /// Whether it is gone, whatever it left behind.
     pub fn has_ended(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
+    /// Waits until it is gone, and for as long as what it said at last may take to be read: what it left behind may hold its output open
+    /// for ever.
+    pub async fn gone(&mut self) {
+        if self.child.wait().await.is_ok() {
+            tokio::time::sleep(DRAIN).await;
+        }
     }
 
     /// The exit code that it ended with, once it has; `None` also if a signal ended it.

@@ -222,7 +222,15 @@ async fn talk(
         .connect_with(Lines::new(outgoing, incoming), async move |connection| {
             ask(connection, asking).await
         });
-    let ended = conversation.await;
+    let ended = tokio::select! {
+        biased;
+        ended = conversation => ended,
+        // Somebody whom it started may hold its pipes, and says nothing in its place.
+        () = talking.gone() => {
+            held(&heard).is_deaf = true;
+            Err(agent_client_protocol::Error::internal_error())
+        }
+    };
     talking.end(limits.grace / 4).await;
     let mut heard = std::mem::take(&mut *held(&heard));
     let stage = *held(stage);

@@ -252,6 +252,12 @@ async fn why_it_did_not_answer_says_what_can_be_done_next() {
         ("tires", ModelErrorKind::Failed, "it stopped: too_tired"),
         ("fails", ModelErrorKind::Failed, "no model today"),
         ("dies", ModelErrorKind::Unknown, "it broke"),
+        // Whoever holds its pipes then.
+        (
+            "deserts",
+            ModelErrorKind::Unknown,
+            "it ended before it was done (exit code 4)",
+        ),
     ];
     for (mode, kind, part) in cases {
         let error = Bench::new(mode).error().await;
