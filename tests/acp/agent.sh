@@ -92,6 +92,7 @@ while IFS= read -r line; do
                     ends end_turn
                     ;;
                 asks) may read a1 read ;;
+                offers) may execute a3 read | sed 's/"allow_always"/"allow_on_sundays"/' ;;
                 # What it does is said before it asks.
                 tells)
                     update '{"sessionUpdate":"tool_call","toolCallId":"a2","title":"mend","status":"pending"}'

@@ -17,8 +17,8 @@ use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     CancelNotification, ClientCapabilities, ContentBlock, Implementation, InitializeRequest, InitializeResponse,
-    LoadSessionRequest, McpServer, McpServerStdio, NewSessionRequest, PermissionOptionKind, PromptRequest,
-    PromptResponse, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
+    LoadSessionRequest, McpServer, McpServerStdio, NewSessionRequest, PermissionOption, PermissionOptionKind,
+    PromptRequest, PromptResponse, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
     ResumeSessionRequest, SelectedPermissionOutcome, SessionId, SessionNotification, SessionUpdate, StopReason,
     TextContent, ToolKind,
 };
@@ -46,6 +46,8 @@ use failed::Gone;
 const BEGIN: Duration = Duration::from_secs(60);
 /// Characters of its own words on why it failed.
 const PROBLEM_CHARS: usize = 400;
+/// How it asks whether it may.
+const MAY: &str = "session/request_permission";
 
 /// What an agent may do when it asks. What it does without asking is a matter of its own settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -437,11 +439,25 @@ fn is_message(line: &str) -> bool {
 
 /// The line such that the library can read it: it drops what it cannot without a word.
 fn mended(line: String) -> String {
-    match readable(line.as_bytes()) {
+    let line = match readable(line.as_bytes()) {
         Cow::Borrowed(_) => line,
         // What stands for half a character is text as well.
         Cow::Owned(mended) => String::from_utf8(mended).unwrap_or(line),
+    };
+    if line.contains(MAY) {
+        with_known_options(&line).unwrap_or(line)
+    } else {
+        line
     }
+}
+
+/// The same question with those answers that can be read, if that is one and there are others: the library has an error for all of it.
+fn with_known_options(line: &str) -> Option<String> {
+    let mut message: Value = serde_json::from_str(line).ok()?;
+    let options = message.pointer_mut("/params/options")?.as_array_mut()?;
+    let all = options.len();
+    options.retain(|option| PermissionOption::deserialize(option).is_ok());
+    (options.len() < all).then(|| message.to_string())
 }
 
 /// Whether it may go on after `line`.

@@ -157,6 +157,14 @@ async fn what_was_not_granted_is_refused_and_a_yes_is_for_once_e9_14() {
 }
 
 #[tokio::test]
+async fn an_answer_of_an_unknown_kind_takes_nothing_away_from_the_others_e9_14() {
+    let mut bench = Bench::new("offers");
+    bench.settings.grants = Some(vec![AgentGrant::Read]);
+    bench.reply().await;
+    assert_eq!(bench.chosen(), ["once"]);
+}
+
+#[tokio::test]
 async fn the_kind_that_was_said_before_it_asks_counts_too_e9_14() {
     use AgentGrant::{Edit, Execute, Read};
     // It says `edit` before it asks without a kind, and `read` before it asks for `execute`.
