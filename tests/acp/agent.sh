@@ -107,8 +107,11 @@ while IFS= read -r line; do
                     ;;
                 deserts) sleep 1000 <&0 2>/dev/null & exit 4 ;;
                 dies) echo "it broke" >&2; exit 3 ;;
-                turns) ends max_turn_requests ;;
-                tires) ends too_tired ;;
+                turns) ends max_turn_requests ',"usage":{"totalTokens":60,"inputTokens":50,"outputTokens":10}' ;;
+                tires)
+                    update '{"sessionUpdate":"usage_update","used":60,"size":200000,"cost":{"amount":0.05,"currency":"USD"}}'
+                    ends too_tired
+                    ;;
                 # Of a session that nobody began.
                 strays)
                     own=$(quoted "$answer")

@@ -60,12 +60,7 @@ impl AgentProgram {
     }
 
     fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError {
-            model: self.name.clone(),
-            kind,
-            message: message.into(),
-            retry_after: None,
-        }
+        ModelError::new(self.name.as_str(), kind, message)
     }
 
     /// Why `prompt` cannot be its last argument, if that is how it is told.
@@ -148,7 +143,15 @@ impl Model for AgentProgram {
         if self.settings.form == AgentForm::Acp {
             let required = prompt::required_of(request);
             let talked = acp::converse(&program, input, required, &self.settings, limits, place).await;
-            let said = talked.map_err(|(kind, message)| self.error(kind, message))?;
+            let said = talked.map_err(
+                |acp::NotDone {
+                     failed: (kind, message),
+                     usage,
+                 }| {
+                    let usage = usage.map(|usage| with_tokens(usage, request));
+                    self.error(kind, message).costing(usage)
+                },
+            )?;
             pieces(Delta::Text(said.text.clone()));
             return Ok(Reply {
                 text: said.text,
@@ -185,25 +188,26 @@ impl Model for AgentProgram {
             return unknown(format!("it was ended by signal {signal}{said}"));
         };
         let heard = self.settings.form.read(&output);
+        let usage = heard.usage.map(|usage| with_tokens(usage, request));
         let ended = (code != 0).then(|| format!("it ended with exit code {code}{said}"));
         // What it says of itself is worth more than a number.
         if let Some(problem) = heard.problem.or(ended) {
             let kind = self.settings.form.kind_of(code, heard.is_unauthorised);
-            return Err(self.error(kind, problem));
+            return Err(self.error(kind, problem).costing(usage));
         }
         let Some(text) = heard.text else {
             let message = format!(
                 "what it printed holds no answer in the form {}{said}",
                 self.settings.form.as_str()
             );
-            return Err(self.error(ModelErrorKind::Failed, message));
+            return Err(self.error(ModelErrorKind::Failed, message).costing(usage));
         };
         pieces(Delta::Text(text.clone()));
         Ok(Reply {
             text,
             tool_calls: Vec::new(),
             stop: StopCause::Done,
-            usage: heard.usage.map(|usage| with_tokens(usage, request)),
+            usage,
         })
     }
 }

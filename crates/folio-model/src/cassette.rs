@@ -323,12 +323,7 @@ impl ReplayingModel {
                 difference.first
             ),
         };
-        ModelError {
-            model: "cassette".to_owned(),
-            kind: ModelErrorKind::Invalid,
-            message,
-            retry_after: None,
-        }
+        ModelError::new("cassette", ModelErrorKind::Invalid, message)
     }
 }
 

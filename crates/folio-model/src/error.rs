@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::Usage;
+
 /// What the caller does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -44,4 +46,45 @@ pub struct ModelError {
     pub message: String,
     /// How long the provider wants to be left alone.
     pub retry_after: Option<Duration>,
+    /// What it used up nevertheless.
+    pub used: UsedUp,
+}
+
+/// What a model used up that did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum UsedUp {
+    /// What follows from the kind of its failure.
+    #[default]
+    ByKind,
+    /// Something, and nobody says how much: it had begun.
+    Unknown,
+    /// What it said itself.
+    Known(Box<Usage>),
+}
+
+impl ModelError {
+    /// One of which nobody says how long to wait, nor what it cost.
+    #[must_use]
+    pub fn new(model: impl Into<String>, kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            model: model.into(),
+            kind,
+            message: message.into(),
+            retry_after: None,
+            used: UsedUp::ByKind,
+        }
+    }
+
+    /// The same, of one that says what it cost, if it does.
+    #[must_use]
+    pub fn costing(self, usage: Option<Usage>) -> Self {
+        Self {
+            used: match usage {
+                Some(usage) => UsedUp::Known(Box::new(usage)),
+                None => self.used,
+            },
+            ..self
+        }
+    }
 }

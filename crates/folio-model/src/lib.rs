@@ -30,7 +30,7 @@ pub use agent::{
     task_text,
 };
 pub use cassette::{Cassette, CassetteError, RecordingModel, ReplayingModel};
-pub use error::{ModelError, ModelErrorKind};
+pub use error::{ModelError, ModelErrorKind, UsedUp};
 pub use model::{
     ASK_PERSON, Delta, Message, Model, NewSession, Place, Reply, Request, Role, Speaker, StopCause, ToolCall,
     ToolDescription, Usage, Worker,

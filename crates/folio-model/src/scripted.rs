@@ -129,10 +129,8 @@ impl ScriptedModel {
 
     fn error(&self, kind: ModelErrorKind, message: String, retry_after: Option<Duration>) -> ModelError {
         ModelError {
-            model: self.name.clone(),
-            kind,
-            message,
             retry_after,
+            ..ModelError::new(self.name.as_str(), kind, message)
         }
     }
 }

@@ -45,7 +45,7 @@ mod tests;
 
 pub use agent::{
     AgentProgram, AskAction, CompactAction, Equipment, FixedCosts, Judging, ModelAnswer, ModelFailure,
-    ModelFailureKind, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
+    ModelFailureKind, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price, UsedUp,
 };
 pub use approval::{AsksFirst, PlanGate, Waiting, micro_usd};
 pub use asked::Asked;

@@ -100,6 +100,19 @@ pub(super) struct Said {
 /// Why it did not, and in what words.
 pub(super) type Failed = (ModelErrorKind, String);
 
+/// Why it did not, and what it cost nevertheless, if it said so.
+#[derive(Debug)]
+pub(super) struct NotDone {
+    pub(super) failed: Failed,
+    pub(super) usage: Option<Usage>,
+}
+
+impl From<Failed> for NotDone {
+    fn from(failed: Failed) -> Self {
+        Self { failed, usage: None }
+    }
+}
+
 /// What was heard of it so far.
 #[derive(Debug, Default)]
 struct Heard {
@@ -127,6 +140,15 @@ impl Heard {
     fn is_of(&self, session: &SessionId) -> bool {
         self.session.as_ref().is_none_or(|own| own == session)
     }
+
+    /// What it cost, if it says that only in money.
+    fn money(&self) -> Option<Usage> {
+        let micro_usd = self.micro_usd.filter(|micro_usd| *micro_usd > 0)?;
+        Some(Usage {
+            micro_usd: Some(micro_usd),
+            ..Usage::default()
+        })
+    }
 }
 
 /// Where the conversation is: what went wrong before it had the task did nothing.
@@ -144,16 +166,16 @@ pub(super) async fn converse(
     settings: &AgentSettings,
     limits: Limits,
     place: &Place,
-) -> Result<Said, Failed> {
+) -> Result<Said, NotDone> {
     let stage = Arc::new(Mutex::new(Stage::Beginning));
     let said = talk(program, (task, required), settings, limits, place, &stage).await;
     if place.session.is_none() || *held(&stage) == Stage::Working {
         return said;
     }
     // It was at work before, so nobody can say that it did nothing.
-    said.map_err(|(_, why)| {
+    said.map_err(|NotDone { failed: (_, why), .. }| {
         let message = format!("it was at work when its driver died, and did not go on with its session: {why}");
-        (ModelErrorKind::Unknown, message)
+        NotDone::from((ModelErrorKind::Unknown, message))
     })
 }
 
@@ -164,7 +186,7 @@ async fn talk(
     limits: Limits,
     place: &Place,
     stage: &Arc<Mutex<Stage>>,
-) -> Result<Said, Failed> {
+) -> Result<Said, NotDone> {
     let (mut talking, stdin, stdout) = folio_process::spawn(program).map_err(|error| not_started(&error))?;
     let heard = Arc::new(Mutex::new(Heard::default()));
     let longest = settings.output_bytes();
@@ -246,28 +268,38 @@ async fn talk(
             Stage::Beginning => ModelErrorKind::Invalid,
             Stage::Working => ModelErrorKind::Unknown,
         };
-        return Err((
-            kind,
-            format!("it said more than {longest} bytes (`output_bytes`) and was ended"),
-        ));
+        let message = format!("it said more than {longest} bytes (`output_bytes`) and was ended");
+        return Err((kind, message).into());
     }
-    match ended {
-        Ok(Asked::Answered(response)) => answered(response, heard),
-        Ok(Asked::Stopped(why)) => Err(stopped(&why, &heard)),
-        Ok(Asked::Ended(Ended::Cancelled, _)) => Err((ModelErrorKind::Unknown, "it was stopped".to_owned())),
+    let usage = heard.money();
+    let failed = match ended {
+        Ok(Asked::Answered(response)) => return answered(response, heard),
+        Ok(Asked::Stopped(why)) => {
+            return Err(NotDone {
+                failed: stopped(&why, &heard),
+                usage,
+            });
+        }
+        Ok(Asked::Ended(Ended::Cancelled, _)) => (ModelErrorKind::Unknown, "it was stopped".to_owned()),
         Ok(Asked::Ended(_, stage)) => {
             let seconds = match stage {
                 Stage::Beginning => BEGIN.min(limits.time).as_secs(),
                 Stage::Working => limits.time.as_secs(),
             };
-            Err(failed::too_slow(stage, seconds, &gone))
+            failed::too_slow(stage, seconds, &gone)
         }
         Ok(Asked::Failed(error)) | Err(error) if error.code == ErrorCode::AUTH_REQUIRED => {
-            Err(failed::nobody_is_logged_in(&error))
+            failed::nobody_is_logged_in(&error)
         }
-        Ok(Asked::Failed(error)) => Err(failed::failed(&error)),
-        Err(error) => Err(failed::broken_off(stage, &error, is_lost(&error, &heard), &gone)),
-    }
+        Ok(Asked::Failed(error)) => {
+            return Err(NotDone {
+                failed: failed::failed(&error),
+                usage,
+            });
+        }
+        Err(error) => failed::broken_off(stage, &error, is_lost(&error, &heard), &gone),
+    };
+    Err(failed.into())
 }
 
 /// How the conversation came to its end.
@@ -566,24 +598,7 @@ fn stopped(why: &str, heard: &Heard) -> Failed {
     )
 }
 
-fn answered(response: PromptResponse, heard: Heard) -> Result<Said, Failed> {
-    let stop = match response.stop_reason {
-        StopReason::EndTurn => StopCause::Done,
-        StopReason::MaxTokens => StopCause::Length,
-        StopReason::Refusal => StopCause::Refusal,
-        reason => {
-            let why = serde_json::to_value(reason).ok();
-            let why = why
-                .as_ref()
-                .and_then(|why| why.as_str())
-                .unwrap_or("it did not say why");
-            return Err(stopped(why, &heard));
-        }
-    };
-    if heard.text.trim().is_empty() && stop != StopCause::Refusal {
-        let refused = not_granted(&heard);
-        return Err((ModelErrorKind::Failed, format!("it said nothing{refused}")));
-    }
+fn answered(response: PromptResponse, heard: Heard) -> Result<Said, NotDone> {
     let usage = response.usage.map(|usage| {
         let (cached, written) = (
             usage.cached_read_tokens.unwrap_or(0),
@@ -599,17 +614,30 @@ fn answered(response: PromptResponse, heard: Heard) -> Result<Said, Failed> {
             micro_usd: heard.micro_usd,
         }
     });
-    let micro_usd = heard.micro_usd.filter(|micro_usd| *micro_usd > 0);
-    let only_money = || {
-        micro_usd.map(|micro_usd| Usage {
-            micro_usd: Some(micro_usd),
-            ..Usage::default()
-        })
+    let usage = usage.and_then(Usage::possible).or_else(|| heard.money());
+    let stop = match response.stop_reason {
+        StopReason::EndTurn => StopCause::Done,
+        StopReason::MaxTokens => StopCause::Length,
+        StopReason::Refusal => StopCause::Refusal,
+        reason => {
+            let why = serde_json::to_value(reason).ok();
+            let why = why
+                .as_ref()
+                .and_then(|why| why.as_str())
+                .unwrap_or("it did not say why");
+            let failed = stopped(why, &heard);
+            return Err(NotDone { failed, usage });
+        }
     };
+    if heard.text.trim().is_empty() && stop != StopCause::Refusal {
+        let refused = not_granted(&heard);
+        let failed = (ModelErrorKind::Failed, format!("it said nothing{refused}"));
+        return Err(NotDone { failed, usage });
+    }
     Ok(Said {
         text: heard.text,
         stop,
-        usage: usage.and_then(Usage::possible).or_else(only_money),
+        usage,
     })
 }
 

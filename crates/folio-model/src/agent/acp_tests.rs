@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::awaited::{is_gone, line_of};
 use super::tests::request;
 use super::*;
+use crate::error::UsedUp;
 use crate::model::Usage;
 
 const SCRIPT: &str = include_str!("../../../../tests/acp/agent.sh");
@@ -202,6 +203,25 @@ async fn one_that_reports_only_money_costs_that_and_the_tokens_that_are_set_asid
         ..Usage::default()
     };
     assert_eq!(Bench::new("costs").reply().await.usage, Some(usage));
+}
+
+#[tokio::test]
+async fn one_that_stops_costs_what_it_says_e9_10() {
+    let counted = Usage {
+        tokens_in: 50,
+        tokens_out: 10,
+        ..Usage::default()
+    };
+    assert_eq!(Bench::new("turns").error().await.used, UsedUp::Known(Box::new(counted)));
+    let UsedUp::Known(paid) = Bench::new("tires").error().await.used else {
+        panic!("it said what it cost");
+    };
+    assert_eq!(
+        (paid.micro_usd, paid.tokens_out),
+        (Some(50_000), 100),
+        "and the tokens that are set aside"
+    );
+    assert_eq!(Bench::new("dies").error().await.used, UsedUp::ByKind);
 }
 
 #[tokio::test]

@@ -74,10 +74,8 @@ impl RemoteAgent {
             None => failed.message,
         };
         ModelError {
-            model: self.name.clone(),
-            kind: failed.kind,
-            message,
             retry_after: failed.retry_after,
+            ..ModelError::new(self.name.as_str(), failed.kind, message)
         }
     }
 }

@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::awaited::{is_gone, line_of};
 use super::*;
+use crate::error::UsedUp;
 use crate::model::{Message, Role, Speaker, Usage};
 
 struct Bench {
@@ -119,6 +120,29 @@ async fn half_a_character_takes_nothing_away_from_what_it_prints() {
         let reply = bench.run(&format!("cat <<'END'\n{printed}\nEND"), form).await.unwrap();
         assert_eq!(reply.text, "ticks \u{fffd}", "{printed}");
     }
+}
+
+#[tokio::test]
+async fn one_that_fails_costs_what_it_says_e9_10() {
+    let bench = bench();
+    let usage = r#""total_cost_usd":0.25,"usage":{"input_tokens":90,"output_tokens":8}"#;
+    for printed in [
+        format!(r#"{{"type":"result","is_error":true,"result":"no luck",{usage}}}"#),
+        format!(r#"{{"type":"result","is_error":false,{usage}}}"#),
+    ] {
+        let failed = bench
+            .run(&format!("cat <<'END'\n{printed}\nEND"), AgentForm::Claude)
+            .await;
+        let usage = Usage {
+            tokens_in: 90,
+            tokens_out: 8,
+            micro_usd: Some(250_000),
+            ..Usage::default()
+        };
+        assert_eq!(failed.unwrap_err().used, UsedUp::Known(Box::new(usage)), "{printed}");
+    }
+    let failed = bench.run("exit 1", AgentForm::Claude).await;
+    assert_eq!(failed.unwrap_err().used, UsedUp::ByKind);
 }
 
 #[tokio::test]

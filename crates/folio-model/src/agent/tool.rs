@@ -32,12 +32,8 @@ impl ToolAgent {
 #[async_trait]
 impl Model for ToolAgent {
     async fn reply(&self, _: &Request, _: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
-        Err(ModelError {
-            model: self.name.clone(),
-            kind: ModelErrorKind::Invalid,
-            message: format!("it is the tool {}, and there are no tools here", self.tool),
-            retry_after: None,
-        })
+        let message = format!("it is the tool {}, and there are no tools here", self.tool);
+        Err(ModelError::new(self.name.as_str(), ModelErrorKind::Invalid, message))
     }
 
     fn worker(&self) -> Option<Worker<'_>> {

@@ -32,11 +32,12 @@ pub(super) async fn read_frames(
             }
         }
         answer.pieces.drain(..).for_each(&mut *pieces);
+        let usage = answer.whole_usage(wire);
         if let Some(problem) = answer.problem {
-            return Err(failures.error(ModelErrorKind::Malformed, problem));
+            return Err(failures.error(ModelErrorKind::Malformed, problem).costing(usage));
         }
         if let Some(error) = &answer.error {
-            return Err(failures.of_event(error, answer.has_begun));
+            return Err(failures.of_event(error, answer.has_begun).costing(usage));
         }
         // Some that speak as Chat Completions give no reason, some no end after it.
         let is_ended = match wire {
@@ -48,7 +49,7 @@ pub(super) async fn read_frames(
         }
         if frame.is_none() || answer.is_done {
             return Err(match answer.has_begun {
-                true => failures.cut_off(),
+                true => failures.cut_off().costing(usage),
                 false => failures.of_no_answer(fetched.outside()),
             });
         }
@@ -61,14 +62,15 @@ fn is_whole(data: &str) -> bool {
 
 /// The reply that the frames make.
 fn said(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError> {
+    let usage = answer.usage.and_then(Usage::possible);
+    let malformed = |message: &str| Err(failures.error(ModelErrorKind::Malformed, message).costing(usage));
     let mut calls = answer.wanted();
     let (stop, all) = (answer.stop.map(StopReason::from), calls.len());
     if matches!(stop, Some(StopReason::MaxTokens(_))) {
         // A call whose arguments were cut off is none.
         calls.retain(|call| !call.name.is_empty() && call.args.as_ref().is_some_and(Value::is_object));
     } else if calls.iter().any(|call| call.name.is_empty()) {
-        let message = "its answer wants a call and does not say of what";
-        return Err(failures.error(ModelErrorKind::Malformed, message));
+        return malformed("its answer wants a call and does not say of what");
     }
     let mut tool_calls: Vec<ToolCall> = calls.into_iter().map(wanted).collect();
     // Some providers have none, some the same one for each.
@@ -80,8 +82,7 @@ fn said(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError>
         Some(StopReason::ContentFilter(_)) => StopCause::Refusal,
         Some(StopReason::MaxTokens(_)) => StopCause::Length,
         Some(StopReason::Other(_)) if answer.text.is_empty() => {
-            let message = "it stopped for a reason of its own and said nothing";
-            return Err(failures.error(ModelErrorKind::Malformed, message));
+            return malformed("it stopped for a reason of its own and said nothing");
         }
         _ => StopCause::Done,
     };
@@ -89,7 +90,7 @@ fn said(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError>
         text: answer.text,
         tool_calls,
         stop: cause,
-        usage: answer.usage.and_then(Usage::possible),
+        usage,
     })
 }
 

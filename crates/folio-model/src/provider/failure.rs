@@ -6,7 +6,7 @@ use reqwest::header::{HeaderMap, LOCATION};
 use serde_json::Value;
 
 use super::wire::Target;
-use crate::error::{ModelError, ModelErrorKind};
+use crate::error::{ModelError, ModelErrorKind, UsedUp};
 use crate::model::Request;
 use crate::reach::{host_of, unreached};
 
@@ -30,12 +30,7 @@ pub(super) struct Failures<'a> {
 
 impl Failures<'_> {
     pub(super) fn error(self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
-        ModelError {
-            model: self.model.to_owned(),
-            kind,
-            message: message.into(),
-            retry_after: None,
-        }
+        ModelError::new(self.model, kind, message)
     }
 
     /// The answer stopped before its end.
@@ -72,7 +67,15 @@ impl Failures<'_> {
         } else {
             "it answered with an error"
         };
-        self.told(what, None, ModelErrorKind::Unavailable, body)
+        let error = self.told(what, None, ModelErrorKind::Unavailable, body);
+        match has_begun {
+            // Also if it says that it was asked too much: what came was written.
+            true => ModelError {
+                used: UsedUp::Unknown,
+                ..error
+            },
+            false => error,
+        }
     }
 
     /// What came is no answer in any form that is known, but this. Some gateways say with status 200 what was wrong.

@@ -101,6 +101,13 @@ impl Answer {
         }
     }
 
+    /// What all of it cost, if that came: with the end, or in Chat Completions alone, where nothing is counted before. What some count at
+    /// the beginning has nothing of what is written.
+    pub(super) fn whole_usage(&self, wire: Wire) -> Option<Usage> {
+        let is_whole = self.stop.is_some() || wire == Wire::Chat;
+        self.usage.filter(|_| is_whole).and_then(Usage::possible)
+    }
+
     /// The calls that it wants, in the order in which they began.
     pub(super) fn wanted(&mut self) -> Vec<WantedCall> {
         let calls = std::mem::take(&mut self.calls).into_iter().map(|call| WantedCall {

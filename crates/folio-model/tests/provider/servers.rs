@@ -1,6 +1,6 @@
 //! Answers as servers give them that speak as OpenAI or Anthropic do, or nearly.
 
-use folio_model::{Delta, ModelErrorKind, StopCause, Usage};
+use folio_model::{Delta, ModelErrorKind, StopCause, Usage, UsedUp};
 use serde_json::{Value, json};
 use wiremock::ResponseTemplate;
 
@@ -293,6 +293,35 @@ async fn failures_inside_of_an_answer_are_sorted_as_those_before_it() {
         "{}",
         asked.error()
     );
+}
+
+#[tokio::test]
+async fn a_failure_costs_what_was_counted_before_it_and_something_if_the_answer_had_begun_e9_10() {
+    let busy = json!({"error": {"code": 429, "message": "slow down"}});
+    let counted = json!({"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 5}});
+    let hel = new(json!({"content": "Hel"}));
+    let usage = Usage {
+        tokens_in: 20,
+        tokens_out: 5,
+        ..Usage::default()
+    };
+    for (frames, used) in [
+        (vec![busy.clone()], UsedUp::ByKind),
+        (vec![hel.clone(), busy.clone()], UsedUp::Unknown),
+        (vec![hel, counted, busy], UsedUp::Known(Box::new(usage))),
+    ] {
+        let asked = ask("openai", &request(), done(&frames)).await;
+        let error = asked.error();
+        assert_eq!(
+            (error.kind, &error.used),
+            (ModelErrorKind::RateLimited, &used),
+            "{error}"
+        );
+    }
+    // What is counted at the beginning has nothing of what is written.
+    let begun = json!({"type": "message_start", "message": {"usage": {"input_tokens": 20, "output_tokens": 1}}});
+    let asked = ask("anthropic", &request(), raw(named(&begun))).await;
+    assert_eq!(asked.error().used, UsedUp::ByKind);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use folio_engine::run::{AskAction, ModelAnswer, ModelFailure, ModelFailureKind};
+use folio_engine::run::{AskAction, ModelAnswer, ModelFailure, ModelFailureKind, UsedUp};
 use folio_engine::talk::{self, ModelRole, Stop};
 use folio_model::{
     Message, ModelError, ModelErrorKind, NewSession, Place, Reply, Request, Role, Speaker, StopCause, ToolCall,
@@ -90,7 +90,7 @@ pub(crate) async fn ask(
         match answered {
             Ok(answered) => {
                 settle_place(place, &answered);
-                answered.map_or_else(|error| failed(&error), |reply| answer_of(reply, &model))
+                answered.map_or_else(|error| failed(&error, &model), |reply| answer_of(reply, &model))
             }
             Err(_) => {
                 let message = format!("{} did not answer within {timeout:?}", model.name);
@@ -211,7 +211,7 @@ async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction,
         Some(Ok(reply)) => answer_of(reply, model),
         // It was told to stop, and has.
         Some(Err(_)) if stop.is_cancelled() => ModelAnswer::Stopped,
-        Some(Err(error)) => failed(&error),
+        Some(Err(error)) => failed(&error, model),
         // What is still there when the grace is over is dropped, which kills it.
         None => match tokio::time::timeout(GRACE * 2, working).await {
             // It was quicker than the request to stop it: what it did counts.
@@ -231,11 +231,16 @@ async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction,
     answer
 }
 
-fn failed(error: &ModelError) -> ModelAnswer {
+fn failed(error: &ModelError, model: &RunnerModel) -> ModelAnswer {
     ModelAnswer::Failed(ModelFailure {
         kind: kind_of(error.kind),
         message: error.to_string(),
         retry_after: error.retry_after,
+        used: match &error.used {
+            folio_model::UsedUp::Known(usage) => UsedUp::Known(model.spend_of(usage)),
+            folio_model::UsedUp::ByKind => UsedUp::ByKind,
+            _ => UsedUp::Unknown,
+        },
     })
 }
 

@@ -65,16 +65,31 @@ pub struct ModelFailure {
     pub message: String,
     /// How long the provider wants to be left alone.
     pub retry_after: Option<Duration>,
+    /// What it used up nevertheless.
+    pub used: UsedUp,
+}
+
+/// What a model used up that did not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UsedUp {
+    /// What follows from the kind of its failure: nothing, or what was set aside.
+    #[default]
+    ByKind,
+    /// Something, and nobody says how much: what was set aside.
+    Unknown,
+    /// What it said itself. Money is reckoned by the engine.
+    Known(Spend),
 }
 
 impl ModelFailure {
-    /// One of which nobody says how long to wait.
+    /// One of which nobody says how long to wait, nor what it cost.
     #[must_use]
     pub fn new(kind: ModelFailureKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
             retry_after: None,
+            used: UsedUp::ByKind,
         }
     }
 }
@@ -129,6 +144,12 @@ impl Run {
             None => (ATTEMPTS_MAX, Duration::MAX),
         };
         let call = pending.call;
+        let priced = |used: Spend| Spend {
+            // What it cost is said by a program that knows, or follows from the price and what comes on top of it.
+            micro_usd: used.micro_usd.saturating_add(price.map_or(0, |price| price.of(&used))),
+            model_calls: 1,
+            ..used
+        };
         match answer {
             ModelAnswer::Replied { mut reply, used, model } => {
                 // Kept as the text that it is: nobody takes that for arguments, and whoever said it is told so (E9.13).
@@ -137,15 +158,7 @@ impl Run {
                         call.args = Value::String(call.args.to_string());
                     }
                 }
-                let spent = match used {
-                    Some(used) => Spend {
-                        // What it cost is said by a program that knows, or follows from the price and what comes on top of it.
-                        micro_usd: used.micro_usd.saturating_add(price.map_or(0, |price| price.of(&used))),
-                        model_calls: 1,
-                        ..used
-                    },
-                    None => pending.reserved,
-                };
+                let spent = used.map_or(pending.reserved, priced);
                 let mended = self.is_mended(index, pending.purpose, &reply);
                 Some(Event::Replied {
                     node,
@@ -194,7 +207,11 @@ impl Run {
                         reason,
                         may_retry,
                     },
-                    spent: if has_begun { pending.reserved } else { Spend::default() },
+                    spent: match failure.used {
+                        UsedUp::Known(used) => priced(used),
+                        UsedUp::ByKind if !has_begun => Spend::default(),
+                        UsedUp::Unknown | UsedUp::ByKind => pending.reserved,
+                    },
                     retry_at,
                 })
             }

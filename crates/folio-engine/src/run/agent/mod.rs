@@ -52,7 +52,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use answer::{ModelAnswer, ModelFailure, ModelFailureKind};
+pub use answer::{ModelAnswer, ModelFailure, ModelFailureKind, UsedUp};
 pub use ask::AskAction;
 pub use compact::{COMPACTOR_CALLS, CompactAction};
 pub use equipment::{AgentProgram, Equipment, Judging, ModelSpec, NamedExecutor, PlanMode, Price};

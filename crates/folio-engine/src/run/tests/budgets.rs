@@ -146,9 +146,8 @@ fn moody(seed: u64, ask: &AskAction) -> ModelAnswer {
     let roll = mixed(seed, ask.node, ask.call);
     let away = |kind| {
         ModelAnswer::Failed(ModelFailure {
-            kind,
-            message: "away".to_owned(),
             retry_after: Some(Duration::from_secs(roll % 50)),
+            ..ModelFailure::new(kind, "away")
         })
     };
     let answer = match roll % 20 {
@@ -372,11 +371,9 @@ fn three(budget: &Value, late: usize) -> Sim {
     ]}]});
     let mut sim = goal_with("survey the house", &extra, equipment(), move |ask| match ask.purpose {
         // One of them does not get an answer at first.
-        Purpose::Decide if ask.call == 1 && task_named(ask).len() % 3 == late => ModelAnswer::Failed(ModelFailure {
-            kind: ModelFailureKind::Unavailable,
-            message: "away".to_owned(),
-            retry_after: None,
-        }),
+        Purpose::Decide if ask.call == 1 && task_named(ask).len() % 3 == late => {
+            ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Unavailable, "away"))
+        }
         Purpose::Decide => execute("echo", json!({"text": "a"})),
         Purpose::Work => finish("done"),
         _ => replied(Reply {

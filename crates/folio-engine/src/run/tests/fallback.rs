@@ -31,11 +31,7 @@ fn refusal() -> ModelAnswer {
 }
 
 fn failed(kind: ModelFailureKind) -> ModelAnswer {
-    ModelAnswer::Failed(ModelFailure {
-        kind,
-        message: "nobody is there".to_owned(),
-        retry_after: None,
-    })
+    ModelAnswer::Failed(ModelFailure::new(kind, "nobody is there"))
 }
 
 fn helpful(ask: &AskAction) -> ModelAnswer {
@@ -87,9 +83,8 @@ fn whoever_is_of_no_help_is_passed_over_for_the_next_e9_13() {
 fn who_wants_to_be_left_alone_for_long_is_not_waited_for_where_another_can_be_asked_e9_13() {
     let wanted = |seconds| {
         ModelAnswer::Failed(ModelFailure {
-            kind: ModelFailureKind::RateLimited,
-            message: "too many requests".to_owned(),
             retry_after: Some(Duration::from_secs(seconds)),
+            ..ModelFailure::new(ModelFailureKind::RateLimited, "too many requests")
         })
     };
     let asked_at = |equipment, seconds| {

@@ -17,11 +17,7 @@ fn refused() -> ModelAnswer {
 }
 
 fn failed() -> ModelAnswer {
-    ModelAnswer::Failed(ModelFailure {
-        kind: ModelFailureKind::Invalid,
-        message: "not like this".to_owned(),
-        retry_after: None,
-    })
+    ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Invalid, "not like this"))
 }
 
 /// Counts until it is told to hand back, and is answered then with `last`.

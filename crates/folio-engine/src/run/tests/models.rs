@@ -665,11 +665,7 @@ fn an_unmet_criterion_sends_a_leaf_back_once_and_then_it_has_failed_e9_8() {
 fn a_judge_that_cannot_be_read_or_reached_never_counts_as_met_e9_6() {
     for answer in [
         said("I think it is fine."),
-        ModelAnswer::Failed(ModelFailure {
-            kind: ModelFailureKind::Unauthorised,
-            message: "the key is refused".to_owned(),
-            retry_after: None,
-        }),
+        ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Unauthorised, "the key is refused")),
     ] {
         let sim = goal(
             "paint the garden fence",

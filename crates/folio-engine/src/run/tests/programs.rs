@@ -29,11 +29,7 @@ fn done(notes: &str) -> ModelAnswer {
 }
 
 fn failed(kind: ModelFailureKind) -> ModelAnswer {
-    ModelAnswer::Failed(ModelFailure {
-        kind,
-        message: "mender said no more".to_owned(),
-        retry_after: None,
-    })
+    ModelAnswer::Failed(ModelFailure::new(kind, "mender said no more"))
 }
 
 fn mending(model: impl Fn(&AskAction) -> ModelAnswer + 'static) -> Sim {

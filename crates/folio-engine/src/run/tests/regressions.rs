@@ -336,11 +336,10 @@ fn groups_in_groups_deeper_than_what_may_be_at_work_come_to_an_end() {
 #[test]
 fn a_request_that_is_too_long_for_its_model_is_not_sent_for_ever() {
     let sim = goal("say hello", &json!({}), |_| {
-        ModelAnswer::Failed(ModelFailure {
-            kind: ModelFailureKind::TooLong,
-            message: "413: the request has 300,000 tokens".to_owned(),
-            retry_after: None,
-        })
+        ModelAnswer::Failed(ModelFailure::new(
+            ModelFailureKind::TooLong,
+            "413: the request has 300,000 tokens",
+        ))
     })
     .driven_on();
     assert!(sim.asks.len() <= 2, "{}", sim.asks.len());
