@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use schema::SchemaForm;
 
 use crate::address::ModelAddress;
-use crate::error::{ModelError, ModelErrorKind};
+use crate::error::ModelError;
 use crate::model::{Delta, Model, Reply, Request};
 use crate::secret::ModelKeys;
 use failure::Failures;
@@ -107,6 +107,7 @@ impl ProviderModel {
             model: &self.address,
             target: &self.target,
             request,
+            patience: self.patience,
         }
     }
 }
@@ -120,10 +121,7 @@ impl Model for ProviderModel {
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
         let whole = seconds(self.patience.whole_s);
         let asked = tokio::time::timeout(whole, Box::pin(self.ask(request, pieces))).await;
-        asked.unwrap_or_else(|_| {
-            let message = format!("it was not done after {} s", self.patience.whole_s);
-            Err(self.failures(request).error(ModelErrorKind::Unavailable, message))
-        })
+        asked.unwrap_or_else(|_| Err(self.failures(request).too_slow_to_end()))
     }
 }
 /// Connections that follow nobody elsewhere and go through no proxy; `is_plain`: without TLS.

@@ -6,7 +6,7 @@ use folio_memory::readable::read;
 use genai::chat::StopReason;
 use serde_json::{Value, json};
 
-use super::failure::Failures;
+use super::failure::{Failures, is_code};
 use super::fetch::Fetched;
 use super::frames::{Answer, WantedCall};
 use super::wire::Wire;
@@ -81,8 +81,10 @@ fn said(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError>
         _ if answer.is_refused => StopCause::Refusal,
         Some(StopReason::ContentFilter(_)) => StopCause::Refusal,
         Some(StopReason::MaxTokens(_)) => StopCause::Length,
-        Some(StopReason::Other(_)) if answer.text.is_empty() => {
-            return malformed("it stopped for a reason of its own and said nothing");
+        Some(StopReason::Other(reason)) if answer.text.is_empty() => {
+            let reason = Some(reason).filter(|reason| is_code(reason));
+            let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+            return malformed(&format!("it stopped for a reason of its own{reason} and said nothing"));
         }
         _ => StopCause::Done,
     };

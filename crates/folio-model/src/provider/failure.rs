@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, LOCATION};
 use serde_json::Value;
 
+use super::Patience;
 use super::wire::Target;
 use crate::error::{ModelError, ModelErrorKind, UsedUp};
 use crate::model::Request;
@@ -26,6 +27,7 @@ pub(super) struct Failures<'a> {
     pub(super) model: &'a str,
     pub(super) target: &'a Target,
     pub(super) request: &'a Request,
+    pub(super) patience: Patience,
 }
 
 impl Failures<'_> {
@@ -47,17 +49,29 @@ impl Failures<'_> {
             return self.error(ModelErrorKind::Unreached, unreached(error, &self.target.url));
         }
         if error.is_timeout() {
-            return self.error(ModelErrorKind::Unavailable, "it could not be reached in time");
+            let seconds = self.patience.connect_s;
+            let message = format!("it could not be reached within {seconds} s (`connect_s` of `patience`)");
+            return self.error(ModelErrorKind::Unavailable, message);
         }
         self.cut_off()
     }
 
     pub(super) fn too_slow_to_begin(self) -> ModelError {
-        self.error(ModelErrorKind::Unavailable, "it did not begin to answer in time")
+        let seconds = self.patience.first_byte_s;
+        let message = format!("it did not begin to answer within {seconds} s (`first_byte_s` of `patience`)");
+        self.error(ModelErrorKind::Unavailable, message)
     }
 
     pub(super) fn too_slow_to_go_on(self) -> ModelError {
-        self.error(ModelErrorKind::Unavailable, "it stopped in the middle of its answer")
+        let seconds = self.patience.between_s;
+        let message = format!("it stopped in the middle of its answer for {seconds} s (`between_s` of `patience`)");
+        self.error(ModelErrorKind::Unavailable, message)
+    }
+
+    pub(super) fn too_slow_to_end(self) -> ModelError {
+        let seconds = self.patience.whole_s;
+        let message = format!("it was not done after {seconds} s (`whole_s` of `patience`)");
+        self.error(ModelErrorKind::Unavailable, message)
     }
 
     /// An error inside of an answer, or in its place if nothing of it came.
@@ -290,13 +304,15 @@ fn code_of(body: &Value) -> String {
     let codes = ["code", "type", "status"]
         .iter()
         .filter_map(|name| error.get(*name)?.as_str());
-    let fine = codes.filter(|code| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        code.len() <= 60 && *code != "error" && code.chars().all(is_plain)
-    });
-    let mut codes: Vec<&str> = fine.collect();
+    let mut codes: Vec<&str> = codes.filter(|code| *code != "error" && is_code(code)).collect();
     codes.dedup();
     codes.join(", ")
+}
+
+/// Whether it is a word for programs, and nothing else.
+pub(super) fn is_code(word: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (1..=60).contains(&word.len()) && word.chars().all(is_plain)
 }
 
 fn words_in(body: &Value) -> String {

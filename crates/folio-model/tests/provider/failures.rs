@@ -287,20 +287,23 @@ async fn nobody_waits_for_ever() {
     let usual = Patience::default();
     let first_byte_s = 0;
     let said = of_silence("", Patience { first_byte_s, ..usual }).await;
-    assert_eq!(said, "it did not begin to answer in time");
+    assert_eq!(
+        said,
+        "it did not begin to answer within 0 s (`first_byte_s` of `patience`)"
+    );
     let between_s = 0;
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     let said = of_silence(head, Patience { between_s, ..usual }).await;
     // With no time at all, the connection may be given up before the silence is noticed.
     let either = [
-        "it stopped in the middle of its answer",
+        "it stopped in the middle of its answer for 0 s (`between_s` of `patience`)",
         "its answer broke off before the end",
     ];
     assert!(either.contains(&said.as_str()), "{said}");
     let whole_s = 0;
     assert_eq!(
         of_silence("", Patience { whole_s, ..usual }).await,
-        "it was not done after 0 s"
+        "it was not done after 0 s (`whole_s` of `patience`)"
     );
 }
 

@@ -228,6 +228,11 @@ async fn an_end_that_is_none_is_a_failure() {
         let is_told = asked.error().to_string().contains(&format!("({finish})"));
         assert_eq!(is_told, finish != "error", "{}", asked.error());
     }
+    for (finish, said) in [("MALFORMED_CALL", " (MALFORMED_CALL)"), ("as you\nlike", "")] {
+        let asked = ask("openai", &request(), done(&[end(finish)])).await;
+        let said = format!("it stopped for a reason of its own{said} and said nothing");
+        assert_eq!(asked.error().message, said);
+    }
     // An end of nothing is no answer.
     let asked = ask("openai", &request(), done(&[])).await;
     assert_eq!(asked.error().kind, ModelErrorKind::Malformed);
