@@ -66,6 +66,26 @@ fn a_program_does_a_goal_in_the_folder_of_the_run() {
 }
 
 #[test]
+fn a_secret_that_a_program_is_given_and_tells_is_written_nowhere() {
+    let key = "correct-horse-battery";
+    let told = printed(&json!({"status": "ok", "notes": "the key is TICKET"})).replace("TICKET", "'\"$MENDER_KEY\"'");
+    let folio = folio_with(&format!("printf '%s\\n' '{told}'\n"));
+    let settings = std::fs::read_to_string(folio.path().join("folio.toml")).unwrap();
+    folio.file("folio.toml", settings.replace("TICKET", "MENDER_KEY"));
+    let ran = folio
+        .command(&["run", "Mend the clock", "--allow-shell", "--json"])
+        .env("PATH", PATH)
+        .env("MENDER_KEY", key)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(
+        said.contains("the key is [redacted:own_secret]") && !said.contains(key),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_run_that_allows_no_commands_starts_no_program_e9_14() {
     let folio = folio_with(&answering(&json!({"notes": "It ticks."})));
     let called = folio.call(&["run", "Mend the clock"]);

@@ -74,7 +74,7 @@ pub use patch::Guard;
 pub use policy::PolicyInForce;
 pub use receipts::KeptReceipt;
 pub use record::{Recorded, Write};
-pub use redact::keep_out;
+pub use redact::{keep_out, keep_out_variable};
 pub use scratch::{ScratchAnswer, ScratchCaller};
 pub use tidy::Tidied;
 pub use trace::{TraceEntry, TraceQuery};

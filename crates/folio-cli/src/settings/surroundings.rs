@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use folio::mcp::{LoginAt, McpSettings, ToStart};
 use folio::model::{AgentSettings, AgentToAsk, Secret};
-use folio::store::keep_out;
+use folio::store::{keep_out, keep_out_variable};
 use folio_telemetry::TelemetryOptions;
 
 use super::file::TelemetrySection;
@@ -40,10 +40,17 @@ impl Surroundings<'_> {
         }
     }
 
-    /// The whole environment of a program: what all have, and the variables that are its `own`, as far as they are set.
+    /// The whole environment of a program: what all have, and the variables that are its `own`, as far as they are set. Secrets among those
+    /// are written down by nobody, whatever the program says of them.
     fn environment(&self, for_all: &[(String, String)], own: &[String]) -> Vec<(String, String)> {
         let own = own.iter();
         let own = own.filter_map(|name| Some((name.clone(), (self.variable)(name)?.into_string().ok()?)));
+        let own = own.inspect(|(name, value)| {
+            // The name of a file with a secret is none.
+            if !(value.starts_with('/') && Path::new(value).exists()) {
+                keep_out_variable(name, value);
+            }
+        });
         for_all.iter().cloned().chain(own).collect()
     }
 

@@ -25,7 +25,7 @@ use own::OwnSecrets;
 use suspects::Suspects;
 
 pub(crate) use commit::{clean_commit, clean_event};
-pub use own::keep_out;
+pub use own::{keep_out, keep_out_variable};
 pub(crate) use pieces::CleanPieces;
 pub(crate) use recall::Recalled;
 

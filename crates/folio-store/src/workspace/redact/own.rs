@@ -6,10 +6,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use leakguard::{Kind, Match};
 use regex::{Regex, RegexBuilder};
 
+use super::patterns::looks_drawn;
+
 /// What stands for one is `[redacted:own_secret]`.
 const OWN: Kind = Kind::Custom("own_secret");
 /// Shorter ones are not looked for: they stand in ordinary words.
 const BYTES_MIN: usize = 8;
+/// What names of variables have in them that hold a secret.
+const VARIABLES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL"];
 /// Bytes that the expression for all of them may take.
 const EXPRESSION_BYTES: usize = 16 * 1024 * 1024;
 
@@ -36,6 +40,15 @@ pub fn keep_out(secret: &str) {
     // Where one begins as another does, the longer one is meant.
     known.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     known.expression = None;
+}
+
+/// The same of what the variable `name` of the environment holds, if its name says that this is a secret, or if it looks drawn by chance
+/// whatever it is called. The rest is read by people: a region, the name of a machine.
+pub fn keep_out_variable(name: &str, value: &str) {
+    let name = name.to_ascii_uppercase();
+    if VARIABLES.iter().any(|part| name.contains(part)) || looks_drawn(value) {
+        keep_out(value);
+    }
 }
 
 impl Known {

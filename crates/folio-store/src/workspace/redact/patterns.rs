@@ -14,6 +14,9 @@ pub(super) const ASSIGNED: &str = "assigned_secret";
 /// Bytes of base64 from which on a private key is one, and not a word about private keys.
 const MIN_KEY_BYTES: usize = 32;
 
+/// Bytes of a value from which on it is taken for a secret that nothing says is one.
+const MIN_DRAWN_BYTES: usize = 24;
+
 /// A private key, also one that is cut off before its last line: the output of a tool often is.
 pub(super) struct PrivateKeyBlock;
 
@@ -193,6 +196,17 @@ pub(super) fn is_secret_under(key: &str, text: &str) -> bool {
     };
     let is_variable = key.ends_with(VARIABLE);
     (is_variable || SECRET_NAMES.into_iter().any(ends_with)) && looks_random(text)
+}
+
+/// Whether `value` looks drawn by chance, without anything that says so: long, of the signs that keys are written with, and in both cases.
+pub(super) fn looks_drawn(value: &str) -> bool {
+    let is_of_keys = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte);
+    value.len() >= MIN_DRAWN_BYTES
+        && value.bytes().all(is_of_keys)
+        && !value.starts_with('/')
+        && value.contains(|c: char| c.is_ascii_lowercase())
+        && value.contains(|c: char| c.is_ascii_uppercase())
+        && looks_random(value)
 }
 
 /// Whether `value` is more than a word, a number, a path or a piece of code: letters and digits in

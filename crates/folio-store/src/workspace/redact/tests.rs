@@ -411,6 +411,26 @@ fn the_programs_own_keys_go_whatever_they_look_like_and_whatever_a_space_wants_m
 }
 
 #[test]
+fn what_a_variable_holds_goes_if_its_name_or_its_look_says_that_it_is_a_secret_m7_6_48() {
+    let drawn = "Zq3vT9xW1mK7pL2nR8sD4fG6";
+    for (name, value, is_kept_out) in [
+        ("MENDER_KEY", "open-the-mender", true),
+        ("mender_token", "open-the-other", true),
+        ("DB_PASSWORD", "open-the-store", true),
+        ("KEY", "short", false),
+        ("REGION", "eu-central-1b", false),
+        ("HOST", "node-17-of-Eu-west-1.internal", false),
+        ("HOME_OF_ALL", "/srv/Data17/of-some-longer-name", false),
+        ("CONFIG", drawn, true),
+    ] {
+        keep_out_variable(name, value);
+        let mut text = value.to_owned();
+        Cleaner::new(Redaction::Off).text(&mut text, "body");
+        assert_eq!(text != value, is_kept_out, "{name}: {text}");
+    }
+}
+
+#[test]
 fn what_is_stored_does_not_depend_on_the_order_of_keys() {
     let stored = |text: &str| {
         let mut value: Value = serde_json::from_str(text).unwrap();
