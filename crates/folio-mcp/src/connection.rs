@@ -173,7 +173,8 @@ impl Connection {
         let mut program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
         match program.as_mut() {
             Some(program) => program.has_ended(),
-            None => self.end.initialized(),
+            // It was taken to be looked at, which is done at its end.
+            None => self.is_program,
         }
     }
 
@@ -212,7 +213,12 @@ impl Connection {
         let mut known = self.definitions.lock().await;
         let has_changed = &self.service.service().has_changed;
         if has_changed.swap(false, Ordering::AcqRel) {
-            match list(&self.service).await {
+            let listed = tokio::select! {
+                biased;
+                listed = list(&self.service) => listed,
+                () = self.program_gone() => Err(ServiceError::TransportClosed),
+            };
+            match listed {
                 Ok(listed) => *known = listed.definitions(),
                 Err(error) => {
                     has_changed.store(true, Ordering::Release);
