@@ -48,6 +48,7 @@ mod shares;
 mod steering;
 mod table;
 mod told;
+mod unheard;
 
 /// A run without a runner: calls are answered by a function, in an order that a seed decides.
 struct Sim {

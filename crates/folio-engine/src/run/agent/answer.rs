@@ -183,10 +183,16 @@ impl Run {
                 );
                 let wanted = failure.retry_after.map(|wanted| wanted.min(PAUSE_WANTED_MAX));
                 let is_waited_for = wanted.is_none_or(|wanted| wanted <= wanted_max);
-                let retry_at = (may_retry && is_waited_for && agent.failures + 1 < attempts_max)
-                    .then(|| now.plus(wanted.unwrap_or_else(|| pause_after(agent.failures))))
-                    // Nobody waits for what comes too late.
-                    .filter(|at| self.deadline.is_none_or(|deadline| *at < deadline));
+                let again_at = (may_retry && is_waited_for && agent.failures + 1 < attempts_max)
+                    .then(|| now.plus(wanted.unwrap_or_else(|| pause_after(agent.failures))));
+                // Nobody waits for what comes too late.
+                let retry_at = again_at.filter(|at| self.deadline.is_none_or(|deadline| *at < deadline));
+                let mut message = failure.message;
+                if let (Some(wanted), Some(_), None, Some(deadline)) = (wanted, again_at, retry_at, self.deadline) {
+                    let (wanted, left) = (wanted.as_secs(), deadline.since(now).as_secs());
+                    let why = format!("; it wants to be left alone for {wanted} s, and the run has {left} s left");
+                    message.push_str(&why);
+                }
                 let reason = match failure.kind {
                     Kind::Unauthorised => StopReason::Auth,
                     Kind::Refused => StopReason::Refused,
@@ -203,7 +209,7 @@ impl Run {
                     call,
                     failure: Failure {
                         code: code_of(failure.kind).to_owned(),
-                        message: failure.message,
+                        message,
                         reason,
                         may_retry,
                     },

@@ -101,35 +101,6 @@ fn what_is_set_aside_and_spent_adds_up_at_every_event_e9_10() {
 }
 
 #[test]
-fn a_failure_costs_what_it_says_and_what_was_set_aside_if_it_had_begun_e9_10() {
-    let said = Spend {
-        tokens_in: 40,
-        tokens_out: 2,
-        ..Spend::default()
-    };
-    let spent_by = |used: UsedUp| {
-        let sim = goal("say hello", &json!({}), move |ask| match ask.call {
-            1 => ModelAnswer::Failed(ModelFailure {
-                used,
-                ..ModelFailure::new(ModelFailureKind::RateLimited, "slow down")
-            }),
-            _ => execute("finish", json!({"notes": "hello"})),
-        })
-        .driven_on();
-        let failed = sim.journal.iter().find_map(|(_, event)| match event {
-            Event::AskFailed { spent, .. } => Some(*spent),
-            _ => None,
-        });
-        (failed.unwrap(), sim.asks[0].reserved)
-    };
-    assert_eq!(spent_by(UsedUp::ByKind).0, Spend::default());
-    let (spent, reserved) = spent_by(UsedUp::Unknown);
-    assert_eq!(spent, reserved);
-    let (spent, _) = spent_by(UsedUp::Known(said));
-    assert_eq!((spent.tokens_in, spent.tokens_out, spent.model_calls), (40, 2, 1));
-}
-
-#[test]
 fn a_model_that_is_away_is_asked_again_later_and_then_counts_as_gone_e9_15() {
     let away = ModelAnswer::Failed(ModelFailure {
         retry_after: Some(Duration::from_secs(7)),
