@@ -97,6 +97,7 @@ impl Run {
                 let (index, agent) = self.agent_at(*node, "wants")?;
                 let reply = agent.take_reply();
                 agent.rejections = 0;
+                agent.wrong = refused.values().next().filter(|_| calls.is_empty()).cloned();
                 agent.refusals = match calls.as_slice() {
                     [] if is_told => agent.refusals,
                     [] => agent.refusals + 1,
@@ -277,6 +278,7 @@ impl Run {
         }
         agent.take_reply();
         agent.rejections += 1;
+        agent.wrong = problems.first().cloned();
         agent.answer_calls("not used");
         agent.say(Message::user(rejected::put_right(purpose, problems)));
         Ok(())

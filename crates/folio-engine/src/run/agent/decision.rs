@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::fields::{text_of, word_of};
 use super::object::remarked;
 use super::plan::Draft;
-use super::read::UNREAD;
+use super::read::unread;
 use crate::event::{Event, LeafTests};
 use crate::plan::HUMAN;
 use crate::result::StopReason;
@@ -184,13 +184,15 @@ impl Run {
                 self.conclusion(index, reason)
             }
         };
-        let unread = || self.without_model_for(index, Purpose::Replan, StopReason::Unparseable, UNREAD);
+        let rejected = |problems: Vec<String>| {
+            let why = unread(&problems);
+            let without = || self.without_model_for(index, Purpose::Replan, StopReason::Unparseable, &why);
+            self.rejected_for(index, problems).unwrap_or_else(without)
+        };
         let read = self.object_of(index, Purpose::Replan, reply);
         let read = match read.and_then(|read| self.mistakes_of_replan(index, &read.value).map(|()| read)) {
             Ok(read) => read,
-            Err(problems) => {
-                return self.rejected_for(index, problems).unwrap_or_else(unread);
-            }
+            Err(problems) => return rejected(problems),
         };
         let answer = &read.value;
         if answer.get("give_up").and_then(Value::as_bool) == Some(true) {
@@ -219,7 +221,7 @@ impl Run {
             Draft::Pointless(_, why) => self
                 .rejected_for(index, vec![why])
                 .unwrap_or_else(|| without(Some(StopReason::Loop))),
-            Draft::Wrong(problems) => self.rejected_for(index, problems).unwrap_or_else(unread),
+            Draft::Wrong(problems) => rejected(problems),
         }
     }
 }

@@ -104,6 +104,8 @@ pub(in crate::run) struct Agent {
     pub(in crate::run) failures: u32,
     /// Answers in a row that could not be used.
     pub(in crate::run) rejections: u32,
+    /// What was wrong with the last answer, if nothing of it could be used.
+    pub(in crate::run) wrong: Option<String>,
     /// Rounds in a row in which every call was refused.
     pub(in crate::run) refusals: u32,
     /// Calls of tools so far, and whether one was wanted and not made.
@@ -169,6 +171,7 @@ impl Agent {
             passed: 0,
             failures: 0,
             rejections: 0,
+            wrong: None,
             refusals: 0,
             actions: 0,
             denied: false,

@@ -27,7 +27,17 @@ const NOTHING_DONE: &str = " (no call that it wanted went well)";
 /// Characters of what steps came to, in the notes of what they were put together to.
 const WHY_CHARS: usize = 400;
 /// Why nothing follows from an answer of which nothing can be made.
-pub(super) const UNREAD: &str = "what the model answered could not be read";
+const UNREAD: &str = "what the model answered could not be read";
+/// Characters of what was wrong with it.
+const WRONG_CHARS: usize = 200;
+
+/// That what a model answered could not be read, and the first of its `problems`: who reads only the result has not seen what it was told.
+pub(super) fn unread(problems: &[String]) -> String {
+    match problems.first() {
+        Some(problem) => format!("{UNREAD}: {}", cut(problem, WRONG_CHARS)),
+        None => UNREAD.to_owned(),
+    }
+}
 
 impl Run {
     /// What follows from the reply that node `index` has.
@@ -140,7 +150,8 @@ impl Run {
         let (said, read) = match read.and_then(|read| Ok((read.status()?, read))) {
             Ok(read) => read,
             Err(problems) => {
-                let unread = || self.without_model_for(index, Purpose::Aggregate, StopReason::Unparseable, UNREAD);
+                let why = unread(&problems);
+                let unread = || self.without_model_for(index, Purpose::Aggregate, StopReason::Unparseable, &why);
                 return self.rejected_for(index, problems).unwrap_or_else(unread);
             }
         };
@@ -166,8 +177,11 @@ impl Run {
         let how = (Outcome::Partial, reason);
         match self.object_of(index, Purpose::HandBack, reply) {
             Ok(read) => self.proposed(index, how, &text_of(&read.value, "notes"), &read.value, read.remark()),
-            Err(_) if reply.text.trim().is_empty() => {
-                self.without_model_for(index, Purpose::HandBack, StopReason::Unparseable, UNREAD)
+            Err(problems) if reply.text.trim().is_empty() => {
+                // What was wrong before is why it came to this.
+                let before = self.agent(index).and_then(|agent| agent.wrong.clone());
+                let why = unread(&before.map_or(problems, |wrong| vec![wrong]));
+                self.without_model_for(index, Purpose::HandBack, StopReason::Unparseable, &why)
             }
             Err(_) => self.proposed(index, how, &reply.text, &Value::Null, ""),
         }

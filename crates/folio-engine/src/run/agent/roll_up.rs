@@ -10,7 +10,7 @@ use folio_memory::Timestamp;
 
 use super::fields::text_of;
 use super::object::{NOTES_CHARS, noted};
-use super::read::UNREAD;
+use super::read::unread;
 use super::{Agent, Stage};
 use crate::event::Event;
 use crate::lines::cut;
@@ -130,7 +130,8 @@ impl Run {
         let read = match self.object_of(index, Purpose::RollUp, reply) {
             Ok(read) => read,
             Err(problems) => {
-                let unread = || self.without_model_for(index, Purpose::RollUp, StopReason::Unparseable, UNREAD);
+                let why = unread(&problems);
+                let unread = || self.without_model_for(index, Purpose::RollUp, StopReason::Unparseable, &why);
                 return self.rejected_for(index, problems).unwrap_or_else(unread);
             }
         };

@@ -208,7 +208,7 @@ fn what_nobody_put_together_names_each_step_with_its_end_e9_13() {
     assert!(
         result
             .notes
-            .ends_with("could not be read; 1 ok, 1 failed; two: fail failed\none (ok)\ntwo (failed): fail failed"),
+            .ends_with("there is no JSON object in the answer; 1 ok, 1 failed; two: fail failed\none (ok)\ntwo (failed): fail failed"),
         "{}",
         result.notes
     );

@@ -413,7 +413,7 @@ fn a_result_says_which_model_did_not_do_its_part_e9_13() {
             Purpose::Aggregate,
             &unreadable,
             StopReason::Unparseable,
-            "nobody put the results together: what the model answered could not be read; 2 ok",
+            "nobody put the results together: what the model answered could not be read: there is no JSON object in the answer; 2 ok",
         ),
         (
             Purpose::Judge,

@@ -3,6 +3,7 @@
 use super::models::*;
 use super::*;
 use crate::run::UsedUp;
+use crate::talk::Purpose;
 
 #[test]
 fn who_wants_to_be_left_alone_beyond_the_deadline_is_not_waited_for_and_that_is_said_e9_15() {
@@ -46,4 +47,16 @@ fn a_failure_costs_what_it_says_and_what_was_set_aside_if_it_had_begun_e9_10() {
     assert_eq!(spent, reserved);
     let (spent, _) = spent_by(UsedUp::Known(said));
     assert_eq!((spent.tokens_in, spent.tokens_out, spent.model_calls), (40, 2, 1));
+}
+
+#[test]
+fn what_was_wrong_with_the_last_answer_is_told_where_nothing_is_put_into_words_e9_13() {
+    let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+        Purpose::Decide => execute("dance", json!({})),
+        _ => wants(&[("dance", json!({}))]),
+    })
+    .driven_on();
+    let said =
+        "nobody put it into words: what the model answered could not be read: there is no tool dance; there are echo";
+    assert!(root(&sim).notes.contains(said), "{}", root(&sim).notes);
 }
