@@ -116,13 +116,12 @@ pub(crate) async fn reply_of(
     asked: impl Future<Output = Result<Reply, ModelError>>,
 ) -> Result<Reply, ModelError> {
     caught(asked).await.unwrap_or_else(|message| {
-        Err(ModelError {
-            model: name.to_owned(),
-            // Nobody knows how far it came, and it is not to be expected that it does otherwise.
-            kind: ModelErrorKind::Failed,
-            message: format!("it panicked: {message}"),
-            retry_after: None,
-        })
+        // Nobody knows how far it came, and it is not to be expected that it does otherwise.
+        Err(ModelError::new(
+            name,
+            ModelErrorKind::Failed,
+            format!("it panicked: {message}"),
+        ))
     })
 }
 
