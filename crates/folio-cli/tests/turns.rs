@@ -351,6 +351,10 @@ fn a_role_that_may_not_do_it_over_http_may_not_do_it_here_either_m7_7() {
         assert!(called.stderr.contains("role_denied"), "{role} {command:?}: {called}");
     }
     folio.ok(&["--role", "executor", "tool", "ingest", "answer.json"]);
+    // Who works in a turn names it without being able to read it.
+    folio.ok(&["--role", "tool", "tool", "ingest", "answer.json", "--turn", "t1"]);
+    folio.ok(&["--role", "tool", "tool", "context", "asked.json", "--turn", "t1"]);
+    assert_eq!(folio.call(&["--role", "tool", "turn", "show", "t1"]).code, 4);
     folio.ok(&["--role", "reflector", "turn", "end", "t1"]);
 }
 

@@ -79,7 +79,9 @@ pub use scratch::{ScratchAnswer, ScratchCaller};
 pub use tidy::Tidied;
 pub use trace::{TraceEntry, TraceQuery};
 pub use transfer::{Fate, ImportOptions, Imported, Outgoing, Remark};
-pub use turn::{Advice, Advisor, After, Before, Begun, DraftedTurn, Ended, Episode, EpisodeQuery, Exported, TurnInput};
+pub use turn::{
+    Advice, Advisor, After, Before, Begun, DraftedTurn, Ended, Episode, EpisodeQuery, Exported, TurnInput, WorkingIn,
+};
 pub use view::{View, ViewRequest};
 pub use work::{Delegated, Delegation, ReadyWork, WorkReport};
 

@@ -63,6 +63,7 @@ use folio::memory::roles::Denied;
 use folio::memory::{Role, TurnId};
 use folio::runner::Observer;
 use folio::store::RequestKey;
+use folio::store::workspace::WorkingIn;
 use folio::tools::Registry;
 use folio::{Actor, Folio, OpenError, Workspace};
 use folio_telemetry::Telemetry;
@@ -179,14 +180,14 @@ impl Context<'_> {
     /// The space in the turn that was named, if one was.
     async fn in_turn(&self, folio: Folio) -> Result<Workspace, Failure> {
         if let (Some(turn), None) = (self.settings.turn, self.turn.get()) {
-            let turn = folio.workspace(self.settings.space.clone()).turn(turn).await?;
-            if turn.ended.is_some() {
-                let handle = turn.handle;
+            let space = folio.workspace(self.settings.space.clone());
+            let WorkingIn { id, handle, has_ended } = space.turn_to_work_in(turn).await?;
+            if has_ended {
                 self.output.note(format_args!(
                     "{handle} has ended; what is done now is not in its export"
                 ));
             }
-            self.turn.get_or_init(|| turn.begun.id);
+            self.turn.get_or_init(|| id);
         }
         Ok(self.opened(folio, &self.actor()))
     }

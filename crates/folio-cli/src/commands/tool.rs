@@ -130,11 +130,12 @@ fn speaking_for(context: &Context<'_>, name: &str) -> Result<Actor, Failure> {
     Ok(roles::speaking_for(&context.person(), name).map_err(WorkspaceError::from)?)
 }
 
-/// The turn that is named. One that nobody has begun here may be named by its id.
+/// The turn that is named, which a tool need not be able to read. One that nobody has begun here may be named by its id, because
+/// others may keep turns.
 async fn turn_of(workspace: &Workspace, turn: Option<TurnRef>) -> Result<Option<TurnId>, Failure> {
     Ok(match turn {
         None => None,
         Some(TurnRef::Id(id)) => Some(id),
-        Some(handle) => Some(workspace.turn(handle).await?.begun.id),
+        Some(handle) => Some(workspace.turn_to_work_in(handle).await?.id),
     })
 }

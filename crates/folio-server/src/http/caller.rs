@@ -203,7 +203,8 @@ pub(crate) fn thread_called(name: String) -> Result<ThreadKey, Problem> {
     Ok(ThreadKey(name))
 }
 
-/// The turn called `name`; one that is named by its id need not be known here.
+/// The turn called `name`, which whoever works in it need not be able to read; one that is named by its id need not be known here,
+/// because others may keep turns.
 pub(crate) async fn turn_named(workspace: &Workspace, name: &str) -> Result<folio::memory::TurnId, Problem> {
     turn_of(workspace, name.parse()?).await
 }
@@ -211,7 +212,7 @@ pub(crate) async fn turn_named(workspace: &Workspace, name: &str) -> Result<foli
 async fn turn_of(workspace: &Workspace, turn: TurnRef) -> Result<folio::memory::TurnId, Problem> {
     Ok(match turn {
         Ref::Id(id) => id,
-        handle @ Ref::Handle(_) => workspace.turn(handle).await?.begun.id,
+        handle @ Ref::Handle(_) => workspace.turn_to_work_in(handle).await?.id,
     })
 }
 

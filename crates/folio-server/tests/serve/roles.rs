@@ -100,6 +100,73 @@ async fn a_tool_speaks_as_itself_whatever_it_says_m7_7() {
 }
 
 #[tokio::test]
+async fn who_works_in_a_turn_names_it_by_its_handle_and_reads_it_no_more_for_that_m7_7() {
+    let house = house().await;
+    house
+        .makes("/turns", 201, json!({"input": "The code word is heliotrope"}))
+        .await;
+    let id = house.gives("/turns/t1").await["turn_id"].clone();
+    let said = json!({"request_id": "q", "tool_id": "ci", "status": "ok", "observations": [{"content": "red"}]});
+    let asked = json!({"tool_id": "ci", "scratch_page_query": {}});
+    for role in [Role::Tool, Role::Executor, Role::Planner] {
+        let token = house.token_of(role).await;
+        let shown = format!("Authorization: Bearer {}", token.reveal());
+        let in_turn = async |turn: &str, path: &str, body| {
+            let turn = format!("Folio-Turn: {turn}");
+            house.ask("POST", path, &[&shown, &turn], Some(body)).await
+        };
+        let noticed = in_turn("t1", "/observations", json!({"content": "red"})).await;
+        assert_eq!(noticed.status, 201, "{role}: {noticed:?}");
+        assert_eq!(noticed.json()["source"]["turn_id"], id, "{role}");
+        if role != Role::Planner {
+            let taken = in_turn("t1", &format!("/tool-responses?call={role}"), said.clone()).await;
+            assert_eq!(taken.json()["stored"][0]["source"]["turn_id"], id, "{role}: {taken:?}");
+            let taken = house
+                .ask_as(&token, "POST", "/tool-responses?turn=t1", Some(said.clone()))
+                .await;
+            assert_eq!(taken.status, 200, "{role}: {taken:?}");
+            assert_eq!(
+                in_turn("t1", "/tool-requests/context", asked.clone()).await.status,
+                200,
+                "{role}"
+            );
+        }
+        is_problem(
+            &in_turn("t9", "/observations", json!({"content": "x"})).await,
+            404,
+            "not_found",
+        );
+        let turn = ["Folio-Turn: t1", &shown];
+        is_problem(&house.ask("GET", "/turns/t1", &turn, None).await, 403, "role_denied");
+    }
+}
+
+#[tokio::test]
+async fn a_question_of_a_tool_that_is_wrong_is_an_empty_answer_and_a_line_in_the_trace_m7_2_19() {
+    let house = house().await;
+    house.makes("/observations", 201, json!({"content": "x"})).await;
+    let wrong = json!({"tool_id": "ci", "scratch_page_query": {"filters": {"tgas": "x"}}});
+    for (role, status) in [(Role::Tool, 200), (Role::Executor, 422), (Role::Human, 422)] {
+        let token = house.token_of(role).await;
+        let answer = house
+            .ask_as(&token, "POST", "/tool-requests/context", Some(wrong.clone()))
+            .await;
+        assert_eq!(answer.status, status, "{role}: {answer:?}");
+        if role == Role::Tool {
+            assert_eq!(answer.json(), json!({"scratch_page_context": []}));
+        }
+    }
+    let lines = house.gives("/trace?component=scratch_page").await;
+    let failed = lines["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|line| line["status"] == "failed");
+    let codes: Vec<_> = failed.map(|line| line["detail"]["code"].clone()).collect();
+    assert_eq!(codes, ["filter_unknown"; 3]);
+}
+
+#[tokio::test]
 async fn a_turn_that_is_refused_is_not_begun_m7_7() {
     let house = house().await;
     for role in WITHIN {

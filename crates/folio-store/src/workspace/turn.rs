@@ -14,7 +14,7 @@ use folio_memory::actor::Trust;
 use folio_memory::calibration::Calibration;
 use folio_memory::entry::{Outcome, Status};
 use folio_memory::goals::ACTION_PATH;
-use folio_memory::id::{EntryRef, Ref, TurnRef};
+use folio_memory::id::{EntryRef, Ref, TurnHandle, TurnRef};
 use folio_memory::observation::{self, Class};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Sight;
@@ -111,6 +111,17 @@ pub struct Begun {
     pub answered: Option<Entry>,
     /// Whether an earlier call with the same idempotency key began it, and this one did nothing.
     pub replayed: bool,
+}
+
+/// A turn as far as those need to know it who work in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkingIn {
+    /// Its id, with which everything is stamped.
+    pub id: TurnId,
+    /// Its name for people.
+    pub handle: TurnHandle,
+    /// Whether it has ended, so that nothing that is done now is in its export.
+    pub has_ended: bool,
 }
 
 impl Workspace {
@@ -302,6 +313,20 @@ impl Workspace {
         let turn = self.read_turn(turn).await?;
         self.check_turn(&turn).await?;
         self.as_seen(turn).await
+    }
+
+    /// The turn that somebody says he works in. Whoever may not read it may say so all the same, and reads it no more for that.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Unavailable` or `Corrupt`.
+    pub async fn turn_to_work_in(&self, turn: TurnRef) -> Result<WorkingIn, WorkspaceError> {
+        let turn = self.read_turn(turn).await?;
+        Ok(WorkingIn {
+            id: turn.begun.id,
+            handle: turn.handle,
+            has_ended: turn.ended.is_some(),
+        })
     }
 
     /// The id of `turn`, if whoever asks may read it. Turns are never removed, so whoever may read the whole space is asked about each
