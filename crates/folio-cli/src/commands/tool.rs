@@ -8,7 +8,7 @@ use folio::memory::tool_exchange::{ToolRequest, ToolResponse};
 use folio::memory::{TurnId, id::TurnRef};
 use folio::store::WorkspaceError;
 use folio::store::workspace::IngestContext;
-use folio::{Actor, Workspace};
+use folio::{Actor, Role, Workspace};
 
 use super::tool_login::{self, Login, Logout};
 use super::{Context, json_file};
@@ -120,7 +120,11 @@ async fn answer(context: &Context<'_>, asked: ContextOf) -> Result<Exit, Failure
     let name = asked.tool.as_deref().unwrap_or(&request.tool_id);
     let mut tool = speaking_for(context, name)?;
     tool.turn = turn_of(&workspace, context.settings.turn).await?;
-    let found = workspace.try_tool_context(&tool, &request).await?;
+    // A tool goes on without an answer; people and their programs hear what is wrong (M7.2.19).
+    let found = match context.settings.role {
+        Role::Tool => workspace.tool_context(&tool, &request).await,
+        _ => workspace.try_tool_context(&tool, &request).await?,
+    };
     context.output.report(&Seen::of(found))?;
     Ok(Exit::Done)
 }

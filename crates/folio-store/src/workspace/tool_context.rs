@@ -5,6 +5,7 @@ use folio_memory::trace::FAILED;
 use folio_memory::{Actor, Entry, EntryQuery, Tag};
 use serde_json::{Value, json};
 
+use super::noted::why;
 use super::{Workspace, WorkspaceError};
 
 /// Observations that are looked at, at most, to find those with a tag that the tool may see.
@@ -16,19 +17,10 @@ impl Workspace {
     /// Never fails: a question that is wrong, or a store that cannot be read, is an empty answer and a line in the trace
     /// (M7.2.19), because a tool can work without.
     pub async fn tool_context(&self, actor: &Actor, request: &ToolRequest) -> Vec<ContextItem> {
-        match self.try_tool_context(actor, request).await {
-            Ok(found) => found,
-            Err(error) => {
-                let asking = self.asked_by(actor);
-                let note = asking.noted("scratch_page", "list_observations").with_status(FAILED);
-                let filters = request.scratch_page_query.clone().unwrap_or(Value::Null);
-                asking.note(note.with_detail(json!({"filters": filters, "error": error.to_string()})));
-                Vec::new()
-            }
-        }
+        self.try_tool_context(actor, request).await.unwrap_or_default()
     }
 
-    /// The same for somebody who is to hear what is wrong: people and their programs.
+    /// The same for somebody who is to hear what is wrong: people and their programs. It is a line in the trace as well.
     ///
     /// # Errors
     ///
@@ -41,6 +33,17 @@ impl Workspace {
         let Some(asked) = &request.scratch_page_query else {
             return Ok(Vec::new());
         };
+        let found = self.answer_tool(actor, asked).await;
+        found.inspect_err(|error| {
+            let asking = self.asked_by(actor);
+            let note = asking.noted("scratch_page", "list_observations").with_status(FAILED);
+            let mut detail = why(error);
+            detail.insert("filters".to_owned(), asked.clone());
+            asking.note(note.with_detail(detail));
+        })
+    }
+
+    async fn answer_tool(&self, actor: &Actor, asked: &Value) -> Result<Vec<ContextItem>, WorkspaceError> {
         let scope = self.policy().await?.manifests.of(&actor.name).reads;
         let query = match context_query(asked, &scope)? {
             ContextQuery::Asks(query) => *query,

@@ -5,7 +5,7 @@ use aide::axum::routing::post_with;
 use folio::memory::roles;
 use folio::memory::tool_exchange::{ToolRequest, ToolResponse};
 use folio::store::workspace::IngestContext;
-use folio::{Actor, ThreadKey};
+use folio::{Actor, Role, ThreadKey};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -108,6 +108,10 @@ async fn context(
 ) -> Result<Answer<Seen>, Problem> {
     let mut tool = place.tool(&caller, &request.tool_id)?;
     tool.turn = place.turn(&caller).await?;
-    let found = caller.workspace.try_tool_context(&tool, &request).await?;
+    // A tool goes on without an answer; people and their programs hear what is wrong (M7.2.19).
+    let found = match caller.actor.role {
+        Role::Tool => caller.workspace.tool_context(&tool, &request).await,
+        _ => caller.workspace.try_tool_context(&tool, &request).await?,
+    };
     Ok(Answer::of(Seen::of(found)))
 }
