@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use folio_engine::{NodeId, Outcome, Output, Run, projection};
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Tag, check_text};
-use folio_memory::observation::{TtlInput, UnknownType, draft, page_of};
+use folio_memory::observation::{UnknownType, draft, page_of};
 use folio_memory::tool_exchange::{Bound, Channel, Content, Correction, Proposed, Rejection, ToolManifest, sift};
 use folio_memory::trace::{REJECTED, WARNING};
 use folio_memory::{
@@ -194,10 +194,7 @@ impl MemoryWriter {
                 });
             }
         };
-        let asked = match (&input.ttl_minutes, &input.expires_at) {
-            (TtlInput::Absent, None) => Bound::Unsaid,
-            _ => Bound::Given,
-        };
+        let asked = Bound::of(&input);
         // What a rule of the plan says, whoever wrote the plan says.
         let is_ruled = proposed.channel == Channel::Observe;
         let role = if is_ruled { Role::Human } else { Role::Tool };
@@ -213,7 +210,7 @@ impl MemoryWriter {
         if !is_ruled {
             let name = draft.fields.type_name.as_deref().unwrap_or_default();
             let ttl = self.policy.types().get(name).and_then(|known| known.default_ttl);
-            let bound = call.manifest.bound(&mut draft.fields, asked, ttl, call.now);
+            let bound = call.manifest.bound(&mut draft.fields, &asked, ttl, call.now);
             draft.warnings.extend(bound);
         }
         let registers = draft.registers.map(|as_type| Change::RegisterType {

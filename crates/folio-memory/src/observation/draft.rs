@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn of_two_ends_the_earlier_holds_m7_1_2() {
-        let input = json!({"content": "x", "ttl_minutes": 1, "expires_at": "2030-01-01T00:00:00Z"});
+        let input = json!({"content": "x", "ttl_minutes": 1, "expires_at": "1970-06-01T00:00:00Z"});
         check_ttl(input, Some(60_000), Some("ttl_and_expires_at"));
     }
 
@@ -356,6 +356,17 @@ mod tests {
             (json!({"content": "  "}), "content_empty"),
             (json!({"content": "x", "type": "No Such"}), "type_invalid"),
             (json!({"content": "x", "confidence": {}}), "confidence_invalid"),
+    #[test]
+    fn an_end_is_bound_as_minutes_are_m7_1_4() {
+        let at = |millis: i64| Timestamp::from_millis(1_000_000 + millis).to_string();
+        let (week, year) = (7 * 24 * 60 * 60 * 1000, 365 * 24 * 60 * 60 * 1000);
+        let ends = |millis| json!({"content": "x", "expires_at": at(millis)});
+        check_ttl(ends(year), Some(year), None);
+        check_ttl(ends(year + 1), Some(week), Some("ttl_invalid"));
+        check_ttl(ends(0), Some(0), None);
+        check_ttl(ends(-1), Some(-1), Some("expires_at_past"));
+    }
+
             (json!({"content": "x", "tags": [""]}), "tag_invalid"),
             (json!({"content": "x", "title": "x".repeat(513)}), "title_too_long"),
             (

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::entry::Lifetime;
 use crate::policy::MAX_TTL_MINUTES;
@@ -48,6 +48,11 @@ impl<'de> Deserialize<'de> for TtlInput {
     }
 }
 
+/// What of `input` says how long something holds, as it was sent.
+fn sent(ttl: &TtlInput, expires_at: &str) -> Value {
+    json!({"ttl_minutes": ttl, "expires_at": expires_at})
+}
+
 /// The end that `ttl` and `expires_at` mean for what is recorded at `now`: the earlier one if both are given.
 pub(super) fn lifetime(
     ttl: &TtlInput,
@@ -56,24 +61,24 @@ pub(super) fn lifetime(
     now: Timestamp,
     warnings: &mut Vec<Warning>,
 ) -> Result<Lifetime, Invalid> {
-    let end_given = expires_at
-        .map(Timestamp::parse)
-        .transpose()
-        .map_err(|message| Invalid::new("expires_at_invalid", "expires_at", message))?;
+    let end_given = match expires_at {
+        None => None,
+        Some(text) => Some(end_of(text, default_ttl, now, warnings)?),
+    };
     let by_ttl = match ttl {
-        TtlInput::Absent if end_given.is_some() => None,
+        TtlInput::Absent if expires_at.is_some() => None,
         TtlInput::Absent => default_ttl.map(|ttl| now.plus(ttl)),
         TtlInput::Never => None,
         TtlInput::Given(value) => ttl_of(value, default_ttl, warnings).map(|ttl| now.plus(ttl)),
     };
-    Ok(match (by_ttl, end_given) {
+    Ok(match (by_ttl, end_given.flatten()) {
         (Some(a), Some(b)) => {
             let earlier = a.min(b);
             let message = "both ttl_minutes and expires_at were given; the earlier holds";
             warnings.push(Warning::new(
                 "ttl_and_expires_at",
                 message,
-                format!("{a} and {b}"),
+                sent(ttl, expires_at.unwrap_or_default()),
                 earlier.to_string(),
             ));
             Lifetime::Until(earlier)
@@ -81,6 +86,29 @@ pub(super) fn lifetime(
         (Some(end), None) | (None, Some(end)) => Lifetime::Until(end),
         (None, None) => Lifetime::Unlimited,
     })
+}
+
+/// The instant that `text` says, within the same bounds as minutes have: what is too far becomes the default (M7.1.4), which may be no
+/// end at all. What is past ends at once, which is said.
+fn end_of(
+    text: &str,
+    default_ttl: Option<Duration>,
+    now: Timestamp,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<Timestamp>, Invalid> {
+    let end = Timestamp::parse(text).map_err(|message| Invalid::new("expires_at_invalid", "expires_at", message))?;
+    if end > now.plus(Duration::from_secs(u64::from(MAX_TTL_MINUTES) * 60)) {
+        let end = default_ttl.map(|ttl| now.plus(ttl));
+        let used = end.map_or_else(|| "never".to_owned(), |end| end.to_string());
+        let message = "expires_at is more than 525600 minutes from now; the default of the type is used";
+        warnings.push(Warning::new("ttl_invalid", message, text, used));
+        return Ok(end);
+    }
+    if end < now {
+        let message = "expires_at is past: it is kept, and no list shows it";
+        warnings.push(Warning::new("expires_at_past", message, text, end.to_string()));
+    }
+    Ok(Some(end))
 }
 
 /// Minutes as a duration; what makes no sense becomes the default (M7.1.4), not the nearest sensible value.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::actor::Trust;
 use crate::entry::{EntryFields, Lifetime, Tag};
-use crate::observation::TypeRegistry;
+use crate::observation::{ObservationInput, TtlInput, TypeRegistry};
 use crate::policy::MAX_TTL_MINUTES;
 use crate::time::Timestamp;
 use crate::warning::{Invalid, Warning};
@@ -34,7 +35,8 @@ pub struct ToolManifest {
     pub reads: ReadScope,
     /// How many items one answer may bring.
     pub max_per_call: usize,
-    /// The longest lifetime that it may give, in minutes.
+    /// The longest lifetime that it may give, in minutes. May be written `ttl_max`, too.
+    #[serde(alias = "ttl_max")]
     pub ttl_max_minutes: Option<u32>,
     /// Whether what it adds may hold for ever.
     pub may_never_expire: bool,
@@ -67,13 +69,38 @@ impl Default for ToolManifest {
     }
 }
 
-/// How a lifetime was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a lifetime was asked for, as it was sent.
+#[derive(Debug, Clone, PartialEq)]
 pub enum Bound {
     /// Nothing was said: the type's own is used.
     Unsaid,
-    /// It was given.
-    Given,
+    /// It was given in minutes.
+    Minutes(Value),
+    /// It was given as an instant, or both ways.
+    Instant(Value),
+}
+
+impl Bound {
+    /// How `input` asks for it.
+    #[must_use]
+    pub fn of(input: &ObservationInput) -> Self {
+        match (&input.ttl_minutes, &input.expires_at) {
+            (TtlInput::Absent, None) => Self::Unsaid,
+            (minutes, None) => Self::Minutes(json!(minutes)),
+            (TtlInput::Absent, Some(end)) => Self::Instant(json!(end)),
+            (minutes, Some(end)) => Self::Instant(json!({"ttl_minutes": minutes, "expires_at": end})),
+        }
+    }
+
+    /// The warning that `end` is used instead, in the unit that was asked for. Nobody is warned who asked for nothing.
+    fn warning(&self, code: &str, message: &str, end: Timestamp, now: Timestamp) -> Option<Warning> {
+        let (given, used) = match self {
+            Self::Unsaid => return None,
+            Self::Minutes(given) => (given, json!(end.since(now).as_secs() / 60)),
+            Self::Instant(given) => (given, json!(end.to_string())),
+        };
+        Some(Warning::new(code, message, given.clone(), used))
+    }
 }
 
 impl ToolManifest {
@@ -101,7 +128,13 @@ impl ToolManifest {
         if self.observes(name) {
             return Ok(());
         }
-        let message = format!("the tool has not declared that it adds observations of type {name:?}");
+        let mut all = self.observes.clone();
+        all.push(name.to_owned());
+        let message = format!(
+            "the tool has not declared that it adds observations of type {name:?}; with the name of the tool for TOOL, \
+             `folio policy set manifests.TOOL.observes='{}'` declares it",
+            json!(all)
+        );
         Err(Invalid::new("type_undeclared", "type", message))
     }
 
@@ -109,41 +142,27 @@ impl ToolManifest {
     pub fn bound(
         &self,
         fields: &mut EntryFields,
-        asked: Bound,
+        asked: &Bound,
         default_ttl: Option<Duration>,
         now: Timestamp,
     ) -> Option<Warning> {
-        let given = fields.lifetime;
         let longest = self.ttl_max_minutes.map(minutes);
-        let mut until = given.expires_at();
-        let mut warning = None;
+        let mut until = fields.lifetime.expires_at();
+        let mut said = None;
         if until.is_none() && !(self.may_never_expire && longest.is_none()) {
             let ttl = default_ttl.unwrap_or_else(|| minutes(MAX_TTL_MINUTES));
             until = Some(now.plus(ttl));
-            let message = "the tool may not add what never expires";
-            warning = Some(("ttl_never", message, "never".to_owned()));
-        }
-        // As many minutes would be, but told as an instant (M7.1.4).
-        let a_year = minutes(MAX_TTL_MINUTES);
-        if until.is_some_and(|end| end > now.plus(a_year)) && !self.may_never_expire && longest.is_none() {
-            until = Some(now.plus(default_ttl.unwrap_or(a_year)));
-            let message = "more than a year from now; the default of the type is used";
-            warning = Some(("ttl_invalid", message, given.expires_at().unwrap_or(now).to_string()));
+            said = Some(("ttl_never", "the tool may not add what never expires"));
         }
         if let (Some(end), Some(longest)) = (until, longest)
             && end > now.plus(longest)
         {
             until = Some(now.plus(longest));
-            let message = "longer than the tool may ask for";
-            let given = given
-                .expires_at()
-                .map_or_else(|| "never".to_owned(), |end| end.to_string());
-            warning = Some(("ttl_over_manifest", message, given));
+            said = Some(("ttl_over_manifest", "longer than the tool may ask for"));
         }
-        let (code, message, given) = warning?;
-        let end = until?;
+        let ((code, message), end) = (said?, until?);
         fields.lifetime = Lifetime::Until(end);
-        (asked == Bound::Given).then(|| Warning::new(code, message, given, end.to_string()))
+        asked.warning(code, message, end, now)
     }
 }
 
@@ -224,21 +243,22 @@ fn minutes(minutes: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::entry::{EntryKind, Owner};
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn manifests(value: serde_json::Value) -> ManifestsPolicy {
+    fn manifests(value: Value) -> ManifestsPolicy {
         serde_json::from_value(value).unwrap()
     }
 
     fn bounded(manifest: &ToolManifest, lifetime: Lifetime) -> (Lifetime, Option<String>) {
         let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::ToolInternal);
         fields.lifetime = lifetime;
-        let warning = manifest.bound(&mut fields, Bound::Given, Some(minutes(10)), NOW);
+        let asked = Bound::Minutes(json!("as long as it was sent"));
+        let warning = manifest.bound(&mut fields, &asked, Some(minutes(10)), NOW);
+        let given = warning.as_ref().map(|warning| &warning.given);
+        assert!(given.is_none_or(|given| given == "as long as it was sent"));
         (fields.lifetime, warning.map(|warning| warning.code))
     }
 
@@ -267,14 +287,6 @@ mod tests {
             bounded(&usual, Lifetime::Unlimited),
             (until(10), Some("ttl_never".to_owned()))
         );
-        // Told as an instant, too long is as too many minutes are (M7.1.4).
-        let year = u64::from(MAX_TTL_MINUTES);
-        let until_far = |after: u64| Lifetime::Until(NOW.plus(Duration::from_secs(after * 60)));
-        assert_eq!(bounded(&usual, until_far(year)), (until_far(year), None));
-        assert_eq!(
-            bounded(&usual, until_far(year + 1)),
-            (until(10), Some("ttl_invalid".to_owned()))
-        );
         let short = ToolManifest {
             ttl_max_minutes: Some(7),
             may_never_expire: true,
@@ -289,6 +301,28 @@ mod tests {
             ..ToolManifest::default()
         };
         assert_eq!(bounded(&free, Lifetime::Unlimited), (Lifetime::Unlimited, None));
+    }
+
+    #[test]
+    fn a_warning_says_what_was_sent_and_what_is_used_in_one_unit_m7_1_4() {
+        let short = manifests(json!({"scan": {"ttl_max": 7}})).of("scan");
+        let warned = |item: Value| {
+            let input = ObservationInput::from_json(&item).unwrap();
+            let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::ToolInternal);
+            fields.lifetime = Lifetime::Until(NOW.plus(minutes(60)));
+            let warning = short.bound(&mut fields, &Bound::of(&input), None, NOW);
+            warning.map(|warning| (warning.given, warning.used))
+        };
+        let end = NOW.plus(minutes(7)).to_string();
+        assert_eq!(
+            warned(json!({"content": "x", "ttl_minutes": 60})),
+            Some((json!(60), json!(7)))
+        );
+        assert_eq!(
+            warned(json!({"content": "x", "expires_at": "2031-01-01T00:00:00Z"})),
+            Some((json!("2031-01-01T00:00:00Z"), json!(end)))
+        );
+        assert_eq!(warned(json!({"content": "x"})), None);
     }
 
     #[test]

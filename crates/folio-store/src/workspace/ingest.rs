@@ -2,7 +2,7 @@
 //! nothing that goes wrong here takes anything away from the answer itself.
 
 use folio_memory::entry::EntryFields;
-use folio_memory::observation::{self, TtlInput, UnknownType};
+use folio_memory::observation::{self, UnknownType};
 use folio_memory::tool_exchange::{
     Bound, Channel, Content, Correction, Proposed, Rejection, ToolManifest, ToolResponse, sift,
 };
@@ -172,17 +172,14 @@ impl Workspace {
         let (page, kind, fields): (PageId, EntryKind, EntryFields) = match proposed.content {
             Content::Observation(input) => {
                 let policy = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                let asked = match (&input.ttl_minutes, &input.expires_at) {
-                    (TtlInput::Absent, None) => Bound::Unsaid,
-                    _ => Bound::Given,
-                };
+                let asked = Bound::of(&input);
                 let unknown = UnknownType::under(&policy, actor.role);
                 let draft = observation::draft(*input, policy.types(), unknown, manifest.trust(), source, now)?;
                 let mut fields = draft.fields;
                 warnings.extend(draft.warnings);
                 let name = fields.type_name.clone().unwrap_or_default();
                 let ttl = policy.types().get(&name).and_then(|known| known.default_ttl);
-                warnings.extend(manifest.bound(&mut fields, asked, ttl, now));
+                warnings.extend(manifest.bound(&mut fields, &asked, ttl, now));
                 registers = draft.registers.map(|as_type| Change::RegisterType { name, as_type });
                 (observation::page_of(self.space()).0, EntryKind::Observation, fields)
             }

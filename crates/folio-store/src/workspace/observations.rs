@@ -3,7 +3,7 @@
 use folio_memory::actor::{Role, Source, Trust};
 use folio_memory::entry::Status;
 use folio_memory::id::{EntryRef, Ref};
-use folio_memory::observation::{self, ObservationInput, ObservationPatch, TtlInput, UnknownType, page_of};
+use folio_memory::observation::{self, ObservationInput, ObservationPatch, UnknownType, page_of};
 use folio_memory::tool_exchange::Bound;
 use folio_memory::{
     Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry, Order, PageId, Timestamp,
@@ -87,10 +87,7 @@ impl Workspace {
         let policy = self.policy_as_known().await?;
         let now = self.now();
         let unknown = UnknownType::under(&policy, actor.role);
-        let asked = match (&input.ttl_minutes, &input.expires_at) {
-            (TtlInput::Absent, None) => Bound::Unsaid,
-            _ => Bound::Given,
-        };
+        let asked = Bound::of(&input);
         let manifest = (actor.role == Role::Tool).then(|| policy.manifests.of(&actor.name));
         let trust = manifest.as_ref().map_or(trust, |manifest| trust.min(manifest.trust()));
         let mut draft = observation::draft(input, policy.types(), unknown, trust, source, now)?;
@@ -100,7 +97,7 @@ impl Workspace {
             let ttl = policy.types().get(name).and_then(|known| known.default_ttl);
             draft
                 .warnings
-                .extend(manifest.bound(&mut draft.fields, asked, ttl, now));
+                .extend(manifest.bound(&mut draft.fields, &asked, ttl, now));
         }
         let registers = draft.registers.map(|as_type| Change::RegisterType {
             name: draft.fields.type_name.clone().unwrap_or_default(),
