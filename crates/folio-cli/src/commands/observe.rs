@@ -414,7 +414,7 @@ fn input(add: Add) -> Result<(ObservationInput, Option<String>), Failure> {
         status: add.status,
         context: object("--context", add.context)?,
         metadata: object("--metadata", add.metadata)?,
-        claimed_source: None,
+        ..ObservationInput::default()
     };
     Ok((input, add.idempotency_key))
 }
@@ -444,6 +444,7 @@ fn patch(fields: Fields) -> Result<ObservationPatch, Failure> {
 fn query(list: List_) -> (Option<EntryQuery>, Vec<String>) {
     let known = |name: &String| Status::parse_in(name, Family::Knowledge);
     let unknown: Vec<_> = list
+        ..ObservationPatch::default()
         .status
         .iter()
         .filter(|name| known(name).is_none())

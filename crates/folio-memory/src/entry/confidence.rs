@@ -46,10 +46,10 @@ impl Confidence {
         }
     }
 
-    /// Reads the three words that some tools use instead of a number.
+    /// Reads the three words that some tools use instead of a number, in whatever case.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
-        match word {
+        match word.trim().to_ascii_lowercase().as_str() {
             "low" => Some(Self(0.3)),
             "medium" => Some(Self(0.6)),
             "high" => Some(Self(0.9)),
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn words_are_degrees_of_belief_m7_3_21() {
         let of = |word| Confidence::from_word(word).map(Confidence::value);
-        let all = ["low", "medium", "high", "sure", "High"].map(of);
-        assert_eq!(all, [Some(0.3), Some(0.6), Some(0.9), None, None]);
+        let all = ["low", "medium", "high", " HIGH", "sure"].map(of);
+        assert_eq!(all, [Some(0.3), Some(0.6), Some(0.9), Some(0.9), None]);
     }
 }

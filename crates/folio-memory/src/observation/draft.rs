@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::ttl::{TtlInput, lifetime};
 use super::types::{Class, ObservationType, TypeRegistry};
@@ -65,6 +65,9 @@ pub struct ObservationInput {
         skip_serializing_if = "Option::is_none"
     )]
     pub claimed_source: Option<Value>,
+    /// The id that its writer has for it: kept with the claimed source, because the space gives ids.
+    #[serde(default, rename = "observation_id", skip_serializing_if = "Option::is_none")]
+    pub claimed_id: Option<String>,
 }
 
 /// What became of an input: fields of an entry, and what was put right on the way.
@@ -167,7 +170,8 @@ pub fn draft(
     }
     fields.context = input.context.map(check_context).transpose()?;
     fields.metadata = input.metadata.map(check_metadata).transpose()?;
-    fields.claimed_source = input.claimed_source.and_then(|claimed| claim(claimed, &mut warnings));
+    let claimed = with_id(input.claimed_source, input.claimed_id, &mut warnings);
+    fields.claimed_source = claimed.and_then(|claimed| claim(claimed, &mut warnings));
     fields.type_name = Some(type_name);
     Ok(Draft {
         fields,
@@ -246,6 +250,20 @@ fn within(value: Value, most: usize) -> Result<Value, String> {
         bytes if bytes > most => Err(format!("has {bytes} bytes, which are more than {most}")),
         _ => Ok(value),
     }
+}
+
+/// What is claimed of the source, and beside it the id that was sent, if one was.
+fn with_id(claimed: Option<Value>, id: Option<String>, warnings: &mut Vec<Warning>) -> Option<Value> {
+    let Some(id) = id else { return claimed };
+    let message = "the space gives ids; the one that was sent is kept in claimed_source";
+    warnings.push(Warning::new("id_claimed", message, id.as_str(), "an id of the space"));
+    let mut parts = match claimed {
+        Some(Value::Object(parts)) => parts,
+        None | Some(Value::Null) => Map::new(),
+        Some(other) => Map::from_iter([("source".to_owned(), other)]),
+    };
+    parts.insert("observation_id".to_owned(), id.into());
+    Some(parts.into())
 }
 
 /// A claim as large as a context may be; a larger one is no reason to refuse what was noticed.
@@ -339,6 +357,17 @@ mod tests {
     }
 
     #[test]
+    fn an_end_is_bound_as_minutes_are_m7_1_4() {
+        let at = |millis: i64| Timestamp::from_millis(1_000_000 + millis).to_string();
+        let (week, year) = (7 * 24 * 60 * 60 * 1000, 365 * 24 * 60 * 60 * 1000);
+        let ends = |millis| json!({"content": "x", "expires_at": at(millis)});
+        check_ttl(ends(year), Some(year), None);
+        check_ttl(ends(year + 1), Some(week), Some("ttl_invalid"));
+        check_ttl(ends(0), Some(0), None);
+        check_ttl(ends(-1), Some(-1), Some("expires_at_past"));
+    }
+
+    #[test]
     fn leaving_the_lifetime_out_is_not_writing_null_m7_1_5() {
         check_ttl(json!({"content": "x"}), Some(7 * 24 * 60 * 60 * 1000), None);
         check_ttl(json!({"content": "x", "ttl_minutes": null}), None, None);
@@ -356,17 +385,6 @@ mod tests {
             (json!({"content": "  "}), "content_empty"),
             (json!({"content": "x", "type": "No Such"}), "type_invalid"),
             (json!({"content": "x", "confidence": {}}), "confidence_invalid"),
-    #[test]
-    fn an_end_is_bound_as_minutes_are_m7_1_4() {
-        let at = |millis: i64| Timestamp::from_millis(1_000_000 + millis).to_string();
-        let (week, year) = (7 * 24 * 60 * 60 * 1000, 365 * 24 * 60 * 60 * 1000);
-        let ends = |millis| json!({"content": "x", "expires_at": at(millis)});
-        check_ttl(ends(year), Some(year), None);
-        check_ttl(ends(year + 1), Some(week), Some("ttl_invalid"));
-        check_ttl(ends(0), Some(0), None);
-        check_ttl(ends(-1), Some(-1), Some("expires_at_past"));
-    }
-
             (json!({"content": "x", "tags": [""]}), "tag_invalid"),
             (json!({"content": "x", "title": "x".repeat(513)}), "title_too_long"),
             (
@@ -408,6 +426,25 @@ mod tests {
         let draft = drafted(json!({"content": "x", "source": "y".repeat(17 * 1024)})).unwrap();
         assert_eq!(draft.fields.claimed_source, None);
         assert_eq!(draft.warnings[0].code, "claimed_source_dropped");
+    }
+
+    #[test]
+    fn an_observation_is_taken_as_seed_002_writes_it() {
+        let draft = drafted(json!({
+            "observation_id": "obs_20251105_001", "type": "contextual_insight", "content": "User prefers Burgundy wines",
+            "confidence": "HIGH", "tags": ["wine", "preference", "user_profile"],
+            "source": {"tool": "wine_search", "turn_id": "turn_20251105_001", "timestamp": "2025-11-05T10:30:00Z"},
+            "context": {"goal_id": "find_wine_recommendation", "user_id": "user_123"}, "ttl_minutes": 1440,
+        }))
+        .unwrap();
+        let claimed = draft.fields.claimed_source.unwrap();
+        assert_eq!(
+            (&claimed["tool"], &claimed["observation_id"]),
+            (&json!("wine_search"), &json!("obs_20251105_001"))
+        );
+        let warned: Vec<_> = draft.warnings.iter().map(|warning| warning.code.as_str()).collect();
+        assert_eq!(warned, ["id_claimed"]);
+        assert_eq!(draft.fields.confidence, Confidence::from_word("high"));
     }
 
     #[test]

@@ -2,51 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{ObservationInput, ObservationPatch};
+use super::{ObservationInput, ObservationPatch, standing};
 use crate::warning::Invalid;
-
-/// What an answer shows of an observation and nobody changes, each with what is done instead.
-const IMMUTABLE: [(&[&str], &str); 5] = [
-    (
-        &[
-            "id",
-            "observation_id",
-            "handle",
-            "kind",
-            "page",
-            "created_at",
-            "updated_at",
-            "version",
-            "state",
-        ],
-        "it is given once, or follows from what happens",
-    ),
-    (
-        &[
-            "source",
-            "claimed_source",
-            "trust",
-            "pii",
-            "content_ref",
-            "erased",
-            "archived_for",
-            "expired_at",
-        ],
-        "it is stamped by what takes it in",
-    ),
-    (
-        &["type"],
-        "add an observation of the other type and let it supersede this one",
-    ),
-    (
-        &["ttl_minutes", "expires_at", "lifetime", "validated_at"],
-        "an update does not make it hold longer; confirm it, and its time begins anew",
-    ),
-    (
-        &["superseded_by", "outcome", "pinned", "pin"],
-        "it has an operation of its own: supersede, resolve, pin",
-    ),
-];
 
 impl ObservationInput {
     /// Reads an observation. One tag may stand where a list of them is meant (M7.2.12).
@@ -62,25 +19,21 @@ impl ObservationInput {
 }
 
 impl ObservationPatch {
-    /// Reads a change of an observation.
+    /// Reads a change of an observation: only what is to change, or the whole as an answer had it.
     ///
     /// # Errors
     ///
-    /// `field_immutable` for a field that an observation has and nobody changes; `observation_malformed` if it is no
-    /// object, has nothing in it, or has a field that nobody knows.
+    /// `observation_malformed` if it is no object, has nothing in it, or has a field that nobody knows. Whether a field that nobody
+    /// changes says what is there already, [`patch`](super::patch()) finds out.
     pub fn from_json(item: &Value) -> Result<Self, Invalid> {
         let mut fields = object(item)?;
-        for name in fields.keys() {
-            if let Some((_, instead)) = IMMUTABLE.iter().find(|(names, _)| names.contains(&name.as_str())) {
-                let message = format!("does not change: {instead}");
-                return Err(Invalid::new("field_immutable", name, message));
-            }
-        }
-        if fields.is_empty() {
+        let said_again = standing::take(&mut fields);
+        if fields.is_empty() && said_again.is_empty() {
             return Err(malformed("says nothing that is to change"));
         }
         one_or_more(&mut fields, "tags");
-        read(fields)
+        let patch: Self = read(fields)?;
+        Ok(Self { said_again, ..patch })
     }
 }
 
@@ -112,23 +65,83 @@ fn malformed(message: impl Into<String>) -> Invalid {
 mod tests {
     use serde_json::json;
 
+    use super::super::patch;
+    use super::standing::IMMUTABLE;
     use super::*;
+    use crate::actor::Trust;
+    use crate::change::{FieldChange, NewEntry};
+    use crate::entry::{Entry, EntryFields, EntryKind, Lifetime, Owner};
+    use crate::id::{EntryHandle, EntryId, PageId, Seq};
+    use crate::time::Timestamp;
+
+    fn noticed() -> Entry {
+        let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::ToolInternal);
+        fields.body = "c".to_owned();
+        fields.type_name = Some("alert".to_owned());
+        fields.source.tool = Some("scan".to_owned());
+        fields.lifetime = Lifetime::Until(Timestamp::from_millis(90_000));
+        let new = NewEntry {
+            id: EntryId::derived(&["e"]),
+            page: PageId::derived(&["p"]),
+            kind: EntryKind::Observation,
+            fields,
+        };
+        Entry::added(new, EntryHandle(1), Seq(1), Timestamp::default())
+    }
 
     #[test]
     fn what_never_changes_is_named_when_somebody_tries_m7_4_33() {
-        let refused = |field: &str| ObservationPatch::from_json(&json!({"title": "t", field: "x"})).unwrap_err();
-        for (names, _) in IMMUTABLE {
-            for name in names {
-                let invalid = refused(name);
-                assert_eq!(
-                    (invalid.code.as_str(), invalid.field.as_str()),
-                    ("field_immutable", *name)
-                );
+        let refused = |field: &str| {
+            let read = ObservationPatch::from_json(&json!({"title": "t", field: "x"}))?;
+            patch(&noticed(), read).map(|_| ())
+        };
+        for name in IMMUTABLE.iter().flat_map(|(names, _)| *names) {
+            match *name {
+                "state" | "score" => assert_eq!(refused(name), Ok(())),
+                name => {
+                    let invalid = refused(name).unwrap_err();
+                    assert_eq!(
+                        (invalid.code.as_str(), invalid.field.as_str()),
+                        ("field_immutable", name)
+                    );
+                }
             }
         }
-        assert_eq!(refused("titel").code, "observation_malformed");
+        assert_eq!(refused("titel").unwrap_err().code, "observation_malformed");
         let nothing = ObservationPatch::from_json(&json!({})).unwrap_err();
         assert_eq!(nothing.code, "observation_malformed");
+    }
+
+    #[test]
+    fn what_stands_there_already_may_be_said_again_m7_4_33() {
+        let entry = noticed();
+        let said = |changed: Value| {
+            let mut whole = json!({
+                "observation_id": entry.id, "handle": "e1", "type": "alert", "content": "c", "confidence": null, "tags": [],
+                "source": {"tool": "scan", "turn_id": null, "timestamp": entry.created_at}, "context": null, "metadata": null,
+                "ttl_minutes": 1.5, "expires_at": Timestamp::from_millis(90_000), "status": "active", "state": "expired",
+                "owner": "agent", "trust": "tool_internal", "version": 1, "created_at": entry.created_at,
+                "updated_at": entry.updated_at,
+            });
+            for (name, value) in changed.as_object().unwrap() {
+                whole[name] = value.clone();
+            }
+            patch(&entry, ObservationPatch::from_json(&whole)?)
+        };
+        let (changes, _) = said(json!({"content": "d"})).unwrap();
+        assert!(changes.contains(&FieldChange::Body("d".to_owned())));
+        for (name, value) in [
+            ("ttl_minutes", json!(2)),
+            ("version", json!(2)),
+            ("source", json!({"tool": "other"})),
+            ("pinned", json!(1)),
+        ] {
+            let refused = said(json!({ name: value })).unwrap_err();
+            assert_eq!(
+                (refused.code.as_str(), refused.field.as_str()),
+                ("field_immutable", name)
+            );
+        }
     }
 
     #[test]
@@ -145,6 +158,7 @@ mod tests {
             context: Some(json!({})),
             metadata: Some(json!({})),
             claimed_source: Some(json!({})),
+            claimed_id: Some("obs_1".to_owned()),
             content: "c".to_owned(),
         };
         let Ok(Value::Object(fields)) = serde_json::to_value(&input) else {
@@ -153,7 +167,7 @@ mod tests {
         for (name, value) in fields {
             match ObservationPatch::from_json(&json!({ &name: value })) {
                 Ok(_) => {}
-                Err(invalid) => assert_eq!(invalid.code, "field_immutable", "{name}"),
+                Err(invalid) => panic!("{name}: {invalid}"),
             }
         }
         assert_eq!(ObservationInput::from_json(&json!(input)), Ok(input));

@@ -5,6 +5,7 @@ mod from_json;
 mod patch;
 mod priority;
 mod stored;
+mod standing;
 mod ttl;
 mod types;
 
@@ -22,6 +23,7 @@ pub use patch::{ObservationPatch, patch};
 pub use priority::by_priority;
 pub use ttl::TtlInput;
 pub use types::{Class, ObservationType, TypeRegistry};
+pub use standing::ttl_minutes;
 
 /// The scratch page of `space`: the same id wherever it is asked for.
 #[must_use]

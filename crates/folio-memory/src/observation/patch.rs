@@ -2,11 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::draft;
+use super::{draft, standing};
 use crate::change::FieldChange;
 use crate::entry::{Entry, EntryKind, Family, Owner, Status, Tag};
+use crate::scratchbook::ItemPatch;
 use crate::warning::{Invalid, Warning};
 
 /// What is to change of an observation; what is left out stays. Its type and its end do not change:
@@ -38,13 +39,36 @@ pub struct ObservationPatch {
     /// Other metadata, all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
+    /// What nobody changes and was sent all the same, as by whoever sends the whole of an answer back: it has to be what is there.
+    #[serde(skip)]
+    pub said_again: Map<String, Value>,
+}
+
+impl TryFrom<ItemPatch> for ObservationPatch {
+    type Error = Invalid;
+
+    /// What is to change of an observation, from what would of an item.
+    fn try_from(patch: ItemPatch) -> Result<Self, Invalid> {
+        let other = [("phase", patch.phase.is_some()), ("progress", patch.progress.is_some())];
+        if let Some((field, _)) = other.into_iter().find(|(_, is_said)| *is_said) {
+            let message = "is nothing that an observation has";
+            return Err(Invalid::new("field_not_of_kind", field, message));
+        }
+        Ok(Self {
+            title: patch.title,
+            content: patch.body,
+            tags: patch.tags,
+            status: patch.status,
+            ..Self::default()
+        })
+    }
 }
 
 /// The field changes that `patch` means for `observation`, in a fixed order, and what was put right.
 ///
 /// # Errors
 ///
-/// The first field that is wrong; `kind_invalid` if the entry is no observation; `archived` if it is
+/// The first field that is wrong; `field_immutable` for one that nobody changes and is not as it stands there; `kind_invalid` if the entry is no observation; `archived` if it is
 /// put away, which is final for updates (M7.5.39).
 pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldChange>, Vec<Warning>), Invalid> {
     let (handle, kind) = (observation.handle, observation.kind);
@@ -55,12 +79,25 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
             format!("{handle} is of kind {kind}; this is for observations"),
         ));
     }
+    standing::check(observation, &patch.said_again)?;
+    // Of a long text an answer has the beginning, which is no text to put in the place of all of it.
+    let is_beginning = patch.said_again.contains_key("content_ref") && observation.fields.body_ref.is_some();
+    if is_beginning
+        && patch
+            .content
+            .as_ref()
+            .is_some_and(|text| *text != observation.fields.body)
+    {
+        let message =
+            "does not change: content is the beginning of a long text; another text is sent without content_ref";
+        return Err(Invalid::new("field_immutable", "content_ref", message));
+    }
     let mut changes = Vec::new();
     let mut warnings = Vec::new();
     if let Some(title) = patch.title {
         changes.push(FieldChange::Title(draft::title(title, &mut warnings)?));
     }
-    if let Some(text) = patch.content {
+    if let Some(text) = patch.content.filter(|_| !is_beginning) {
         changes.push(FieldChange::Body(draft::content(text, &mut warnings)?));
     }
     if let Some(text) = patch.status {

@@ -1,9 +1,8 @@
 //! An observation as seed 002 writes it, with what became of it since.
 
-use std::time::Duration;
-
 use folio::Timestamp;
 use folio::memory::entry::BodyRef;
+use folio::memory::observation::ttl_minutes;
 use folio::memory::{Entry, State, Trust};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -132,8 +131,7 @@ impl Observation {
             claimed_source: fields.claimed_source.clone(),
             context: fields.context.clone(),
             metadata: fields.metadata.clone(),
-            // What was confirmed has its whole time from then on.
-            ttl_minutes: expires_at.map(|end| minutes(end.since(fields.validated_at.unwrap_or(entry.created_at)))),
+            ttl_minutes: ttl_minutes(entry),
             expires_at,
             status: fields.status.as_str(),
             state: state_name(entry.state(now)),
@@ -156,11 +154,6 @@ impl Observation {
     pub fn with_score(self, score: Option<f64>) -> Self {
         Self { score, ..self }
     }
-}
-
-/// To a thousandth. The store moves an instant by less than that to keep those of a space in order.
-fn minutes(time: Duration) -> f64 {
-    (time.as_secs_f64() / 60.0 * 1_000.0).round() / 1_000.0
 }
 
 /// The name of `state` as programs read it.

@@ -1,0 +1,147 @@
+//! What an answer shows of an observation and nobody changes. Whoever sends the whole of it back, with what is to change changed, means
+//! no harm by the rest: what stands there already may be said again.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::entry::Entry;
+use crate::warning::Invalid;
+
+/// The fields, each with what is done instead.
+pub(super) const IMMUTABLE: [(&[&str], &str); 5] = [
+    (
+        &[
+            "id",
+            "observation_id",
+            "handle",
+            "kind",
+            "page",
+            "created_at",
+            "updated_at",
+            "version",
+            "state",
+            "score",
+        ],
+        "it is given once, or follows from what happens",
+    ),
+    (
+        &[
+            "source",
+            "claimed_source",
+            "trust",
+            "pii",
+            "content_ref",
+            "erased",
+            "archived_for",
+            "expired_at",
+        ],
+        "it is stamped by what takes it in",
+    ),
+    (
+        &["type"],
+        "add an observation of the other type and let it supersede this one",
+    ),
+    (
+        &["ttl_minutes", "expires_at", "lifetime", "validated_at"],
+        "an update does not make it hold longer; confirm it, and its time begins anew",
+    ),
+    (
+        &["superseded_by", "outcome", "pinned", "pin"],
+        "it has an operation of its own: supersede, resolve, pin",
+    ),
+];
+
+/// Takes what nobody changes out of `fields`.
+pub(super) fn take(fields: &mut Map<String, Value>) -> Map<String, Value> {
+    let names = IMMUTABLE.iter().flat_map(|(names, _)| *names);
+    names.filter_map(|name| fields.remove_entry(*name)).collect()
+}
+
+/// Refuses what `said` would change of `entry`.
+///
+/// # Errors
+///
+/// `field_immutable` names the first field that is not as it stands there.
+pub(super) fn check(entry: &Entry, said: &Map<String, Value>) -> Result<(), Invalid> {
+    for (name, value) in said {
+        if stands(entry, name, value) {
+            continue;
+        }
+        let instead = IMMUTABLE.iter().find(|(names, _)| names.contains(&name.as_str()));
+        let instead = instead.map_or("", |(_, instead)| instead);
+        let now = match name.as_str() {
+            "version" | "updated_at" => format!("; it is at version {} by now", entry.version),
+            _ => String::new(),
+        };
+        let message = format!("does not change: {instead}{now}");
+        return Err(Invalid::new("field_immutable", name, message));
+    }
+    Ok(())
+}
+
+/// Whether `said` is what `entry` has as `name`, as answers show it.
+fn stands(entry: &Entry, name: &str, said: &Value) -> bool {
+    let fields = &entry.fields;
+    let expires_at = fields.lifetime.expires_at();
+    let there = match name {
+        "id" | "observation_id" => json!(entry.id),
+        "handle" => json!(entry.handle),
+        "kind" => json!(entry.kind),
+        "page" => json!(entry.page),
+        "created_at" => json!(entry.created_at),
+        "updated_at" => json!(entry.updated_at),
+        "version" => json!(entry.version),
+        // They follow from when somebody looked, and for what.
+        "state" | "score" => return true,
+        "source" => json!({
+            "tool": fields.source.tool,
+            "turn_id": fields.source.turn,
+            "run_id": fields.source.run,
+            "node_id": fields.source.node,
+            "channel": fields.source.channel,
+            "timestamp": entry.created_at,
+        }),
+        "claimed_source" => json!(fields.claimed_source),
+        "trust" => json!(fields.trust),
+        "pii" => json!(fields.pii),
+        "content_ref" => json!(fields.body_ref),
+        "erased" => json!(fields.erased),
+        "archived_for" => json!(fields.archived_for),
+        "expired_at" => json!(fields.expired_at),
+        "type" => json!(fields.type_name),
+        "ttl_minutes" => json!(ttl_minutes(entry)),
+        "expires_at" => json!(expires_at),
+        "lifetime" => json!(fields.lifetime),
+        "validated_at" => json!(fields.validated_at),
+        "superseded_by" => json!(fields.superseded_by),
+        "outcome" => json!(fields.outcome),
+        "pinned" | "pin" => json!(fields.pin_rank),
+        _ => return false,
+    };
+    match (said, &there) {
+        (Value::Number(said), Value::Number(there)) => said.as_f64() == there.as_f64(),
+        _ => bare(said) == bare(&there),
+    }
+}
+
+/// The same without what is null or empty: it may be left out.
+fn bare(value: &Value) -> Value {
+    match value {
+        Value::Object(parts) => {
+            let kept = parts.iter().filter(|(_, part)| !part.is_null());
+            kept.map(|(name, part)| (name.clone(), part.clone())).collect()
+        }
+        Value::Array(items) if items.is_empty() => Value::Null,
+        other => other.clone(),
+    }
+}
+
+/// How long `entry` was to hold, in minutes, to a thousandth: the store moves an instant by less than that to keep those of a space in
+/// order. What was confirmed has its whole time from then on.
+#[must_use]
+pub fn ttl_minutes(entry: &Entry) -> Option<f64> {
+    let begin = entry.fields.validated_at.unwrap_or(entry.created_at);
+    let minutes = |time: Duration| (time.as_secs_f64() / 60.0 * 1_000.0).round() / 1_000.0;
+    entry.fields.lifetime.expires_at().map(|end| minutes(end.since(begin)))
+}
