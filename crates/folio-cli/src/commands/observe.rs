@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use folio::memory::entry::{Family, Owner};
 use folio::memory::id::{EntryRef, Ref};
 use folio::memory::observation::TtlInput;
+use folio::memory::tool_exchange::least_of;
 use folio::memory::{Entry, EntryKind, Invalid, Order, Seq, Status, Tag, TextMatch};
 use folio::store::workspace::Guard;
 use folio::store::{WorkspaceError, Written};
@@ -112,8 +113,8 @@ pub(crate) struct List_ {
     /// Only with this value in its context; the key may be a dotted path, with `\.` for a dot in a key
     #[arg(long, value_name = "PATH=VALUE", value_parser = pair)]
     context: Vec<(String, String)>,
-    /// Only if at least this sure
-    #[arg(long, value_name = "NUMBER")]
+    /// Only if at least this sure: 0 to 1, or low, medium, high
+    #[arg(long, value_name = "NUMBER", value_parser = least_sure)]
     min_confidence: Option<f64>,
     /// Only what was added after this commit
     #[arg(long, value_name = "SEQ")]
@@ -149,8 +150,15 @@ enum MatchArgument {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum OrderArgument {
+    Relevance,
     Newest,
     Oldest,
+    Priority,
+}
+
+/// How sure something is to be at least, as it is written.
+fn least_sure(text: &str) -> Result<f64, String> {
+    least_of(&Value::from(text)).ok_or_else(|| "is not a number from 0 to 1, low, medium or high".to_owned())
 }
 
 /// `folio observe get`.
@@ -436,6 +444,7 @@ fn patch(fields: Fields) -> Result<ObservationPatch, Failure> {
         status: fields.status,
         context: object("--context", fields.context.unwrap_or_default())?,
         metadata: object("--metadata", fields.metadata.unwrap_or_default())?,
+        ..ObservationPatch::default()
     })
 }
 
@@ -444,7 +453,6 @@ fn patch(fields: Fields) -> Result<ObservationPatch, Failure> {
 fn query(list: List_) -> (Option<EntryQuery>, Vec<String>) {
     let known = |name: &String| Status::parse_in(name, Family::Knowledge);
     let unknown: Vec<_> = list
-        ..ObservationPatch::default()
         .status
         .iter()
         .filter(|name| known(name).is_none())
@@ -483,9 +491,10 @@ fn query(list: List_) -> (Option<EntryQuery>, Vec<String>) {
         min_confidence: list.min_confidence,
         since: list.since.map(Seq),
         order: match list.order {
-            None => Order::Relevance,
+            None | Some(OrderArgument::Relevance) => Order::Relevance,
             Some(OrderArgument::Newest) => Order::Newest,
             Some(OrderArgument::Oldest) => Order::Oldest,
+            Some(OrderArgument::Priority) => Order::Priority,
         },
         text: list.text,
         text_match: match list.text_match {

@@ -5,9 +5,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::ReadScope;
-use crate::entry::{Entry, EntryKind, Family, Owner, Status, Tag};
+use crate::entry::{Confidence, Entry, EntryKind, Family, Owner, Status, Tag};
 use crate::id::{EntryHandle, EntryId, Seq};
 use crate::query::{EntryQuery, MAX_LIMIT, Order};
+use crate::text::TextMatch;
 use crate::time::Timestamp;
 use crate::warning::Invalid;
 
@@ -48,9 +49,9 @@ pub fn context_query(query: &Value, scope: &ReadScope) -> Result<ContextQuery, I
             }
             ("filters", _) => return Err(wrong("filters", "is not an object")),
             ("limit", value) => {
-                let limit = value.as_u64().ok_or_else(|| wrong("limit", "is not a whole number"))?;
-                asked.limit = u32::try_from(limit).unwrap_or(MAX_LIMIT).min(MAX_LIMIT);
-                can_match &= limit > 0;
+                let limit = value.as_u64().and_then(|limit| u32::try_from(limit).ok());
+                let limit = limit.filter(|limit| (1..=MAX_LIMIT).contains(limit));
+                asked.limit = limit.ok_or_else(|| wrong("limit", "is not a whole number from 1 to 1000"))?;
             }
             (name, _) => return Err(unknown(name)),
         }
@@ -100,7 +101,14 @@ fn filter(asked: &mut EntryQuery, name: &str, value: &Value) -> Result<bool, Inv
         }
         "tags_none" => asked.tags_none = known(&texts(name, value)?, |name| Tag::parse(name).ok()),
         "min_confidence" => {
-            asked.min_confidence = Some(value.as_f64().ok_or_else(|| wrong(name, "is not a number"))?);
+            let least = least_of(value).ok_or_else(|| wrong(name, "is not a number from 0 to 1, low, medium or high"));
+            asked.min_confidence = Some(least?);
+        }
+        "include_expired" => asked.include_expired = yes_or_no(name, value)?,
+        "include_superseded" => asked.include_superseded = yes_or_no(name, value)?,
+        "match" => {
+            let how = serde_json::from_value::<TextMatch>(value.clone());
+            asked.text_match = how.map_err(|_| wrong(name, "is not all or any"))?;
         }
         "text" => asked.text = Some(value.as_str().ok_or_else(|| wrong(name, "is not a text"))?.to_owned()),
         "since" => asked.since = Some(Seq(value.as_u64().ok_or_else(|| wrong(name, "is not a commit"))?)),
@@ -121,6 +129,23 @@ fn filter(asked: &mut EntryQuery, name: &str, value: &Value) -> Result<bool, Inv
         },
     }
     Ok(can_match)
+}
+
+/// How sure something is to be at least: a number, or one of the words that stand for one (M7.3.21).
+#[must_use]
+pub fn least_of(value: &Value) -> Option<f64> {
+    let least = match value {
+        Value::String(word) => match Confidence::from_word(word) {
+            Some(confidence) => Some(confidence.value()),
+            None => word.trim().parse().ok(),
+        },
+        other => other.as_f64(),
+    };
+    least.filter(|least| (0.0..=1.0).contains(least))
+}
+
+fn yes_or_no(name: &str, value: &Value) -> Result<bool, Invalid> {
+    value.as_bool().ok_or_else(|| wrong(name, "is not true or false"))
 }
 
 fn texts(name: &str, value: &Value) -> Result<Vec<String>, Invalid> {
@@ -215,8 +240,18 @@ mod tests {
         assert_eq!(one, asks(list));
         assert_eq!((one.tags.len(), one.owner.len(), one.limit()), (1, 1, 10));
         assert_eq!(asks(json!({"limit": 3})).limit(), 3);
-        assert_eq!(asks(json!({"limit": 5_000_000_000_u64})).limit(), MAX_LIMIT);
+        assert_eq!(asks(json!({"limit": 1_000})).limit(), MAX_LIMIT);
         assert_eq!(asks(Value::Null), asks(json!({"filters": null})));
+    }
+
+    #[test]
+    fn a_tool_can_ask_as_everybody_else_does_m7_2_11() {
+        let asked = asks(json!({"filters": {
+            "min_confidence": "high", "include_expired": true, "include_superseded": true, "match": "any", "order": "priority",
+        }}));
+        assert_eq!(asked.min_confidence, Some(0.9));
+        assert!(asked.include_expired && asked.include_superseded);
+        assert_eq!((asked.text_match, asked.order), (TextMatch::Any, Order::Priority));
     }
 
     #[test]
@@ -233,7 +268,6 @@ mod tests {
             json!({"filters": {"status": ["nonsense"]}}),
             json!({"filters": {"tags": ["wine", ""]}}),
             json!({"filters": {"owner": "no body"}}),
-            json!({"limit": 0}),
         ] {
             assert_eq!(of(nothing.clone()), Ok(ContextQuery::Nothing), "{nothing}");
         }
@@ -242,6 +276,9 @@ mod tests {
             (json!({"filter": {}}), "filter_unknown"),
             (json!({"filters": {"tags": 7}}), "filter_invalid"),
             (json!({"limit": "many"}), "filter_invalid"),
+            (json!({"limit": 0}), "filter_invalid"),
+            (json!({"limit": 1_001}), "filter_invalid"),
+            (json!({"filters": {"min_confidence": 2}}), "filter_invalid"),
             (json!([]), "filter_invalid"),
         ] {
             assert_eq!(of(wrong).unwrap_err().code, code);

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use context::{ContextItem, ContextQuery, context_query};
+pub use context::{ContextItem, ContextQuery, context_query, least_of};
 pub use manifest::{Bound, ManifestsPolicy, ReadScope, ToolManifest};
 pub use sift::{Content, Proposed, Sifted, sift};
 

@@ -6,12 +6,16 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
+use folio::memory::tool_exchange::least_of;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::problem::Problem;
+
+/// The field that says how sure something is to be at least.
+const SURENESS: &str = "min_confidence";
 
 /// What a query can say. The fields are those of its schema, and nothing else is taken: a filter with a typing mistake must
 /// not give everything (M7.2.13).
@@ -169,11 +173,7 @@ impl Field {
             }
             Kind::Text | Kind::Several => None,
             Kind::Whole => text.parse::<u64>().ok().map(Value::from),
-            Kind::Number => text
-                .parse::<f64>()
-                .ok()
-                .filter(|number| number.is_finite())
-                .map(Value::from),
+            Kind::Number => self.number(text).filter(|number| number.is_finite()).map(Value::from),
             Kind::YesOrNo => match text {
                 "" | "true" | "1" => Some(Value::Bool(true)),
                 "false" | "0" => Some(Value::Bool(false)),
@@ -189,6 +189,14 @@ impl Field {
         value
             .filter(fits)
             .ok_or_else(|| wrong(&self.name, text, &self.wanted()))
+    }
+
+    /// `text` as a number. How sure something is may be said in a word, as when it is added (M7.3.21).
+    fn number(&self, text: &str) -> Option<f64> {
+        match text.parse() {
+            Err(_) if self.name == SURENESS => least_of(&Value::from(text)),
+            number => number.ok(),
+        }
     }
 
     /// What it can be, in words.

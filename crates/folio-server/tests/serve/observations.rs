@@ -93,6 +93,7 @@ async fn every_filter_of_a_list_restricts_it_m7_2_12() {
         ("?text=alarms", vec!["alarm"]),
         ("?since=2", vec!["asks"]),
         ("?order=oldest&limit=2", vec!["old", "alarm"]),
+        ("?min_confidence=high", vec!["old"]),
         ("?order=priority&limit=1", vec!["alarm"]),
         ("?include_expired=true&limit=1", vec!["gone"]),
     ] {

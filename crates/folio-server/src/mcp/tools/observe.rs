@@ -1,24 +1,21 @@
 //! Observations: what holds for everybody who works in the space.
 
-use folio::memory::entry::Status;
 use folio::memory::id::EntryRef;
+use folio::memory::query::DEFAULT_LIMIT;
 use folio::memory::scratchbook::tools::ANSWER_TOKENS;
+use folio::memory::tool_exchange::{ContextQuery, ReadScope, context_query};
 use folio::memory::view::candidate;
-use folio::memory::{EntryKind, State, Tag};
+use folio::memory::{Invalid, State};
 use folio::store::Written;
 use folio::{EntryQuery, ObservationInput, ObservationPatch};
 use rmcp::model::Tool;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::list::Several;
 use super::{Call, Does, how_many, list, read, tool, wrong};
 use crate::http::problem::Problem;
 use crate::mcp::answer::Answer;
 use crate::wire::observation::Observation;
-
-/// Observations that a list gives when nothing is said.
-const LINES_DEFAULT: u32 = 20;
 
 pub(super) fn tools() -> Vec<Tool> {
     let tags = || json!({"type": "array", "items": {"type": "string"}});
@@ -26,12 +23,17 @@ pub(super) fn tools() -> Vec<Tool> {
         "type": "object",
         "properties": {
             "content": {"type": "string"},
-            "type": {"type": "string", "description": "e.g. risk_alert, fact"},
+            "type": {"type": "string", "description": "e.g. contextual_insight, risk_alert, reminder, learning"},
             "title": {"type": "string"},
             "confidence": {"type": "number", "description": "0 to 1"},
             "tags": tags(),
             "ttl_minutes": {"type": "number"},
+            "expires_at": {"type": "string"},
+            "owner": {"type": "string", "description": "who should act: agent, user, tool:NAME"},
+            "status": {"type": "string", "enum": ["active", "pending_review", "resolved"]},
             "context": {"type": "object", "description": "what it is about, e.g. goal_id"},
+            "metadata": {"type": "object"},
+            "source": {"type": "object"},
         },
         "required": ["content"],
     });
@@ -40,9 +42,17 @@ pub(super) fn tools() -> Vec<Tool> {
         "properties": {
             "type": {"type": "string"},
             "tags": tags(),
+            "tags_any": tags(),
+            "tags_none": tags(),
             "status": {"type": "string", "enum": ["active", "pending_review", "resolved", "archived"]},
+            "owner": {"type": "string"},
+            "context": {"type": "object", "description": "e.g. goal_id"},
             "text": {"type": "string", "description": "words to find"},
+            "match": {"type": "string", "enum": ["all", "any"]},
             "min_confidence": {"type": "number"},
+            "order": {"type": "string", "enum": ["relevance", "newest", "oldest", "priority"]},
+            "include_expired": {"type": "boolean"},
+            "include_superseded": {"type": "boolean"},
             "since": {"type": "integer", "description": "`as_of` of an earlier answer: only what is new"},
             "limit": {"type": "integer"},
             "cursor": {"type": "string"},
@@ -57,7 +67,9 @@ pub(super) fn tools() -> Vec<Tool> {
             "confidence": {"type": "number"},
             "tags": tags(),
             "status": {"type": "string", "enum": ["active", "pending_review", "resolved", "archived"]},
+            "owner": {"type": "string"},
             "context": {"type": "object"},
+            "metadata": {"type": "object"},
             "expected_version": {"type": "integer"},
         },
         "required": ["id"],
@@ -141,41 +153,43 @@ fn written(written: &Written, call: &Call<'_>) -> Answer {
     Answer::new(text, structured)
 }
 
+/// What a list is asked for besides the filters, which are those of tools.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 struct Asked {
-    #[serde(rename = "type")]
-    types: Several,
-    tags: Several,
-    status: Several,
-    text: Option<String>,
-    min_confidence: Option<f64>,
-    since: Option<u64>,
     limit: Option<i64>,
     cursor: Option<String>,
+    /// Words that are none restrict nothing.
+    text: Option<String>,
+    #[serde(flatten)]
+    filters: Map<String, Value>,
 }
 
 async fn listed(call: Call<'_>) -> Result<Answer, Problem> {
-    let asked: Asked = read(&call.arguments)?;
-    let of_status = asked.status.texts();
-    let known = |name: &String| Status::parse_in(name, EntryKind::Observation.family());
-    let status: Vec<Status> = of_status.iter().filter_map(known).collect();
-    let is_impossible = status.is_empty() && !of_status.is_empty();
-    let (Some(tags), false) = (Tag::asked_for(&asked.tags.texts()), is_impossible) else {
+    let Asked {
+        limit,
+        cursor,
+        text,
+        mut filters,
+    } = read(&call.arguments)?;
+    if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
+        filters.insert("text".to_owned(), text.into());
+    }
+    let limit = how_many(limit, DEFAULT_LIMIT, list::LINES)?;
+    let asked = context_query(&json!({ "filters": filters }), &ReadScope::default());
+    let refused = |invalid: Invalid| match invalid.code.as_str() {
+        "filter_unknown" => wrong(&invalid.field, format!("is nothing that {} takes", call.name)),
+        _ => wrong(&invalid.field, invalid.message),
+    };
+    let ContextQuery::Asks(query) = asked.map_err(refused)? else {
         // What no observation can have none has (M7.2.13).
         let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
         return Ok(list::nothing(workspace.head().await?, workspace.now(), tokens));
     };
     let mut query = EntryQuery {
-        types: asked.types.texts(),
-        tags,
-        status,
-        text: asked.text.filter(|text| !text.trim().is_empty()),
-        min_confidence: asked.min_confidence,
-        since: asked.since.map(folio::memory::Seq),
-        limit: how_many(asked.limit, LINES_DEFAULT, list::LINES)?,
-        cursor: asked.cursor,
-        ..EntryQuery::default()
+        limit,
+        cursor,
+        ..*query
     };
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let mut answer = workspace.observations(query.clone()).await?;
