@@ -257,7 +257,11 @@ fn is_about_status(change: &FieldChange) -> bool {
 pub fn is_own(actor: &Actor, entry: &Entry) -> bool {
     let source = &entry.fields.source;
     match (&source.principal, actor.role) {
-        (_, Role::Tool) => source.tool.as_deref() == Some(actor.name.as_str()),
+        (principal, Role::Tool) => match &source.tool {
+            Some(tool) => *tool == actor.name,
+            // One without a name is known by its role only.
+            None => actor.name.is_empty() && principal.as_deref() == Some(actor.role.as_str()),
+        },
         (Some(principal), _) => *principal == actor.to_string(),
         (None, _) => actor.run.is_some() && source.run == actor.run,
     }
@@ -374,6 +378,11 @@ impl fmt::Display for Denied {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::actor::Trust;
+    use crate::change::NewEntry;
+    use crate::entry::{EntryFields, Owner};
+    use crate::id::{EntryHandle, EntryId, PageId, Seq};
+    use crate::time::Timestamp;
 
     /// The table as people read it: y, - or w for within what is theirs.
     const TABLE: &str = "\
@@ -426,6 +435,24 @@ mod tests {
         assert!(may_end_turn(&planner.clone().in_run(run), Some(run), "t1").is_ok());
         assert!(may_end_turn(&planner.clone().in_run(run), None, "t1").is_err());
         assert!(may_end_turn(&planner, None, "t1").is_err());
+    }
+
+    #[test]
+    fn a_tool_without_a_name_owns_what_it_wrote_m7_7() {
+        let written_by = |principal: &str, tool: Option<&str>| {
+            let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::ToolInternal);
+            fields.source.principal = Some(principal.to_owned());
+            fields.source.tool = tool.map(str::to_owned);
+            let (id, page) = (EntryId::derived(&["e"]), PageId::derived(&["p"]));
+            let kind = EntryKind::Observation;
+            let new = NewEntry { id, page, kind, fields };
+            Entry::added(new, EntryHandle(1), Seq(1), Timestamp::default())
+        };
+        let (nameless, named) = (Actor::new(Role::Tool, ""), Actor::new(Role::Tool, "scan"));
+        let (of_nameless, of_named) = (written_by("tool", None), written_by("tool:scan", Some("scan")));
+        assert!(is_own(&nameless, &of_nameless) && is_own(&named, &of_named));
+        assert!(!is_own(&nameless, &of_named) && !is_own(&named, &of_nameless));
+        assert!(!is_own(&nameless, &written_by("human", None)));
     }
 
     #[test]
