@@ -146,6 +146,32 @@ async fn one_value_stands_where_a_list_is_meant_in_a_tools_question_m7_2_12() {
 }
 
 #[tokio::test]
+async fn who_names_two_calls_of_a_turn_alike_is_told_what_is_lost() {
+    let house = House::new();
+    let said = |content: &str| json!({"request_id": "r", "observations": [{"content": content}, {"content": "same"}]});
+    let first = house.ingest_in(turn(1), said("one")).await;
+    assert_eq!((first.stored.len(), first.warnings.len()), (2, 0));
+    let again = house.ingest_in(turn(1), said("one")).await;
+    assert_eq!(
+        (again.replayed, again.warnings.len()),
+        (2, 0),
+        "the same answer is no news"
+    );
+    let other = house.ingest_in(turn(1), said("two")).await;
+    let warned: Vec<_> = other
+        .warnings
+        .iter()
+        .map(|one| (one.index, one.warning.code.as_str()))
+        .collect();
+    assert_eq!((other.replayed, warned), (2, vec![(0, "call_repeated")]));
+    assert_eq!(
+        house.ingest_in(turn(2), said("two")).await.replayed,
+        0,
+        "another turn has calls of its own"
+    );
+}
+
+#[tokio::test]
 async fn a_question_that_is_wrong_is_an_empty_answer_for_a_tool_and_an_error_for_people_m7_2_19() {
     let house = House::new();
     house.observed(json!([{"content": "a", "tags": ["wine"]}])).await;

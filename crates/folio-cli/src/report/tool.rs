@@ -14,7 +14,7 @@ use crate::output::{Report, Style};
 impl Report for TakenIn {
     /// The stored ones; what was not stored is told beside the answer.
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        self.stored.iter().try_for_each(|stored| stored.text(out, style))
+        self.stored.iter().try_for_each(|stored| stored.item.text(out, style))
     }
 }
 

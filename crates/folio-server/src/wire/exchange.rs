@@ -12,7 +12,7 @@ use super::observation::Observation;
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TakenIn {
     /// What is an entry now.
-    pub stored: Vec<Observation>,
+    pub stored: Vec<Stored>,
     /// What was not taken, and why.
     pub rejected: Vec<Rejection>,
     /// What was put right.
@@ -23,6 +23,16 @@ pub struct TakenIn {
     /// How many wait until the store can be written.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub spooled: usize,
+}
+
+/// An item as it is kept now.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Stored {
+    /// What it became: an `observation`, or of `memory_writes` a `note`.
+    pub kind: &'static str,
+    /// As it stands.
+    #[serde(flatten)]
+    pub item: Observation,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
@@ -37,7 +47,10 @@ impl TakenIn {
             stored: ingested
                 .stored
                 .iter()
-                .map(|entry| Observation::of(entry, now))
+                .map(|entry| Stored {
+                    kind: entry.kind.as_str(),
+                    item: Observation::of(entry, now),
+                })
                 .collect(),
             rejected: ingested.rejected.clone(),
             warnings: ingested.warnings.clone(),

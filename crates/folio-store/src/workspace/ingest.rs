@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::sync::PoisonError;
 
 use super::outbox::Spooled;
-use super::{Workspace, WorkspaceError, Write, source_of};
+use super::{Workspace, WorkspaceError, Write, long_text, redact, source_of};
 use crate::error::{ErrorKind, StoreError};
 
 /// How often a batch is tried again without the items that turned out to be there.
@@ -67,6 +67,8 @@ pub(super) struct Batch {
     pub(super) replayed: usize,
     pub(super) rejected: Vec<Rejection>,
     pub(super) warnings: Vec<Warning>,
+    /// What was said before by the same call in other words, which stand.
+    pub(super) repeated: Vec<Correction>,
 }
 
 impl Workspace {
@@ -218,6 +220,7 @@ impl Workspace {
                 ingested.stored = batch.stored;
                 ingested.replayed = batch.replayed;
                 ingested.rejected.extend(batch.rejected);
+                ingested.warnings.extend(batch.repeated);
                 // A secret may be in any of them; the place is in the warning's words.
                 ingested
                     .warnings
@@ -266,8 +269,9 @@ impl Workspace {
                 }
                 Err(error) => {
                     let before = left.len();
-                    let found = self.those_there(&mut left).await?;
+                    let (found, repeated) = self.those_there(&mut left).await?;
                     batch.replayed += found.len();
+                    batch.repeated.extend(repeated);
                     batch.stored.extend(found);
                     if left.len() < before && attempt < ATTEMPTS {
                         attempt += 1;
@@ -291,6 +295,7 @@ impl Workspace {
                             batch.stored.extend(one.stored);
                             batch.rejected.extend(one.rejected);
                             batch.warnings.extend(one.warnings);
+                            batch.repeated.extend(one.repeated);
                         }
                     }
                 }
@@ -336,17 +341,41 @@ impl Workspace {
         Ok((entries.collect(), recorded.warnings))
     }
 
-    /// Takes those out of `items` that are there already, and gives them as they are.
-    async fn those_there(&self, items: &mut Vec<&Ready>) -> Result<Vec<Entry>, WorkspaceError> {
-        let mut found = Vec::new();
+    /// Takes those out of `items` that are there already, and gives them as they are, with a word on each that says something else
+    /// by now: whoever names two calls alike would not hear otherwise that the second one is lost.
+    async fn those_there(&self, items: &mut Vec<&Ready>) -> Result<(Vec<Entry>, Vec<Correction>), WorkspaceError> {
+        let (mut found, mut repeated) = (Vec::new(), Vec::new());
         for item in std::mem::take(items) {
             match self.read_entry(folio_memory::id::Ref::Id(item.new.id)).await {
-                Ok(entry) => found.push(entry),
+                Ok(entry) => {
+                    if self.says_else(item, &entry).await? {
+                        let message = format!(
+                            "the same call of this turn was taken in before with something else in this place: {} stands; name the \
+                             call differently if it is another",
+                            entry.handle
+                        );
+                        repeated.push(Correction {
+                            index: item.index,
+                            channel: item.channel,
+                            warning: Warning::new("call_repeated", message, "", entry.handle.to_string()),
+                        });
+                    }
+                    found.push(entry);
+                }
                 Err(WorkspaceError::Store(StoreError::NotFound { .. })) => items.push(item),
                 Err(error) => return Err(error),
             }
         }
-        Ok(found)
+        Ok((found, repeated))
+    }
+
+    /// Whether `item` is not what `entry` was when it was added. What was changed since is not known any more, and passes.
+    async fn says_else(&self, item: &Ready, entry: &Entry) -> Result<bool, WorkspaceError> {
+        let mut new = (*item.new).clone();
+        redact::clean_new(&mut new, None, self.redaction().await?);
+        long_text::shorten(&mut new.fields);
+        let said = |fields: &EntryFields| (fields.type_name.clone(), fields.title.clone(), fields.body.clone());
+        Ok(entry.version == 1 && said(&new.fields) != said(&entry.fields))
     }
 
     fn note_ingested(&self, actor: &Actor, ingested: &Ingested) {
