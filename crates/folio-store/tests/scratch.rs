@@ -11,7 +11,7 @@ use folio_memory::lifecycle::Report;
 use folio_memory::observation::{ObservationInput, TypeRegistry};
 use folio_memory::tokens::{Estimate, Tokens as _, Vocabulary};
 use folio_memory::view::{Audience, Render, render, sections_of};
-use folio_memory::{Actor, Entry, EntryQuery, Owner, Role, ThreadKey, scratchbook};
+use folio_memory::{Actor, Entry, EntryHandle, EntryQuery, Owner, Role, Status, ThreadKey, scratchbook};
 use folio_store::workspace::{Guard, PageInput, ScratchAnswer, ScratchCaller, TurnInput, ViewRequest, WorkReport};
 use folio_store::{Store as _, Workspace, WorkspaceError};
 use house::House;
@@ -481,6 +481,26 @@ async fn a_view_is_the_same_until_something_changes_or_ends_m7_8_v5() {
     );
     call(space, "scratch_add", json!({"kind": "todo", "title": "New"})).await;
     assert!(view().await.rendered.text.contains("New"));
+}
+
+#[tokio::test]
+async fn an_observation_is_added_and_changed_with_the_same_tools_as_an_item() {
+    let house = House::new();
+    let space = &house.space;
+    let add = json!({"kind": "observation", "body": "Rain", "context": {"goal_id": "g"}});
+    call(space, "scratch_add", add).await;
+    let change = json!({"id": "e1", "title": "Weather", "body": "Sun", "tags": ["sky"], "status": "pending_review"});
+    call(space, "scratch_update", change).await;
+    let fields = space.entry(Ref::Handle(EntryHandle(1))).await.unwrap().fields;
+    assert_eq!(
+        (fields.title.as_str(), fields.body.as_str(), fields.status),
+        ("Weather", "Sun", Status::PendingReview)
+    );
+    assert_eq!(fields.context, Some(json!({"goal_id": "g"})));
+    let refused = try_call(space, "scratch_update", json!({"id": "e1", "progress": 0.5}))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), "field_not_of_kind");
 }
 
 #[tokio::test]

@@ -70,9 +70,9 @@ pub enum Call {
     },
     /// `scratch_update`.
     Update {
-        /// Which item.
+        /// Which item, or which observation.
         id: EntryRef,
-        /// What changes.
+        /// What changes: of an observation its text and content are one.
         patch: Box<ItemPatch>,
         /// The version that it must have.
         expected_version: Option<u32>,
@@ -86,7 +86,17 @@ pub enum Call {
 }
 
 const KINDS: [&str; 4] = ["note", "todo", "task", "observation"];
-const STATUSES: [&str; 5] = ["open", "in_progress", "blocked", "done", "archived"];
+/// Of work, and of observations.
+const STATUSES: [&str; 8] = [
+    "open",
+    "in_progress",
+    "blocked",
+    "done",
+    "active",
+    "pending_review",
+    "resolved",
+    "archived",
+];
 
 /// The six tools, in the order in which a model is told of them.
 #[must_use]
@@ -113,6 +123,7 @@ pub fn definitions() -> [Definition; 6] {
         "type": {"type": "string", "description": "observation only, e.g. risk_alert"},
         "ttl_minutes": {"type": "number", "description": "observation only"},
         "confidence": {"type": "number", "description": "observation only, 0 to 1"},
+        "context": {"type": "object", "description": "observation only, e.g. goal_id"},
     });
     let update = json!({
         "id": id(),
@@ -303,10 +314,14 @@ impl Given {
             return Err(wrong("kind", format!("{kind:?} is not one of {}", KINDS.join(", "))));
         }
         let is_observation = kind == "observation";
-        let of_observations = ["type", "ttl_minutes", "confidence"];
+        let of_observations = ["type", "ttl_minutes", "confidence", "context"];
         let of_items = ["phase", "progress", "page"];
-        let others = if is_observation { of_items } else { of_observations };
-        if let Some(field) = others.into_iter().find(|field| self.0.contains_key(*field)) {
+        let others = if is_observation {
+            &of_items[..]
+        } else {
+            &of_observations
+        };
+        if let Some(field) = others.iter().find(|field| self.0.contains_key(**field)) {
             return Err(wrong(field, format!("is nothing that a {kind} has")));
         }
         let (title, body) = (self.text("title")?, self.text("body")?.unwrap_or_default());
@@ -330,6 +345,7 @@ impl Given {
                 confidence: self.0.get("confidence").cloned(),
                 tags,
                 ttl_minutes,
+                context: self.0.get("context").cloned(),
                 ..ObservationInput::default()
             })));
         }
@@ -419,7 +435,7 @@ mod tests {
             (
                 "scratch_add",
                 json!({"kind": "note", "colour": 1}),
-                "colour: is nothing that scratch_add takes; it takes body, confidence, kind, page, phase, progress, tags, title, ttl_minutes, type",
+                "colour: is nothing that scratch_add takes; it takes body, confidence, context, kind, page, phase, progress, tags, title, ttl_minutes, type",
             ),
             (
                 "scratch_add",

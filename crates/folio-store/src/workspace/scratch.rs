@@ -99,8 +99,14 @@ impl Workspace {
                 patch,
                 expected_version,
             } => {
-                self.theirs(actor, thread, id, Operation::PatchOthers).await?;
-                self.update_item(actor, id, *patch, expected_version).await?
+                let entry = self.theirs(actor, thread, id, Operation::PatchOthers).await?;
+                match entry.kind {
+                    EntryKind::Observation => {
+                        self.update_observation(actor, id, (*patch).try_into()?, expected_version)
+                            .await?
+                    }
+                    _ => self.update_item(actor, id, *patch, expected_version).await?,
+                }
             }
             Call::Complete(id) => {
                 self.theirs(actor, thread, id, Operation::SetStatusOfOthers).await?;

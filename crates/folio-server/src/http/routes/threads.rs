@@ -251,20 +251,29 @@ async fn update(
     Ok(Answer::of(shape(&written)).version(written.entry.version))
 }
 
+/// The same, or an observation, which every thread of its space has.
+async fn item_or_observation(caller: &Caller) -> Result<EntryRef, Problem> {
+    let entry = caller.workspace.entry(caller.named("item")?).await?;
+    match entry.kind {
+        EntryKind::Observation => Ok(Ref::Id(entry.id)),
+        _ => Ok(Ref::Id(item_of(caller).await?.id)),
+    }
+}
+
 async fn complete(caller: Caller, _: Asked<Nothing>) -> Result<Answer<Written<ScratchItem>>, Problem> {
-    let item = Ref::Id(item_of(&caller).await?.id);
+    let item = item_or_observation(&caller).await?;
     let written = caller.workspace.complete_item(&caller.actor, item).await?;
     Ok(Answer::of(shape(&written)).version(written.entry.version))
 }
 
 async fn pin(caller: Caller, _: Asked<Nothing>) -> Result<Answer<Written<ScratchItem>>, Problem> {
-    let item = Ref::Id(item_of(&caller).await?.id);
+    let item = item_or_observation(&caller).await?;
     let written = caller.workspace.pin_item(&caller.actor, item).await?;
     Ok(Answer::of(shape(&written)).version(written.entry.version))
 }
 
 async fn unpin(caller: Caller, _: Asked<Nothing>) -> Result<Answer<Written<ScratchItem>>, Problem> {
-    let item = Ref::Id(item_of(&caller).await?.id);
+    let item = item_or_observation(&caller).await?;
     let written = caller.workspace.unpin_item(&caller.actor, item).await?;
     Ok(Answer::of(shape(&written)).version(written.entry.version))
 }
