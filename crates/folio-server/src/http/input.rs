@@ -9,7 +9,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use folio::memory::readable::readable;
 use schemars::{JsonSchema, SchemaGenerator};
-use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -187,6 +187,8 @@ impl<'de> Visitor<'de> for Once {
 pub(crate) fn read_json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result<T, Problem> {
     let is_list = body.trim_ascii_start().starts_with(b"[");
     if is_list && is_object::<T>() {
+        let whole: Result<IgnoredAny, _> = serde_json::from_slice(&readable(body));
+        whole.map_err(|error| unreadable(&error))?;
         return Err(body_invalid("the body is a list, and has to be an object"));
     }
     serde_json::from_slice(&readable(body)).map_err(|error| unreadable(&error))

@@ -55,6 +55,9 @@ async fn what_is_no_observation_is_told_and_changes_nothing() {
         is_problem(&house.ask("POST", "/observations", &[], Some(body)).await, 422, code);
     }
     is_problem(&house.post("/observations", "{").await, 422, "body_invalid");
+    let cut = house.post("/turns", "[1").await;
+    is_problem(&cut, 422, "body_invalid");
+    assert!(cut.body.contains("cannot be read"), "it is no list: {cut:?}");
     is_problem(
         &house.ask("POST", "/observations", &[], None).await,
         415,
@@ -90,10 +93,10 @@ async fn every_filter_of_a_list_restricts_it_m7_2_12() {
         ("?context.goal.id=7", vec!["old"]),
         ("?context.goal.id=8", vec![]),
         ("?min_confidence=0.5", vec!["asks", "old"]),
+        ("?min_confidence=high", vec!["old"]),
         ("?text=alarms", vec!["alarm"]),
         ("?since=2", vec!["asks"]),
         ("?order=oldest&limit=2", vec!["old", "alarm"]),
-        ("?min_confidence=high", vec!["old"]),
         ("?order=priority&limit=1", vec!["alarm"]),
         ("?include_expired=true&limit=1", vec!["gone"]),
     ] {
