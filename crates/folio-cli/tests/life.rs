@@ -59,14 +59,14 @@ fn observations_are_confirmed_resolved_reopened_and_restored_m7_5_39() {
     version 1 add by human #1 TIME
       content: the tests need a database
       confidence: 0.8
-      lifetime: {"until":"TIME"}
+      expires_at: TIME
       owner: agent
       source: {"principal":"human"}
       status: active
       trust: user
       type: observation
     version 2 confirm by human #2 TIME
-      lifetime: {"until":"TIME"} → {"until":"TIME"}
+      expires_at: TIME → TIME
       validated_at: nothing → TIME
     version 3 resolve by human #3 TIME (it was so)
       outcome: nothing → confirmed

@@ -26,6 +26,8 @@ pub const DENIED: &str = "denied";
 pub const REJECTED: &str = "rejected";
 /// It could not be done.
 pub const FAILED: &str = "failed";
+/// How things go, as programs read it.
+pub const STATUSES: [&str; 5] = [SUCCESS, WARNING, DENIED, REJECTED, FAILED];
 
 /// Which part of the program forgets, and how that is called ([`TraceNote::of_forgetting`]).
 const FORGETTING: (&str, &str) = ("memory", "forget");
@@ -52,7 +54,7 @@ pub struct TraceNote {
     pub entry_type: Option<String>,
     /// Who: the tool's or user's name, or the role if there is none.
     pub source: String,
-    /// How it went: [`SUCCESS`], [`WARNING`], [`DENIED`], [`REJECTED`], [`FAILED`], or a word of its own.
+    /// How it went: [`SUCCESS`], [`WARNING`], [`DENIED`], [`REJECTED`], [`FAILED`].
     pub status: String,
     /// In which turn.
     #[serde(default, rename = "turn_id", skip_serializing_if = "Option::is_none")]
@@ -189,7 +191,8 @@ impl TraceNote {
             .iter()
             .map(|warning| serde_json::json!({"code": warning.code, "given": warning.given, "used": warning.used}))
             .collect();
-        self.with_status(WARNING).with_detail(said)
+        self.with_status(WARNING)
+            .with_detail(serde_json::json!({ "warnings": said }))
     }
 }
 
@@ -311,7 +314,7 @@ mod tests {
         assert_eq!((note.status.as_str(), note.source.as_str()), (WARNING, "human"));
         assert_eq!(
             note.detail.unwrap().to_string(),
-            r#"[{"code":"ttl_invalid","given":-1,"used":10080}]"#
+            r#"{"warnings":[{"code":"ttl_invalid","given":-1,"used":10080}]}"#
         );
     }
 }

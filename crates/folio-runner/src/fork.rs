@@ -108,7 +108,7 @@ impl Runner {
         let (recorded, handle) = committed.run.unwrap_or((id, RunHandle(0)));
         if let Some(words) = files.as_ref().filter(|_| !committed.replayed) {
             let note = TraceNote::new(workspace.now(), &actor.in_run(id), "run", "fork_run");
-            workspace.note(note.with_status(WARNING).with_detail(words.clone()));
+            workspace.note(note.with_status(WARNING).with_detail(json!({ "text": words })));
         }
         Ok(Forked {
             id: recorded,

@@ -64,7 +64,7 @@ impl Runner {
         let notes = workspace.trace(query).await?;
         let note = notes.iter().rfind(|note| note.operation == WAIT_FOR_RUN);
         let told = note.filter(|note| note.at >= row.updated_at);
-        let Some(held_up) = told.and_then(|note| HeldUp::from_words(note.detail.as_ref()?.as_str()?)) else {
+        let Some(held_up) = told.and_then(|note| HeldUp::from_words(note.detail.as_ref()?["text"].as_str()?)) else {
             return Ok(None);
         };
         let by = workspace.run(Ref::Id(held_up.by)).await?;

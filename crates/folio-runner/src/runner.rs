@@ -513,7 +513,10 @@ impl Runner {
         };
         if let Err(error) = ended.await {
             let note = TraceNote::new(workspace.now(), &actor, "turn", "end_turn");
-            workspace.note(note.with_status(FAILED).with_detail(error.to_string()));
+            workspace.note(
+                note.with_status(FAILED)
+                    .with_detail(json!({"code": error.code(), "error": error.to_string()})),
+            );
         }
     }
 

@@ -169,7 +169,7 @@ async fn a_run_that_waits_for_another_says_for_which_and_what_it_writes_e9_15() 
     let notes = runner.workspace().trace(TraceQuery::default()).await.unwrap();
     let told = notes.iter().filter(|note| note.operation == "wait_for_run");
     let told: Vec<_> = told.map(|note| (note.run, note.detail.clone())).collect();
-    let detail = json!(format!("{first} writes desks/one"));
+    let detail = json!({"text": format!("{first} writes desks/one")});
     assert_eq!(told, [(Some(second), Some(detail))]);
 }
 

@@ -87,7 +87,7 @@ pub use work::{Delegated, Delegation, ReadyWork, WorkReport};
 
 use self::known::KnownIds;
 use self::notes::Notebook;
-use self::patch::Race;
+use self::patch::Trying;
 use crate::commit::{Fingerprint, RequestKey};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -343,16 +343,16 @@ impl Workspace {
     async fn patch(
         &self,
         actor: &Actor,
+        verb: &'static str,
         entry: EntryRef,
-        expected_version: Option<u32>,
         reason: Option<String>,
         changes_for: impl FnMut(&Entry) -> Result<(Vec<FieldChange>, Vec<Warning>), WorkspaceError> + Send,
     ) -> Result<Written, WorkspaceError> {
         let guard = Guard {
             reason,
-            ..Guard::from(expected_version)
+            ..Guard::default()
         };
-        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes_for)
+        self.patch_under(actor, entry, guard, Trying::to(verb), &[], changes_for)
             .await
     }
 }

@@ -664,9 +664,9 @@ async fn every_refusal_leaves_a_note_and_nothing_else_m7_7() {
             "clear_resolved",
             "forget",
             "set_policy",
-            "update_observation",
-            "write",
-            "write"
+            "archive_observation",
+            "set_policy",
+            "set_policy"
         ]
     );
     assert!(lines.iter().all(|line| line.source == "p"));

@@ -36,7 +36,7 @@ impl Report for VersionShape {
                 out,
                 "  {} {} of version {} was written over: {}",
                 style.bad("conflict"),
-                name(&conflict.field),
+                conflict.field,
                 conflict.overwrote_version,
                 short(&conflict.theirs)
             )?;
@@ -46,7 +46,7 @@ impl Report for VersionShape {
 }
 
 fn diff(out: &mut String, style: Style, change: &FieldDiff, is_first: bool) -> fmt::Result {
-    let field = name(&change.field);
+    let field = &change.field;
     match (&change.before, &change.after) {
         (Value::String(before), Value::String(after)) if before.contains('\n') || after.contains('\n') => {
             writeln!(out, "  {field}:")?;
@@ -66,11 +66,6 @@ fn diff(out: &mut String, style: Style, change: &FieldDiff, is_first: bool) -> f
         (Value::Null, after) if is_first => writeln!(out, "  {field}: {}", short(after)),
         (before, after) => writeln!(out, "  {field}: {} → {}", short(before), short(after)),
     }
-}
-
-/// People know the text of an observation as its content.
-fn name(field: &str) -> &str {
-    if field == "body" { "content" } else { field }
 }
 
 fn short(value: &Value) -> String {

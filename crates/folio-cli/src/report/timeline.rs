@@ -7,6 +7,7 @@ use std::time::Duration;
 use folio::Timestamp;
 use folio::memory::TurnId;
 use folio::store::workspace::TraceEntry;
+use serde_json::Value;
 
 use super::{instant, printable};
 use crate::output::Style;
@@ -67,7 +68,7 @@ fn of_line(line: &TraceEntry, began: Timestamp, style: Style) -> String {
         let used: Vec<_> = line.used.iter().map(ToString::to_string).collect();
         text.push_str(&format!(" using {}", used.join(", ")));
     }
-    if let Some(detail) = &line.detail {
+    if let Some(detail) = line.detail.as_ref().and_then(Value::as_object) {
         text.push_str(&format!(
             ": {}",
             super::first_line(&super::trace::said(detail), DETAIL_CHARS)

@@ -30,8 +30,7 @@ impl Report for TraceLine {
         match self.status.as_str() {
             "success" => {}
             "failed" | "denied" | "rejected" => write!(out, " {}", style.bad(&self.status))?,
-            "warning" => write!(out, " {}", style.warning("warning"))?,
-            status => write!(out, " {status}")?,
+            status => write!(out, " {}", style.warning(printable(status)))?,
         }
         if let Some(us) = self.duration_us {
             write!(out, " {}.{:03} ms", us / 1000, us % 1000)?;
@@ -48,16 +47,11 @@ impl Report for TraceLine {
 }
 
 /// A detail for people: words as they are, what was shown and what was asked in a few words, anything else name by name.
-pub(super) fn said(detail: &Value) -> String {
-    let text = match detail {
-        Value::String(text) => text.clone(),
-        Value::Object(parts) => match (parts.get("receipt"), parts.get("filters")) {
-            (Some(receipt), _) => shown(receipt, parts.get("omitted")),
-            (_, Some(Value::Object(filters))) => asked(filters, parts),
-            _ if parts.contains_key("text") => noticed(parts),
-            _ => pairs(parts),
-        },
-        other => other.to_string(),
+pub(super) fn said(parts: &Map<String, Value>) -> String {
+    let text = match (parts.get("receipt"), parts.get("filters")) {
+        (Some(receipt), _) => shown(receipt, parts.get("omitted")),
+        (_, Some(Value::Object(filters))) => asked(filters, parts),
+        _ => noticed(parts),
     };
     printable(&text)
 }
@@ -99,14 +93,36 @@ fn asked(filters: &Map<String, Value>, parts: &Map<String, Value>) -> String {
     text
 }
 
-/// What was noticed, and beside it how sure that is and what else is said of it: `likes Burgundy (confidence=0.9)`.
+/// What was noticed, decided or changed, and beside it how sure that is and what else is said of it: `likes Burgundy (confidence=0.9)`.
 fn noticed(parts: &Map<String, Value>) -> String {
     let mut rest = parts.clone();
-    let text = rest.remove("text").unwrap_or_default();
-    let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
-    match rest.is_empty() {
-        true => text,
-        false => format!("{text} ({})", pairs(&rest)),
+    // Why something was changed says more than which field it was.
+    if let (Some(Value::String(reason)), true, 2) = (rest.get("reason"), rest.contains_key("fields"), rest.len()) {
+        return reason.clone();
+    }
+    let mut first = Vec::new();
+    for (name, between) in [
+        ("error", ""),
+        ("text", ""),
+        ("verdict", ""),
+        ("reasons", "; "),
+        ("fields", ", "),
+    ] {
+        match rest.remove(name) {
+            Some(Value::String(text)) => first.push(text),
+            Some(Value::Array(words)) if words.iter().all(Value::is_string) => {
+                let words: Vec<_> = words.iter().filter_map(Value::as_str).collect();
+                first.push(words.join(between));
+            }
+            Some(other) => drop(rest.insert(name.to_owned(), other)),
+            None => {}
+        }
+    }
+    first.retain(|words| !words.is_empty());
+    match (first.is_empty(), rest.is_empty()) {
+        (false, true) => first.join(": "),
+        (false, false) => format!("{} ({})", first.join(": "), pairs(&rest)),
+        (true, _) => pairs(&rest),
     }
 }
 

@@ -2,10 +2,11 @@
 
 mod draft;
 mod from_json;
+mod names;
 mod patch;
 mod priority;
-mod stored;
 mod standing;
+mod stored;
 mod ttl;
 mod types;
 
@@ -19,11 +20,12 @@ pub(crate) use from_json::one_or_more;
 pub(crate) use stored::check_stored;
 
 pub use draft::{Draft, ObservationInput, UnknownType, draft};
+pub use names::field_name;
 pub use patch::{ObservationPatch, patch};
 pub use priority::by_priority;
+pub use standing::ttl_minutes;
 pub use ttl::TtlInput;
 pub use types::{Class, ObservationType, TypeRegistry};
-pub use standing::ttl_minutes;
 
 /// The scratch page of `space`: the same id wherever it is asked for.
 #[must_use]

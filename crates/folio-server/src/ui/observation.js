@@ -64,13 +64,13 @@ function body(one, again) {
   ];
 }
 
-const NAMES = { body: 'content', body_ref: 'long content', pin_rank: 'pin', lifetime: 'ends' };
+const NAMES = { body: 'content', content_ref: 'long content', pinned: 'pin', expires_at: 'ends' };
 const text = (value) => (typeof value === 'string' ? value : value === null || value === undefined ? '' : value.until ? absolute(value.until) : JSON.stringify(value, null, 2));
 
 function version(version) {
   const isFirst = version.version === 1;
   const changes = version.changes.filter(({ field }) => !isFirst || !['source', 'trust'].includes(field)).map(({ field, before, after }) => {
-    const isLong = field === 'body' && !isFirst;
+    const isLong = (field === 'content' || field === 'body') && !isFirst;
     return [element('dt', {}, NAMES[field] ?? field.replaceAll('_', ' ')),
       element('dd', {}, isLong ? difference(text(before), text(after)) : isFirst ? written('bdi', {}, text(after)) : [written('del', {}, text(before) || 'nothing'), ' → ', written('ins', {}, text(after) || 'nothing')])];
   });

@@ -79,14 +79,13 @@ function decision(one, thread) {
     used.length ? element('p', { class: 'meta' }, 'because of', ...used) : '');
 }
 
-/** What is said of a step: a text, or of its parts those that are one value; the others for whoever opens them. */
+/** What is said of a step: of its parts those that are one value, or some words; the others for whoever opens them. */
 function said(detail) {
   if (detail === null || detail === undefined) return [];
-  if (typeof detail !== 'object') return [written('span', { class: 'detail' }, String(detail))];
-  const parts = Object.entries(detail);
-  const plain = parts.filter(([, value]) => typeof value !== 'object');
-  const shown = plain.length ? [element('span', { class: 'detail' }, plain.map(([name, value]) => (name === 'text' ? value : `${name.replaceAll('_', ' ')} ${value}`)).join(', '))] : [];
-  if (plain.length === parts.length) return shown;
+  const parts = Object.entries(detail).map(([name, value]) => [name, Array.isArray(value) && value.every((one) => typeof one !== 'object') ? value.join('; ') : value]);
+  const plain = parts.filter(([, value]) => typeof value !== 'object' && value !== '');
+  const shown = plain.length ? [element('span', { class: 'detail' }, plain.map(([name, value]) => (['text', 'verdict', 'reasons', 'fields'].includes(name) ? value : `${name.replaceAll('_', ' ')} ${value}`)).join(', '))] : [];
+  if (parts.every(([, value]) => typeof value !== 'object')) return shown;
   return [...shown, element('details', {}, element('summary', {}, 'all of it'), element('pre', {}, JSON.stringify(detail, null, 2)))];
 }
 

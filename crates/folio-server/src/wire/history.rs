@@ -1,6 +1,7 @@
 //! The versions of an entry, and what each changed.
 
 use folio::Timestamp;
+use folio::memory::EntryKind;
 use folio::memory::history::{FieldConflict, FieldDiff, Version};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,6 +33,11 @@ impl VersionShape {
     /// `version` as programs read it.
     #[must_use]
     pub fn of(version: &Version) -> Self {
+        let (mut changes, mut conflicts) = (version.changes.clone(), version.conflicts.clone());
+        if version.entry.kind == EntryKind::Observation {
+            changes = changes.into_iter().map(FieldDiff::of_observation).collect();
+            conflicts = conflicts.into_iter().map(FieldConflict::of_observation).collect();
+        }
         Self {
             version: version.entry.version,
             seq: version.seq.0,
@@ -39,8 +45,8 @@ impl VersionShape {
             operation: version.operation,
             by: version.actor.to_string(),
             reason: version.reason.clone(),
-            changes: version.changes.clone(),
-            conflicts: version.conflicts.clone(),
+            changes,
+            conflicts,
         }
     }
 }

@@ -4,7 +4,7 @@ use folio::Timestamp;
 use folio::store::workspace::TraceEntry;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::List;
 
@@ -23,7 +23,7 @@ pub struct TraceLine {
     pub observation_type: Option<String>,
     /// Who: the name, or the role if there is none.
     pub source: String,
-    /// How it went: `success`, `warning`, `denied`, `rejected`, `failed`, or the outcome of what finished.
+    /// How it went: `success`, `warning`, `denied`, `rejected` or `failed`.
     pub status: String,
     /// In which turn.
     pub turn_id: Option<String>,
@@ -35,8 +35,9 @@ pub struct TraceLine {
     pub seq: u64,
     /// How long it took, in microseconds, if that was measured.
     pub duration_us: Option<u64>,
-    /// More: a few words, or the parts of a question.
-    pub detail: Option<Value>,
+    /// More, by name: `text` for a few words, `fields` that changed, `verdict` of a decision, `outcome` of what finished, `code` and
+    /// `error` of what was not done, `filters` of a question, the `reason` that was given.
+    pub detail: Option<Map<String, Value>>,
     /// The entries that a decision used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used: Vec<String>,
@@ -69,7 +70,7 @@ impl TraceLine {
             node_id: entry.node.map(|node| node.to_string()),
             seq: entry.seq.0,
             duration_us: entry.duration_us,
-            detail: entry.detail.clone(),
+            detail: entry.detail.as_ref().and_then(Value::as_object).cloned(),
             used: entry.used.iter().map(ToString::to_string).collect(),
             page_id: entry.page.map(|page| page.to_string()),
         }

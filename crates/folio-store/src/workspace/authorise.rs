@@ -6,6 +6,7 @@ use folio_memory::id::Ref;
 use folio_memory::roles::{self, Known, Operation};
 use folio_memory::{Actor, Change, Entry, EntryId, FieldChange, PageId, Role, RunId, scratchbook};
 
+use super::trace::tried;
 use super::{PolicyInForce, Workspace, WorkspaceError};
 use crate::error::StoreError;
 
@@ -31,7 +32,9 @@ impl Workspace {
         let known = self.known_of(&actor, changes, seen).await?;
         roles::may_write(&actor, &self.inner.space, changes, policy.types(), &known).map_err(|denied| {
             let refused = WorkspaceError::Refused(denied);
-            self.note_refusal_of(&actor, "memory", "write", &refused);
+            let kind = |id: &EntryId| known.entries.get(id).map(|entry| entry.kind);
+            let (component, operation) = tried(changes, kind).unwrap_or(("memory", "write".to_owned()));
+            self.note_refusal_of(&actor, component, &operation, &refused);
             refused
         })
     }

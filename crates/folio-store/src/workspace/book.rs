@@ -12,7 +12,7 @@ use folio_memory::{
 
 use super::notes::Stopwatch;
 use super::observations::Adding;
-use super::patch::{Guard, Race};
+use super::patch::{Guard, Trying};
 use super::{Workspace, WorkspaceError, Written, source_of};
 use crate::cursor;
 use crate::error::StoreError;
@@ -142,6 +142,17 @@ impl Workspace {
         input: ItemInput,
         idempotency_key: Option<String>,
     ) -> Result<Written, WorkspaceError> {
+        let added = self.try_add_item(actor, thread, input, idempotency_key).await;
+        added.inspect_err(|error| self.note_failed_add(actor, EntryKind::Note, error))
+    }
+
+    async fn try_add_item(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+        input: ItemInput,
+        idempotency_key: Option<String>,
+    ) -> Result<Written, WorkspaceError> {
         // What is declared of a tool is known by then.
         self.policy_as_known().await?;
         let now = self.now();
@@ -206,7 +217,7 @@ impl Workspace {
             check_item(current)?;
             Ok(scratchbook::patch(current, patch.clone())?)
         };
-        self.patch_under(actor, item, guard, Race::LaterHolds, &[], changes)
+        self.patch_under(actor, item, guard, Trying::to_update(), &[], changes)
             .await
     }
 
@@ -225,7 +236,7 @@ impl Workspace {
             let done = current.already_has(&changes);
             Ok((if done { Vec::new() } else { changes }, Vec::new()))
         };
-        self.patch(actor, item, None, None, changes).await
+        self.patch(actor, "complete", item, None, changes).await
     }
 
     /// Pins an entry to its page, after those that are pinned already. A pinned one stays where it is.
@@ -245,7 +256,7 @@ impl Workspace {
                 .then_some(FieldChange::PinRank(Some(rank)));
             Ok((change.into_iter().collect(), Vec::new()))
         };
-        self.patch(actor, item, None, None, changes).await
+        self.patch(actor, "pin", item, None, changes).await
     }
 
     /// The rank of a pin on `page` that comes after all that are there.
@@ -273,7 +284,7 @@ impl Workspace {
     /// `Conflict` if it is not the actor's to change; `NotFound`.
     pub async fn unpin_item(&self, actor: &Actor, item: EntryRef) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| Ok((lifecycle::unpin(current, self.now()), Vec::new()));
-        self.patch(actor, item, None, None, changes).await
+        self.patch(actor, "unpin", item, None, changes).await
     }
 }
 

@@ -396,7 +396,7 @@ impl Workspace {
         }
         if ingested.spooled > 0 {
             let detail = json!({"items": ingested.spooled});
-            self.note(note("spool_observations").with_status("waiting").with_detail(detail));
+            self.note(note("spool_observations").with_status(WARNING).with_detail(detail));
         }
         if ingested.replayed > 0 {
             let detail = json!({"items": ingested.replayed});

@@ -10,7 +10,7 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::{self, Operation};
 use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, Invalid, Link, Owner, Relation, Status};
 
-use super::patch::{Guard, Race};
+use super::patch::{Guard, Trying};
 use super::{Workspace, WorkspaceError, Write, Written};
 use crate::error::StoreError;
 
@@ -25,7 +25,7 @@ impl Workspace {
     /// `Conflict` if it is archived, or the actor is a tool; `NotFound`.
     pub async fn confirm(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| Ok((lifecycle::confirm(current, self.now())?, Vec::new()));
-        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+        self.patch_under(actor, entry, guard, Trying::to("confirm"), &[], changes)
             .await
     }
 
@@ -36,7 +36,7 @@ impl Workspace {
     /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
     pub async fn complete(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| unless_there(current, lifecycle::complete(current)?);
-        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+        self.patch_under(actor, entry, guard, Trying::to("complete"), &[], changes)
             .await
     }
 
@@ -57,7 +57,7 @@ impl Workspace {
             changes.push(FieldChange::Outcome(Some(outcome)));
             unless_there(current, changes)
         };
-        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+        self.patch_under(actor, entry, guard, Trying::to("complete"), &[], changes)
             .await
     }
 
@@ -68,7 +68,7 @@ impl Workspace {
     /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
     pub async fn reopen(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| Ok((lifecycle::reopen(current)?, Vec::new()));
-        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+        self.patch_under(actor, entry, guard, Trying::to("update"), &[], changes)
             .await
     }
 
@@ -99,7 +99,7 @@ impl Workspace {
             }
             Ok((lifecycle::restore(current, before), Vec::new()))
         };
-        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+        self.patch_under(actor, entry, guard, Trying::to("restore"), &[], changes)
             .await
     }
 
@@ -118,7 +118,7 @@ impl Workspace {
         guard: Guard,
     ) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| Ok((lifecycle::claim(current, owner, lease, self.now())??, Vec::new()));
-        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+        self.patch_under(actor, entry, guard, Trying::to("claim"), &[], changes)
             .await
     }
 
@@ -135,7 +135,7 @@ impl Workspace {
         guard: Guard,
     ) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| Ok((lifecycle::give_up(current, owner)??, Vec::new()));
-        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+        self.patch_under(actor, entry, guard, Trying::to("update"), &[], changes)
             .await
     }
 
@@ -184,10 +184,13 @@ impl Workspace {
                 unless_there(current, vec![FieldChange::Body(text)])
             };
             let written = self
-                .patch_under(actor, entry, guard.clone(), Race::DecideAgain, &[], changes)
+                .try_patch(actor, entry, guard.clone(), Trying::to("update"), &[], changes)
                 .await;
             // Somebody changed the text after it was read whole.
             if !is_another || attempt == ATTEMPTS {
+                if let Err(error) = &written {
+                    self.note_failed_patch(actor, "update", entry, error).await;
+                }
                 return Ok(written?.after(corrected));
             }
             attempt += 1;
@@ -219,7 +222,7 @@ impl Workspace {
             lifecycle::check_not_archived(current)?;
             unless_there(current, vec![FieldChange::SupersededBy(Some(new.id))])
         };
-        self.patch_under(actor, Ref::Id(old.id), guard, Race::DecideAgain, &[link], changes)
+        self.patch_under(actor, Ref::Id(old.id), guard, Trying::to("supersede"), &[link], changes)
             .await
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::PoisonError;
 
+use folio_memory::id::EntryRef;
 use folio_memory::trace::{DENIED, FAILED};
 use folio_memory::{Actor, Entry, EntryKind, EntryQuery, ListAnswer, TraceNote, Warning};
 use serde_json::{Map, Value, json};
@@ -89,13 +90,39 @@ impl Workspace {
             Some(entry) => about(note, entry),
             None => note,
         };
-        self.note(note.with_status(DENIED).with_detail(refused.to_string()));
+        self.note(note.with_status(DENIED).with_detail(why(refused)));
     }
 
     /// Notes that `actor` was not allowed to do something that is about no single entry.
     pub(super) fn note_refusal_of(&self, actor: &Actor, component: &str, operation: &str, refused: &WorkspaceError) {
         let note = TraceNote::new(self.now(), actor, component, operation);
-        self.note(note.with_status(DENIED).with_detail(refused.to_string()));
+        self.note(note.with_status(DENIED).with_detail(why(refused)));
+    }
+
+    /// Notes that a change of `entry` failed (seed 004). What was refused was noted where that was decided.
+    pub(super) async fn note_failed_patch(&self, actor: &Actor, verb: &str, entry: EntryRef, error: &WorkspaceError) {
+        if matches!(error, WorkspaceError::Refused(_)) {
+            return;
+        }
+        let found = self.read_entry(entry).await.ok();
+        let (component, noun) = found.as_ref().map_or(("memory", "entry"), |entry| place_of(entry.kind));
+        let note = TraceNote::new(self.now(), actor, component, &format!("{verb}_{noun}")).with_status(FAILED);
+        let (note, mut detail) = match &found {
+            Some(entry) => (about(note, entry), Map::new()),
+            None => (note, Map::from_iter([("entry".to_owned(), json!(entry.to_string()))])),
+        };
+        detail.extend(why(error));
+        self.note(note.with_detail(detail));
+    }
+
+    /// Notes that something of `kind` could not be added.
+    pub(super) fn note_failed_add(&self, actor: &Actor, kind: EntryKind, error: &WorkspaceError) {
+        if matches!(error, WorkspaceError::Refused(_)) {
+            return;
+        }
+        let (component, noun) = place_of(kind);
+        let note = TraceNote::new(self.now(), actor, component, &format!("add_{noun}")).with_status(FAILED);
+        self.note(note.with_detail(why(error)));
     }
 
     /// Notes what was put right before `entry` was written. Notes nothing if all was well.
@@ -116,6 +143,15 @@ pub(super) fn place_of(kind: EntryKind) -> (&'static str, &'static str) {
         EntryKind::Note | EntryKind::Todo | EntryKind::Task => ("scratchbook", "item"),
         kind => ("page", kind.as_str()),
     }
+}
+
+/// Why something was not done: for programs, and in words.
+pub(super) fn why(error: &WorkspaceError) -> Map<String, Value> {
+    let parts = [("code", error.code().to_owned()), ("error", error.to_string())];
+    parts
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect()
 }
 
 fn about(note: TraceNote, entry: &Entry) -> TraceNote {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use folio_memory::keeping::Redaction;
-use folio_memory::trace::TracePolicy;
+use folio_memory::trace::{TracePolicy, WARNING};
 use folio_memory::{Actor, Clock, Role, Seq, SpaceName, Timestamp, TraceNote};
 use serde_json::json;
 use tokio::runtime::Handle;
@@ -204,7 +204,7 @@ async fn write(
 /// The note that says how many others are missing.
 fn told(now: Timestamp, count: u64) -> TraceNote {
     TraceNote::new(now, &Actor::new(Role::Human, "folio"), "trace", "drop_notes")
-        .with_status("dropped")
+        .with_status(WARNING)
         .with_detail(json!({"count": count}))
 }
 

@@ -11,7 +11,7 @@ use folio_memory::{
 };
 
 use super::notes::Stopwatch;
-use super::patch::{Guard, Race};
+use super::patch::{Guard, Trying};
 use super::{Moment, Workspace, WorkspaceError, Write, Written, source_of, trust_of};
 use crate::error::StoreError;
 use crate::store::MemoryMark;
@@ -125,6 +125,16 @@ impl Workspace {
     ///
     /// `Invalid` names the first field that is wrong; otherwise as [`Workspace::record`].
     pub async fn add_observation(
+        &self,
+        actor: &Actor,
+        input: ObservationInput,
+        idempotency_key: Option<String>,
+    ) -> Result<Written, WorkspaceError> {
+        let added = self.try_add_observation(actor, input, idempotency_key).await;
+        added.inspect_err(|error| self.note_failed_add(actor, EntryKind::Observation, error))
+    }
+
+    async fn try_add_observation(
         &self,
         actor: &Actor,
         input: ObservationInput,
@@ -258,7 +268,7 @@ impl Workspace {
         guard: Guard,
     ) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| Ok(observation::patch(current, patch.clone())?);
-        self.patch_under(actor, observation, guard, Race::LaterHolds, &[], changes)
+        self.patch_under(actor, observation, guard, Trying::to_update(), &[], changes)
             .await
     }
 
@@ -294,7 +304,7 @@ impl Workspace {
             let change = (!is_kept && fields.erased.is_none()).then_some(FieldChange::Status(Status::Archived));
             Ok((change.into_iter().collect(), Vec::new()))
         };
-        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+        self.patch_under(actor, entry, guard, Trying::to("archive"), &[], changes)
             .await
     }
 

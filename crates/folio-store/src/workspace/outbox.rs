@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::ingest::Ready;
+use super::noted::why;
 use super::{Workspace, WorkspaceError, redact};
 use crate::private;
 
@@ -178,7 +179,7 @@ impl Workspace {
                 .await
                 .inspect_err(|error| {
                     let note = TraceNote::new(self.now(), &spooled.actor, "scratch_page", "deliver_observations");
-                    self.note(note.with_status(FAILED).with_detail(error.to_string()));
+                    self.note(note.with_status(FAILED).with_detail(why(error)));
                 })?;
             delivered.items += batch.stored.len() - batch.replayed;
             delivered.replayed += batch.replayed;

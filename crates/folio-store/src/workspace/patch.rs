@@ -1,9 +1,10 @@
 //! Changing one entry while others may change it, too.
 
-use folio_memory::history::FieldConflict;
-use folio_memory::id::EntryRef;
-use folio_memory::{Actor, Change, Entry, FieldChange, Invalid, Seq, Status, Warning};
+use folio_memory::history::{FieldConflict, Version};
+use folio_memory::id::{EntryRef, Ref};
+use folio_memory::{Actor, Change, Entry, EntryKind, FieldChange, Invalid, Seq, Status, Warning};
 
+use super::trace::verb_of;
 use super::{Workspace, WorkspaceError, Write, Written};
 use crate::commit::{Committed, Expected};
 use crate::error::StoreError;
@@ -16,7 +17,8 @@ const ATTEMPTS: u32 = 64;
 pub struct Guard {
     /// The version that the entry must have, unless it is as wished already (M7.4.34).
     pub expected_version: Option<u32>,
-    /// The version that the caller had read. Whoever says nothing has read the one that is there when the call begins.
+    /// The version that the caller had read. Whoever says nothing knows what he himself left in his turn, or what was there when it
+    /// began (M7.4.33); outside of a turn, what is there when the call begins.
     pub base_version: Option<u32>,
     /// Makes a second change with the same key do nothing.
     pub idempotency_key: Option<String>,
@@ -42,22 +44,61 @@ pub(super) enum Race {
     DecideAgain,
 }
 
+/// A change of one entry that somebody tries.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Trying {
+    /// What it is called in the trace, if it fails before anybody knows which fields it changes.
+    pub(super) verb: &'static str,
+    pub(super) race: Race,
+}
+
+impl Trying {
+    /// To do what was decided on what was read.
+    pub(super) const fn to(verb: &'static str) -> Self {
+        let race = Race::DecideAgain;
+        Self { verb, race }
+    }
+
+    /// To set fields, whatever stood in them.
+    pub(super) const fn to_update() -> Self {
+        let race = Race::LaterHolds;
+        Self { verb: "update", race }
+    }
+}
+
 impl Workspace {
-    /// Changes the fields of one entry to what `changes_for` makes of it, and does `more` in the same commit. Nobody is refused because of others, unless he
-    /// expects a version.
+    /// Changes one entry as [`Workspace::try_patch`] does, and notes it if that fails.
     pub(super) async fn patch_under(
         &self,
         actor: &Actor,
         entry: EntryRef,
         guard: Guard,
-        race: Race,
+        trying: Trying,
+        more: &[Change],
+        changes_for: impl FnMut(&Entry) -> Result<(Vec<FieldChange>, Vec<Warning>), WorkspaceError> + Send,
+    ) -> Result<Written, WorkspaceError> {
+        let written = self.try_patch(actor, entry, guard, trying, more, changes_for).await;
+        if let Err(error) = &written {
+            self.note_failed_patch(actor, trying.verb, entry, error).await;
+        }
+        written
+    }
+
+    /// Changes the fields of one entry to what `changes_for` makes of it, and does `more` in the same commit. Nobody is refused because of others, unless he
+    /// expects a version.
+    pub(super) async fn try_patch(
+        &self,
+        actor: &Actor,
+        entry: EntryRef,
+        guard: Guard,
+        Trying { verb, race }: Trying,
         more: &[Change],
         mut changes_for: impl FnMut(&Entry) -> Result<(Vec<FieldChange>, Vec<Warning>), WorkspaceError> + Send,
     ) -> Result<Written, WorkspaceError> {
         let mut attempt = 1;
         loop {
             let current = self.read_entry(entry).await?;
-            self.check_change(actor, &current).await?;
+            self.check_change(actor, verb, &current).await?;
             let decided = match (changes_for(&current), &guard.idempotency_key) {
                 // It may look impossible, or needless, because it was done before.
                 (Err(_), Some(key)) if self.replayed(actor, key).await?.is_some() => Ok((Vec::new(), Vec::new(), true)),
@@ -83,7 +124,7 @@ impl Workspace {
                 });
             }
             self.authorise_patch(actor, &current, &fields).inspect_err(|refused| {
-                self.note_refusal(actor, "update", Some(&current), refused);
+                self.note_refusal(actor, verb_of(&fields), Some(&current), refused);
             })?;
             let change = Change::PatchEntry {
                 entry: current.id,
@@ -93,7 +134,11 @@ impl Workspace {
                     Race::DecideAgain => guard.expected_version.or(Some(current.version)),
                 },
                 base_version: match race {
-                    Race::LaterHolds => Some(guard.base_version.unwrap_or(current.version)),
+                    Race::LaterHolds => Some(match (guard.base_version, guard.expected_version) {
+                        (Some(base), _) => base,
+                        (None, Some(_)) => current.version,
+                        (None, None) => self.known_in_turn(actor, &current).await?,
+                    }),
                     Race::DecideAgain => None,
                 },
             };
@@ -105,7 +150,10 @@ impl Workspace {
             match self.record_seen(actor, write, Some(&current)).await {
                 Ok(recorded) => {
                     warnings.extend(recorded.warnings);
-                    let conflicts = conflicts_of(&recorded.committed);
+                    let mut conflicts = conflicts_of(&recorded.committed);
+                    if current.kind == EntryKind::Observation {
+                        conflicts = conflicts.into_iter().map(FieldConflict::of_observation).collect();
+                    }
                     warnings.extend(conflicts.iter().map(|lost| {
                         let message = format!(
                             "somebody else had changed {} meanwhile, in version {}; this one holds",
@@ -114,7 +162,7 @@ impl Workspace {
                         Warning::new("conflict", message, lost.theirs.clone(), lost.ours.clone())
                     }));
                     let entry = self.read_entry(entry).await?;
-                    self.note_warnings(actor, "update", &entry, &warnings);
+                    self.note_warnings(actor, verb, &entry, &warnings);
                     return Ok(Written {
                         entry,
                         warnings,
@@ -142,6 +190,31 @@ impl Workspace {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// The version of `current` that whoever works in a turn can be taken to know: the last one that he made himself in that turn, or
+    /// else the last one before it began. What others have changed since, he may not have seen. Outside of a turn it is the
+    /// version that is there, and of what was added since, the first one.
+    async fn known_in_turn(&self, actor: &Actor, current: &Entry) -> Result<u32, WorkspaceError> {
+        let Some(turn) = actor.turn.filter(|_| current.version > 1) else {
+            return Ok(current.version);
+        };
+        let began = match self.read_turn(Ref::Id(turn)).await {
+            Ok(turn) => turn.started_seq,
+            // Others may keep turns; when this one began nobody here knows.
+            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => return Ok(current.version),
+            Err(error) => return Err(error),
+        };
+        if current.updated_seq < began {
+            return Ok(current.version);
+        }
+        let versions = self.versions(Ref::Id(current.id)).await?;
+        let is_known = |version: &&Version| {
+            let is_own = version.actor.turn == Some(turn) && version.actor.to_string() == actor.to_string();
+            version.seq < began || is_own
+        };
+        let known = versions.iter().rev().find(is_known);
+        Ok(known.map_or(1, |version| version.entry.version).min(current.version))
     }
 
     /// Whether a commit with `key` was written.

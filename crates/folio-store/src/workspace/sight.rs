@@ -50,6 +50,11 @@ impl Workspace {
 
     /// Refuses `entry` to whoever may not read it.
     pub(super) async fn check_entry(&self, entry: &Entry) -> Result<(), WorkspaceError> {
+        self.check_entry_for("get", entry).await
+    }
+
+    /// The same for whoever wants to do what `verb` says, for the trace.
+    async fn check_entry_for(&self, verb: &str, entry: &Entry) -> Result<(), WorkspaceError> {
         let sight = self.sight().await?;
         if sight == Sight::Space {
             return Ok(());
@@ -59,15 +64,15 @@ impl Workspace {
             return Ok(());
         }
         let refused = self.denied(entry.handle.to_string());
-        self.note_refusal(&self.asker, "get", Some(entry), &refused);
+        self.note_refusal(&self.asker, verb, Some(entry), &refused);
         Err(refused)
     }
 
     /// Refuses a change of `entry` to whoever neither wrote it nor may read it: what a change comes to is the entry.
-    pub(super) async fn check_change(&self, actor: &Actor, entry: &Entry) -> Result<(), WorkspaceError> {
+    pub(super) async fn check_change(&self, actor: &Actor, verb: &str, entry: &Entry) -> Result<(), WorkspaceError> {
         match roles::is_own(actor, entry) {
             true => Ok(()),
-            false => self.check_entry(entry).await,
+            false => self.check_entry_for(verb, entry).await,
         }
     }
 

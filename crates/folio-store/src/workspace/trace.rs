@@ -7,13 +7,15 @@ use std::collections::HashMap;
 use folio_engine::NodeId;
 use folio_memory::id::{EntryRef, Ref, RunRef};
 use folio_memory::roles::{Denied, Operation};
-use folio_memory::trace::READ_TRACE;
+use folio_memory::trace::{READ_TRACE, STATUSES, SUCCESS};
 use folio_memory::{
     Actor, Change, EntryHandle, EntryId, EntryKind, NoteQuery, PageId, Role, RunId, Seq, Timestamp, TraceNote, TurnId,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::lines::{Kind, decisions_of, of_change, of_event};
+pub(super) use self::lines::{tried, verb_of};
+use super::noted::why;
 use super::{Workspace, WorkspaceError};
 use crate::commit::Record;
 use crate::error::StoreError;
@@ -63,7 +65,7 @@ pub struct TraceEntry {
     pub entry_type: Option<String>,
     /// Who: the tool's or user's name, or the role if there is none.
     pub source: String,
-    /// How it went: `success`, `warning`, `denied`, `rejected`, `failed`, or the outcome of what finished.
+    /// How it went: one of [`STATUSES`].
     pub status: String,
     /// In which turn.
     pub turn: Option<TurnId>,
@@ -73,7 +75,8 @@ pub struct TraceEntry {
     pub node: Option<NodeId>,
     /// How long it took, if that was measured.
     pub duration_us: Option<u64>,
-    /// More: a few words, or the parts of a question.
+    /// More, by name: `text` for a few words, `fields` that changed, `verdict` of a decision, `outcome` of what finished, `code` and
+    /// `error` of what was not done, `filters` of a question, the `reason` that was given.
     pub detail: Option<Value>,
     /// The entries that a decision used.
     pub used: Vec<EntryHandle>,
@@ -81,6 +84,7 @@ pub struct TraceEntry {
 
 impl From<TraceNote> for TraceEntry {
     fn from(note: TraceNote) -> Self {
+        let (status, detail) = in_one_form(note.status, note.detail);
         Self {
             seq: note.as_of,
             is_logged: false,
@@ -91,15 +95,31 @@ impl From<TraceNote> for TraceEntry {
             page: None,
             entry_type: note.entry_type,
             source: note.source,
-            status: note.status,
+            status,
             turn: note.turn,
             run: note.run,
             node: note.node.as_deref().and_then(|node| node.parse().ok()),
             duration_us: note.duration_us,
-            detail: note.detail,
+            detail,
             used: note.used,
         }
     }
+}
+
+/// A status that programs know, and a detail with names: whoever noted something may have had a word of its own, or only words.
+fn in_one_form(status: String, detail: Option<Value>) -> (String, Option<Value>) {
+    let detail = match detail {
+        None | Some(Value::Null) => None,
+        Some(Value::Object(parts)) => Some(parts),
+        Some(list @ Value::Array(_)) => Some(Map::from_iter([("warnings".to_owned(), list)])),
+        Some(other) => Some(Map::from_iter([("text".to_owned(), other)])),
+    };
+    if STATUSES.contains(&status.as_str()) {
+        return (status, detail.map(Value::Object));
+    }
+    let mut detail = detail.unwrap_or_default();
+    detail.insert("outcome".to_owned(), status.into());
+    (SUCCESS.to_owned(), Some(detail.into()))
 }
 
 /// What a query comes to when its names are looked up.
@@ -199,7 +219,7 @@ impl Workspace {
             what: "the trace".to_owned(),
         });
         let note = self.noted("trace", READ_TRACE).with_status(folio_memory::trace::DENIED);
-        self.note(note.with_detail(refused.to_string()));
+        self.note(note.with_detail(why(&refused)));
         Err(refused)
     }
 
@@ -334,7 +354,7 @@ impl Workspace {
             page: None,
             entry_type: None,
             source: actor.source_name().to_owned(),
-            status: "success".to_owned(),
+            status: SUCCESS.to_owned(),
             turn: actor.turn,
             run: actor.run,
             node: None,
@@ -391,14 +411,13 @@ impl Workspace {
     }
 }
 
-/// Why something was done takes the place of words; where there is more than words it stands beside it.
+/// Why something was done stands beside what was done.
 fn with_reason(detail: Option<Value>, reason: Option<&str>) -> Option<Value> {
-    match (detail, reason) {
-        (detail, None) => detail,
-        (Some(Value::Object(mut parts)), Some(reason)) => {
-            parts.insert("reason".to_owned(), reason.into());
-            Some(parts.into())
-        }
-        (_, Some(reason)) => Some(reason.into()),
-    }
+    let Some(reason) = reason else { return detail };
+    let mut parts = match detail {
+        Some(Value::Object(parts)) => parts,
+        _ => Map::new(),
+    };
+    parts.insert("reason".to_owned(), reason.into());
+    Some(parts.into())
 }

@@ -508,7 +508,13 @@ impl Workspace {
             Ok((changes, Vec::new()))
         };
         let written = self
-            .patch(actor, Ref::Id(confirmation.id), None, Some(why.to_owned()), changes)
+            .patch(
+                actor,
+                "complete",
+                Ref::Id(confirmation.id),
+                Some(why.to_owned()),
+                changes,
+            )
             .await?;
         Ok(written.entry)
     }

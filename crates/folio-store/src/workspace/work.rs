@@ -12,7 +12,7 @@ use folio_memory::{Actor, Change, Entry, EntryId, EntryKind, FieldChange, Invali
 
 use super::book::BookFilter;
 use super::observations::Adding;
-use super::patch::{Guard, Race};
+use super::patch::{Guard, Trying};
 use super::{Workspace, WorkspaceError, Written};
 use crate::error::StoreError;
 
@@ -270,7 +270,7 @@ impl Workspace {
             }
             Ok((changes, Vec::new()))
         };
-        self.patch_under(actor, Ref::Id(entry.id), guard, Race::DecideAgain, more, changes)
+        self.patch_under(actor, Ref::Id(entry.id), guard, Trying::to("update"), more, changes)
             .await
     }
 

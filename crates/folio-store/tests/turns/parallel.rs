@@ -1,8 +1,11 @@
 //! Turns beside one another and in the background (M7.11.7).
 
+use folio_memory::history::FieldConflict;
+use folio_memory::id::Ref;
+use folio_memory::observation::ObservationPatch;
 use folio_memory::turn::Urgency;
-use folio_memory::{EntryQuery, ThreadKey};
-use folio_store::workspace::TurnInput;
+use folio_memory::{Actor, EntryQuery, ThreadKey};
+use folio_store::workspace::{Begun, TurnInput};
 use serde_json::json;
 
 use crate::scene::{Scene, person};
@@ -35,6 +38,47 @@ async fn turns_beside_one_another_share_the_page_and_know_what_came_since_m7_11_
     let two = scene.end(&two).await;
     assert!(two.export.touched.is_empty());
     assert_eq!(scene.end(&one).await.export.touched.len(), 1);
+}
+
+#[tokio::test]
+async fn a_turn_is_told_what_it_wrote_over_that_another_had_changed_since_it_began_m7_4_33() {
+    let scene = Scene::new();
+    let memory = &scene.workspace;
+    let noticed = scene.begin("zero").await;
+    let noticed = scene
+        .notice("search", noticed.turn.begun.id, json!({"content": "first"}))
+        .await;
+    let (one, two) = (scene.begin("one").await, scene.begin_in("other", "two").await);
+    let of = |begun: &Begun| person().in_turn(begun.turn.begun.id);
+    let saying = |content: &str| -> ObservationPatch { serde_json::from_value(json!({ "content": content })).unwrap() };
+    let update = async |actor: &Actor, patch| {
+        let written = memory
+            .update_observation(actor, Ref::Id(noticed.id), patch, None)
+            .await
+            .unwrap();
+        let over = |lost: &FieldConflict| (lost.field.clone(), lost.overwrote_version, lost.theirs.clone());
+        written.conflicts.iter().map(over).collect::<Vec<_>>()
+    };
+    assert_eq!(update(&of(&one), saying("by one")).await, []);
+    assert_eq!(
+        update(&of(&one), saying("by one again")).await,
+        [],
+        "what was its own it knows"
+    );
+    let lost = ("content".to_owned(), 3, json!("by one again"));
+    assert_eq!(update(&of(&two), saying("by two")).await, [lost]);
+    assert_eq!(update(&of(&two), saying("by two again")).await, []);
+    assert_eq!(update(&person(), saying("by nobody in a turn")).await, []);
+    let three = scene.begin("three").await;
+    assert_eq!(
+        update(&of(&three), saying("by three")).await,
+        [],
+        "nobody changed it since it began"
+    );
+    let title: ObservationPatch = serde_json::from_value(json!({"title": "t"})).unwrap();
+    assert_eq!(update(&of(&one), title).await, [], "two of different fields both hold");
+    let versions = memory.versions(Ref::Id(noticed.id)).await.unwrap();
+    assert_eq!(versions[3].conflicts.len(), 1, "and the history says it");
 }
 
 #[tokio::test]

@@ -46,8 +46,9 @@ async fn a_tools_alert_in_one_turn_changes_a_decision_of_a_later_one_and_the_log
     let line = lines.iter().find(|line| line.component == "router").unwrap();
     assert_eq!(
         (line.status.as_str(), &line.used, line.turn),
-        ("critical", &vec![fraud.handle], Some(id))
+        ("success", &vec![fraud.handle], Some(id))
     );
+    assert_eq!(line.detail.as_ref().unwrap()["verdict"], "critical");
     let why = scene.workspace.why(Ref::Id(fraud.id), None).await.unwrap();
     let turns: Vec<_> = why
         .iter()

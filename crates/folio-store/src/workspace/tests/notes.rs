@@ -1,5 +1,5 @@
-use folio_memory::trace::{DENIED, SUCCESS, WARNING};
-use folio_memory::{RunId, TraceNote, TurnId};
+use folio_memory::trace::{DENIED, FAILED, SUCCESS, WARNING};
+use folio_memory::{EntryId, RunId, TraceNote, TurnId};
 
 use super::*;
 
@@ -61,10 +61,10 @@ async fn what_was_put_right_is_noted_with_the_given_and_the_used_value_m7_1_4() 
     );
     assert_eq!(
         lines[0].detail,
-        Some(json!([
+        Some(json!({"warnings": [
             {"code": "confidence_clamped", "given": 7, "used": 1},
             {"code": "ttl_invalid", "given": -5, "used": 10_080},
-        ]))
+        ]}))
     );
 }
 
@@ -78,6 +78,110 @@ async fn a_denial_is_noted() {
     assert_eq!(
         (lines[0].status.as_str(), lines[0].source.as_str(), lines[0].entry),
         (DENIED, "wine_search", Some(entry.id))
+    );
+    assert_eq!(lines[0].operation, "archive_observation", "it is called what was tried");
+    let clarifier = Actor::new(Role::Clarifier, "");
+    drop(
+        f.workspace
+            .add_observation(&clarifier, saying("y"), None)
+            .await
+            .unwrap_err(),
+    );
+    assert_eq!(
+        brief(&f.noted().await[1]).split(" {").next(),
+        Some("clarifier add_observation denied")
+    );
+}
+
+#[tokio::test]
+async fn what_fails_is_noted_with_its_code() {
+    let f = fixture();
+    let (memory, ada) = (&f.workspace, person());
+    let entry = Ref::Id(f.add("x").await.id);
+    let patch = |content: &str| ObservationPatch {
+        content: Some(content.to_owned()),
+        ..ObservationPatch::default()
+    };
+    let known = |version| Guard {
+        expected_version: Some(version),
+        ..Guard::default()
+    };
+    memory.update_observation(&ada, entry, patch("y"), None).await.unwrap();
+    drop(
+        memory
+            .update_observation_under(&ada, entry, patch("z"), known(1))
+            .await
+            .unwrap_err(),
+    );
+    drop(
+        memory
+            .update_observation(&ada, entry, patch(" "), None)
+            .await
+            .unwrap_err(),
+    );
+    drop(memory.add_observation(&ada, saying(""), None).await.unwrap_err());
+    let odd = input(json!({"content": "x", "type": "No such"}));
+    drop(memory.add_observation(&ada, odd, None).await.unwrap_err());
+    memory.archive(&ada, entry, None).await.unwrap();
+    drop(
+        memory
+            .update_observation(&ada, entry, patch("z"), None)
+            .await
+            .unwrap_err(),
+    );
+    drop(memory.confirm(&ada, entry, Guard::default()).await.unwrap_err());
+    drop(
+        memory
+            .complete(&ada, Ref::Id(EntryId::derived(&["no"])), Guard::default())
+            .await
+            .unwrap_err(),
+    );
+    let lines = f.noted().await;
+    let told = |line: &TraceEntry| {
+        let code = line.detail.as_ref().unwrap()["code"].as_str().unwrap().to_owned();
+        assert_eq!(line.status, FAILED);
+        (line.operation.clone(), line.entry.is_some(), code)
+    };
+    let of = |operation: &str, is_there, code: &str| (operation.to_owned(), is_there, code.to_owned());
+    assert_eq!(
+        lines.iter().map(told).collect::<Vec<_>>(),
+        [
+            of("update_observation", true, "stale_version"),
+            of("update_observation", true, "content_empty"),
+            of("add_observation", false, "content_empty"),
+            of("add_observation", false, "type_invalid"),
+            of("update_observation", true, "archived"),
+            of("confirm_observation", true, "archived"),
+            of("complete_entry", false, "not_found"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_somebody_noted_in_words_of_its_own_is_told_in_one_form() {
+    let f = fixture();
+    for (status, detail) in [
+        ("waiting", json!("for the store")),
+        ("warning", json!([{"code": "odd"}])),
+    ] {
+        let note = f.workspace.noted("scratch_page", "spool_observations");
+        f.workspace.note(note.with_status(status).with_detail(detail));
+    }
+    let told: Vec<_> = f
+        .noted()
+        .await
+        .into_iter()
+        .map(|line| (line.status, line.detail.unwrap()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (
+                SUCCESS.to_owned(),
+                json!({"text": "for the store", "outcome": "waiting"})
+            ),
+            (WARNING.to_owned(), json!({"warnings": [{"code": "odd"}]})),
+        ]
     );
 }
 

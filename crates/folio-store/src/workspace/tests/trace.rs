@@ -16,10 +16,7 @@ async fn the_trace_names_what_was_done_to_what_by_whom() {
 
     let line = |entry: &TraceEntry| {
         let kind = entry.entry_type.as_deref().unwrap_or("-");
-        let detail = match &entry.detail {
-            Some(serde_json::Value::String(text)) => text.clone(),
-            detail => json!(detail).to_string(),
-        };
+        let detail = json!(entry.detail);
         format!(
             "{} {} {kind} {} {detail}",
             entry.component, entry.operation, entry.source
@@ -30,13 +27,13 @@ async fn the_trace_names_what_was_done_to_what_by_whom() {
     assert_eq!(
         lines,
         [
-            "page add_page - wine_recommender scratch_page \"Scratch page\"",
+            "page add_page - wine_recommender {\"text\":\"scratch_page \\\"Scratch page\\\"\"}",
             "scratch_page add_observation contextual_insight wine_recommender {\"text\":\"likes Burgundy\",\"confidence\":0.5}",
-            "scratch_page archive_observation contextual_insight ada old",
-            "page add_page - ada scratchbook \"Scratchbook of main\"",
-            "scratchbook add_item todo ada call",
-            "scratchbook pin_item todo ada pin",
-            "scratchbook complete_item todo ada status, progress",
+            "scratch_page archive_observation contextual_insight ada {\"fields\":[\"status\"],\"reason\":\"old\"}",
+            "page add_page - ada {\"text\":\"scratchbook \\\"Scratchbook of main\\\"\"}",
+            "scratchbook add_item todo ada {\"text\":\"call\"}",
+            "scratchbook pin_item todo ada {\"fields\":[\"pin\"]}",
+            "scratchbook complete_item todo ada {\"fields\":[\"status\",\"progress\"]}",
         ]
     );
     let last = f
@@ -91,7 +88,7 @@ async fn the_trace_says_how_sure_an_observation_became_and_why() {
         [
             json!({"text": "likes Burgundy", "confidence": 0.4, "context": {"user": "u1"}}),
             json!({
-                "fields": "confidence, tags, context", "confidence": 0.9, "context": {"user": "u2"}, "reason": "said so twice"
+                "fields": ["confidence", "tags", "context"], "confidence": 0.9, "context": {"user": "u2"}, "reason": "said so twice"
             }),
         ]
     );

@@ -1,11 +1,13 @@
 //! From a change or an event of the log to a line of the trace.
 
-use folio_engine::Event;
+use folio_engine::{Event, Outcome};
 use folio_memory::counted::counted;
 use folio_memory::entry::Status;
+use folio_memory::observation::field_name;
+use folio_memory::trace::{FAILED, SUCCESS, WARNING};
 use folio_memory::turn::Decision;
-use folio_memory::{Change, Confidence, EntryFields, EntryKind, FieldChange};
-use serde_json::{Map, Value};
+use folio_memory::{Change, Confidence, EntryFields, EntryId, EntryKind, FieldChange};
+use serde_json::{Map, Value, json};
 
 use super::TraceEntry;
 use crate::workspace::noted::place_of;
@@ -24,30 +26,24 @@ pub(super) struct Kind {
 
 /// What `change` did. `patched` is the entry that it changed.
 pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>) -> TraceEntry {
-    let operation = |name: &str| name.to_owned();
+    let (component, operation) = named(change, patched.as_ref().map(|patched| patched.kind));
+    let line = TraceEntry {
+        component: component.to_owned(),
+        operation,
+        ..line
+    };
     match change {
-        Change::EnsurePage(page) => {
-            let detail = said(format!("{} {:?}", page.fields.role, short(&page.fields.title)));
-            TraceEntry {
-                component: "page".to_owned(),
-                operation: operation("add_page"),
-                page: Some(page.id),
-                detail,
-                ..line
-            }
-        }
-        Change::SetPageStatus { page, status } => {
-            let (page, detail) = (Some(*page), said(status.clone()));
-            TraceEntry {
-                component: "page".to_owned(),
-                operation: operation("set_page_status"),
-                page,
-                detail,
-                ..line
-            }
-        }
+        Change::EnsurePage(page) => TraceEntry {
+            page: Some(page.id),
+            detail: said(format!("{} {:?}", page.fields.role, short(&page.fields.title))),
+            ..line
+        },
+        Change::SetPageStatus { page, status } => TraceEntry {
+            page: Some(*page),
+            detail: said(status.clone()),
+            ..line
+        },
         Change::AddEntry(new) => {
-            let (component, noun) = place_of(new.kind);
             let text = short(if new.fields.title.is_empty() {
                 &new.fields.body
             } else {
@@ -58,8 +54,6 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
                 _ => said(text),
             };
             TraceEntry {
-                component: component.to_owned(),
-                operation: format!("add_{noun}"),
                 entry: Some(new.id),
                 entry_type: Some(new.fields.type_name.clone().unwrap_or_else(|| new.kind.to_string())),
                 node: new.fields.source.node.as_deref().and_then(|node| node.parse().ok()),
@@ -68,63 +62,78 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
             }
         }
         Change::PatchEntry { entry, fields, .. } => {
-            let patched = patched.unwrap_or(Kind {
-                kind: EntryKind::Note,
-                type_name: None,
-            });
-            let (component, noun) = place_of(patched.kind);
-            let names: Vec<_> = fields.iter().map(FieldChange::field).collect();
+            let kind = patched.as_ref().map_or(EntryKind::Note, |patched| patched.kind);
+            let type_name = patched.and_then(|patched| patched.type_name);
             TraceEntry {
-                component: component.to_owned(),
-                operation: format!("{}_{noun}", verb_of(fields)),
                 entry: Some(*entry),
-                entry_type: Some(patched.type_name.unwrap_or_else(|| patched.kind.to_string())),
-                detail: changed(&names.join(", "), fields),
+                entry_type: Some(type_name.unwrap_or_else(|| kind.to_string())),
+                detail: changed(kind, fields),
                 ..line
             }
         }
         Change::BeginTurn(turn) => TraceEntry {
-            component: "turn".to_owned(),
-            operation: operation("begin_turn"),
             turn: Some(turn.id),
             run: turn.run.or(line.run),
             detail: said(short(&turn.input)),
             ..line
         },
-        Change::EndTurn { turn, end } => TraceEntry {
-            component: "turn".to_owned(),
-            operation: operation("end_turn"),
-            turn: Some(*turn),
-            status: if end.complete { "complete" } else { "more_work" }.to_owned(),
-            detail: said(format!("{} touched", counted(end.touched, "entry"))),
-            ..line
-        },
-        Change::AddLink(link) => {
-            let detail = said(format!("{} {} {}", link.src, link.rel.as_str(), link.dst));
+        Change::EndTurn { turn, end } => {
+            let verdict = if end.complete { "complete" } else { "more_work" };
+            let touched = format!("{} touched", counted(end.touched, "entry"));
             TraceEntry {
-                component: "link".to_owned(),
-                operation: operation("add_link"),
-                detail,
+                turn: Some(*turn),
+                detail: Some(json!({"text": touched, "verdict": verdict})),
                 ..line
             }
         }
-        Change::SetPolicy { .. } => TraceEntry {
-            component: "policy".to_owned(),
-            operation: operation("set_policy"),
+        Change::AddLink(link) => TraceEntry {
+            detail: said(format!("{} {} {}", link.src, link.rel.as_str(), link.dst)),
             ..line
         },
         Change::RegisterType { name, .. } => TraceEntry {
-            component: "policy".to_owned(),
-            operation: operation("register_type"),
             detail: said(name.clone()),
             ..line
         },
-        _ => TraceEntry {
-            component: "page".to_owned(),
-            operation: operation("change"),
-            ..line
-        },
+        _ => line,
     }
+}
+
+/// The part of the program to which `change` belongs, and how it is called there. `patched` is the kind of the entry that it changes.
+fn named(change: &Change, patched: Option<EntryKind>) -> (&'static str, String) {
+    let (component, operation) = match change {
+        Change::EnsurePage(_) => ("page", "add_page"),
+        Change::SetPageStatus { .. } => ("page", "set_page_status"),
+        Change::AddEntry(new) => {
+            let (component, noun) = place_of(new.kind);
+            return (component, format!("add_{noun}"));
+        }
+        Change::PatchEntry { fields, .. } => {
+            let (component, noun) = place_of(patched.unwrap_or(EntryKind::Note));
+            return (component, format!("{}_{noun}", verb_of(fields)));
+        }
+        Change::BeginTurn(_) => ("turn", "begin_turn"),
+        Change::EndTurn { .. } => ("turn", "end_turn"),
+        Change::AddLink(_) => ("link", "add_link"),
+        Change::SetPolicy { .. } => ("policy", "set_policy"),
+        Change::RegisterType { .. } => ("policy", "register_type"),
+        _ => ("page", "change"),
+    };
+    (component, operation.to_owned())
+}
+
+/// What whoever tried to make `changes` was about, as its line of the trace is called: the first of them that only makes no room for the
+/// others. `kind_of` knows the entries that are changed.
+pub(in crate::workspace) fn tried(
+    changes: &[Change],
+    kind_of: impl Fn(&EntryId) -> Option<EntryKind>,
+) -> Option<(&'static str, String)> {
+    let makes_room = |change: &&Change| matches!(change, Change::EnsurePage(_) | Change::RegisterType { .. });
+    let first = changes.iter().find(|change| !makes_room(change)).or(changes.first())?;
+    let kind = match first {
+        Change::PatchEntry { entry, .. } => kind_of(entry),
+        _ => None,
+    };
+    Some(named(first, kind))
 }
 
 /// What was noticed, how sure whoever noticed it is, and what it has to do with.
@@ -136,20 +145,22 @@ fn noticed(text: String, fields: &EntryFields) -> Option<Value> {
     Some(detail.into())
 }
 
-/// Which fields were changed, and to what where that is a confidence or a context.
-fn changed(names: &str, fields: &[FieldChange]) -> Option<Value> {
-    let mut detail = Map::new();
+/// Which fields were changed, and to what where that is a confidence, a context or the end of its time.
+fn changed(kind: EntryKind, fields: &[FieldChange]) -> Option<Value> {
+    let name = |field: &FieldChange| match kind {
+        EntryKind::Observation => field_name(field.field()),
+        _ => field.field(),
+    };
+    let names: Vec<_> = fields.iter().map(name).collect();
+    let mut detail = Map::from_iter([("fields".to_owned(), names.into())]);
     for field in fields {
         match field {
             FieldChange::Confidence(confidence) => insert_confidence(&mut detail, Some(*confidence)),
             FieldChange::Context(context) => insert_context(&mut detail, context.as_ref()),
+            FieldChange::Expired(at) => drop(detail.insert("expires_at".to_owned(), json!(at))),
             _ => {}
         }
     }
-    if detail.is_empty() {
-        return said(names.to_owned());
-    }
-    detail.insert("fields".to_owned(), names.into());
     Some(detail.into())
 }
 
@@ -180,8 +191,7 @@ pub(super) fn decisions_of(line: &TraceEntry, change: &Change) -> Vec<TraceEntry
         operation: "decide".to_owned(),
         turn: Some(turn),
         source: decision.stage.to_string(),
-        status: decision.verdict.clone(),
-        detail: said(decision.reasons.join("; ")),
+        detail: Some(json!({"verdict": decision.verdict, "reasons": decision.reasons})),
         used: decision.used.iter().map(|used| used.handle).collect(),
         ..line.clone()
     };
@@ -189,7 +199,7 @@ pub(super) fn decisions_of(line: &TraceEntry, change: &Change) -> Vec<TraceEntry
 }
 
 /// What a patch comes to, in one word.
-fn verb_of(fields: &[FieldChange]) -> &'static str {
+pub(in crate::workspace) fn verb_of(fields: &[FieldChange]) -> &'static str {
     let found = fields.iter().find_map(|field| match field {
         FieldChange::Status(Status::Archived) => Some("archive"),
         FieldChange::Status(Status::Done | Status::Resolved) => Some("complete"),
@@ -224,21 +234,31 @@ pub(super) fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
         Event::AttemptFailed { failure, .. } => {
             let detail = said(short(&format!("{}: {}", failure.code, failure.message)));
             TraceEntry {
-                status: "failed".to_owned(),
+                status: FAILED.to_owned(),
                 detail,
                 ..line
             }
         }
-        Event::Finished { result, .. } => TraceEntry {
-            status: result.status.to_string(),
-            duration_us: Some(result.duration_us).filter(|us| *us > 0),
-            detail: said(
-                result
-                    .stop_reason
-                    .map_or_else(|| short(&result.notes), |reason| reason.to_string()),
-            ),
-            ..line
-        },
+        Event::Finished { result, .. } => {
+            let status = match result.status {
+                Outcome::Ok => SUCCESS,
+                Outcome::Partial | Outcome::Skipped | Outcome::Cancelled => WARNING,
+                Outcome::Failed => FAILED,
+            };
+            let text = result
+                .stop_reason
+                .map_or_else(|| short(&result.notes), |reason| reason.to_string());
+            let mut detail = Map::from_iter([("outcome".to_owned(), result.status.as_str().into())]);
+            if !text.is_empty() {
+                detail.insert("text".to_owned(), text.into());
+            }
+            TraceEntry {
+                status: status.to_owned(),
+                duration_us: Some(result.duration_us).filter(|us| *us > 0),
+                detail: Some(detail.into()),
+                ..line
+            }
+        }
         Event::CancelRequested { by, .. } => TraceEntry {
             source: by.clone(),
             ..line
@@ -248,7 +268,7 @@ pub(super) fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
             ..line
         },
         Event::AskFailed { .. } => TraceEntry {
-            status: "failed".to_owned(),
+            status: FAILED.to_owned(),
             detail: said(event.in_words()),
             ..line
         },
@@ -266,7 +286,7 @@ pub(super) fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
 
 /// A detail in words; nothing if there are none.
 fn said(text: String) -> Option<Value> {
-    (!text.is_empty()).then_some(Value::String(text))
+    (!text.is_empty()).then(|| json!({ "text": text }))
 }
 
 /// The first line of `text`, cut.

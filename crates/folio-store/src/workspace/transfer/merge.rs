@@ -4,7 +4,7 @@
 use folio_memory::id::Ref;
 use folio_memory::{Change, Entry, EntryFields, EntryKind, FieldChange, NewEntry, Status, Timestamp};
 
-use super::super::patch::{Guard, Race};
+use super::super::patch::{Guard, Trying};
 use super::super::redact::{self, recall};
 use super::super::{Workspace, WorkspaceError, long_text};
 use super::difference::between;
@@ -58,7 +58,7 @@ impl Workspace {
             let decided = |_: &Entry| Ok((changes.clone(), Vec::new()));
             let entry = Ref::Id(there.id);
             match self
-                .patch_under(incoming.actor, entry, guard, Race::DecideAgain, &[], decided)
+                .try_patch(incoming.actor, entry, guard, Trying::to("update"), &[], decided)
                 .await
             {
                 Ok(_) => {}

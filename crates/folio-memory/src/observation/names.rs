@@ -1,0 +1,94 @@
+//! How the fields of an entry are called where it is an observation: as whoever adds one calls them.
+
+use serde_json::Value;
+
+use crate::history::{FieldConflict, FieldDiff};
+
+/// The name that the field `field` of an entry has in an observation.
+#[must_use]
+pub fn field_name(field: &str) -> &str {
+    match field {
+        "body" => "content",
+        "body_ref" => "content_ref",
+        "lifetime" => "expires_at",
+        "pin" => "pinned",
+        other => other,
+    }
+}
+
+/// The value of the field `field` of an entry as an observation has it: of a lifetime its end.
+fn value(field: &str, value: Value) -> Value {
+    match (field, value) {
+        ("lifetime", Value::Object(mut until)) => until.remove("until").unwrap_or(Value::Null),
+        ("lifetime", _) => Value::Null,
+        (_, value) => value,
+    }
+}
+
+impl FieldDiff {
+    /// The same of an observation, in its names.
+    #[must_use]
+    pub fn of_observation(self) -> Self {
+        Self {
+            before: value(&self.field, self.before),
+            after: value(&self.field, self.after),
+            field: field_name(&self.field).to_owned(),
+        }
+    }
+}
+
+impl FieldConflict {
+    /// The same of an observation, in its names.
+    #[must_use]
+    pub fn of_observation(self) -> Self {
+        Self {
+            theirs: value(&self.field, self.theirs),
+            ours: value(&self.field, self.ours),
+            field: field_name(&self.field).to_owned(),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::entry::Lifetime;
+    use crate::time::Timestamp;
+
+    #[test]
+    fn an_observation_is_told_in_the_names_that_it_was_added_with() {
+        let end = Timestamp::from_millis(60_000);
+        let diff = |field: &str, before: Value, after: Value| FieldDiff {
+            field: field.to_owned(),
+            before,
+            after,
+        };
+        for (stored, told) in [
+            (
+                diff("body", json!("a"), json!("b")),
+                diff("content", json!("a"), json!("b")),
+            ),
+            (
+                diff("lifetime", Value::Null, json!(Lifetime::Until(end))),
+                diff("expires_at", Value::Null, json!(end)),
+            ),
+            (
+                diff("lifetime", json!(Lifetime::Until(end)), json!(Lifetime::Unlimited)),
+                diff("expires_at", json!(end), Value::Null),
+            ),
+            (
+                diff("pin", Value::Null, json!(3)),
+                diff("pinned", Value::Null, json!(3)),
+            ),
+            (
+                diff("tags", json!([]), json!(["x"])),
+                diff("tags", json!([]), json!(["x"])),
+            ),
+        ] {
+            assert_eq!(stored.of_observation(), told);
+        }
+    }
+}
