@@ -114,6 +114,9 @@ class BodyRef(TypedDict):
     pieces: NotRequired[list["BodyPiece"]]
 
 
+CameTrue: TypeAlias = Literal['confirmed'] | Literal['refuted']
+
+
 # In which part of an answer something stood.
 Channel: TypeAlias = Literal['observations'] | Literal['scratch_page_writes'] | Literal['memory_writes'] | Literal['observe']
 
@@ -1230,6 +1233,8 @@ class ObservationInput(TypedDict):
     expires_at: NotRequired[str | None]
     # Anything else.
     metadata: NotRequired[Any]
+    # The id that its writer has for it: kept with the claimed source, because the space gives ids.
+    observation_id: NotRequired[str | None]
     # Who should act; `agent` if left out.
     owner: NotRequired[str | None]
     # Where its writer says that it comes from: kept as a claim, because only the connection tells (M7.3.31).
@@ -1789,6 +1794,15 @@ class Seen(TypedDict):
     scratch_page_context: list["ContextItem"]
 
 
+class Settled(TypedDict):
+    """How an observation ended."""
+
+    # Whether what it says came true, if that is known: what calibration counts.
+    outcome: NotRequired["CameTrue | None"]
+    # Why, in words.
+    reason: NotRequired[str | None]
+
+
 # A part of a text on one line, in pieces that follow one another.
 Snippet: TypeAlias = list["SnippetPart"]
 
@@ -1869,6 +1883,78 @@ class StepState(TypedDict):
     title: str
 
 
+class Stored(TypedDict):
+    """An item as it is kept now."""
+
+    # The rule that put it away, if nobody did.
+    archived_for: NotRequired[str | None]
+    # Where its writer says that it came from.
+    claimed_source: NotRequired[Any]
+    # How sure its writer was, from 0 to 1.
+    confidence: NotRequired[float | None]
+    # What was noticed; of a long text the beginning.
+    content: str
+    # Of a long text, `content` is the beginning, or all of it if that was asked for.
+    content_ref: NotRequired["BodyRef | None"]
+    # What it is about; null if nothing is said.
+    context: NotRequired[Any]
+    # When it was added.
+    created_at: str
+    # Why its content is gone, if it is.
+    erased: NotRequired[str | None]
+    # When it stops to hold; null never.
+    expires_at: NotRequired[str | None]
+    # For people and models: `e42`, `p7`, `r3`, `t5`.
+    handle: str
+    # What it became: an `observation`, or of `memory_writes` a `note`.
+    kind: str
+    # Anything else; null if nothing is said.
+    metadata: NotRequired[Any]
+    # For ever.
+    observation_id: str
+    # Whether what it says came true.
+    outcome: NotRequired[str | None]
+    # Who should act.
+    owner: str
+    # What was found in it that concerns persons.
+    pii: NotRequired[list[str]]
+    # Its place among the pins of its page.
+    pinned: NotRequired[int | None]
+    # How well it fits the text that was asked for.
+    score: NotRequired[float | None]
+    # Where it came from: stamped, never taken from what was sent.
+    source: "Source"
+    # Where it stands as a reader cares: `live`, `settled`, `archived`, `expired`.
+    state: str
+    # Where it stands, as its writers say.
+    status: str
+    # What took its place.
+    superseded_by: NotRequired[str | None]
+    # Words to find it by.
+    tags: list[str]
+    # One line above it.
+    title: NotRequired[str]
+    # How far its content may be believed.
+    trust: str
+    # How long it was to hold, in minutes; null for ever.
+    ttl_minutes: NotRequired[float | None]
+    # The registered type.
+    type: NotRequired[str | None]
+    # When it last changed.
+    updated_at: str
+    # Counts its revisions, from 1; what `If-Match` takes.
+    version: int
+
+
+class Successor(TypedDict):
+    """What takes the place of an observation."""
+
+    # The observation that does: `e42` or `obs_…`.
+    by: str
+    # Why, in words.
+    reason: NotRequired[str | None]
+
+
 class TakenIn(TypedDict):
     """What became of the items of an answer."""
 
@@ -1879,7 +1965,7 @@ class TakenIn(TypedDict):
     # How many wait until the store can be written.
     spooled: NotRequired[int]
     # What is an entry now.
-    stored: list["Observation"]
+    stored: list["Stored"]
     # What was put right.
     warnings: list["Correction"]
 
@@ -1938,8 +2024,9 @@ class TraceLine(TypedDict):
 
     # Which part of the program.
     component: str
-    # More: a few words, or the parts of a question.
-    detail: NotRequired[Any]
+    # More, by name: `text` for a few words, `fields` that changed, `verdict` of a decision, `outcome` of what
+    # finished, `code` and `error` of what was not done, `filters` of a question, the `reason` that was given.
+    detail: NotRequired[dict[str, Any] | None]
     # How long it took, in microseconds, if that was measured.
     duration_us: NotRequired[int | None]
     # At which node of the run.
@@ -1958,7 +2045,7 @@ class TraceLine(TypedDict):
     seq: int
     # Who: the name, or the role if there is none.
     source: str
-    # How it went: `success`, `warning`, `denied`, `rejected`, `failed`, or the outcome of what finished.
+    # How it went: `success`, `warning`, `denied`, `rejected` or `failed`.
     status: str
     # When.
     timestamp: str
@@ -2096,7 +2183,7 @@ Way: TypeAlias = Literal['newest', 'oldest', 'priority', 'relevance']
 
 
 class Why(TypedDict):
-    """Why something is put away."""
+    """Why something is done."""
 
     # In words.
     reason: NotRequired[str | None]

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use data_encoding::HEXLOWER;
 use folio::memory::canonical::digest_of;
-use folio::memory::id::{IdError, Ref, RunRef, TurnRef};
+use folio::memory::id::{EntryRef, IdError, Ref, RunRef, TurnRef};
 use folio::memory::{Entry, EntryKind};
 use folio::runner::Runner;
 use folio::store::{RequestKey, RunRow};
@@ -150,7 +150,16 @@ impl Caller {
 
     /// The entry that the path names, which is `what`: of one of `kinds`.
     pub(crate) async fn entry(&self, name: &str, kinds: &[EntryKind], what: &str) -> Result<Entry, Problem> {
-        let entry = self.workspace.entry(self.named(name)?).await?;
+        self.checked(self.named(name)?, kinds, what).await
+    }
+
+    /// The same for one that the body calls `name`.
+    pub(crate) async fn entry_called(&self, name: &str, kinds: &[EntryKind], what: &str) -> Result<Entry, Problem> {
+        self.checked(name.parse()?, kinds, what).await
+    }
+
+    async fn checked(&self, entry: EntryRef, kinds: &[EntryKind], what: &str) -> Result<Entry, Problem> {
+        let entry = self.workspace.entry(entry).await?;
         if kinds.contains(&entry.kind) {
             return Ok(entry);
         }

@@ -9,6 +9,7 @@ mod exchange;
 mod house;
 mod interface;
 mod keys;
+mod life;
 mod lists;
 mod mcp;
 mod observations;

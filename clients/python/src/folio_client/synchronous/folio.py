@@ -156,6 +156,32 @@ class Folio:
         path = f"/observations/{part(observation)}/archive"
         return cast(shapes.WrittenObservation, self._wire.post(path, body_of({"reason": reason})))
 
+    def confirm_observation(self, observation: str, *, reason: str | None = None) -> shapes.WrittenObservation:
+        """It still holds: its time begins anew."""
+        path = f"/observations/{part(observation)}/confirm"
+        return cast(shapes.WrittenObservation, self._wire.post(path, body_of({"reason": reason})))
+
+    def resolve_observation(
+        self, observation: str, *, outcome: str | None = None, reason: str | None = None
+    ) -> shapes.WrittenObservation:
+        """It is settled, and came true (`confirmed`) or did not (`refuted`), if that is known."""
+        path = f"/observations/{part(observation)}/resolve"
+        body = body_of({"outcome": outcome, "reason": reason})
+        return cast(shapes.WrittenObservation, self._wire.post(path, body))
+
+    def supersede_observation(
+        self, observation: str, by: str, *, reason: str | None = None
+    ) -> shapes.WrittenObservation:
+        """Another one takes its place."""
+        path = f"/observations/{part(observation)}/supersede"
+        body = body_of({"by": by, "reason": reason})
+        return cast(shapes.WrittenObservation, self._wire.post(path, body))
+
+    def restore_observation(self, observation: str, *, reason: str | None = None) -> shapes.WrittenObservation:
+        """It comes out of the archive, which only people can do."""
+        path = f"/observations/{part(observation)}/restore"
+        return cast(shapes.WrittenObservation, self._wire.post(path, body_of({"reason": reason})))
+
     def observation_history(self, observation: str) -> shapes.ListOfVersionShape:
         """What became of it."""
         return cast(shapes.ListOfVersionShape, self._wire.get(f"/observations/{part(observation)}/history"))

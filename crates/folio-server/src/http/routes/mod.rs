@@ -3,6 +3,7 @@
 mod events;
 mod exchange;
 mod health;
+mod life;
 mod limits;
 mod memory;
 mod observations;
@@ -40,6 +41,7 @@ pub(super) fn all() -> ApiRouter<App> {
         .merge(limits::routes())
         .merge(pages::routes())
         .merge(observations::routes())
+        .merge(life::routes())
         .merge(threads::routes())
         .merge(turns::routes())
         .merge(memory::routes())

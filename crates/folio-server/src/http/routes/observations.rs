@@ -23,8 +23,8 @@ use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing};
 use crate::wire::{AsJson, List, Observation, VersionShape, Written};
 
-const KINDS: [EntryKind; 1] = [EntryKind::Observation];
-const GROUP: &str = "observations";
+pub(super) const KINDS: [EntryKind; 1] = [EntryKind::Observation];
+pub(super) const GROUP: &str = "observations";
 
 pub(super) fn routes() -> ApiRouter<App> {
     ApiRouter::new()
@@ -275,7 +275,7 @@ fn place(caller: &Caller, entry: &Entry) -> String {
     format!("/v1/spaces/{}/observations/{}", caller.workspace.space(), entry.id)
 }
 
-fn shape(caller: &Caller, written: &folio::store::Written) -> Written<Observation> {
+pub(super) fn shape(caller: &Caller, written: &folio::store::Written) -> Written<Observation> {
     let observation = Observation::of(&written.entry, caller.workspace.now());
     Written::of(observation, &written.warnings, written.replayed).over(&written.conflicts)
 }
@@ -333,12 +333,12 @@ async fn update(
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
 
-/// Why something is put away.
+/// Why something is done.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Why {
+pub(super) struct Why {
     /// In words.
-    reason: Option<String>,
+    pub(super) reason: Option<String>,
 }
 
 async fn archive(

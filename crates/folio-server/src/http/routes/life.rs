@@ -1,0 +1,171 @@
+//! What becomes of an observation besides its being changed: it still holds, it is settled, another one took its place, it is brought
+//! back.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::post_with;
+use folio::memory::entry::Outcome;
+use folio::memory::id::{EntryRef, Ref};
+use folio::store::workspace::Guard;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::observations::{GROUP, KINDS, Why, shape};
+use crate::http::answer::Answer;
+use crate::http::app::App;
+use crate::http::caller::Caller;
+use crate::http::describe::about;
+use crate::http::input::{Body, MayBody};
+use crate::http::problem::Problem;
+use crate::http::query::{Asked, Nothing};
+use crate::wire::{Observation, Written};
+
+pub(super) fn routes() -> ApiRouter<App> {
+    ApiRouter::new()
+        .api_route(
+            "/observations/{observation}/confirm",
+            post_with(
+                confirm,
+                about(
+                    "confirm_observation",
+                    GROUP,
+                    "Says that an observation still holds: its time begins anew",
+                ),
+            ),
+        )
+        .api_route(
+            "/observations/{observation}/resolve",
+            post_with(
+                resolve,
+                about(
+                    "resolve_observation",
+                    GROUP,
+                    "Marks an observation as resolved, and says whether it came true",
+                ),
+            ),
+        )
+        .api_route(
+            "/observations/{observation}/supersede",
+            post_with(
+                supersede,
+                about(
+                    "supersede_observation",
+                    GROUP,
+                    "Puts another observation in the place of this one",
+                ),
+            ),
+        )
+        .api_route(
+            "/observations/{observation}/restore",
+            post_with(
+                restore,
+                about(
+                    "restore_observation",
+                    GROUP,
+                    "Takes an observation out of the archive, into the status that it had before",
+                ),
+            ),
+        )
+}
+
+/// The observation that the path names, and under which conditions it is changed for `reason`.
+async fn named(caller: &Caller, reason: Option<String>) -> Result<(EntryRef, Guard), Problem> {
+    let entry = caller.entry("observation", &KINDS, "an observation").await?;
+    let guard = Guard {
+        expected_version: caller.if_match.version(),
+        idempotency_key: caller.own_key(),
+        reason,
+        ..Guard::default()
+    };
+    Ok((Ref::Id(entry.id), guard))
+}
+
+fn answer(caller: &Caller, written: &folio::store::Written) -> Answer<Written<Observation>> {
+    Answer::of(shape(caller, written)).version(written.entry.version)
+}
+
+async fn confirm(
+    caller: Caller,
+    _: Asked<Nothing>,
+    MayBody(why): MayBody<Why>,
+) -> Result<Answer<Written<Observation>>, Problem> {
+    let (entry, guard) = named(&caller, why.reason).await?;
+    let written = caller.workspace.confirm(&caller.actor, entry, guard).await?;
+    Ok(answer(&caller, &written))
+}
+
+/// How an observation ended.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Settled {
+    /// Whether what it says came true, if that is known: what calibration counts.
+    outcome: Option<CameTrue>,
+    /// Why, in words.
+    reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum CameTrue {
+    /// It did.
+    Confirmed,
+    /// It did not.
+    Refuted,
+}
+
+impl From<CameTrue> for Outcome {
+    fn from(said: CameTrue) -> Self {
+        match said {
+            CameTrue::Confirmed => Self::Confirmed,
+            CameTrue::Refuted => Self::Refuted,
+        }
+    }
+}
+
+async fn resolve(
+    caller: Caller,
+    _: Asked<Nothing>,
+    MayBody(settled): MayBody<Settled>,
+) -> Result<Answer<Written<Observation>>, Problem> {
+    let (entry, guard) = named(&caller, settled.reason).await?;
+    let (workspace, actor) = (&caller.workspace, &caller.actor);
+    let written = match settled.outcome {
+        Some(outcome) => workspace.resolve_as(actor, entry, outcome.into(), guard).await?,
+        None => workspace.complete(actor, entry, guard).await?,
+    };
+    Ok(answer(&caller, &written))
+}
+
+/// What takes the place of an observation.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Successor {
+    /// The observation that does: `e42` or `obs_…`.
+    by: String,
+    /// Why, in words.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+async fn supersede(
+    caller: Caller,
+    _: Asked<Nothing>,
+    Body(successor): Body<Successor>,
+) -> Result<Answer<Written<Observation>>, Problem> {
+    let by = caller.entry_called(&successor.by, &KINDS, "an observation").await?;
+    let (entry, guard) = named(&caller, successor.reason).await?;
+    let written = caller
+        .workspace
+        .supersede(&caller.actor, entry, Ref::Id(by.id), guard)
+        .await?;
+    Ok(answer(&caller, &written))
+}
+
+async fn restore(
+    caller: Caller,
+    _: Asked<Nothing>,
+    MayBody(why): MayBody<Why>,
+) -> Result<Answer<Written<Observation>>, Problem> {
+    let (entry, guard) = named(&caller, why.reason).await?;
+    let written = caller.workspace.restore(&caller.actor, entry, guard).await?;
+    Ok(answer(&caller, &written))
+}

@@ -1,0 +1,114 @@
+//! What becomes of observations over HTTP.
+
+use serde_json::{Value, json};
+
+use crate::house::{House, is_problem};
+
+impl House {
+    async fn noticed(&self, content: &str) -> Value {
+        self.makes("/observations", 201, json!({ "content": content })).await
+    }
+}
+
+#[tokio::test]
+async fn an_observation_is_confirmed_resolved_replaced_and_brought_back() {
+    let house = House::new().await;
+    for content in ["first", "second", "third"] {
+        house.noticed(content).await;
+    }
+    let confirmed = house
+        .makes("/observations/e1/confirm", 200, json!({"reason": "seen again"}))
+        .await;
+    assert_eq!(confirmed["version"], 2, "{confirmed}");
+    let resolved = house
+        .makes("/observations/e1/resolve", 200, json!({"outcome": "refuted"}))
+        .await;
+    assert_eq!(
+        (&resolved["status"], &resolved["outcome"]),
+        (&json!("resolved"), &json!("refuted"))
+    );
+    is_problem(
+        &house.post("/observations/e1/resolve", r#"{"outcome": "maybe"}"#).await,
+        422,
+        "body_invalid",
+    );
+    let replaced = house
+        .makes("/observations/e2/supersede", 200, json!({"by": "e3"}))
+        .await;
+    assert_eq!(
+        replaced["superseded_by"],
+        house.gives("/observations/e3").await["observation_id"]
+    );
+    is_problem(
+        &house.post("/observations/e2/supersede", r#"{"by": "e9"}"#).await,
+        404,
+        "not_found",
+    );
+    is_problem(
+        &house.post("/observations/e3/supersede", r#"{"by": "e2"}"#).await,
+        422,
+        "supersede_cycle",
+    );
+    let stale = house
+        .ask("POST", "/observations/e3/confirm", &["If-Match: \"7\""], None)
+        .await;
+    is_problem(&stale, 409, "stale_version");
+    house.makes("/observations/e3/archive", 200, json!({})).await;
+    assert_eq!(
+        house.makes("/observations/e3/restore", 200, json!({})).await["status"],
+        "active"
+    );
+    let reasons = house.gives("/observations/e1/history").await;
+    assert_eq!(
+        (&reasons["items"][1]["operation"], &reasons["items"][1]["reason"]),
+        (&json!("confirm"), &json!("seen again"))
+    );
+}
+
+#[tokio::test]
+async fn an_observation_is_pinned_and_completed_as_items_are() {
+    let house = House::new().await;
+    house.noticed("x").await;
+    let at = |what: &str| format!("/threads/main/scratchbook/items/e1/{what}");
+    assert!(house.makes(&at("pin"), 200, json!({})).await["pinned"] == true);
+    assert_eq!(
+        house.gives("/observations/e1/history").await["items"][1]["changes"][0]["field"],
+        "pinned"
+    );
+    assert!(house.makes(&at("unpin"), 200, json!({})).await["pinned"] == false);
+    house.makes(&at("complete"), 200, json!({})).await;
+    assert_eq!(house.gives("/observations/e1").await["status"], "resolved");
+    // It is no item, and changed where observations are.
+    is_problem(&house.get("/threads/main/scratchbook/items/e1").await, 404, "not_found");
+}
+
+#[tokio::test]
+async fn what_was_read_may_be_sent_back_with_what_is_to_change_m7_4_33() {
+    let house = House::new().await;
+    let body = json!({"content": "x", "ttl_minutes": 90, "context": {"goal_id": "g"}, "source": {"tool": "mine"}});
+    house.makes("/observations", 201, body).await;
+    let mut whole = house.gives("/observations/e1").await;
+    whole["content"] = "y".into();
+    let patch = async |whole: &Value| house.ask("PATCH", "/observations/e1", &[], Some(whole.clone())).await;
+    let changed = patch(&whole).await;
+    assert_eq!(
+        (changed.status, &changed.json()["content"]),
+        (200, &json!("y")),
+        "{changed:?}"
+    );
+    // Somebody was quicker: what is sent back is not what stands there.
+    is_problem(&patch(&whole).await, 422, "field_immutable");
+    let mut whole = house.gives("/observations/e1").await;
+    whole["expires_at"] = "2031-01-01T00:00:00Z".into();
+    is_problem(&patch(&whole).await, 422, "field_immutable");
+    let lines = house.gives("/trace?entry=e1").await;
+    let last = &lines["items"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&last["operation"], &last["status"], &last["detail"]["code"]),
+        (
+            &json!("update_observation"),
+            &json!("failed"),
+            &json!("field_immutable")
+        )
+    );
+}
