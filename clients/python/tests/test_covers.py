@@ -21,6 +21,8 @@ NOT_FOR_AGENTS = {"healthz", "metrics", "readyz"}
 SAID_BY_ANOTHER = {"turn_trace": "trace(turn=…)"}
 """Operations that another method stands for."""
 SAID_OTHERWISE = {
+    # What a copy of an observation says of where it comes from; who notes something new has none.
+    ("add_observation", "observation_id"): "source",
     ("update_observation", "base_version"): "If-Match",
     ("update_item", "base_version"): "If-Match",
     ("run_events", "after"): "Last-Event-ID",
@@ -35,6 +37,10 @@ SAID_OTHERWISE = {
 NEEDS_NO_KEY = {
     # The same however often it is done.
     "archive_observation",
+    "confirm_observation",
+    "resolve_observation",
+    "restore_observation",
+    "supersede_observation",
     "complete_item",
     "pin_item",
     "unpin_item",
@@ -179,6 +185,6 @@ def test_each_operation_has_a_method() -> None:
 
 
 def test_what_is_said_otherwise_is_still_there() -> None:
-    known = {(one.name, field) for of_method in OPERATIONS.values() for one in of_method for field in one.query}
+    known = {(one.name, field) for of_method in OPERATIONS.values() for one in of_method for field in one.query | one.body}
     assert SAID_OTHERWISE.keys() <= known
     assert {one.name for one in OPERATIONS["POST"]} >= NEEDS_NO_KEY
