@@ -1,6 +1,7 @@
 """Observations, scratchbooks, turns and pages, against a real server."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -31,7 +32,8 @@ def test_an_observation_holds_as_long_as_was_said(folio: Folio) -> None:
     assert folio.observe("as its type says")["expires_at"] is not None
     assert folio.observe("for ever", ttl_minutes="never")["expires_at"] is None
     assert folio.observe("not at all", ttl_minutes=0)["state"] == "expired"
-    until = folio.observe("to a day", expires_at="2090-01-01T00:00:00Z", ttl_minutes=525600)
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    until = folio.observe("to a day", expires_at=tomorrow, ttl_minutes=525600)
     assert [one["code"] for one in until["warnings"]] == ["ttl_and_expires_at"]
     looked_at = folio.observe("to be looked at", status="pending_review")
     assert folio.observations(status="pending_review")["items"][0]["handle"] == looked_at["handle"]

@@ -279,7 +279,7 @@ fn the_doctor_looks_at_every_server_of_the_settings() {
     let found = folio.call(&["doctor"]);
     assert_eq!(found.code, 5, "{found}");
     for said in [
-        "looked at the MCP server desk: 19 tools",
+        "looked at the MCP server desk: 24 tools",
         "problem the MCP server gone cannot be used: ",
         "[mcp_server_unavailable]",
         "problem the MCP server odd cannot be used: ",

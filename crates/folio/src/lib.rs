@@ -4,7 +4,7 @@
 //! it, through which everything is written and read:
 //!
 //! ```
-//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! use folio::{Actor, Folio, ObservationInput, Role, SpaceName};
 //!
 //! let folio = Folio::open("memory:").await?;
