@@ -130,6 +130,14 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
             "The last event that is known; the stream goes on after it",
         );
     }
+    for parameter in &mut parameters {
+        // One that need not be said has no value then, and null is none of its kind.
+        if let Some(schema) = parameter["schema"].as_object_mut()
+            && schema.get("default").is_some_and(Value::is_null)
+        {
+            schema.remove("default");
+        }
+    }
     operation["parameters"] = Value::Array(parameters);
     let problem = json!({"$ref": "#/components/responses/Problem"});
     if is_below_space || matches!(path, "/readyz" | "/metrics" | "/v1/spaces") {

@@ -68,7 +68,9 @@ impl Follow {
         if let Some(unknown) = self.unknown.take() {
             let reason = format!("the space has no commit {unknown}; what is committed from now on follows");
             let data = json!({ "reason": reason, "head": self.seen });
-            return Some(Message::default().event("gap").json_data(data));
+            // With where it is now: whoever asks again goes on from there, and not from what never was.
+            let gap = Message::default().id(self.seen.to_string()).event("gap");
+            return Some(gap.json_data(data));
         }
         loop {
             if let Some(row) = self.pending.pop_front() {
