@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use folio_memory::{RunId, Seq};
 use folio_store::StoreError;
 use folio_store::workspace::Workspace;
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// How often, at most, a runner looks whether somebody else wrote to one of its runs' journals.
@@ -22,9 +23,17 @@ const REST_MAX: Duration = Duration::from_secs(1);
 /// The runs that are driven here, and one task that looks after all of them: a thousand runs cost one question, not a thousand.
 #[derive(Debug, Default)]
 pub(crate) struct Others {
-    driven: Mutex<HashMap<RunId, Weak<Followed>>>,
+    looked_after: Mutex<LookedAfter>,
     /// Whether a run has come that was not looked after yet: somebody may have written to it since its driver read it.
     has_new: AtomicBool,
+}
+
+/// The runs, and the task, while there are any.
+#[derive(Debug, Default)]
+struct LookedAfter {
+    driven: HashMap<RunId, Weak<Followed>>,
+    /// It ends with the runtime that it was begun in, which need not be the one that others drive in.
+    task: Option<JoinHandle<()>>,
 }
 
 /// A run that is driven here, as long as its driver has it.
@@ -46,15 +55,19 @@ impl Others {
             head: watch::Sender::new(head),
             ring: Notify::new(),
         });
-        let mut driven = self.driven.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_first = driven.is_empty();
-        driven.insert(run, Arc::downgrade(&followed));
-        drop(driven);
+        let mut looked_after = self.looked_after();
+        looked_after.driven.insert(run, Arc::downgrade(&followed));
         self.has_new.store(true, Ordering::Release);
-        if is_first {
-            tokio::spawn(look_after(Arc::clone(self), workspace.clone(), head));
+        if looked_after.task.as_ref().is_none_or(JoinHandle::is_finished) {
+            let looking = look_after(Arc::clone(self), workspace.clone(), head);
+            looked_after.task = Some(tokio::spawn(looking));
         }
+        drop(looked_after);
         followed
+    }
+
+    fn looked_after(&self) -> MutexGuard<'_, LookedAfter> {
+        self.looked_after.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Rings at the runs of which somebody else wrote.
@@ -62,8 +75,9 @@ impl Others {
     /// A missed ring costs nothing but time: every commit checks.
     async fn look(&self, workspace: &Workspace) -> Result<(), StoreError> {
         let driven: HashMap<RunId, Arc<Followed>> = {
-            let driven = self.driven.lock().unwrap_or_else(PoisonError::into_inner);
-            let followed = driven
+            let looked_after = self.looked_after();
+            let followed = looked_after
+                .driven
                 .iter()
                 .filter_map(|(run, followed)| Some((*run, followed.upgrade()?)));
             followed.collect()
@@ -86,9 +100,11 @@ async fn look_after(others: Arc<Others>, workspace: Workspace, mut seen: Seq) {
     loop {
         tokio::time::sleep(rest).await;
         {
-            let mut driven = others.driven.lock().unwrap_or_else(PoisonError::into_inner);
-            driven.retain(|_, followed| followed.strong_count() > 0);
-            if driven.is_empty() {
+            let mut looked_after = others.looked_after();
+            looked_after.driven.retain(|_, followed| followed.strong_count() > 0);
+            if looked_after.driven.is_empty() {
+                // Whoever comes now begins another one.
+                looked_after.task = None;
                 return;
             }
         }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use folio_engine::{Outcome, plan};
@@ -220,4 +221,48 @@ async fn who_drops_what_drives_a_run_gives_it_up_and_anybody_goes_on_with_it() {
     let ended = other.drive(run).await;
     assert!(!ended.as_ref().is_err_and(taken), "{ended:?}");
     assert_eq!(ended.unwrap().status, Outcome::Ok);
+}
+
+#[test]
+fn who_drives_in_another_runtime_hears_what_people_want_although_the_first_one_is_gone() {
+    let waits = Arc::new(Waits {
+        spec: ToolSpec::new("waits", Effect::Read, "waits"),
+        at_work: Semaphore::new(0),
+        let_go: Semaphore::new(0),
+    });
+    let mut registry = Registry::with_builtins();
+    registry.register(Arc::clone(&waits) as _);
+    let workspace = space();
+    let [one, other] = [(); 2].map(|()| Runner::new(workspace.clone(), registry.clone(), RunnerOptions::default()));
+    let document = json!({"title": "one", "steps": [{"id": "a", "do": {"tool": "waits", "args": {}}}]});
+    let runtime = || {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    let first = runtime();
+    let run = first.block_on(async {
+        let run = submitted(&one, &document).await;
+        tokio::select! {
+            ended = one.drive(run) => panic!("{ended:?}"),
+            begun = waits.at_work.acquire() => begun.unwrap().forget(),
+        }
+        run
+    });
+    drop(first);
+    let ended = runtime().block_on(async {
+        let driving = tokio::spawn({
+            let one = one.clone();
+            async move { one.drive(run).await }
+        });
+        waits.at_work.acquire().await.unwrap().forget();
+        other.cancel(run, None, &Actor::new(Role::Human, "ada")).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(20), driving).await
+    });
+    assert_eq!(
+        ended.expect("it is told of it").unwrap().unwrap().status,
+        Outcome::Cancelled
+    );
 }
