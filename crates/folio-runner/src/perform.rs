@@ -78,7 +78,16 @@ pub(crate) async fn call(
     let became = match begun {
         None => None,
         Some(begun) => {
-            let reconciled = tokio::time::timeout(timeout, registry.reconcile(&request, &context)).await;
+            // A tool that does not look whether it is to stop keeps nobody waiting.
+            let given_up = async {
+                context.cancel.cancelled().await;
+                tokio::time::sleep(GRACE).await;
+            };
+            let reconciled = tokio::select! {
+                biased;
+                reconciled = tokio::time::timeout(timeout, registry.reconcile(&request, &context)) => reconciled.ok(),
+                () = given_up => None,
+            };
             match reconciled.unwrap_or(Reconciled::Unknown) {
                 Reconciled::NotExecuted => None,
                 Reconciled::Completed(response) => Some(outcome_of(*response, &request.tool, &registry)),

@@ -13,7 +13,7 @@ use folio_model::{Delta, Model, ModelError, Reply, Request};
 use folio_runner::{NewRun, Runner, RunnerError, RunnerModel, RunnerModels, RunnerOptions};
 use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
-use folio_tools::{Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
+use folio_tools::{Effect, Reconciled, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, Semaphore};
 
@@ -265,4 +265,57 @@ fn who_drives_in_another_runtime_hears_what_people_want_although_the_first_one_i
         ended.expect("it is told of it").unwrap().unwrap().status,
         Outcome::Cancelled
     );
+}
+
+/// Is at work for ever, and so is finding out what became of it.
+#[derive(Debug)]
+struct Deaf {
+    spec: ToolSpec,
+    at_work: Semaphore,
+    asked: Semaphore,
+}
+
+#[async_trait]
+impl Tool for Deaf {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, _: &ToolRequest, _: &ToolContext) -> ToolResponse {
+        self.at_work.add_permits(1);
+        std::future::pending().await
+    }
+
+    async fn reconcile(&self, _: &ToolRequest, _: &ToolContext) -> Reconciled {
+        self.asked.add_permits(1);
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled_although_a_tool_looks_for_ever_what_became_of_a_call_e9_12() {
+    let deaf = Arc::new(Deaf {
+        spec: ToolSpec::new("deaf", Effect::Guarded, "hears nothing"),
+        at_work: Semaphore::new(0),
+        asked: Semaphore::new(0),
+    });
+    let mut registry = Registry::with_builtins();
+    registry.register(Arc::clone(&deaf) as _);
+    let runner = Runner::new(space(), registry, RunnerOptions::default());
+    let document = json!({"title": "one", "steps": [{"id": "a", "do": {"tool": "deaf", "args": {}}}]});
+    let run = submitted(&runner, &document).await;
+    tokio::select! {
+        ended = runner.drive(run) => panic!("{ended:?}"),
+        begun = deaf.at_work.acquire() => begun.unwrap().forget(),
+    }
+    let cancelling = async {
+        deaf.asked.acquire().await.unwrap().forget();
+        runner.cancel(run, None, &Actor::new(Role::Human, "ada")).await
+    };
+    let (ended, cancelled) = tokio::join!(
+        tokio::time::timeout(Duration::from_secs(60), runner.drive(run)),
+        cancelling
+    );
+    cancelled.unwrap();
+    assert_eq!(ended.expect("it ends").unwrap().status, Outcome::Cancelled);
 }
