@@ -186,8 +186,8 @@ impl Tool for Waits {
     }
 }
 
-#[tokio::test]
-async fn who_drops_what_drives_a_run_gives_it_up_and_anybody_goes_on_with_it() {
+/// The tool, and two runners of one space for a run whose only step calls it.
+fn waiting() -> (Arc<Waits>, Workspace, [Runner; 2], Value) {
     let waits = Arc::new(Waits {
         spec: ToolSpec::new("waits", Effect::Read, "waits"),
         at_work: Semaphore::new(0),
@@ -196,12 +196,15 @@ async fn who_drops_what_drives_a_run_gives_it_up_and_anybody_goes_on_with_it() {
     let mut registry = Registry::with_builtins();
     registry.register(Arc::clone(&waits) as _);
     let workspace = space();
-    let [one, other] = [(); 2].map(|()| Runner::new(workspace.clone(), registry.clone(), RunnerOptions::default()));
-    let run = submitted(
-        &one,
-        &json!({"title": "one", "steps": [{"id": "a", "do": {"tool": "waits", "args": {}}}]}),
-    )
-    .await;
+    let runners = [(); 2].map(|()| Runner::new(workspace.clone(), registry.clone(), RunnerOptions::default()));
+    let document = json!({"title": "one", "steps": [{"id": "a", "do": {"tool": "waits", "args": {}}}]});
+    (waits, workspace, runners, document)
+}
+
+#[tokio::test]
+async fn who_drops_what_drives_a_run_gives_it_up_and_anybody_goes_on_with_it() {
+    let (waits, workspace, [one, other], document) = waiting();
+    let run = submitted(&one, &document).await;
     for _ in 0..3 {
         // The same one goes on at once, whatever became of giving it up.
         tokio::select! {
@@ -225,16 +228,7 @@ async fn who_drops_what_drives_a_run_gives_it_up_and_anybody_goes_on_with_it() {
 
 #[test]
 fn who_drives_in_another_runtime_hears_what_people_want_although_the_first_one_is_gone() {
-    let waits = Arc::new(Waits {
-        spec: ToolSpec::new("waits", Effect::Read, "waits"),
-        at_work: Semaphore::new(0),
-        let_go: Semaphore::new(0),
-    });
-    let mut registry = Registry::with_builtins();
-    registry.register(Arc::clone(&waits) as _);
-    let workspace = space();
-    let [one, other] = [(); 2].map(|()| Runner::new(workspace.clone(), registry.clone(), RunnerOptions::default()));
-    let document = json!({"title": "one", "steps": [{"id": "a", "do": {"tool": "waits", "args": {}}}]});
+    let (waits, _, [one, other], document) = waiting();
     let runtime = || {
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
