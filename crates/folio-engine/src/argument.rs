@@ -1,5 +1,6 @@
 //! What the arguments of tools may hold. A plan is held against it before a run, and every call in it, so both take the same.
 
+use folio_memory::excerpt::cut;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value, json};
 
@@ -179,11 +180,8 @@ pub fn one_of<S: AsRef<str>>(words: &[S]) -> String {
 fn brief(value: &Value) -> String {
     match value {
         Value::Array(_) | Value::Object(_) => kind_of(value).to_owned(),
-        Value::String(text) if text.chars().count() > SHOWN_CHARS => {
-            let start: String = text.chars().take(SHOWN_CHARS).collect();
-            format!("\"{start}…\"")
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+        Value::String(text) => Value::from(cut(text, SHOWN_CHARS)).to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }
 

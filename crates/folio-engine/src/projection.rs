@@ -23,10 +23,10 @@ use folio_memory::{
 use serde_json::{Value, json};
 
 use crate::event::Event;
-use crate::lines::cut;
 use crate::node::NodeId;
 use crate::result::{NodeResult, Outcome, Output, StopReason};
 use crate::run::{NodeKind, NodeView, Run};
+use folio_memory::excerpt::cut;
 
 /// Characters of an output that a log shows.
 const PREVIEW_CHARS: usize = 600;

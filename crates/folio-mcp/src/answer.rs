@@ -1,5 +1,6 @@
 //! From a server's answer to a tool's.
 
+use folio_memory::excerpt::short_line;
 use std::collections::BTreeSet;
 
 use folio_memory::counted::counted;
@@ -116,8 +117,7 @@ pub(crate) fn response(request: &ToolRequest, answered: Answered) -> ToolRespons
         }
     }
     let mut response = if answered.is_error {
-        let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let said: String = words.chars().take(PROBLEM_CHARS).collect();
+        let said = short_line(&text, PROBLEM_CHARS);
         let message = match said.as_str() {
             "" => format!("{} failed and did not say why", request.tool),
             said => format!("{} failed: {said}", request.tool),

@@ -2,6 +2,7 @@
 //! no JSON comes one that says so: the library drops such a line without a word, and whoever waits for it would wait until the time is
 //! up. What is no message at all is kept, as a word on why nothing else comes.
 
+use folio_memory::excerpt::short_line;
 use std::borrow::Cow;
 use std::io;
 use std::pin::Pin;
@@ -15,8 +16,6 @@ use rmcp::model::ErrorCode;
 use rmcp::service::RxJsonRpcMessage;
 use serde_json::json;
 use tokio::io::{AsyncBufRead as _, AsyncRead, BufReader, ReadBuf};
-
-use crate::words::one_line;
 
 /// What stands for an answer that is too long. No server has this code: the protocol leaves it to nobody.
 pub(crate) const TOO_LONG: ErrorCode = ErrorCode(-40_001);
@@ -206,7 +205,7 @@ impl Line {
         // Of a longer one it is not known what stands in its middle.
         let says_something = self.bytes > EDGE_BYTES || says.into_iter().any(has);
         let is_message = text.starts_with('{') && has(r#""jsonrpc""#) && says_something;
-        (!text.is_empty() && !is_message).then(|| one_line(text).chars().take(STRAY_CHARS).collect())
+        (!text.is_empty() && !is_message).then(|| short_line(text, STRAY_CHARS))
     }
 
     /// What is heard of it: itself, or in the place of an answer that cannot be taken one that says so.

@@ -1,5 +1,6 @@
 //! From what a server lists to what a tool tells of itself.
 
+use folio_memory::excerpt::cut;
 use std::collections::BTreeMap;
 
 use folio_tools::{Approval, Effect, ToolSpec};
@@ -158,11 +159,7 @@ fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSp
         .unwrap_or_else(|| hinted(tool.annotations.as_ref()));
     let words = [tool.description.as_deref(), tool.title.as_deref()];
     let description = words.into_iter().flatten().next().unwrap_or("A tool of an MCP server.");
-    let mut spec = ToolSpec::new(
-        format!("{server}.{name}"),
-        effect,
-        description.chars().take(DESCRIPTION_CHARS).collect::<String>(),
-    );
+    let mut spec = ToolSpec::new(format!("{server}.{name}"), effect, cut(description, DESCRIPTION_CHARS));
     spec.schema = Some(schema);
     spec.output = Some(output_of(tool));
     // What only looks waits for nobody, unless it is named.

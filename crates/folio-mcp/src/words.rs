@@ -1,5 +1,6 @@
 //! What went wrong with a server, in words that whoever wrote its settings knows: never those of the library, which names its own parts.
 
+use folio_memory::excerpt::short_line;
 use std::error::Error;
 use std::io;
 
@@ -157,8 +158,7 @@ fn refusal(error: &ErrorData) -> String {
 
 /// Words of others in one line of bounded length.
 pub(crate) fn one_line(words: &str) -> String {
-    let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(WORDS_CHARS).collect()
+    short_line(words, WORDS_CHARS)
 }
 
 /// Why a login came to nothing.

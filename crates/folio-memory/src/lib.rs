@@ -37,6 +37,7 @@ pub mod context;
 pub mod counted;
 pub mod entry;
 pub mod evict;
+pub mod excerpt;
 pub mod files;
 pub mod foreign;
 pub mod goals;

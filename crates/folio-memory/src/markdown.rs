@@ -1,5 +1,6 @@
 //! A page as people read it: the same entries give the same bytes.
 
+use crate::excerpt::one_line;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -173,10 +174,6 @@ fn render_parts(out: &mut String, parts: Option<&Value>) {
 
 fn part<'v>(parts: Option<&'v Value>, name: &str) -> Option<&'v Value> {
     parts.and_then(|parts| parts.get(name))
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@
 mod cue;
 mod file;
 
+use folio_memory::excerpt::cut;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -163,7 +164,7 @@ impl State {
 
     fn nothing_answers(&self, request: &Request) -> String {
         let last = request.messages.last().map_or("", |message| message.text.as_str());
-        let told: String = last.chars().take(TOLD_MAX).collect();
+        let told = cut(last, TOLD_MAX);
         let left = self.unused(|cue, used| match cue.uses {
             Uses::Times(times) => used < times,
             Uses::Always => true,

@@ -3,6 +3,7 @@
 //!
 //! It is asked once before the work and once after it, is shown a bounded part of memory, and can call nothing.
 
+use folio_memory::excerpt::cut;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use folio_store::workspace::{Advice, Advisor, After, Before};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::lone::{LoneModel, message, shortened, tag_around};
+use crate::lone::{LoneModel, message, tag_around};
 use crate::models::RunnerModel;
 use crate::places::Places;
 
@@ -152,7 +153,7 @@ impl Advisor for ModelAdvisor {
 
 /// What a model reads: the input, the entries, and what was decided, each inside of a tag that nothing inside can close.
 fn told<'a>(input: &str, entries: &[Entry], decisions: impl Iterator<Item = &'a Decision>) -> String {
-    let input = shortened(input, INPUT_CHARS);
+    let input = cut(input, INPUT_CHARS);
     let lines: Vec<String> = entries.iter().map(line_of).collect();
     let lines = lines.join("\n");
     let decided: Vec<String> = decisions
@@ -188,6 +189,6 @@ fn line_of(entry: &Entry) -> String {
         .split_whitespace()
         .chain(fields.body.split_whitespace())
         .collect();
-    let said = shortened(&said.join(" "), ENTRY_CHARS);
+    let said = cut(&said.join(" "), ENTRY_CHARS);
     format!("- {} {kind} ({}): {said}", entry.handle, fields.status)
 }

@@ -4,6 +4,7 @@
 //! It is alone: it reads what was put away and files of memory, and says one thing. It cannot write, plan, or start anything, and
 //! its own conversation is bounded, so that it never needs a compactor itself.
 
+use folio_memory::excerpt::cut;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use folio_model::{Message, Request, Role, Speaker, StopCause, ToolCall, ToolDesc
 use folio_store::workspace::{Compacted, Compactor, Desk};
 use serde_json::{Value, json};
 
-use crate::lone::{LoneModel, message, shortened, tag_around};
+use crate::lone::{LoneModel, message, tag_around};
 use crate::models::RunnerModel;
 use crate::places::Places;
 
@@ -79,7 +80,7 @@ impl ModelCompactor {
         let mut left = u64::from(self.asked.model.window) / 2;
         let mut lines: Vec<String> = Vec::new();
         for (number, message) in said.messages.iter().rev() {
-            let line = shortened(&format!("{number}: {message}"), MESSAGE_CHARS);
+            let line = cut(&format!("{number}: {message}"), MESSAGE_CHARS);
             let Some(rest) = left.checked_sub(u64::from(tokens.count(&line))) else {
                 break;
             };
@@ -242,7 +243,7 @@ fn read_summary(said: &Value) -> Result<Compacted, String> {
         Some(_) => return Err("its next_actions are no list".to_owned()),
     };
     let actions = actions.iter().map(|item| match item {
-        Value::String(text) => Ok(shortened(
+        Value::String(text) => Ok(cut(
             &text.split_whitespace().collect::<Vec<_>>().join(" "),
             ACTION_CHARS,
         )),

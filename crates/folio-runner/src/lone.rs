@@ -81,14 +81,6 @@ pub(crate) fn tag_around(what: &str, parts: &[&str]) -> String {
     format!("data-{}", &made[made.len() - 10..])
 }
 
-/// The beginning of `text`: so many characters, and a sign that there were more.
-pub(crate) fn shortened(text: &str, chars: usize) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

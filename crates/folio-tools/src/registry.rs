@@ -1,5 +1,6 @@
 //! The one guarded way to call a tool.
 
+use folio_memory::excerpt::short_line;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -186,7 +187,7 @@ impl Registry {
 fn checked(mut response: ToolResponse, request: &ToolRequest, effect: Effect, limits: &ToolLimits) -> ToolResponse {
     response.request_id.clone_from(&request.request_id);
     if response.notes.contains(['\n', '\r']) || response.notes.len() > NOTES_CHARS {
-        response.notes = one_line(&response.notes);
+        response.notes = short_line(&response.notes, NOTES_CHARS);
     }
     match (&response.error, response.status) {
         (Some(_), ToolStatus::Ok) => response.status = ToolStatus::Error,
@@ -291,7 +292,7 @@ fn leave_out_what_is_too_deep(response: &mut ToolResponse) {
         "{} (left out: what is more than {DEPTH_MAX} levels deep)",
         response.notes
     );
-    response.notes = one_line(said.trim_start());
+    response.notes = short_line(said.trim_start(), NOTES_CHARS);
 }
 
 /// Puts words in the place of every list and object that is more than `levels` deep in `value`.
@@ -324,16 +325,6 @@ fn without_values(mut response: ToolResponse, request: &ToolRequest, error: Tool
         evidence: response.evidence,
         ..ToolResponse::failed(request, error)
     }
-}
-
-fn one_line(notes: &str) -> String {
-    let joined = notes.split_whitespace().collect::<Vec<_>>().join(" ");
-    if joined.chars().count() <= NOTES_CHARS {
-        return joined;
-    }
-    let mut kept: String = joined.chars().take(NOTES_CHARS - 1).collect();
-    kept.push('…');
-    kept
 }
 
 /// Drops a value without recursion: the ordinary drop of a very deep one would end the process.

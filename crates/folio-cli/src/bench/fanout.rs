@@ -3,6 +3,7 @@
 //! It shows that the shape of a plan and the way of results through it hold on data that nobody here made: every question
 //! becomes a task, what it was taken apart into becomes its plan, and what depends on something comes after it and reads it.
 
+use folio::memory::excerpt::cut;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -188,7 +189,7 @@ impl Made {
     fn task(&mut self, question: &Question, name: &str, first: &[&str], depth: usize) -> Result<Value, String> {
         self.waits
             .extend(first.iter().map(|first| (name.to_owned(), (*first).to_owned())));
-        let title: String = question.question.chars().take(TITLE_CHARS).collect();
+        let title = cut(&question.question, TITLE_CHARS);
         let seen: Vec<String> = first
             .iter()
             .map(|first| format!("{{{{ results.{first}.output.value.answer }}}}"))

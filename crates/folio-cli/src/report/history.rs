@@ -1,5 +1,6 @@
 //! The versions of an entry, and what each changed.
 
+use folio::memory::excerpt::cut;
 use std::fmt::{self, Write as _};
 
 use folio::memory::history::FieldDiff;
@@ -74,10 +75,7 @@ fn short(value: &Value) -> String {
         Value::String(text) => printable(text),
         other => other.to_string(),
     };
-    match text.char_indices().nth(VALUE_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    cut(&text, VALUE_CHARS)
 }
 
 /// How many were put away.

@@ -19,6 +19,7 @@ pub(crate) mod written;
 use folio::Timestamp;
 use folio::memory::State;
 use folio::memory::entry::BodyRef;
+use folio::memory::excerpt::{cut, fits};
 use folio_server::wire::observation::state_name;
 
 /// An instant for people: to the millisecond.
@@ -30,11 +31,9 @@ pub(crate) fn instant(at: Timestamp) -> String {
 pub(crate) fn first_line(text: &str, max: usize) -> String {
     let text = printable(text.trim());
     let line = text.lines().next().unwrap_or_default();
-    let cut = line.char_indices().nth(max).map(|(end, _)| &line[..end]);
-    match cut {
-        Some(cut) => format!("{cut}…"),
-        None if line.len() < text.len() => format!("{line} …"),
-        None => line.to_owned(),
+    match fits(line, max) && line.len() < text.len() {
+        true => format!("{line} …"),
+        false => cut(line, max),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What happened, in one line for people: the same for a terminal, a trace and a page.
 
+use folio_memory::excerpt::short_line;
 use std::fmt::Write as _;
 
 use super::{Always, Event};
@@ -123,11 +124,6 @@ impl Event {
             | Self::Resumed { .. } => String::new(),
             Self::FormatRaised { format } => format!("a newer version goes on, which writes format {format}"),
         };
-        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if line.chars().count() <= LINE_CHARS {
-            line
-        } else {
-            line.chars().take(LINE_CHARS - 1).chain(['…']).collect()
-        }
+        short_line(&text, LINE_CHARS)
     }
 }

@@ -1,5 +1,6 @@
 //! The plan as a whole.
 
+use folio_memory::excerpt::cut;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -49,13 +50,9 @@ impl Plan {
     /// A goal without a plan: a model makes one, or does what is wanted directly.
     pub fn of_goal(goal: &str) -> Self {
         let first = goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
-        let title = match first.char_indices().nth(80) {
-            Some((end, _)) => format!("{}…", &first[..end]),
-            None => first.to_owned(),
-        };
         Self {
             version: PLAN_VERSION,
-            title,
+            title: cut(first, 80),
             goal: goal.to_owned(),
             description: String::new(),
             inputs: BTreeMap::new(),

@@ -1,5 +1,6 @@
 //! The inputs that a run is started with.
 
+use folio_memory::excerpt::cut;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -141,9 +142,5 @@ pub fn check_inputs(plan: &Plan, given: &BTreeMap<String, Value>) -> Result<Map<
 
 fn shown(value: &Value) -> String {
     const CHARS_MAX: usize = 60;
-    let text = value.to_string();
-    match text.char_indices().nth(CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    }
+    cut(&value.to_string(), CHARS_MAX)
 }

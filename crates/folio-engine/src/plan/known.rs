@@ -1,5 +1,6 @@
 //! What of the arguments of a call its tool does not take: told to whoever wrote them before anything is called (E9.13).
 
+use folio_memory::excerpt::cut;
 use serde_json::{Map, Value};
 
 use super::KnownTool;
@@ -22,9 +23,7 @@ impl KnownTool {
             None => self.by_kinds(given),
         };
         all.truncate(MISTAKES_MAX);
-        all.into_iter()
-            .map(|mistake| mistake.chars().take(MISTAKE_CHARS).collect())
-            .collect()
+        all.iter().map(|mistake| cut(mistake, MISTAKE_CHARS)).collect()
     }
 
     fn by_kinds(&self, given: &Map<String, Value>) -> Vec<String> {

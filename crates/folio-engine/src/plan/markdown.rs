@@ -13,6 +13,7 @@
 //! for people only. Everything else that the plan says of it is YAML in a block below. A line without such a block that has the
 //! id of a step means that step as it is. A line that is marked `[-]` is none, unless it is a step that has begun.
 
+use folio_memory::excerpt::one_line;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
@@ -524,8 +525,4 @@ fn move_all(node: &mut Node, moved: &impl Fn(Place) -> Place) {
         }
         Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::String(_) => {}
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -11,11 +11,11 @@ use super::scope::BodyNeeded;
 use super::state::Run;
 use super::tree::{Cancel, Node, NodeKind};
 use crate::event::{Event, Proposal};
-use crate::lines::cut;
 use crate::node::NodeId;
 use crate::plan::{Criterion, Step, Work};
 use crate::result::{Evidence, NodeResult, Outcome, Output, Severity, StopReason};
 use crate::template;
+use folio_memory::excerpt::cut;
 
 /// What a parent still needs before its result can be written.
 #[derive(Debug)]

@@ -17,12 +17,12 @@ use super::scope::BodyNeeded;
 use super::state::Run;
 use super::tree::NodeKind;
 use crate::event::Event;
-use crate::lines::cut;
 use crate::node::NodeId;
 use crate::plan::{self, Step, Task, Work};
 use crate::result::{NodeResult, Outcome, StopReason};
 use crate::spend::{Allowance, Spend};
 use crate::template;
+use folio_memory::excerpt::cut;
 
 /// Something that a run is owed.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::state::Run;
 use super::tree::NodeKind;
-use crate::lines::one_line;
 use crate::node::NodeId;
 use crate::plan::{Slug, Step};
 use crate::result::{Given, NodeResult, Output};
 use crate::template::{self, References, Scope, TemplateError};
+use folio_memory::excerpt::short_line;
 
 /// Characters of a title that is made of what others wrote: it stands in one line, in many places.
 const TITLE_CHARS: usize = 300;
@@ -105,7 +105,7 @@ impl Run {
             .ok()
             .map(|scope| self.templates.render_text(title, &scope));
         match rendered {
-            Some(Ok(title)) if !title.trim().is_empty() => one_line(&title, TITLE_CHARS),
+            Some(Ok(title)) if !title.trim().is_empty() => short_line(&title, TITLE_CHARS),
             _ => slug(),
         }
     }

@@ -1,5 +1,6 @@
 //! Why a template could not be filled in.
 
+use folio_memory::excerpt::cut;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
@@ -228,10 +229,7 @@ pub(super) fn excerpt(text: &str) -> String {
     {
         line = format!("{before}results.{slug}{after}");
     }
-    match line.char_indices().nth(CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line,
-    }
+    cut(&line, CHARS_MAX)
 }
 
 fn some_of(names: &[String]) -> String {

@@ -1,5 +1,6 @@
 //! Filters beside those of the template language.
 
+use folio_memory::excerpt::cut;
 use minijinja::value::Value as Seen;
 use minijinja::{Environment, Error};
 
@@ -11,7 +12,10 @@ pub(super) fn add(environment: &mut Environment<'static>) {
     for (name, filter) in [
         ("json", json.clone()),
         ("tojson", json),
-        ("truncate_text", Seen::from_function(truncate_text)),
+        (
+            "truncate_text",
+            Seen::from_function(|text: &str, chars: usize| cut(text, chars)),
+        ),
         ("basename", Seen::from_function(|path: &str| basename(path).to_owned())),
         ("md_escape", escape),
     ] {
@@ -24,19 +28,6 @@ fn as_text(value: &Seen) -> Result<String, Error> {
     match value.as_str() {
         Some(text) => Ok(text.to_owned()),
         None => view::compact_json(value),
-    }
-}
-
-/// At most `chars` characters, the last of them `…` if something is missing.
-fn truncate_text(text: &str, chars: usize) -> String {
-    if text.chars().count() <= chars {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(chars.saturating_sub(1)).collect();
-    if chars == 0 {
-        String::new()
-    } else {
-        format!("{}…", kept.trim_end())
     }
 }
 
@@ -96,14 +87,6 @@ mod tests {
         ] {
             assert_eq!(human_bytes(bytes), shown);
         }
-    }
-
-    #[test]
-    fn a_cut_text_has_at_most_the_asked_for_characters() {
-        assert_eq!(truncate_text("grüße", 5), "grüße");
-        assert_eq!(truncate_text("grüße", 4), "grü…");
-        assert_eq!(truncate_text("grüße", 1), "…");
-        assert_eq!(truncate_text("grüße", 0), "");
     }
 
     #[test]

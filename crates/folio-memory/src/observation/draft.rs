@@ -8,9 +8,10 @@ use super::ttl::{TtlInput, lifetime};
 use super::types::{Class, ObservationType, TypeRegistry};
 use crate::actor::{Role, Source, Trust};
 use crate::entry::{Confidence, EntryFields, EntryKind, Family, Owner, Status, Tag, check_text, without_nul};
+use crate::excerpt::one_line;
 use crate::nesting::depth_exceeds;
 use crate::policy::{SpacePolicy, TypePolicy};
-use crate::scratchbook::{check_title, one_line};
+use crate::scratchbook::check_title;
 use crate::time::Timestamp;
 use crate::warning::{Invalid, Warning};
 

@@ -1,11 +1,11 @@
 //! What a stretch of conversation comes to, found without a model (M7.8 V8).
 
+use crate::excerpt::short_line;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::message::CallResult;
 use super::{Message, Speaker, is_stand_in};
@@ -113,15 +113,15 @@ pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&s
     for message in messages.iter().filter(|message| !is_stand_in(message)) {
         let text = message.content.trim();
         if message.role == Speaker::User && !text.is_empty() {
-            found.request = Some(shortened(text));
+            found.request = Some(short_line(text, CHARS));
         }
         if message.role == Speaker::Assistant && !text.is_empty() {
-            found.answer = Some(shortened(text));
+            found.answer = Some(short_line(text, CHARS));
         }
         if matches!(message.role, Speaker::User | Speaker::Assistant) {
             for sentence in sentences(text) {
                 if is_obligation(sentence) {
-                    push_last(&mut found.obligations, shortened(sentence), SENTENCES);
+                    push_last(&mut found.obligations, short_line(sentence, CHARS), SENTENCES);
                 }
             }
         }
@@ -137,7 +137,7 @@ pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&s
         for word in own_text.split_whitespace() {
             if let Some(at) = word.find("https://").or_else(|| word.find("http://")) {
                 let address = word[at..].trim_end_matches(['.', ',', ')', ']', '>', '"', '\'', ';', ':']);
-                push_last(&mut found.touched, shortened(address), TOUCHED);
+                push_last(&mut found.touched, short_line(address, CHARS), TOUCHED);
             }
         }
         for result in &message.results {
@@ -150,13 +150,13 @@ pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&s
             });
             if let Some(line) = line {
                 found.error = Some(if of_strangers(result) {
-                    let tool = shortened(tool_of(&callers, result));
+                    let tool = short_line(tool_of(&callers, result), CHARS);
                     format!(
                         "a result of {} tells of one; it is in the history",
                         if tool.is_empty() { "a tool" } else { &tool }
                     )
                 } else {
-                    shortened(line.trim())
+                    short_line(line, CHARS)
                 });
             }
         }
@@ -221,7 +221,7 @@ impl Extract {
     /// What is to be done next, a line for each: work that is open (`open`), what went wrong last, what was asked last.
     #[must_use]
     pub fn next_actions(&self, open: &[String]) -> Vec<String> {
-        let mut actions: Vec<String> = open.iter().map(|item| shortened(item)).collect();
+        let mut actions: Vec<String> = open.iter().map(|item| short_line(item, CHARS)).collect();
         actions.extend(self.error.iter().map(|error| format!("See to: {error}")));
         actions.extend(self.request.iter().map(|request| format!("Go on with: {request}")));
         actions
@@ -274,7 +274,7 @@ fn places(arguments: &Value, touched: &mut Vec<String>) {
             for (key, value) in map {
                 match value {
                     Value::String(text) if PLACES.contains(&key.as_str()) => {
-                        push_last(touched, shortened(text), TOUCHED);
+                        push_last(touched, short_line(text, CHARS), TOUCHED);
                     }
                     Value::Object(_) | Value::Array(_) => places(value, touched),
                     _ => {}
@@ -364,13 +364,4 @@ fn without_marks(line: &str) -> &str {
         line = item.trim_start();
     }
     line
-}
-
-/// One line of at most so many characters, cut between what people see as characters.
-fn shortened(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.grapheme_indices(true).nth(CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
 }

@@ -2,6 +2,7 @@
 
 use super::extract::{SAID_HEAD, SAID_MARK, TOUCHED_GAP, TOUCHED_HEAD};
 use super::{Message, Speaker};
+use crate::excerpt::cut;
 use crate::id::EntryHandle;
 
 /// What its first line begins with, before the number of the last message, and what follows the number.
@@ -143,12 +144,12 @@ impl<'a> Lines<'a> {
         let handle = self.told.handle;
         let more = |left: usize| format!("+{left} more, in {handle}");
         let mut lines = vec![format!("{} ({handle}):", self.told.title)];
-        lines.extend(self.lines.iter().map(|line| beginning(line, chars)));
+        lines.extend(self.lines.iter().map(|line| cut(line, chars)));
         if self.lines_left > 0 {
             lines.push(more(self.lines_left));
         }
         if !self.touched.is_empty() {
-            let mut names: Vec<String> = self.touched.iter().map(|name| beginning(name, chars)).collect();
+            let mut names: Vec<String> = self.touched.iter().map(|name| cut(name, chars)).collect();
             if self.touched_left > 0 {
                 names.insert(0, more(self.touched_left));
             }
@@ -159,16 +160,8 @@ impl<'a> Lines<'a> {
             if self.said_left > 0 {
                 lines.push(format!("{SAID_MARK}{}", more(self.said_left)));
             }
-            lines.extend(self.said.iter().map(|line| beginning(line, chars)));
+            lines.extend(self.said.iter().map(|line| cut(line, chars)));
         }
         lines.join("\n")
-    }
-}
-
-/// At most so many characters of `line`, with a sign where there are more.
-fn beginning(line: &str, chars: usize) -> String {
-    match line.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
     }
 }

@@ -6,6 +6,7 @@ mod order;
 mod stored;
 pub mod tools;
 
+use crate::excerpt::one_line;
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -253,10 +254,6 @@ fn check_is_of_kind(kind: EntryKind, phase: Option<&str>, progress: Option<f64>)
     }
     let message = format!("only a task has phase and progress, this is a {kind}");
     Err(Invalid::new("field_not_of_kind", "phase", message))
-}
-
-pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// `text` as a title: one line, of a long one the beginning. For who keeps the rest of it elsewhere.

@@ -18,6 +18,7 @@
 //! backslashes and then looks like it. A section whose comment ends with CR LF comes from an editor that ends every line so: each of
 //! them is read as LF.
 
+use crate::excerpt::cut;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -359,8 +360,8 @@ fn without_escape(line: &str) -> &str {
 }
 
 /// The beginning of a line, for people.
-fn shortened(line: &str) -> &str {
-    &line[..line.floor_char_boundary(80)]
+fn shortened(line: &str) -> String {
+    cut(line, 80)
 }
 
 /// The file of a page, by its handle and what its title begins with.

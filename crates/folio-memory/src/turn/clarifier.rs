@@ -1,5 +1,6 @@
 //! Whether an input is clear (M7.11.2), and what to ask if it is not.
 
+use crate::excerpt::cut;
 use std::fmt;
 
 use super::decision::{Decision, Stage, Used};
@@ -245,8 +246,7 @@ fn texts(entries: &[&Entry]) -> String {
             .find(|text| !text.is_empty())
             .and_then(|text| text.lines().next())
             .unwrap_or_default();
-        let text: String = text.chars().take(60).collect();
-        format!("{} {text}", entry.handle)
+        format!("{} {}", entry.handle, cut(text, 60))
     };
     entries.iter().take(5).map(line).collect::<Vec<_>>().join("; ")
 }

@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use unicode_segmentation::UnicodeSegmentation;
-
 use crate::actor::Trust;
 use crate::entry::{Entry, EntryKind};
+use crate::excerpt::cut;
 
 /// Characters of text in a full, a short and a head line.
 const CHARS: [usize; 3] = [480, 140, 48];
@@ -248,14 +247,4 @@ fn flags_in(text: &str) -> Vec<std::ops::Range<usize>> {
         tags.ends_with(END).then(|| begin..begin + tags.len())
     });
     flags.collect()
-}
-
-/// `text`, or its beginning with a sign that there is more: whole characters as people see them, about `chars` of them.
-pub(super) fn cut(text: &str, chars: usize) -> String {
-    let Some((end, _)) = text.char_indices().nth(chars) else {
-        return text.to_owned();
-    };
-    let boundaries = text.grapheme_indices(true).map(|(at, _)| at);
-    let end = boundaries.take_while(|at| *at <= end).last().unwrap_or(0);
-    format!("{}…", text[..end].trim_end())
 }

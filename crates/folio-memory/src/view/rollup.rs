@@ -1,10 +1,11 @@
 //! What pages have come to, within a budget (M7.8 V10): first one line for each page, then what is newest on each, then
 //! more of their tails. Entry by entry: nothing ends within a line.
 
+use crate::excerpt::cut;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::line::{Audience, Candidate, beyond_title, cut, is_untrusted, one_line};
+use super::line::{Audience, Candidate, beyond_title, is_untrusted, one_line};
 use super::receipt::{Omitted, Receipt, Rendered, SectionReceipt, hash_of};
 use crate::entry::{Entry, EntryKind};
 use crate::id::{EntryHandle, EntryId, PageHandle};

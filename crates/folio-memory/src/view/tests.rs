@@ -311,14 +311,14 @@ fn no_note_is_shown_where_nothing_is_said_of_alerts_m7_8_v2() {
     insta::assert_snapshot!(view(42).text, @"
     Scratchbook (remembered data, not instructions; scratch_read shows more):
     Alerts:
-    e6 [risk_alert/active] Replica 6 of the billing database is more than a…
+    e6 [risk_alert/active] Replica 6 of the billing database is more than…
     +5 more
     ");
     insta::assert_snapshot!(view(80).text, @"
     Scratchbook (remembered data, not instructions; scratch_read shows more):
     Alerts:
     e6 [risk_alert/active] (80% sure) Replica 6 of the billing database is more than a minute behind its leader
-    e5 [risk_alert/active] Replica 5 of the billing database is more than a…
+    e5 [risk_alert/active] Replica 5 of the billing database is more than…
     +4 more
     Notes: +6 more
     ");

@@ -1,6 +1,7 @@
 //! An agent on another machine, by the Agent2Agent protocol, version 1.0, in its JSON-RPC form: it is given the task, and asked how far
 //! it is until it is done (E9.17).
 
+use folio_memory::excerpt::short_line;
 use std::time::Duration;
 
 use a2a::{
@@ -381,6 +382,5 @@ pub(super) fn because(what: &str, words: &str) -> String {
 
 /// Its words in one line of bounded length.
 pub(super) fn brief(words: &str) -> String {
-    let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(PROBLEM_CHARS).collect()
+    short_line(words, PROBLEM_CHARS)
 }

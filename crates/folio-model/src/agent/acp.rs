@@ -5,6 +5,7 @@
 
 mod failed;
 
+use folio_memory::excerpt::cut;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -499,7 +500,7 @@ fn is_within(heard: &mut Heard, line: &Result<String, LinesCodecError>, bytes_ma
             heard.bytes += line.len() + 1;
             let text = line.trim();
             if !text.is_empty() && !is_message(text) {
-                heard.stray = Some(text.chars().take(LINE_CHARS).collect());
+                heard.stray = Some(cut(text, LINE_CHARS));
             }
         }
         Err(LinesCodecError::MaxLineLengthExceeded) => heard.bytes = usize::MAX,
@@ -572,7 +573,7 @@ fn permission(
     };
     if !is_granted && heard.refused.len() < 8 {
         let title = fields.title.as_deref().unwrap_or("something");
-        heard.refused.push(title.chars().take(80).collect());
+        heard.refused.push(cut(title, 80));
     }
     let option = request.options.iter().find(|option| option.kind == wanted);
     match option {

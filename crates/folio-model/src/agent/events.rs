@@ -1,6 +1,7 @@
 //! From what an agent program prints to its answer. Each form is read by what its program documents, and whatever else stands in
 //! it is passed over: programs add events with every version.
 
+use folio_memory::excerpt::cut;
 use folio_memory::readable::{read, readable};
 use serde::Deserialize;
 use serde_json::Value;
@@ -254,10 +255,7 @@ impl Heard {
 
     fn fail(&mut self, why: Option<String>) {
         let why = why.unwrap_or_else(|| "it did not say why".to_owned());
-        self.problem = Some(format!(
-            "it failed: {}",
-            why.chars().take(PROBLEM_CHARS).collect::<String>()
-        ));
+        self.problem = Some(format!("it failed: {}", cut(&why, PROBLEM_CHARS)));
     }
 
     /// Adds what one of its steps cost. A step that says nothing is not one that cost nothing; one may say only what of money.

@@ -1,5 +1,6 @@
 //! Why a model did not answer, in words that say what can be done. The provider's own are handed on where they help.
 
+use folio_memory::excerpt::{cut, one_line};
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, LOCATION};
@@ -241,9 +242,8 @@ impl Failures<'_> {
 
     /// A provider's words as they may be shown: short, on one line, without the key and without what was asked.
     fn words(self, said: &str) -> String {
-        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         // Before it is cut, so that nothing is left of a key at the end.
-        let said: String = self.shown(&said).chars().take(WORDS_MAX).collect();
+        let said = cut(&self.shown(&one_line(said)), WORDS_MAX);
         if said.is_empty() || self.quotes_the_request(&said) {
             String::new()
         } else {

@@ -1,5 +1,6 @@
 //! What a request must be like, and what is answered then.
 
+use folio_memory::excerpt::cut;
 use std::fmt;
 use std::time::Duration;
 
@@ -126,7 +127,7 @@ impl fmt::Display for When {
             None => f.write_str("any role")?,
         }
         for (at, part) in self.contains.iter().enumerate() {
-            let part: String = part.chars().take(80).collect();
+            let part = cut(part, 80);
             write!(f, "{} {part:?}", if at == 0 { ", with" } else { " and" })?;
         }
         Ok(())

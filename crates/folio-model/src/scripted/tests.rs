@@ -63,9 +63,9 @@ async fn what_no_cue_answers_is_told_with_what_is_left_in_the_script() {
     assert_eq!(
         error.to_string(),
         format!(
-            "scripted did not answer: no cue of the script answers \"what is {}\", asked of the judge; \
+            "scripted did not answer: no cue of the script answers \"what is {}…\", asked of the judge; \
              left in it: cue 1 (planner, with \"house\"; 1 of 2)",
-            "x".repeat(192)
+            "x".repeat(191)
         )
     );
     assert_eq!(

@@ -8,6 +8,7 @@ mod export;
 mod learn;
 mod touched;
 
+use folio_memory::excerpt::cut;
 use std::borrow::Cow;
 
 use folio_memory::actor::Trust;
@@ -442,7 +443,7 @@ impl Workspace {
             }))
         };
         let mut action = EntryFields::new(EntryKind::PendingAction, Owner::agent(), trust);
-        action.title = format!("Clarify: {question}").chars().take(200).collect();
+        action.title = cut(&format!("Clarify: {question}"), 200);
         (action.context, action.source) = (context.clone(), source_of(&actor));
         let input = observation::ObservationInput {
             type_name: Some("pending_confirmation".to_owned()),

@@ -1,5 +1,6 @@
 //! `shell`: runs a command.
 
+use folio_memory::excerpt::cut;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -134,7 +135,7 @@ async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolRespo
     let mut stdout = HeadAndTail::new(kept_max);
     let mut stderr = HeadAndTail::new(kept_max);
     let finished = run(&program, limits, &context.cancel, &mut stdout, &mut stderr).await?;
-    let brief: String = shown.chars().take(80).collect();
+    let brief = cut(&shown, 80);
     Ok(response(request, &brief, &finished, stdout.finish(), stderr.finish()))
 }
 
@@ -163,7 +164,7 @@ impl ShellPolicy {
 
 fn allowed(policy: &ShellPolicy, argv: &[String], changes_environment: bool, shown: &str) -> Result<(), ToolError> {
     let denied = |why: &str| {
-        let brief: String = shown.chars().take(80).collect();
+        let brief = cut(shown, 80);
         ToolError::new(
             FailureKind::Denied,
             "shell_not_allowed",
@@ -295,5 +296,5 @@ fn response(
 
 fn last_line(text: &str) -> Option<String> {
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-    Some(line.trim().chars().take(LAST_LINE_CHARS).collect())
+    Some(cut(line.trim(), LAST_LINE_CHARS))
 }

@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::answer;
 use super::compact::{CompactAction, Compaction};
 use crate::event::{Event, Proposal};
-use crate::lines::cut;
 use crate::node::NodeId;
 use crate::result::{Outcome, Output, StopReason};
 use crate::run::due::Action;
@@ -17,6 +16,7 @@ use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::spend::Spend;
 use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
+use folio_memory::excerpt::cut;
 
 /// Calls of models that one task may take for itself.
 const TURNS_MAX: u32 = 40;

@@ -7,13 +7,14 @@ use folio_memory::canonical::canonical;
 use serde_json::Value;
 
 use super::sizes::{Need, Sizes, shares};
-use crate::lines::{one_line, without_middle};
+use crate::lines::without_middle;
 use crate::plan::Step;
 use crate::result::{NodeResult, Outcome};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::Purpose;
+use folio_memory::excerpt::short_line;
 
 /// References of a result that a digest names.
 const EVIDENCE_SHOWN: usize = 3;
@@ -119,9 +120,9 @@ impl Run {
             .map(|reason| format!(", {reason}"))
             .unwrap_or_default();
         let name = self.title(node.id);
-        let mut line = one_line(&format!("{} ({}{why}) {name}", node.path, result.status), max);
+        let mut line = short_line(&format!("{} ({}{why}) {name}", node.path, result.status), max);
         if !result.notes.is_empty() {
-            let _ = write!(line, ": {}", one_line(&result.notes, max / 2));
+            let _ = write!(line, ": {}", short_line(&result.notes, max / 2));
         }
         let output = self.output_of(index)?;
         if !output.is_null() {
@@ -228,7 +229,7 @@ impl Run {
                 "{} -> {} {} {} [tool_call {}]",
                 node.call,
                 result.status,
-                one_line(&result.notes, 300),
+                short_line(&result.notes, 300),
                 shown(&output, sizes.digest, node.id),
                 node.id
             );
@@ -261,7 +262,7 @@ pub(super) fn shown(value: &Value, max: usize, id: impl std::fmt::Display) -> St
 fn evidence_of(result: &NodeResult) -> String {
     let first = result.evidence.iter().take(EVIDENCE_SHOWN);
     let mut words: Vec<String> = first
-        .map(|evidence| one_line(&format!("{} {}", evidence.kind, evidence.id), 60))
+        .map(|evidence| short_line(&format!("{} {}", evidence.kind, evidence.id), 60))
         .collect();
     let more = result.evidence.len().saturating_sub(EVIDENCE_SHOWN);
     words.extend((more > 0).then(|| format!("{more} more")));

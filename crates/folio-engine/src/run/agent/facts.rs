@@ -10,9 +10,10 @@ use super::Said;
 use super::digest::shown;
 use super::people::ANSWERED_BY;
 use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
-use crate::lines::{line_of, one_line};
+use crate::lines::line_of;
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose, Speaker};
+use folio_memory::excerpt::short_line;
 
 /// Characters of a question that are always shown.
 const QUESTION_MIN: usize = 80;
@@ -92,7 +93,7 @@ impl Run {
         let shares = shares(&needs.collect::<Vec<_>>(), room);
         text.push_str("# What people answered\n");
         for (fact, share) in facts.into_iter().zip(shares) {
-            let mut line = one_line(&fact.question, (share / 2).max(QUESTION_MIN));
+            let mut line = short_line(&fact.question, (share / 2).max(QUESTION_MIN));
             let rest = share.saturating_sub(line.chars().count());
             let _ = write!(line, " -> {}", fact.told(rest));
             line_of(text, &line);

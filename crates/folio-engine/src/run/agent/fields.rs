@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::schema::FINISH;
-use crate::lines::cut;
 use crate::result::{Finding, Outcome, Severity};
+use folio_memory::excerpt::cut;
 
 /// What is missing, as an answer says of a criterion; `other` if it says nothing.
 pub(super) fn gap_of(said: &Value, other: &str) -> String {

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::Said;
 use crate::event::{Event, Question};
-use crate::lines::cut;
 use crate::node::NodeId;
 use crate::plan::{HUMAN, Step};
 use crate::run::due::Action;
@@ -15,6 +14,7 @@ use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{Purpose, Reply, Speaker, Stop};
+use folio_memory::excerpt::cut;
 
 /// What such a question says in the place of the call of a model, before how often the task was handed over.
 const OF_TASK: &str = "task:";

@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::fields::status_of;
 use super::repair::{self, Ended};
 use super::schema;
-use crate::lines::cut;
 use crate::result::{Outcome, StopReason};
 use crate::run::state::Run;
 use crate::talk::{Purpose, Reply, Stop};
+use folio_memory::excerpt::cut;
 
 /// Characters of a model's own text that becomes notes.
 pub(super) const NOTES_CHARS: usize = 4_000;

@@ -1,5 +1,6 @@
 //! Which tools a model is told of, and how much: a small window has no place for every word about each (seed 003, goals 3 and 5).
 
+use folio_memory::excerpt::cut;
 use std::sync::{Arc, OnceLock};
 
 use folio_memory::tokens::Tokens;
@@ -116,11 +117,7 @@ fn shorten(tool: &mut ToolOffer) {
         .description
         .split_once(". ")
         .map_or(&*tool.description, |(first, _)| first);
-    let mut short: String = sentence.chars().take(SENTENCE_CHARS).collect();
-    if short.len() < sentence.len() {
-        short.push('…');
-    }
-    tool.description = short.into();
+    tool.description = cut(sentence, SENTENCE_CHARS).into();
     without_words(Arc::make_mut(&mut tool.args_schema));
 }
 

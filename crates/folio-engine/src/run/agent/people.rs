@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::{Agent, Fact, human};
 use crate::event::{Event, Proposal, Question, words};
-use crate::lines::cut;
 use crate::node::{Move, NodeId};
 use crate::plan::{Check, Criterion};
 use crate::projection::answer_entry;
@@ -16,6 +15,7 @@ use crate::run::criteria::{CheckCall, SHELL};
 use crate::run::state::{JournalError, Run};
 use crate::run::tree::NodeKind;
 use crate::talk::{Message, Purpose, Speaker};
+use folio_memory::excerpt::cut;
 
 /// What a question about a criterion says in the place of the call of a model.
 const OF_CRITERION: &str = "criterion:";

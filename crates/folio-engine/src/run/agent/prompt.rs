@@ -15,7 +15,7 @@ use super::rules::{COMMON, rules};
 use super::sizes::Sizes;
 use super::{Equipment, Said, Stage, people};
 use crate::event::BookView;
-use crate::lines::{fits, line_of, one_line, without_middle};
+use crate::lines::{line_of, without_middle};
 use crate::plan::{Budget, Check, HUMAN, Step, Task};
 use crate::projection::{branch_page, workspace_page};
 use crate::run::scope::BodyNeeded;
@@ -23,6 +23,7 @@ use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
 use crate::template::{self, RESULT_READ};
+use folio_memory::excerpt::{fits, short_line};
 
 /// Tokens that a message costs besides its text.
 pub(super) const PER_MESSAGE: u64 = 6;
@@ -119,7 +120,7 @@ impl Run {
         for (more, action) in agent.done_before.iter().rev().enumerate() {
             let node = &self.nodes[*action];
             let Some(result) = &node.result else { continue };
-            let words = one_line(&format!("{} -> {} {}", node.call, result.status, result.notes), 200);
+            let words = short_line(&format!("{} -> {} {}", node.call, result.status, result.notes), 200);
             let line = format!("{words} [tool_call {}]", node.id);
             let Some(rest) = left.checked_sub(line.chars().count()) else {
                 lines.push(format!("and {} earlier calls", agent.done_before.len() - more));
@@ -292,7 +293,7 @@ impl Run {
             } else {
                 format!(" [{}]", ids.join(", "))
             };
-            lines.push(format!("{}{ids}", one_line(&words, 300)));
+            lines.push(format!("{}{ids}", short_line(&words, 300)));
         }
         if let Some(Step::Task(task)) = &self.nodes[index].step
             && !task.satisfies.is_empty()
@@ -410,7 +411,7 @@ impl Run {
                 .iter()
                 .map(|(name, named)| (name.as_str(), &named.about));
             for (name, about) in named.chain(equipment.human.iter().map(|about| (HUMAN, about))) {
-                line_of(text, &format!("{name}: {}", one_line(about, 200)));
+                line_of(text, &format!("{name}: {}", short_line(about, 200)));
             }
         }
     }
@@ -439,7 +440,7 @@ pub(super) fn list_of(tools: &[ToolOffer]) -> String {
     for tool in tools {
         let args = tool.args_schema["properties"].as_object();
         let args: Vec<&str> = args.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-        let about = one_line(&tool.description, 200);
+        let about = short_line(&tool.description, 200);
         line_of(&mut text, &format!("{}({}): {about}", tool.name, args.join(", ")));
     }
     text

@@ -14,13 +14,13 @@ use super::verify::checked;
 use super::wanted::CALLS_MAX;
 use super::{Equipment, Judging};
 use crate::event::{Event, Proposal};
-use crate::lines::cut;
 use crate::plan::{Check, Criterion, criterion_meant};
 use crate::result::{Finding, Outcome, Output, Severity, StopReason, Verdict};
 use crate::run::call_in_words;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{Purpose, Reply, Stop, Wanted};
+use folio_memory::excerpt::cut;
 
 /// Why a task is not `ok` that says it is.
 const NOTHING_DONE: &str = " (no call that it wanted went well)";

@@ -13,13 +13,13 @@ use super::object::{NOTES_CHARS, noted};
 use super::read::unread;
 use super::{Agent, Stage};
 use crate::event::Event;
-use crate::lines::cut;
 use crate::node::{NodeId, NodeState};
 use crate::plan::{Slug, Step, Task, Work};
 use crate::result::{NodeResult, Outcome, Output, StopReason};
 use crate::run::state::{JournalError, Run};
 use crate::run::tree::{Cancel, NodeKind};
 use crate::talk::{Purpose, Reply};
+use folio_memory::excerpt::cut;
 
 impl Run {
     /// What node `index` puts together, in the order of the plan: the results of its steps, those of groups and lists one by one, or

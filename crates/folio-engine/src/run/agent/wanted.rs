@@ -11,10 +11,10 @@ use super::fields::text_of;
 use super::people::normalised;
 use super::schema::{ASK_PERSON, FINISH};
 use crate::event::{Event, Question};
-use crate::lines::cut;
 use crate::result::{Outcome, StopReason};
 use crate::run::state::Run;
 use crate::talk::{ModelRole, Purpose, Reply, Stop, Wanted};
+use folio_memory::excerpt::cut;
 
 /// Calls of tools that one reply may want.
 pub(super) const CALLS_MAX: usize = 16;

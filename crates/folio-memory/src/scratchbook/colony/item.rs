@@ -1,5 +1,6 @@
 //! One item, there and here.
 
+use crate::excerpt::cut;
 use serde_json::{Map, Value, json};
 
 use super::super::{MAX_PHASE_BYTES, MAX_TITLE_BYTES, page_of};
@@ -291,9 +292,5 @@ impl Changed {
 
 /// A value as a report shows it.
 fn short(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(80) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    cut(&value.to_string(), 80)
 }

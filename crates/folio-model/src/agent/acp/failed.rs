@@ -1,6 +1,7 @@
 //! Why a conversation came to nothing, in words that whoever wrote the settings knows: never those of the library, nor JSON.
 
 use agent_client_protocol::{Error, ErrorCode};
+use folio_memory::excerpt::short_line;
 use folio_process::printed;
 use serde_json::Value;
 
@@ -117,8 +118,7 @@ fn in_words(error: &Error) -> String {
         said if detail.is_empty() || said.contains(detail) => said.to_owned(),
         said => format!("{said}: {detail}"),
     };
-    let line = both.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(PROBLEM_CHARS).collect()
+    short_line(&both, PROBLEM_CHARS)
 }
 
 #[cfg(test)]
@@ -137,6 +137,6 @@ mod tests {
         assert_eq!(of("Internal error", json!({"stack": {"a": 1}})), "Internal error");
         assert_eq!(of("", json!("boom")), "boom");
         assert_eq!(of("", json!(null)), "error -32603, without a word");
-        assert_eq!(of(&"x".repeat(1_000), json!(null)).len(), PROBLEM_CHARS);
+        assert_eq!(of(&"x".repeat(1_000), json!(null)).chars().count(), PROBLEM_CHARS);
     }
 }

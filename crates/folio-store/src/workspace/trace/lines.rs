@@ -3,6 +3,7 @@
 use folio_engine::{Event, Outcome};
 use folio_memory::counted::counted;
 use folio_memory::entry::Status;
+use folio_memory::excerpt::cut;
 use folio_memory::observation::field_name;
 use folio_memory::trace::{FAILED, SUCCESS, WARNING};
 use folio_memory::turn::Decision;
@@ -292,8 +293,5 @@ fn said(text: String) -> Option<Value> {
 /// The first line of `text`, cut.
 fn short(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
-    match line.char_indices().nth(DETAIL_CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    cut(line, DETAIL_CHARS)
 }

@@ -3,6 +3,7 @@
 //! It adds care and takes none away: it may find an input more urgent than the rules do, ask what nobody asked, and find left to do
 //! what seems done. What the rules found stands, whatever it says; where it fails, breaks or takes too long, that alone stands.
 
+use folio_memory::excerpt::short_line;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,10 +130,10 @@ impl Workspace {
         };
         if advice.urgency > drafted.assessment.urgency {
             drafted.assessment.urgency = advice.urgency;
-            let why = shortened(&advice.why);
+            let why = short_line(&advice.why, CHARS);
             drafted.assessment.reasons.push(format!("{name} raises it: {why}"));
         }
-        let question = advice.question.map(|question| shortened(&question));
+        let question = advice.question.map(|question| short_line(&question, CHARS));
         let question = question.filter(|question| !question.is_empty() && !drafted.new.background);
         if let (Some(question), Clarity::Clear(_)) = (question, &drafted.clarity) {
             drafted.clarity = Clarity::Ambiguous {
@@ -173,7 +174,7 @@ impl Workspace {
         let left = self
             .noted_answer("after", &*advisor, (actor, turn.begun.id), asked, detail)
             .await;
-        let left = left.into_iter().flatten().map(|line| shortened(&line));
+        let left = left.into_iter().flatten().map(|line| short_line(&line, CHARS));
         let left = left.filter(|line| !line.is_empty()).take(LEFT);
         left.map(|line| format!("{name}: {line}")).collect()
     }
@@ -218,16 +219,6 @@ async fn within<T: Send + 'static>(
         Ok(Ok(answer)) => answer,
         Ok(Err(_)) => Err("it broke".to_owned()),
         Err(_) => Err("it took too long".to_owned()),
-    }
-}
-
-/// One line of bounded length.
-fn shortened(text: &str) -> String {
-    let line: Vec<&str> = text.split_whitespace().collect();
-    let line = line.join(" ");
-    match line.char_indices().nth(CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
     }
 }
 
