@@ -13,7 +13,7 @@ use folio_memory::{
     Timestamp,
 };
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::{Guard, Successor, Write};
+use folio_store::workspace::{BookFilter, Guard, Successor, Write};
 use folio_store::{ErrorKind, Workspace, WorkspaceError};
 use folio_testkit::{SeededIds, SimClock};
 use serde_json::{Value, json};
@@ -255,6 +255,41 @@ async fn what_is_resolved_is_reopened_and_what_is_archived_is_restored_by_a_pers
     );
     let versions = scene.memory.versions(entry).await.unwrap();
     assert_eq!(versions[5].reason.as_deref(), Some("needed after all"));
+}
+
+#[tokio::test]
+async fn a_book_that_is_read_page_by_page_is_that_of_its_first_page_m7_2_15() {
+    let scene = scene();
+    let ada = person();
+    let main = ThreadKey::main();
+    let mut items = Vec::new();
+    for title in ["a", "b", "c", "d", "e", "f"] {
+        let input = serde_json::from_value(json!({"kind": "todo", "title": title})).unwrap();
+        items.push(scene.memory.add_item(&ada, &main, input, None).await.unwrap().entry);
+    }
+    let page = async |cursor: Option<String>| {
+        let filter = BookFilter {
+            limit: 2,
+            cursor,
+            ..BookFilter::default()
+        };
+        let answer = scene.memory.book_items(&main, filter).await.unwrap();
+        let titles: String = answer.items.iter().map(|item| item.fields.title.as_str()).collect();
+        (titles, answer.total, answer.as_of, answer.next)
+    };
+    let (first, total, as_of, next) = page(None).await;
+    assert_eq!((first.as_str(), total), ("ab", 6));
+    // What was read moves behind, what was not moves before, one goes, and one is new.
+    scene.memory.complete_item(&ada, Ref::Id(items[0].id)).await.unwrap();
+    scene.memory.pin_item(&ada, Ref::Id(items[4].id)).await.unwrap();
+    scene.memory.archive(&ada, Ref::Id(items[3].id), None).await.unwrap();
+    scene.task().await;
+    let (second, total, still, next) = page(next).await;
+    assert_eq!((second.as_str(), total, still), ("cd", 6, as_of));
+    let (third, _, _, next) = page(next).await;
+    assert_eq!((third.as_str(), next), ("ef", None));
+    let (now, total, ..) = page(None).await;
+    assert_eq!((now.as_str(), total), ("edo it", 6));
 }
 
 #[tokio::test]

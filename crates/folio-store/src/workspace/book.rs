@@ -6,8 +6,8 @@ use folio_memory::lifecycle;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::scratchbook::{self, BookPlace, ItemInput, ItemPatch, by_urgency};
 use folio_memory::{
-    Actor, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, ListAnswer, NewEntry, PageFields, PageId, Tag,
-    ThreadKey, Timestamp, Warning,
+    Actor, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, ListAnswer, NewEntry, PageFields, PageId, Seq,
+    Tag, ThreadKey, Timestamp, Warning,
 };
 
 use super::notes::Stopwatch;
@@ -48,15 +48,32 @@ impl BookFilter {
     }
 }
 
-/// Where the list that is bound like this goes on.
-fn place_after(text: &str, bound: &str) -> Result<BookPlace, StoreError> {
-    let (of, place) = text.split_once('.').unwrap_or_default();
-    match BookPlace::parse(place) {
-        None => Err(StoreError::Invalid(format!("{text:?} is not a cursor"))),
-        Some(_) if of != bound => Err(StoreError::Invalid(format!(
-            "the cursor {text:?} belongs to another query"
-        ))),
-        Some(place) => Ok(place),
+/// Where a list of items goes on, and the state of memory that its first page was given from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Going {
+    as_of: Seq,
+    after: BookPlace,
+}
+
+impl Going {
+    /// As it is handed out with a list that is bound like this.
+    fn to_text(self, bound: &str) -> String {
+        format!("{bound}.{}.{}", self.as_of, self.after.to_text())
+    }
+
+    /// Reads what was handed out with it.
+    fn parse(text: &str, bound: &str) -> Result<Self, StoreError> {
+        let mut parts = text.splitn(3, '.');
+        let of = parts.next();
+        let as_of = parts.next().and_then(|seq| seq.parse().ok()).map(Seq);
+        let after = parts.next().and_then(BookPlace::parse);
+        match (as_of, after) {
+            (Some(as_of), Some(after)) if of == Some(bound) => Ok(Self { as_of, after }),
+            (Some(_), Some(_)) => Err(StoreError::Invalid(format!(
+                "the cursor {text:?} belongs to another query"
+            ))),
+            _ => Err(StoreError::Invalid(format!("{text:?} is not a cursor"))),
+        }
     }
 }
 
@@ -64,8 +81,8 @@ impl Workspace {
     /// The items of the scratchbook of `thread`, most urgent first: pinned, tasks, todos, notes, done.
     ///
     /// A book that nobody has written to is empty. Without a limit, and without a place to go on from, it is the newest 1,000 items that match; with
-    /// one of them, all that match are looked at, and where there are more, `next` goes on after the last. An item stands where it
-    /// stands now: one that was changed in between may come once more, or have come before.
+    /// one of them, all that match are looked at, and where there are more, `next` goes on after the last. All pages are of the book as it
+    /// stood at the first one: what is written in between neither moves nor repeats an item (M7.2.15).
     ///
     /// # Errors
     ///
@@ -86,12 +103,13 @@ impl Workspace {
             ..EntryQuery::default()
         };
         let bound = cursor::binding(self.space(), &query)?;
-        let after = filter
-            .cursor
-            .as_deref()
-            .map(|text| place_after(text, &bound))
-            .transpose()?;
-        let goes_on = filter.limit > 0 || after.is_some();
+        let going = filter.cursor.as_deref().map(|text| Going::parse(text, &bound));
+        let going = going.transpose()?;
+        let goes_on = filter.limit > 0 || going.is_some();
+        let query = EntryQuery {
+            as_of: going.map(|going| going.as_of),
+            ..query
+        };
         let answer = self.items_that_match(query.clone(), goes_on).await;
         let asked = EntryQuery {
             kinds: vec![EntryKind::Note, EntryKind::Todo, EntryKind::Task],
@@ -101,8 +119,8 @@ impl Workspace {
         let mut answer = answer?;
         let now = self.now();
         answer.items.sort_by(|a, b| by_urgency(now, a, b));
-        if let Some(after) = after {
-            answer.items.retain(|item| BookPlace::of(now, item) > after);
+        if let Some(going) = going {
+            answer.items.retain(|item| BookPlace::of(now, item) > going.after);
         }
         let limit = match filter.limit {
             0 => MAX_LIMIT as usize,
@@ -111,8 +129,9 @@ impl Workspace {
         answer.next = None;
         if answer.items.len() > limit {
             answer.items.truncate(limit);
-            let last = answer.items.last().map(|item| BookPlace::of(now, item).to_text());
-            answer.next = last.map(|place| format!("{bound}.{place}"));
+            let as_of = answer.as_of;
+            let last = answer.items.last().map(|item| BookPlace::of(now, item));
+            answer.next = last.map(|after| Going { as_of, after }.to_text(&bound));
         }
         answer.returned = answer.items.len();
         Ok(answer)
