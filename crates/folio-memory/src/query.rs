@@ -67,7 +67,7 @@ pub struct EntryQuery {
     /// Of one of these types.
     #[serde(rename = "type")]
     pub types: Vec<String>,
-    /// In one of these statuses. Empty: everything live or settled that is not archived.
+    /// In one of these statuses. Empty: everything live or settled that is not archived; with `since`, a workspace gives that, too.
     pub status: Vec<Status>,
     /// Of one of these owners.
     pub owner: Vec<Owner>,
@@ -153,6 +153,20 @@ impl EntryQuery {
             && self
                 .text_query()
                 .is_none_or(|text| text::is_searchable(entry.kind) && text.matches(fields))
+    }
+
+    /// The same question as whoever reads on with `since` means it: unless he says which statuses he wants, he is told of what was
+    /// put away or replaced since then, too (M7.2.16). Otherwise he would go on with entries that are not there any more.
+    #[must_use]
+    pub fn telling_what_went(&self) -> Cow<'_, Self> {
+        if self.since.is_none() || !self.status.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self {
+            status: Status::ALL.to_vec(),
+            include_superseded: true,
+            ..self.clone()
+        })
     }
 
     /// What is searched for, if anything is.

@@ -9,8 +9,8 @@ use folio_memory::id::Ref;
 use folio_memory::observation::{ObservationInput, ObservationPatch};
 use folio_memory::scratchbook::ItemInput;
 use folio_memory::{
-    Actor, Change, Clock, Entry, EntryQuery, FieldChange, Owner, Relation, Role, SpaceName, State, Status, ThreadKey,
-    Timestamp,
+    Actor, Change, Clock, Entry, EntryQuery, FieldChange, Owner, Relation, Role, Seq, SpaceName, State, Status, Tag,
+    ThreadKey, Timestamp,
 };
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{BookFilter, Guard, Successor, Write};
@@ -255,6 +255,46 @@ async fn what_is_resolved_is_reopened_and_what_is_archived_is_restored_by_a_pers
     );
     let versions = scene.memory.versions(entry).await.unwrap();
     assert_eq!(versions[5].reason.as_deref(), Some("needed after all"));
+}
+
+#[tokio::test]
+async fn who_asks_what_changed_is_told_what_went_and_what_came_back_m7_2_16() {
+    let scene = scene();
+    let ada = person();
+    let first = scene.add(json!({"content": "first", "tags": ["x"]})).await;
+    let second = scene.add(json!({"content": "second", "tags": ["x"]})).await;
+    scene.add(json!({"content": "third", "tags": ["x"]})).await;
+    let told = async |since: Seq, status: Vec<Status>| {
+        let query = EntryQuery {
+            since: Some(since),
+            tags: vec![Tag::parse("x").unwrap()],
+            status,
+            ..EntryQuery::default()
+        };
+        let found = scene.memory.observations(query).await.unwrap().items;
+        let told = found
+            .iter()
+            .map(|entry| (entry.fields.body.clone(), entry.fields.status));
+        told.collect::<Vec<_>>()
+    };
+    let began = scene.memory.head().await.unwrap();
+    scene.memory.archive(&ada, Ref::Id(first.id), None).await.unwrap();
+    let archived = vec![("first".to_owned(), Status::Archived)];
+    assert_eq!(told(began, Vec::new()).await, archived);
+    assert_eq!(
+        told(began, vec![Status::Active]).await,
+        [],
+        "who says which statuses gets those"
+    );
+    let then = scene.memory.head().await.unwrap();
+    let guard = Guard::default();
+    scene.memory.restore(&ada, Ref::Id(first.id), guard).await.unwrap();
+    assert_eq!(told(then, Vec::new()).await, [("first".to_owned(), Status::Active)]);
+    let then = scene.memory.head().await.unwrap();
+    let (old, new) = (Ref::Id(second.id), Ref::Id(first.id));
+    scene.memory.supersede(&ada, old, new, Guard::default()).await.unwrap();
+    let bodies: Vec<_> = told(then, Vec::new()).await.into_iter().map(|(body, _)| body).collect();
+    assert!(bodies.contains(&"second".to_owned()), "{bodies:?}");
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ class Filters(TypedDict, total=False):
     text: str
     match: Literal["all", "any"]
     since: int
-    """Added or changed after this commit: `as_of` of an earlier answer."""
+    """Added, changed, archived, restored or replaced after this commit: `as_of` of an earlier answer."""
     order: Literal["newest", "oldest", "priority", "relevance"]
     limit: int
     """From 1 to 1000; 10 if it is not said."""

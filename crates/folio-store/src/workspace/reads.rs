@@ -72,6 +72,7 @@ impl Workspace {
     /// `Invalid` if it names more than one question may; otherwise as [`Workspace::entries`].
     pub(super) async fn read_entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
         query.check_size()?;
+        let query = &*query.telling_what_went();
         self.keep_up().await?;
         let (store, space, now) = (&self.inner.store, &self.inner.space, self.now());
         self.notice_ended();
