@@ -142,6 +142,8 @@ class ContextItem(TypedDict):
     owner: str
     # Its status.
     status: str
+    # What took its place.
+    superseded_by: NotRequired[str | None]
     # Its tags.
     tags: list[str]
     # Its type.

@@ -95,7 +95,7 @@ pub(crate) struct List_ {
     /// Only of this type; several mean any of them
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
-    /// Only in this status; several mean any of them [default: all but archived]
+    /// Only in this status; several mean any of them [default: all but archived, with --since those, too]
     #[arg(long)]
     status: Vec<String>,
     /// Only of this owner; several mean any of them
@@ -116,7 +116,7 @@ pub(crate) struct List_ {
     /// Only if at least this sure: 0 to 1, or low, medium, high
     #[arg(long, value_name = "NUMBER", value_parser = least_sure)]
     min_confidence: Option<f64>,
-    /// Only what was added after this commit
+    /// Only what was added, changed, archived, restored or replaced after this commit
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
     /// Only with these words in title, text or tags

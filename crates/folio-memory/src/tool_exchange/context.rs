@@ -205,6 +205,9 @@ impl ContextItem {
     pub fn of(entry: &Entry) -> Self {
         let fields = &entry.fields;
         Self {
+    /// What took its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<EntryId>,
             id: entry.id,
             handle: entry.handle,
             type_name: fields.type_name.clone(),
@@ -224,6 +227,7 @@ impl ContextItem {
 mod tests {
     use serde_json::json;
 
+            superseded_by: fields.superseded_by,
     use super::*;
 
     fn asks(query: Value) -> EntryQuery {

@@ -38,6 +38,22 @@ async fn runs_come_newest_first_and_go_on_after_a_cursor() {
 }
 
 #[tokio::test]
+async fn who_asks_what_changed_is_told_what_was_archived_m7_2_16() {
+    let house = House::new().await;
+    for content in ["one", "two"] {
+        house.makes("/observations", 201, json!({"content": content})).await;
+    }
+    let as_of = house.gives("/observations").await["as_of"].clone();
+    house.makes("/observations/e1/archive", 200, json!({})).await;
+    let since = house.gives(&format!("/observations?since={as_of}")).await;
+    assert_eq!(
+        (handles(&since), &since["items"][0]["state"]),
+        (vec!["e1"], &json!("archived")),
+        "{since}"
+    );
+}
+
+#[tokio::test]
 async fn a_list_of_runs_says_what_they_used_up_and_what_keeps_them() {
     let house = House::new().await;
     let slow = house.submit(SLOW).await;

@@ -98,7 +98,7 @@ struct Filter {
     /// Of one of these types.
     #[serde(rename = "type")]
     types: Vec<String>,
-    /// In one of these statuses; without it, all but the archived.
+    /// In one of these statuses; without it, all but the archived, and with `since` those, too.
     status: Vec<String>,
     /// With all of these tags.
     tags: Vec<String>,
@@ -116,7 +116,7 @@ struct Filter {
     /// With how many of the words.
     #[serde(rename = "match")]
     text_match: Option<Match>,
-    /// Added or changed after this commit.
+    /// Added, changed, archived, restored or replaced after this commit.
     since: Option<u64>,
     /// In which order; without it, the best match first if there is a text, else the newest.
     order: Option<Way>,

@@ -43,9 +43,13 @@ impl Several {
     }
 }
 
-/// An entry in one line.
+/// An entry in one line. That another took its place stands behind it: its status does not say so.
 pub(super) fn line(entry: &Entry) -> String {
-    candidate(entry).lengths[1].clone()
+    let line = &candidate(entry).lengths[1];
+    match entry.fields.superseded_by {
+        None => line.clone(),
+        Some(_) => format!("{line} (replaced)"),
+    }
 }
 
 /// How many of `entries` an answer of `budget` tokens has room for; at least one.

@@ -53,7 +53,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "order": {"type": "string", "enum": ["relevance", "newest", "oldest", "priority"]},
             "include_expired": {"type": "boolean"},
             "include_superseded": {"type": "boolean"},
-            "since": {"type": "integer", "description": "`as_of` of an earlier answer: only what is new"},
+            "since": {"type": "integer", "description": "`as_of` of an earlier answer: only what changed since, with what was archived or replaced"},
             "limit": {"type": "integer"},
             "cursor": {"type": "string"},
         },
