@@ -231,6 +231,14 @@ impl Command {
     }
 }
 
+/// Reads a value to look for. One with nothing in it comes of a variable that was empty, and nothing has it.
+pub(crate) fn something(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("it has nothing in it; left out, it restricts nothing".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 /// Reads the name of an entry.
 pub(crate) fn entry_ref(text: &str) -> Result<EntryRef, String> {
     text.parse()

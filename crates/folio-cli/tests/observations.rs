@@ -265,6 +265,28 @@ fn a_secret_is_not_in_the_file() {
 }
 
 #[test]
+fn a_value_to_look_for_with_nothing_in_it_is_refused_m7_2_12() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "x", "--tag", "a"]);
+    for (list, option) in [
+        (&["observe", "list"][..], "--tag"),
+        (&["observe", "list"], "--tag-any"),
+        (&["observe", "list"], "--tag-none"),
+        (&["observe", "list"], "--type"),
+        (&["observe", "list"], "--status"),
+        (&["observe", "list"], "--owner"),
+        (&["observe", "list"], "--text"),
+        (&["book", "list"], "--tag"),
+        (&["search", "x"], "--tag"),
+        (&["search", "x"], "--type"),
+    ] {
+        let refused = folio.call(&[list, &[option, ""]].concat());
+        assert_eq!(refused.code, 2, "{list:?} {option}");
+        assert!(refused.stderr.contains(option), "{}", refused.stderr);
+    }
+}
+
+#[test]
 fn the_trace_tells_what_happened_in_order() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "x", "--type", "risk_alert"]);

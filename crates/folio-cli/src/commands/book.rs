@@ -13,7 +13,7 @@ use folio::{ItemInput, ItemPatch, Workspace};
 use super::context::ModelArgument;
 use super::observe::{of_other_kind, shows_its_page};
 use super::{Context, asking, text_or_stdin};
-use crate::arguments::entry_ref;
+use crate::arguments::{entry_ref, something};
 use crate::error::{Exit, Failure};
 use crate::report::item::{InFull, ScratchItem};
 use crate::report::list::{List, remark};
@@ -109,7 +109,7 @@ pub(crate) struct ListArguments {
     #[arg(long, value_enum, conflicts_with = "all")]
     status: Vec<StatusArgument>,
     /// Only with this tag; several mean all of them
-    #[arg(long = "tag", value_name = "TAG")]
+    #[arg(long = "tag", value_name = "TAG", value_parser = something)]
     tags: Vec<String>,
     /// Done and archived ones, too
     #[arg(long)]

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::life::{self, Life};
 use super::{Context, asking, json_file, json_or_text, once, text_or_stdin};
-use crate::arguments::{entry_ref, pair};
+use crate::arguments::{entry_ref, pair, something};
 use crate::error::{Exit, Failure};
 use crate::report::list::{List, remark};
 use crate::report::observation::{InFull, Observation};
@@ -93,22 +93,22 @@ pub(crate) struct Add {
 #[derive(Debug, Args)]
 pub(crate) struct List_ {
     /// Only of this type; several mean any of them
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long = "type", value_name = "TYPE", value_parser = something)]
     types: Vec<String>,
     /// Only in this status; several mean any of them [default: all but archived, with --since those, too]
-    #[arg(long)]
+    #[arg(long, value_parser = something)]
     status: Vec<String>,
     /// Only of this owner; several mean any of them
-    #[arg(long)]
+    #[arg(long, value_parser = something)]
     owner: Vec<String>,
     /// Only with this tag; several mean all of them
-    #[arg(long = "tag", value_name = "TAG")]
+    #[arg(long = "tag", value_name = "TAG", value_parser = something)]
     tags: Vec<String>,
     /// Only with one of these tags
-    #[arg(long, value_name = "TAG")]
+    #[arg(long, value_name = "TAG", value_parser = something)]
     tag_any: Vec<String>,
     /// Only without this tag
-    #[arg(long, value_name = "TAG")]
+    #[arg(long, value_name = "TAG", value_parser = something)]
     tag_none: Vec<String>,
     /// Only with this value in its context; the key may be a dotted path, with `\.` for a dot in a key
     #[arg(long, value_name = "PATH=VALUE", value_parser = pair)]
@@ -120,7 +120,7 @@ pub(crate) struct List_ {
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
     /// Only with these words in title, text or tags
-    #[arg(long)]
+    #[arg(long, value_parser = something)]
     text: Option<String>,
     /// With how many of the words
     #[arg(long = "match", value_enum, default_value = "all", requires = "text")]

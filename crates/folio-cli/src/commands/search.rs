@@ -5,6 +5,7 @@ use folio::EntryQuery;
 use folio::memory::{EntryKind, Status, Tag, TextMatch, TextQuery, scratchbook};
 
 use super::Context;
+use crate::arguments::something;
 use crate::error::{Exit, Failure};
 use crate::report::found::Found;
 use crate::report::list::{List, remark};
@@ -22,10 +23,10 @@ pub(crate) struct Search {
     #[arg(long, value_enum)]
     kind: Vec<Kind>,
     /// Only observations of this type; several mean any of them
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long = "type", value_name = "TYPE", value_parser = something)]
     types: Vec<String>,
     /// Only with this tag; several mean all of them
-    #[arg(long = "tag", value_name = "TAG")]
+    #[arg(long = "tag", value_name = "TAG", value_parser = something)]
     tags: Vec<String>,
     /// Archived and expired ones and those that another one replaced, too
     #[arg(long)]

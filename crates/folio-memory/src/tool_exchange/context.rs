@@ -150,11 +150,19 @@ fn yes_or_no(name: &str, value: &Value) -> Result<bool, Invalid> {
 
 fn texts(name: &str, value: &Value) -> Result<Vec<String>, Invalid> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    match value {
+    let texts: Option<Vec<String>> = match value {
         Value::Array(items) => items.iter().map(text).collect(),
         one => text(one).map(|one| vec![one]),
+    };
+    let texts = texts.ok_or_else(|| wrong(name, "is not a text or a list of texts"))?;
+    // Nothing has such a value, and nobody means it: a variable was empty.
+    if texts.iter().any(|text| text.trim().is_empty()) {
+        return Err(wrong(
+            name,
+            "has a value with nothing in it; left out, it restricts nothing",
+        ));
     }
-    .ok_or_else(|| wrong(name, "is not a text or a list of texts"))
+    Ok(texts)
 }
 
 fn known<T>(names: &[String], read: impl Fn(&str) -> Option<T>) -> Vec<T> {
@@ -197,6 +205,9 @@ pub struct ContextItem {
     /// When it stops to hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// What took its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<EntryId>,
 }
 
 impl ContextItem {
@@ -205,9 +216,6 @@ impl ContextItem {
     pub fn of(entry: &Entry) -> Self {
         let fields = &entry.fields;
         Self {
-    /// What took its place.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub superseded_by: Option<EntryId>,
             id: entry.id,
             handle: entry.handle,
             type_name: fields.type_name.clone(),
@@ -219,6 +227,7 @@ impl ContextItem {
             context: fields.context.clone(),
             created_at: entry.created_at,
             expires_at: fields.lifetime.expires_at(),
+            superseded_by: fields.superseded_by,
         }
     }
 }
@@ -227,7 +236,6 @@ impl ContextItem {
 mod tests {
     use serde_json::json;
 
-            superseded_by: fields.superseded_by,
     use super::*;
 
     fn asks(query: Value) -> EntryQuery {
@@ -246,6 +254,20 @@ mod tests {
         assert_eq!(asks(json!({"limit": 3})).limit(), 3);
         assert_eq!(asks(json!({"limit": 1_000})).limit(), MAX_LIMIT);
         assert_eq!(asks(Value::Null), asks(json!({"filters": null})));
+    }
+
+    #[test]
+    fn a_value_with_nothing_in_it_is_refused_by_the_name_of_its_filter_m7_2_12() {
+        for name in ["type", "status", "owner", "tags", "tags_any", "tags_none"] {
+            for empty in [json!(""), json!(" "), json!(["a", ""])] {
+                let refused = context_query(&json!({"filters": {name: empty}}), &ReadScope::default()).unwrap_err();
+                assert_eq!(
+                    (refused.code.as_str(), refused.field.as_str()),
+                    ("filter_invalid", name)
+                );
+            }
+            assert_eq!(asks(json!({"filters": {name: []}})), asks(Value::Null));
+        }
     }
 
     #[test]
@@ -270,7 +292,7 @@ mod tests {
         let of = |query: Value| context_query(&query, &ReadScope::default());
         for nothing in [
             json!({"filters": {"status": ["nonsense"]}}),
-            json!({"filters": {"tags": ["wine", ""]}}),
+            json!({"filters": {"tags": ["wine", "sys:x"]}}),
             json!({"filters": {"owner": "no body"}}),
         ] {
             assert_eq!(of(nothing.clone()), Ok(ContextQuery::Nothing), "{nothing}");

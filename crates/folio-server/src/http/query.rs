@@ -132,6 +132,10 @@ fn read<T: Fields>(pairs: Vec<(String, String)>) -> Result<T, Problem> {
         let field = field.ok_or_else(|| unknown::<T>(&name, &known))?;
         if field.kind == Kind::Several {
             let values = values_in(&text);
+            // Where a variable was empty, everything is not what was meant.
+            if values.is_empty() {
+                return Err(nothing_in(&name, &text));
+            }
             let place = said.entry(name).or_insert_with(|| Value::Array(Vec::new()));
             if let Value::Array(list) = place {
                 list.extend(values.into_iter().map(Value::String));
@@ -215,6 +219,12 @@ impl Field {
     }
 }
 
+/// The field `name` says nothing with `value`.
+fn nothing_in(name: &str, value: &str) -> Problem {
+    let detail = format!("the query field {name:?} is {value:?}, which has no value in it");
+    Problem::invalid("query_invalid", detail).hint("left out, it restricts nothing")
+}
+
 /// `value` is nothing that the field `name` can have.
 pub(crate) fn wrong(name: &str, value: &str, wanted: &str) -> Problem {
     Problem::invalid(
@@ -296,7 +306,6 @@ mod tests {
             (r"a\,b, c", &["a,b", "c"]),
             (r" \, ,", &[","]),
             (r"a\b,\", &[r"a\b", r"\"]),
-            (",", &[]),
         ] {
             assert_eq!(sample(&[("tags", text)]).unwrap().tags, tags, "{text}");
         }
@@ -316,6 +325,13 @@ mod tests {
             let refused = sample(&[query]).unwrap_err();
             assert!(
                 refused.starts_with("query_invalid") && refused.contains(says),
+                "{refused}"
+            );
+        }
+        for empty in ["", " ", ",", " , "] {
+            let refused = sample(&[("tags", empty)]).unwrap_err();
+            assert!(
+                refused.starts_with("query_invalid") && refused.contains("\"tags\""),
                 "{refused}"
             );
         }

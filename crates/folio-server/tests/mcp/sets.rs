@@ -93,6 +93,10 @@ async fn observations_are_added_listed_and_changed() {
         .refused("observe_update", json!({"id": "e1", "type": "fact"}))
         .await;
     assert_eq!(code, "field_immutable");
+    for filter in ["type", "tags", "owner"] {
+        let (text, code) = pair.refused("observe_list", json!({filter: ""})).await;
+        assert!(code == "arguments_invalid" && text.contains(filter), "{text}");
+    }
     pair.end().await;
 }
 

@@ -7,7 +7,7 @@ use folio::store::RunAppend;
 use folio::store::workspace::Write;
 use serde_json::{Value, json};
 
-use crate::house::{ECHO, House, SLOW, person};
+use crate::house::{ECHO, House, SLOW, is_problem, person};
 
 fn handles(list: &Value) -> Vec<&str> {
     list["items"]
@@ -35,6 +35,35 @@ async fn runs_come_newest_first_and_go_on_after_a_cursor() {
         handles(&house.get("/runs?status=running&status=ok").await.json()).len(),
         4
     );
+}
+
+#[tokio::test]
+async fn a_filter_with_nothing_in_it_is_refused_by_its_name_m7_2_13() {
+    let house = House::new().await;
+    house
+        .makes("/observations", 201, json!({"content": "x", "tags": ["a"]}))
+        .await;
+    for (list, name) in [
+        ("/observations?", "tags"),
+        ("/observations?", "tags_any"),
+        ("/observations?", "tags_none"),
+        ("/observations?", "type"),
+        ("/observations?", "status"),
+        ("/observations?", "owner"),
+        ("/observations?", "text"),
+        ("/threads/main/scratchbook/items?", "kind"),
+        ("/threads/main/scratchbook/items?", "tags"),
+        ("/search?text=x&", "tags"),
+        ("/search?text=x&", "type"),
+        ("/runs?", "status"),
+    ] {
+        for empty in ["", "%20"] {
+            let refused = house.get(&format!("{list}{name}={empty}")).await;
+            is_problem(&refused, 400, "query_invalid");
+            let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+            assert!(detail.contains(&format!("{name:?}")), "{detail}");
+        }
+    }
 }
 
 #[tokio::test]

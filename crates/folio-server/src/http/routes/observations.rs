@@ -20,7 +20,7 @@ use crate::http::caller::Caller;
 use crate::http::describe::about;
 use crate::http::input::{MayBody, Raw};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Fields, Nothing};
+use crate::http::query::{Asked, Fields, Nothing, wrong};
 use crate::wire::{AsJson, List, Observation, VersionShape, Written};
 
 pub(super) const KINDS: [EntryKind; 1] = [EntryKind::Observation];
@@ -223,6 +223,9 @@ impl Filter {
 
 async fn list(caller: Caller, Asked(filter): Asked<Filter>) -> Result<Answer<List<AsJson<Observation>>>, Problem> {
     let workspace = &caller.workspace;
+    if let Some(text) = filter.text.as_ref().filter(|text| text.trim().is_empty()) {
+        return Err(wrong("text", text, "what is looked for"));
+    }
     let Some(query) = filter.query() else {
         return Ok(Answer::of(List::whole(Vec::new(), workspace.head().await?.0)));
     };
