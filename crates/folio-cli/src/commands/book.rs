@@ -304,6 +304,7 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
                 tags: fields.tags,
                 phase: fields.phase,
                 progress: fields.progress,
+                cleared: Vec::new(),
             };
             answer(
                 context,

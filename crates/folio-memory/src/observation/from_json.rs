@@ -19,7 +19,8 @@ impl ObservationInput {
 }
 
 impl ObservationPatch {
-    /// Reads a change of an observation: only what is to change, or the whole as an answer had it.
+    /// Reads a change of an observation: only what is to change, or the whole as an answer had it. A field that is `null` is to have
+    /// nothing in it.
     ///
     /// # Errors
     ///
@@ -31,9 +32,14 @@ impl ObservationPatch {
         if fields.is_empty() && said_again.is_empty() {
             return Err(malformed("says nothing that is to change"));
         }
+        let cleared = nulls_of(&fields);
         one_or_more(&mut fields, "tags");
         let patch: Self = read(fields)?;
-        Ok(Self { said_again, ..patch })
+        Ok(Self {
+            said_again,
+            cleared,
+            ..patch
+        })
     }
 }
 
@@ -42,6 +48,14 @@ fn object(item: &Value) -> Result<Map<String, Value>, Invalid> {
         Value::Object(fields) => Ok(fields.clone()),
         _ => Err(malformed("an observation is an object")),
     }
+}
+
+/// The fields that are `null`, in one order in whatever order they were written.
+pub(crate) fn nulls_of(fields: &Map<String, Value>) -> Vec<String> {
+    let nulls = fields.iter().filter(|(_, value)| value.is_null());
+    let mut names: Vec<_> = nulls.map(|(name, _)| name.clone()).collect();
+    names.sort();
+    names
 }
 
 fn read<T: serde::de::DeserializeOwned>(fields: Map<String, Value>) -> Result<T, Invalid> {

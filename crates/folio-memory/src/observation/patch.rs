@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{draft, standing};
 use crate::change::FieldChange;
 use crate::entry::{Entry, EntryKind, Family, Owner, Status, Tag};
-use crate::scratchbook::ItemPatch;
+use crate::scratchbook::{ItemPatch, always_something};
 use crate::warning::{Invalid, Warning};
 
 /// What is to change of an observation; what is left out stays. Its type and its end do not change:
@@ -42,6 +42,9 @@ pub struct ObservationPatch {
     /// What nobody changes and was sent all the same, as by whoever sends the whole of an answer back: it has to be what is there.
     #[serde(skip)]
     pub said_again: Map<String, Value>,
+    /// The fields that are to have nothing in them: those that were said to be `null`.
+    #[serde(skip)]
+    pub cleared: Vec<String>,
 }
 
 impl TryFrom<ItemPatch> for ObservationPatch {
@@ -59,16 +62,42 @@ impl TryFrom<ItemPatch> for ObservationPatch {
             content: patch.body,
             tags: patch.tags,
             status: patch.status,
+            cleared: patch.cleared.into_iter().map(name_of_observation).collect(),
             ..Self::default()
         })
     }
+}
+
+/// A field of an item as observations call it.
+fn name_of_observation(field: String) -> String {
+    match field.as_str() {
+        "body" => "content".to_owned(),
+        _ => field,
+    }
+}
+
+/// What clearing the fields called `cleared` means for `observation`: one that has nothing in it stays so.
+fn clear(observation: &Entry, cleared: &[String]) -> Result<Vec<FieldChange>, Invalid> {
+    let fields = &observation.fields;
+    let mut changes = Vec::new();
+    for name in cleared {
+        changes.extend(match name.as_str() {
+            "title" => (!fields.title.is_empty()).then(|| FieldChange::Title(String::new())),
+            "tags" => (!fields.tags.is_empty()).then(|| FieldChange::Tags(Vec::new())),
+            "context" => fields.context.is_some().then_some(FieldChange::Context(None)),
+            "metadata" => fields.metadata.is_some().then_some(FieldChange::Metadata(None)),
+            "confidence" if fields.confidence.is_none() => None,
+            _ => return Err(always_something(name)),
+        });
+    }
+    Ok(changes)
 }
 
 /// The field changes that `patch` means for `observation`, in a fixed order, and what was put right.
 ///
 /// # Errors
 ///
-/// The first field that is wrong; `field_immutable` for one that nobody changes and is not as it stands there; `kind_invalid` if the entry is no observation; `archived` if it is
+/// The first field that is wrong; `field_not_cleared` for one that always has something in it; `field_immutable` for one that nobody changes and is not as it stands there; `kind_invalid` if the entry is no observation; `archived` if it is
 /// put away, which is final for updates (M7.5.39).
 pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldChange>, Vec<Warning>), Invalid> {
     let (handle, kind) = (observation.handle, observation.kind);
@@ -92,7 +121,7 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
             "does not change: content is the beginning of a long text; another text is sent without content_ref";
         return Err(Invalid::new("field_immutable", "content_ref", message));
     }
-    let mut changes = Vec::new();
+    let mut changes = clear(observation, &patch.cleared)?;
     let mut warnings = Vec::new();
     if let Some(title) = patch.title {
         changes.push(FieldChange::Title(draft::title(title, &mut warnings)?));
@@ -189,6 +218,35 @@ mod tests {
         assert!(patched(&active, json!({"title": "x".repeat(512)})).is_ok());
         let long = patched(&active, json!({"title": "x".repeat(513)})).unwrap_err();
         assert_eq!(long.code, "title_too_long");
+    }
+
+    #[test]
+    fn null_clears_what_can_be_empty_and_is_refused_where_nothing_can_be() {
+        let mut full = entry(EntryKind::Observation, Status::Active);
+        full.fields.title = "t".to_owned();
+        full.fields.tags = vec![Tag::parse("a").unwrap()];
+        full.fields.context = Some(json!({"goal_id": "g"}));
+        full.fields.confidence = Some(Confidence::clamped(0.5).0);
+        let said = |of: &Entry, value| patch(of, ObservationPatch::from_json(&value)?).map(|(changes, _)| changes);
+        let cleared = json!({"title": null, "tags": null, "context": null, "metadata": null, "status": "resolved"});
+        let changes = [
+            FieldChange::Context(None),
+            FieldChange::Tags(Vec::new()),
+            FieldChange::Title(String::new()),
+            FieldChange::Status(Status::Resolved),
+        ];
+        assert_eq!(said(&full, cleared), Ok(changes.to_vec()));
+        for name in ["content", "confidence", "owner", "status"] {
+            let refused = said(&full, json!({"title": "u", name: null})).unwrap_err();
+            assert_eq!(
+                (refused.code.as_str(), refused.field.as_str()),
+                ("field_not_cleared", name)
+            );
+        }
+        // As the whole of it says again what is so.
+        let bare = entry(EntryKind::Observation, Status::Active);
+        let again = json!({"title": null, "context": null, "metadata": null, "confidence": null});
+        assert_eq!(said(&bare, again), Ok(Vec::new()));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::excerpt::one_line;
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 pub use item::ScratchItem;
 pub use order::{BookPlace, by_urgency};
@@ -19,6 +20,7 @@ use crate::actor::Trust;
 use crate::change::FieldChange;
 use crate::entry::{Entry, EntryFields, EntryKind, Owner, Status, Tag, check_text, without_nul};
 use crate::id::PageId;
+use crate::observation::nulls_of;
 use crate::page::{PageFields, PageRole};
 use crate::space::{SpaceName, ThreadKey};
 use crate::warning::{Invalid, Warning};
@@ -108,6 +110,49 @@ pub struct ItemPatch {
     /// Other progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
+    /// The fields that are to have nothing in them: those that were said to be `null`.
+    #[serde(skip)]
+    pub cleared: Vec<String>,
+}
+
+impl ItemPatch {
+    /// Reads a change of an item. A field that is `null` is to have nothing in it.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be read.
+    pub fn from_json(given: Value) -> Result<Self, serde_json::Error> {
+        let cleared = given.as_object().map(nulls_of).unwrap_or_default();
+        Ok(Self {
+            cleared,
+            ..serde_json::from_value(given)?
+        })
+    }
+}
+
+/// That a field cannot be without anything in it.
+pub(crate) fn always_something(field: &str) -> Invalid {
+    Invalid::new(
+        "field_not_cleared",
+        field,
+        "always has something in it, and was said to be null; left out, it stays as it is",
+    )
+}
+
+/// What clearing the fields called `cleared` means for `item`: one that has nothing in it stays so.
+fn clear(item: &Entry, cleared: &[String]) -> Result<Vec<FieldChange>, Invalid> {
+    let fields = &item.fields;
+    let mut changes = Vec::new();
+    for name in cleared {
+        changes.extend(match name.as_str() {
+            "body" => (!fields.body.is_empty()).then(|| FieldChange::Body(String::new())),
+            "tags" => (!fields.tags.is_empty()).then(|| FieldChange::Tags(Vec::new())),
+            "phase" => fields.phase.is_some().then_some(FieldChange::Phase(None)),
+            "progress" => fields.progress.is_some().then_some(FieldChange::Progress(None)),
+            _ => return Err(always_something(name)),
+        });
+    }
+    Ok(changes)
 }
 
 /// The scratchbook page of `thread`: the same id wherever it is asked for.
@@ -180,7 +225,7 @@ pub fn draft(input: ItemInput, trust: Trust) -> Result<(EntryFields, Vec<Warning
 /// `title_too_long` for a title of more than 512 bytes: what stands in the body is not to be written over with it. `phase_too_long` for
 /// such a phase.
 pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Warning>), Invalid> {
-    let (mut changes, mut warnings) = (Vec::new(), Vec::new());
+    let (mut changes, mut warnings) = (clear(item, &patch.cleared)?, Vec::new());
     if let Some(title) = patch.title {
         let title = without_nul(title, &mut warnings);
         if title.trim().is_empty() {
@@ -349,6 +394,29 @@ mod tests {
             .map(|t| page_of(&space, &ThreadKey(t.to_owned())).0)
             .into();
         assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
+    }
+
+    #[test]
+    fn null_clears_what_can_be_empty_and_is_refused_where_nothing_can_be() {
+        use serde_json::json;
+
+        let mut task = entry(EntryKind::Task);
+        (task.fields.phase, task.fields.progress) = (Some("design".to_owned()), Some(0.5));
+        let said = |of: &Entry, value| patch(of, ItemPatch::from_json(value).unwrap()).map(|(changes, _)| changes);
+        let cleared = said(
+            &task,
+            json!({"phase": null, "progress": null, "body": null, "tags": null}),
+        );
+        assert_eq!(cleared, Ok(vec![FieldChange::Phase(None), FieldChange::Progress(None)]));
+        for name in ["title", "status"] {
+            let refused = said(&task, json!({"body": "b", name: null})).unwrap_err();
+            assert_eq!(
+                (refused.code.as_str(), refused.field.as_str()),
+                ("field_not_cleared", name)
+            );
+        }
+        assert_eq!(said(&entry(EntryKind::Note), json!({"phase": null})), Ok(Vec::new()));
+        assert!(ItemPatch::from_json(json!({"titel": null})).is_err());
     }
 
     #[test]

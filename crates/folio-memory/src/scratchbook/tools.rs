@@ -384,6 +384,8 @@ impl Given {
             tags: self.texts("tags")?,
             phase: self.text("phase")?,
             progress: self.number("progress")?,
+            // A model that has to give every argument says null of those that it leaves out.
+            cleared: Vec::new(),
         };
         if patch == ItemPatch::default() {
             return Err(wrong(

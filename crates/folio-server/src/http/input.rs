@@ -194,7 +194,8 @@ pub(crate) fn read_json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result
     serde_json::from_slice(&readable(body)).map_err(|error| unreadable(&error))
 }
 
-fn unreadable(error: &serde_json::Error) -> Problem {
+/// That a body cannot be read.
+pub(crate) fn unreadable(error: &serde_json::Error) -> Problem {
     body_invalid(format!("the body cannot be read: {error}"))
 }
 

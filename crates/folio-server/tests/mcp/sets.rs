@@ -93,6 +93,15 @@ async fn observations_are_added_listed_and_changed() {
         .refused("observe_update", json!({"id": "e1", "type": "fact"}))
         .await;
     assert_eq!(code, "field_immutable");
+    // Who has to give every argument says null of those that he leaves out.
+    let every =
+        json!({"id": "e1", "title": "x", "content": null, "tags": null, "context": null, "expected_version": null});
+    let (_, changed) = pair.call("observe_update", every).await;
+    assert_eq!((&changed["title"], &changed["version"]), (&json!("x"), &json!(3)));
+    let (_, code) = pair
+        .refused("observe_update", json!({"id": "e1", "content": null}))
+        .await;
+    assert_eq!(code, "observation_malformed", "nothing is to change");
     for filter in ["type", "tags", "owner"] {
         let (text, code) = pair.refused("observe_list", json!({filter: ""})).await;
         assert!(code == "arguments_invalid" && text.contains(filter), "{text}");

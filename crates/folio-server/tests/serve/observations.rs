@@ -205,6 +205,26 @@ async fn a_change_of_what_somebody_else_changed_is_refused_with_how_it_stands_m7
         .ask("PATCH", "/observations/e1", &[], Some(json!({"status": "resolved"})))
         .await;
     assert_eq!(unconditional.json()["status"], "resolved");
+    let described = json!({"context": {"goal_id": "g"}, "title": "t"});
+    house.ask("PATCH", "/observations/e1", &[], Some(described)).await;
+    let cleared = house
+        .ask(
+            "PATCH",
+            "/observations/e1",
+            &[],
+            Some(json!({"context": null, "title": null})),
+        )
+        .await
+        .json();
+    assert_eq!(
+        (&cleared["context"], cleared.get("title")),
+        (&Value::Null, None),
+        "{cleared}"
+    );
+    let nothing = house
+        .ask("PATCH", "/observations/e1", &[], Some(json!({"content": null})))
+        .await;
+    is_problem(&nothing, 422, "field_not_cleared");
     let immutable = house
         .ask("PATCH", "/observations/e1", &[], Some(json!({"type": "alert"})))
         .await;

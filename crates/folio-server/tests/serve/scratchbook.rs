@@ -43,6 +43,15 @@ async fn an_item_goes_through_its_life() {
         )
         .await;
     assert_eq!((patched.status, &patched.json()["version"]), (200, &json!(2)));
+    let cleared = house
+        .ask("PATCH", &one, &[], Some(json!({"progress": null, "tags": null})))
+        .await
+        .json();
+    assert_eq!((&cleared["progress"], &cleared["tags"]), (&Value::Null, &json!([])));
+    let kept = house.ask("PATCH", &one, &[], Some(json!({"title": null}))).await;
+    is_problem(&kept, 422, "field_not_cleared");
+    let misspelt = house.ask("PATCH", &one, &[], Some(json!({"titel": null}))).await;
+    is_problem(&misspelt, 422, "body_invalid");
     let stale = house
         .ask("PATCH", &one, &["If-Match: \"1\""], Some(json!({"title": "No"})))
         .await;

@@ -22,7 +22,7 @@ use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::Caller;
 use crate::http::describe::about;
-use crate::http::input::{Body, Raw, read_json};
+use crate::http::input::{Body, Raw, read_json, unreadable};
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing, wrong};
 use crate::wire::{Conversation, EvictedShape, List, PassageShape, ReadOn, SaidShape, ViewShape, Written};
@@ -240,8 +240,9 @@ async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Answer<ScratchItem>, 
 async fn update(
     caller: Caller,
     Asked(base): Asked<Base>,
-    Body(patch): Body<ItemPatch>,
+    Raw(given, _): Raw<ItemPatch>,
 ) -> Result<Answer<Written<ScratchItem>>, Problem> {
+    let patch = ItemPatch::from_json(given).map_err(|error| unreadable(&error))?;
     let item = Ref::Id(item_of(&caller).await?.id);
     let guard = base.guard(&caller);
     let written = caller

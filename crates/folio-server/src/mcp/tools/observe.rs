@@ -115,6 +115,10 @@ async fn add(call: Call<'_>) -> Result<Answer, Problem> {
 
 async fn update(call: Call<'_>) -> Result<Answer, Problem> {
     let mut arguments = call.arguments.clone();
+    // A model that has to give every argument says null of those that it leaves out.
+    if let Some(fields) = arguments.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
     let mut taken = |name: &str| arguments.as_object_mut().and_then(|fields| fields.remove(name));
     let id = taken("id").unwrap_or_default();
     let expected = match taken("expected_version") {
