@@ -9,6 +9,7 @@
 //! - [`openapi`]: the description of the interface
 //! - [`metrics`]: what is counted
 //! - [`transfers`]: whole spaces on their way out and in
+//! - [`unread`]: what could not be read, in the trace
 //! - [`app`]: what they work on
 
 mod access;
@@ -28,6 +29,7 @@ mod routes;
 mod space_events;
 mod sse;
 mod transfers;
+mod unread;
 
 use axum::extract::DefaultBodyLimit;
 use axum::{Extension, Router, middleware};
@@ -51,6 +53,7 @@ pub(crate) fn routers(app: App) -> (Router, Router) {
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(middleware::from_fn(keyed::noted))
+        .layer(middleware::from_fn_with_state(app.clone(), unread::noted))
         .layer(Extension(BodyLimit(MAX_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(app);

@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::unread::Unread;
 use crate::ui;
 use crate::wire::Observation;
 
@@ -163,7 +164,14 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let unread = Unread::is_code(&self.code).then(|| Unread {
+            code: self.code.to_string(),
+            detail: self.detail.clone(),
+        });
         let mut response = (status, Json(self)).into_response();
+        if let Some(unread) = unread {
+            response.extensions_mut().insert(unread);
+        }
         let headers = response.headers_mut();
         headers.insert(
             header::CONTENT_TYPE,

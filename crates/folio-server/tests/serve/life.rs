@@ -83,6 +83,71 @@ async fn an_observation_is_pinned_and_completed_as_items_are() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_read_leaves_a_line_in_the_trace_as_what_is_refused_does() {
+    let house = House::new().await;
+    house.makes("/observations", 201, json!({"content": "x"})).await;
+    house.makes("/turns", 201, json!({"input": "x"})).await;
+    let turn = house.gives("/turns/t1").await["turn_id"].clone();
+    let items = "/threads/main/scratchbook/items";
+    for (method, path, body, operation, code) in [
+        (
+            "POST",
+            "/observations",
+            json!([]),
+            "add_observation",
+            "observation_malformed",
+        ),
+        (
+            "POST",
+            "/observations",
+            json!({"contents": "x"}),
+            "add_observation",
+            "observation_malformed",
+        ),
+        (
+            "PATCH",
+            "/observations/e1",
+            json!({"content": 7}),
+            "update_observation",
+            "observation_malformed",
+        ),
+        (
+            "POST",
+            "/observations/e1/archive",
+            json!({"why": "x"}),
+            "archive_observation",
+            "body_invalid",
+        ),
+        ("POST", items, json!({"kind": "verse"}), "add_item", "body_invalid"),
+    ] {
+        let refused = house.ask(method, path, &["Folio-Turn: t1"], Some(body)).await;
+        assert_eq!(refused.json()["code"], code, "{method} {path}: {refused:?}");
+        let lines = house.gives("/turns/t1/trace").await;
+        let last = lines["items"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!(
+            (
+                &last["operation"],
+                &last["status"],
+                &last["detail"]["code"],
+                &last["turn_id"]
+            ),
+            (&json!(operation), &json!("failed"), &json!(code), &turn),
+            "{method} {path}"
+        );
+    }
+    is_problem(&house.post("/observations", "{").await, 422, "body_invalid");
+    let last = &house.gives("/trace?limit=1").await["items"][0];
+    assert_eq!(
+        (&last["operation"], &last["detail"]["code"]),
+        (&json!("add_observation"), &json!("body_invalid"))
+    );
+    // What was read and then refused has its one line.
+    let before = house.gives("/trace?limit=1000").await["total"].as_u64().unwrap();
+    house.makes("/observations", 422, json!({"content": " "})).await;
+    assert_eq!(house.gives("/trace?limit=1000").await["total"], before + 1);
+}
+
+#[tokio::test]
 async fn what_was_read_may_be_sent_back_with_what_is_to_change_m7_4_33() {
     let house = House::new().await;
     let body = json!({"content": "x", "ttl_minutes": 90, "context": {"goal_id": "g"}, "source": {"tool": "mine"}});
