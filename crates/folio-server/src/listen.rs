@@ -1,15 +1,21 @@
 //! The connections on which a server is asked.
 
+mod line;
+
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::{HeaderMap, header};
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+
+use self::line::{Line, Live};
 
 /// How long the head of a request may take to arrive, and how long a connection may stay open on which nobody asks anything. A head says
 /// who asks: until it is there, anybody could hold as many connections as there may be.
@@ -43,10 +49,24 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Futu
 async fn answer(stream: TcpStream, router: Router, mut ends: watch::Receiver<()>) {
     // Live updates are small and must not wait for one another. Without the option they are merely later.
     let _later = stream.set_nodelay(true);
+    let live = Live::default();
+    let line = Line::new(stream, live.clone());
+    let router = TowerToHyperService::new(router);
+    let answered = service_fn(move |request| {
+        let (answer, live) = (router.call(request), live.clone());
+        live.set(false);
+        async move {
+            let answer = answer.await?;
+            live.set(is_live(answer.headers()));
+            Ok::<_, std::convert::Infallible>(answer)
+        }
+    });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        // Who has asked and sends nothing more waits for the answer.
+        .half_close(true)
+        .serve_connection(TokioIo::new(line), answered);
     let mut serving = pin!(serving);
     tokio::select! {
         _broken = serving.as_mut() => return,
@@ -57,13 +77,25 @@ async fn answer(stream: TcpStream, router: Router, mut ends: watch::Receiver<()>
     let _broken = serving.await;
 }
 
+/// Whether an answer with this head is a stream of events.
+fn is_live(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
 
+    use axum::body::Body;
     use axum::routing::get;
+    use futures_util::StreamExt as _;
+    use futures_util::stream::{pending, repeat_with};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpSocket;
+    use tokio::sync::mpsc;
 
+    use super::line::STANDSTILL_MAX;
     use super::*;
 
     /// What is answered to whoever sends `said` and nothing more, until the connection is closed.
@@ -94,5 +126,89 @@ mod tests {
         // The answer may take longer, and the connection is there for another request for a while.
         let said = answered("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await;
         assert!(said.starts_with("HTTP/1.1 200 OK") && said.ends_with("done"), "{said}");
+    }
+
+    /// A server of `/lines`, which has no end, and `/events`, of which nothing comes; and what rings when one of them is let go of.
+    async fn endless() -> (std::net::SocketAddr, mpsc::Receiver<()>) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (held, let_go) = mpsc::channel(1);
+        let held_too = held.clone();
+        let lines = get(move || async move {
+            let line = move |text| {
+                let _held = &held;
+                Ok::<_, std::io::Error>(text)
+            };
+            Body::from_stream(repeat_with(|| "x".repeat(64 * 1024)).map(line))
+        });
+        let events = get(move || async move {
+            let nothing = pending::<Result<String, std::io::Error>>().inspect(move |_| drop(held_too.clone()));
+            (
+                [(header::CONTENT_TYPE, "text/event-stream")],
+                Body::from_stream(nothing),
+            )
+        });
+        let router = Router::new().route("/lines", lines).route("/events", events);
+        // When the connection is over, what it was answered with is gone, and with it all that can ring.
+        drop(tokio::spawn(serve_once(listener, router)));
+        (at, let_go)
+    }
+
+    /// Answers one connection.
+    async fn serve_once(listener: TcpListener, router: Router) {
+        let (stream, _) = listener.accept().await.unwrap();
+        let (_ending, ends) = watch::channel(());
+        answer(stream, router.with_state(()), ends).await;
+    }
+
+    /// One who asked for `path` and has read the head of the answer.
+    async fn reader(at: std::net::SocketAddr, path: &str) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4_096).unwrap();
+        let mut stream = socket.connect(at).await.unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut begun = [0; 12];
+        stream.read_exact(&mut begun).await.unwrap();
+        assert_eq!(&begun, b"HTTP/1.1 200");
+        stream
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_nothing_of_an_answer_does_not_hold_it() {
+        let (at, mut let_go) = endless().await;
+        let reader = reader(at, "/lines").await;
+        let given_up = tokio::time::timeout(STANDSTILL_MAX * 3, let_go.recv()).await;
+        assert_eq!(given_up, Ok(None));
+        drop(reader);
+    }
+
+    #[tokio::test]
+    async fn who_leaves_a_stream_does_not_hold_it_though_nothing_comes_of_it() {
+        let (at, mut let_go) = endless().await;
+        drop(reader(at, "/events").await);
+        let given_up = tokio::time::timeout(Duration::from_secs(10), let_go.recv()).await;
+        assert_eq!(given_up, Ok(None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_asked_and_sends_nothing_more_is_answered() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let slow = get(|| async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            "done"
+        });
+        let serving = tokio::spawn(serve_once(listener, Router::new().route("/slow", slow)));
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        stream
+            .write_all(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+            .await
+            .unwrap();
+        stream.shutdown().await.unwrap();
+        let mut all = String::new();
+        stream.read_to_string(&mut all).await.unwrap();
+        assert!(all.starts_with("HTTP/1.1 200 OK") && all.ends_with("done"), "{all}");
+        serving.await.unwrap();
     }
 }
