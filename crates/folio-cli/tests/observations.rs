@@ -301,7 +301,7 @@ fn the_trace_tells_what_happened_in_order() {
     #3     TIME scratchbook  add_item todo by human: y
     $ folio trace --since 1 --limit 1
     #2     TIME scratch_page archive_observation risk_alert by human: false alarm
-    ! 1 of more than 1; --limit shows more
+    ! 1 of more than 1; go on with --cursor CURSOR
     $ folio trace --run r1
     ! error[not_found]: there is no run r1 in this space
     = 3

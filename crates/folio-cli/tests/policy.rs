@@ -85,7 +85,7 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
     #2     TIME scratch_page add_observation weather by human: x (confidence=0.5)
     #3     TIME policy       set_policy by human
     #4     TIME policy       set_policy by human
-    ! 4 of more than 4; --limit shows more
+    ! 4 of more than 4; go on with --cursor CURSOR
     "#);
 }
 

@@ -467,9 +467,14 @@ fn a_list_that_is_cut_says_so_and_how_it_goes_on_m7_2_15() {
             (&json!(2), &json!(true)),
             "{list:?} {cut}"
         );
+        let goes_on = match cut["next"].as_str() {
+            Some(next) => format!("go on with --cursor {next}"),
+            None => "--limit shows more".to_owned(),
+        };
+        assert_eq!(list[0] == "trace", cut["next"].is_string(), "{cut}");
         assert_eq!(
             notes(&[list, &["--limit", "2"]].concat()),
-            "2 of more than 2; --limit shows more\n"
+            format!("2 of more than 2; {goes_on}\n")
         );
         let whole = folio.json(&[list, &["--limit", "1000"]].concat());
         assert!(
@@ -492,8 +497,21 @@ fn a_list_that_is_cut_says_so_and_how_it_goes_on_m7_2_15() {
             .unwrap()[..],
         whole[..2]
     );
-    assert_eq!(
-        notes(&["trace", "--turn", "t1", "--limit", "2"]),
-        "2 of more than 2; --limit shows more\n"
-    );
+    let said = notes(&["trace", "--turn", "t1", "--limit", "2"]);
+    assert!(said.starts_with("2 of more than 2; go on with --cursor "), "{said}");
+    // And what the one ended with, the next goes on after.
+    for (since, first, second) in [
+        (
+            &[][..],
+            &whole[whole.len() - 2..],
+            &whole[whole.len() - 4..whole.len() - 2],
+        ),
+        (&["--since", "0"], &whole[..2], &whole[2..4]),
+    ] {
+        let asked = [&["trace", "--limit", "2"][..], since].concat();
+        let cut = folio.json(&asked);
+        assert_eq!(cut["items"].as_array().unwrap()[..], first[..]);
+        let rest = folio.json(&[&asked[..], &["--cursor", cut["next"].as_str().unwrap()]].concat());
+        assert_eq!(rest["items"].as_array().unwrap()[..], second[..]);
+    }
 }

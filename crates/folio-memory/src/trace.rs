@@ -209,6 +209,10 @@ pub struct NoteQuery {
     pub component: Option<String>,
     /// Made by somebody who knew of this commit or a later one; then the first ones are given. Without it, the last.
     pub since: Option<Seq>,
+    /// Made at this instant or later.
+    pub from: Option<Timestamp>,
+    /// Made at this instant or before.
+    pub until: Option<Timestamp>,
     /// How many at most.
     pub limit: usize,
 }
@@ -225,6 +229,8 @@ impl NoteQuery {
                 .as_ref()
                 .is_none_or(|component| note.component == *component)
             && self.since.is_none_or(|seq| note.as_of >= seq)
+            && self.from.is_none_or(|from| note.at >= from)
+            && self.until.is_none_or(|until| note.at <= until)
     }
 }
 

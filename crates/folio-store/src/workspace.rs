@@ -77,7 +77,7 @@ pub use record::{Recorded, Write};
 pub use redact::{keep_out, keep_out_variable};
 pub use scratch::{ScratchAnswer, ScratchCaller};
 pub use tidy::Tidied;
-pub use trace::{TraceEntry, TraceQuery};
+pub use trace::{TraceEntry, TracePart, TraceQuery};
 pub use transfer::{Fate, ImportOptions, Imported, Outgoing, Remark};
 pub use turn::{
     Advice, Advisor, After, Before, Begun, DraftedTurn, Ended, Episode, EpisodeQuery, Exported, TurnInput, WorkingIn,

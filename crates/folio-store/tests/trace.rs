@@ -3,24 +3,31 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use folio_memory::observation::ObservationInput;
 use folio_memory::{Actor, EntryQuery, Role, Seq, SpaceName};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{TraceEntry, TraceQuery};
-use folio_store::{Store, Workspace};
+use folio_store::{ErrorKind, Store, Workspace};
 use folio_testkit::{FaultyStore, SeededIds, SimClock};
 
 fn house() -> (Workspace, Arc<FaultyStore>) {
+    let (space, store, _) = house_with_clock();
+    (space, store)
+}
+
+fn house_with_clock() -> (Workspace, Arc<FaultyStore>, SimClock) {
+    let clock = SimClock::default();
     let inner = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
     let store = Arc::new(FaultyStore::new(inner));
     let space = Workspace::new(
         Arc::clone(&store) as Arc<dyn Store>,
-        Arc::new(SimClock::default()),
+        Arc::new(clock.clone()),
         Arc::new(SeededIds::default()),
         SpaceName::main(),
     );
-    (space, store)
+    (space, store, clock)
 }
 
 fn saying(content: &str) -> ObservationInput {
@@ -85,6 +92,75 @@ async fn the_last_lines_of_a_long_log_are_read_from_its_end_and_the_first_from_w
     assert_eq!(store.rows_read() - before, 600);
     assert!(space.trace(asked(Some(100), "nothing")).await.unwrap().is_empty());
     assert_eq!(store.rows_read() - before, 1_100);
+}
+
+#[tokio::test]
+async fn a_timeline_goes_on_where_it_ended_whatever_is_written_meanwhile_m7_10() {
+    let (space, _, clock) = house_with_clock();
+    let tool = Actor::new(Role::Tool, "wine_search");
+    for n in 0..7 {
+        clock.advance(Duration::from_millis(1));
+        space
+            .add_observation(&tool, saying(&format!("vintage {n}")), None)
+            .await
+            .unwrap();
+        // Two notes at one instant, which have the same place but for their order.
+        space.note(space.noted("router", &format!("route_{n}")));
+        space.note(space.noted("router", &format!("again_{n}")));
+    }
+    let told = |lines: &[TraceEntry]| -> Vec<String> {
+        let words = lines.iter().map(|line| format!("{} {}", line.seq, line.operation));
+        words.collect()
+    };
+    for since in [None, Some(Seq(0))] {
+        let asked = |limit, cursor| TraceQuery {
+            since,
+            limit,
+            cursor,
+            ..TraceQuery::default()
+        };
+        let all = told(&space.trace(asked(1_000, None)).await.unwrap());
+        assert!(all.len() >= 21, "{all:?}");
+        for limit in [1, 2, 3, 5] {
+            let (mut read, mut cursor) = (Vec::new(), None);
+            loop {
+                let part = space.trace_part(asked(limit, cursor.take())).await.unwrap();
+                let part_told = told(&part.lines);
+                assert!(part_told.len() <= limit);
+                read = match since {
+                    None => [part_told, read].concat(),
+                    Some(_) => [read, part_told].concat(),
+                };
+                // Backwards, what comes meanwhile is not told.
+                if since.is_none() {
+                    clock.advance(Duration::from_millis(1));
+                    space.note(space.noted("router", "later"));
+                }
+                let Some(next) = part.next else { break };
+                cursor = Some(next);
+            }
+            let later = |word: &String| word.ends_with("later");
+            read.retain(|word| !later(word));
+            let all: Vec<_> = all.iter().filter(|word| !later(word)).cloned().collect();
+            assert_eq!(read, all, "{limit} at a time, {since:?}");
+        }
+    }
+    let part = space
+        .trace_part(TraceQuery {
+            limit: 2,
+            ..TraceQuery::default()
+        })
+        .await
+        .unwrap();
+    for (cursor, component) in [(part.next.clone(), Some("router")), (Some("x".to_owned()), None)] {
+        let other = TraceQuery {
+            component: component.map(str::to_owned),
+            cursor,
+            ..TraceQuery::default()
+        };
+        let refused = space.trace_part(other).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Invalid);
+    }
 }
 
 #[tokio::test]

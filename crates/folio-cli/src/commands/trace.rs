@@ -31,6 +31,9 @@ pub(crate) struct Trace {
     /// How many lines at most
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
+    /// Go on where an earlier list ended: with what came before it or, with --since, after it
+    #[arg(long)]
+    cursor: Option<String>,
 }
 
 /// Carries out `folio trace`.
@@ -46,26 +49,23 @@ pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Fai
             (Err(error), _) => return Err(error.into()),
         },
     };
+    let is_start = trace.cursor.is_none();
     let query = TraceQuery {
         run: trace.run,
         turn,
         entry: trace.entry,
         component: trace.component,
         since: trace.since.map(Seq),
-        limit: trace.limit as usize + 1,
+        limit: trace.limit as usize,
+        cursor: trace.cursor,
     };
     let as_of = workspace.head().await?.0;
-    let mut lines = workspace.trace(query).await?;
-    let list = lines.iter().map(TraceLine::of).collect();
-    let list = TraceLine::listed(list, trace.since, trace.limit, as_of);
+    let part = workspace.trace_part(query).await?;
+    let list = TraceLine::listed(&part, is_start, as_of);
     if let Some(turn) = turn.filter(|_| !context.output.is_json()) {
-        match trace.since {
-            Some(_) => lines.truncate(list.returned),
-            None => drop(lines.drain(..lines.len() - list.returned)),
-        }
         context
             .output
-            .text(&timeline::text(turn, began, &lines, context.output.style()))?;
+            .text(&timeline::text(turn, began, &part.lines, context.output.style()))?;
         if let Some(remark) = remark(&list, "").filter(|remark| !remark.is_empty()) {
             context.output.note(remark);
         }

@@ -122,6 +122,7 @@ impl Folio {
             (r"TIME ([\x22,\n)])", "TIME$1"),
             // How much was written depends on every word that is.
             (r"\bbytes( +)\d+ of (\d+)", "bytes${1}N of $2"),
+            (r"--cursor [0-9a-f]{16}\.\S+", "--cursor CURSOR"),
             (r"\[ *\d+(\.\d)?s\]", "[TIME]"),
             (r"\b\d+\.\ds\b", "0.0s"),
         ];

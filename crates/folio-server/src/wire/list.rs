@@ -82,16 +82,6 @@ impl<T: Serialize> List<T> {
         }
     }
 
-    /// The same with the last ones.
-    pub fn last(mut items: Vec<T>, limit: u32, as_of: u64) -> Self {
-        let beyond = items.len().saturating_sub(limit as usize);
-        items.drain(..beyond);
-        Self {
-            at_least: beyond > 0,
-            ..Self::whole(items, as_of)
-        }
-    }
-
     fn new(items: Vec<T>, total: Option<u64>, next: Option<String>, as_of: u64) -> Self {
         let mut json = Vec::new();
         let mut costs = |item: &T| {

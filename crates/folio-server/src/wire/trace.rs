@@ -1,7 +1,7 @@
 //! A line of the trace as seed 004 writes it, with where it belongs.
 
 use folio::Timestamp;
-use folio::store::workspace::TraceEntry;
+use folio::store::workspace::{TraceEntry, TracePart};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -47,11 +47,14 @@ pub struct TraceLine {
 }
 
 impl TraceLine {
-    /// What a question for `limit` lines came to that asked for one more: the first after `since`, or else the last.
-    pub fn listed(lines: Vec<Self>, since: Option<u64>, limit: u32, as_of: u64) -> List<Self> {
-        match since {
-            Some(_) => List::first(lines, limit, as_of),
-            None => List::last(lines, limit, as_of),
+    /// What a question came to, which began at the start of its list or went on with it: if not all is here, more lines than these match,
+    /// and nobody counted them.
+    pub fn listed(part: &TracePart, is_start: bool, as_of: u64) -> List<Self> {
+        let lines = part.lines.iter().map(Self::of).collect();
+        List {
+            next: part.next.clone(),
+            at_least: part.next.is_some() || !is_start,
+            ..List::whole(lines, as_of)
         }
     }
 

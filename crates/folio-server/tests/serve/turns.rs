@@ -248,5 +248,16 @@ async fn a_list_of_turns_goes_on_and_a_trace_that_is_cut_says_so_m7_2_15() {
             whole.get("at_least").is_none() && whole["total"].as_u64() > Some(2),
             "{whole}"
         );
+        let next = cut["next"].as_str().unwrap();
+        let all = whole["items"].as_array().unwrap();
+        let rest = house.gives(&format!("{trace}?limit=2&cursor={next}")).await;
+        let rest = rest["items"].as_array().unwrap();
+        assert_eq!(rest[..], all[all.len() - 2 - rest.len()..all.len() - 2]);
+        let other = format!("{trace}?component=turn&cursor={next}");
+        house.refuses(&other, 400, "invalid").await;
+        let on = house.gives(&format!("{trace}?since=0&limit=1")).await;
+        let next = on["next"].as_str().unwrap();
+        let after = house.gives(&format!("{trace}?since=0&limit=1&cursor={next}")).await;
+        assert_eq!((&on["items"][0], &after["items"][0]), (&all[0], &all[1]));
     }
 }

@@ -199,6 +199,11 @@ pub(super) async fn list(session: &Session, query: &NoteQuery) -> Result<Vec<Tra
     if let Some(since) = query.since {
         statement.push(" AND as_of >= ?", [Value::count(since.0)]);
     }
+    for (condition, at) in [(" AND at >= ?", query.from), (" AND at <= ?", query.until)] {
+        if let Some(at) = at {
+            statement.push(condition, [Value::Int(at.as_nanos())]);
+        }
+    }
     // The last ones are read backwards, and turned around below.
     let is_backwards = query.since.is_none();
     let order = if is_backwards {

@@ -217,6 +217,12 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &NoteQuery)
         sql.push_str(" AND as_of >= ?");
         values.push(to_column(since.0).into());
     }
+    for (condition, at) in [(" AND at >= ?", query.from), (" AND at <= ?", query.until)] {
+        if let Some(at) = at {
+            sql.push_str(condition);
+            values.push(at.as_nanos().into());
+        }
+    }
     // The last ones are read backwards, and turned around below.
     let is_backwards = query.since.is_none();
     sql.push_str(if is_backwards {

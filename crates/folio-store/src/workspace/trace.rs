@@ -1,8 +1,10 @@
 //! What happened, as a timeline: the log, one line for each change and each event, and the notes beside it (seed 004).
 
 mod lines;
+mod paging;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use folio_engine::NodeId;
 use folio_memory::id::{EntryRef, Ref, RunRef};
@@ -15,6 +17,7 @@ use serde_json::{Map, Value};
 
 use self::lines::{Kind, decisions_of, of_change, of_event};
 pub(super) use self::lines::{tried, verb_of};
+use self::paging::{Edge, Way};
 use super::noted::why;
 use super::{Workspace, WorkspaceError};
 use crate::commit::Record;
@@ -42,6 +45,18 @@ pub struct TraceQuery {
     pub since: Option<Seq>,
     /// How many lines at most; 0 means 50.
     pub limit: usize,
+    /// Where to go on: what `next` of an answer to the same question was.
+    pub cursor: Option<String>,
+}
+
+/// Some lines of a timeline.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TracePart {
+    /// In order, the oldest first.
+    pub lines: Vec<TraceEntry>,
+    /// Where there are more, what to ask with to go on: with what came after these if the question has a `since`, otherwise with what
+    /// came before them.
+    pub next: Option<String>,
 }
 
 /// One thing that happened.
@@ -129,7 +144,10 @@ struct Wanted {
     turn: Option<TurnId>,
     entry: Option<EntryId>,
     component: Option<String>,
+    /// How many lines at least, if there are so many.
     limit: usize,
+    way: Way,
+    edge: Option<Edge>,
 }
 
 impl Wanted {
@@ -143,6 +161,12 @@ impl Wanted {
     fn line(&self, line: &TraceEntry) -> bool {
         self.component.as_ref().is_none_or(|part| line.component == *part)
             && self.entry.is_none_or(|entry| line.entry == Some(entry))
+            && self.is_ahead(line)
+    }
+
+    /// Whether it is not on the other side of where the question goes on.
+    fn is_ahead(&self, line: &TraceEntry) -> bool {
+        self.edge.is_none_or(|edge| edge.reaches(self.way, line))
     }
 }
 
@@ -156,7 +180,21 @@ impl Workspace {
     /// `NotFound` if there is no such run or entry; `Refused` if it is asked for by a role that is not a person's;
     /// `Unavailable` or `Corrupt`.
     pub async fn trace(&self, query: TraceQuery) -> Result<Vec<TraceEntry>, WorkspaceError> {
+        Ok(self.trace_part(query).await?.lines)
+    }
+
+    /// The same, and where it goes on. What is written meanwhile comes after what was there: read backwards, it is not told; read
+    /// on, it is.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the cursor is of another question; otherwise as [`Workspace::trace`].
+    pub async fn trace_part(&self, query: TraceQuery) -> Result<TracePart, WorkspaceError> {
         self.authorise_trace()?;
+        let bound = paging::bound(self.space(), &query);
+        let edge = query.cursor.as_deref().map(|text| Edge::parse(text, &bound));
+        let edge = edge.transpose()?;
+        let way = if query.since.is_some() { Way::On } else { Way::Back };
         // Whoever reports it is told by his own flush; the trace has what could be written before.
         let _unwritten = self.flush_trace().await;
         let head = self.head().await?;
@@ -174,7 +212,10 @@ impl Workspace {
             turn: query.turn,
             entry,
             component: query.component,
-            limit,
+            // One more than is given, to see whether there are more.
+            limit: edge.map_or(0, Edge::given).saturating_add(limit).saturating_add(1),
+            way,
+            edge,
         };
         let mut lines = match entry {
             Some(entry) => self.lines_of_entry(entry, query.since, &wanted).await?,
@@ -187,24 +228,35 @@ impl Workspace {
                 self.lines_of_log(query.since, began, head, &wanted).await?
             }
         };
-        let notes = NoteQuery {
+        lines.extend(self.notes_wanted(query.since, &wanted).await?);
+        let next = paging::part(&mut lines, (way, edge), limit, &bound);
+        Ok(TracePart { lines, next })
+    }
+
+    /// The notes that are wanted, as lines.
+    async fn notes_wanted(&self, since: Option<Seq>, wanted: &Wanted) -> Result<Vec<TraceEntry>, WorkspaceError> {
+        let at = wanted.edge.map(Edge::at);
+        let mut query = NoteQuery {
             turn: wanted.turn,
             run: wanted.run,
             entry: wanted.entry,
-            component: wanted.component,
-            since: query.since,
-            limit,
+            component: wanted.component.clone(),
+            since,
+            from: at.filter(|_| wanted.way == Way::On),
+            until: at.filter(|_| wanted.way == Way::Back),
+            limit: wanted.limit,
         };
-        let notes = self.inner.store.notes(&self.inner.space, &notes).await?;
-        lines.extend(notes.into_iter().map(TraceEntry::from));
-        // Stable, so that lines of one commit, and notes made at one instant, stay in their order.
-        lines.sort_by_key(|line| (line.at, line.seq, !line.is_logged));
-        if query.since.is_none() {
-            lines.drain(..lines.len().saturating_sub(limit));
-        } else {
-            lines.truncate(limit);
+        loop {
+            let notes = self.inner.store.notes(&self.inner.space, &query).await?;
+            let is_all = notes.len() < query.limit;
+            let mut lines: Vec<_> = notes.into_iter().map(TraceEntry::from).collect();
+            lines.retain(|line| wanted.is_ahead(line));
+            if is_all || lines.len() >= wanted.limit {
+                return Ok(lines);
+            }
+            // Many were made at the very instant at which it goes on.
+            query.limit = query.limit.saturating_mul(2);
         }
-        Ok(lines)
     }
 
     /// A model does not read how it was judged while it works (M7.10).
@@ -232,9 +284,16 @@ impl Workspace {
         wanted: &Wanted,
     ) -> Result<Vec<TraceEntry>, WorkspaceError> {
         let mut known = HashMap::new();
-        let from = begin.unwrap_or(Seq(0)).max(since.unwrap_or(Seq(0)));
-        if since.is_none() {
-            return self.last_lines(from, head, wanted, &mut known).await;
+        let mut from = begin.unwrap_or(Seq(0)).max(since.unwrap_or(Seq(0)));
+        if wanted.way == Way::Back {
+            let end = match wanted.edge {
+                Some(edge) => self.last_before(edge.at().plus(Duration::from_nanos(1)), head).await?,
+                None => head,
+            };
+            return self.last_lines(from, end, wanted, &mut known).await;
+        }
+        if let Some(edge) = wanted.edge {
+            from = from.max(self.last_before(edge.at(), head).await?);
         }
         let (mut at, mut lines, mut count) = (from, Vec::new(), CHUNK_MIN);
         while at < head && lines.len() < wanted.limit {

@@ -191,6 +191,22 @@ pub async fn notes_are_found_by_turn_run_entry_part_and_commit(home: &dyn Home) 
         ),
         (
             NoteQuery {
+                from: Some(scene.now().plus(Duration::from_nanos(1))),
+                ..NoteQuery::default()
+            },
+            vec![],
+        ),
+        (
+            NoteQuery {
+                component: Some("router".to_owned()),
+                from: Some(scene.now()),
+                until: Some(scene.now()),
+                ..NoteQuery::default()
+            },
+            vec!["by the router"],
+        ),
+        (
+            NoteQuery {
                 since: Some(Seq(0)),
                 limit: 1,
                 ..NoteQuery::default()

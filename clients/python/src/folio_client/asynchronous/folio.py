@@ -288,9 +288,18 @@ class AsyncFolio:
         component: str | None = None,
         since: int | None = None,
         limit: int | None = None,
+        cursor: str | None = None,
     ) -> shapes.ListOfTraceLine:
-        """What was done, by whom, and which entries it used."""
-        query = {"turn": turn, "run": run, "entry": entry, "component": component, "since": since, "limit": limit}
+        """What was done, by whom, and which entries it used: the last lines, or with `since` the first after it."""
+        query = {
+            "turn": turn,
+            "run": run,
+            "entry": entry,
+            "component": component,
+            "since": since,
+            "limit": limit,
+            "cursor": cursor,
+        }
         return cast(shapes.ListOfTraceLine, await self._wire.get("/trace", query))
 
     # ---- all of memory ------------------------------------------------------------------------------------------------

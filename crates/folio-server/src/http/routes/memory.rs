@@ -294,6 +294,8 @@ struct Lines {
     /// How many at most; 50 if it is not said.
     #[schemars(range(min = 1, max = 100_000))]
     limit: Option<u32>,
+    /// What `next` of an earlier answer was, to go on there: with what came before it or, with `since`, after it.
+    cursor: Option<String>,
 }
 
 impl Fields for Lines {}
@@ -307,16 +309,17 @@ async fn trace(caller: Caller, Asked(asked): Asked<Lines>) -> Result<Answer<List
         None => None,
     };
     let limit = asked.limit.unwrap_or(LINES_DEFAULT);
+    let is_start = asked.cursor.is_none();
     let query = TraceQuery {
         run,
         turn,
         entry,
         component: asked.component,
         since: asked.since.map(Seq),
-        limit: limit as usize + 1,
+        limit: limit as usize,
+        cursor: asked.cursor,
     };
     let as_of = workspace.head().await?.0;
-    let lines = workspace.trace(query).await?;
-    let lines = lines.iter().map(TraceLine::of).collect();
-    Ok(Answer::of(TraceLine::listed(lines, asked.since, limit, as_of)))
+    let part = workspace.trace_part(query).await?;
+    Ok(Answer::of(TraceLine::listed(&part, is_start, as_of)))
 }

@@ -226,6 +226,8 @@ struct Lines {
     /// How many at most; 1,000 if it is not said.
     #[schemars(range(min = 1, max = 100_000))]
     limit: Option<u32>,
+    /// What `next` of an earlier answer was, to go on there: with what came before it or, with `since`, after it.
+    cursor: Option<String>,
 }
 
 impl Fields for Lines {}
@@ -234,17 +236,18 @@ async fn trace(caller: Caller, Asked(asked): Asked<Lines>) -> Result<Answer<List
     let workspace = &caller.workspace;
     let turn = workspace.turn(caller.named("turn")?).await?.begun.id;
     let limit = asked.limit.unwrap_or(LINES_DEFAULT);
+    let is_start = asked.cursor.is_none();
     let query = TraceQuery {
         turn: Some(turn),
         component: asked.component,
         since: asked.since.map(Seq),
-        limit: limit as usize + 1,
+        limit: limit as usize,
+        cursor: asked.cursor,
         ..TraceQuery::default()
     };
     let as_of = workspace.head().await?.0;
-    let lines = workspace.trace(query).await?;
-    let lines = lines.iter().map(TraceLine::of).collect();
-    Ok(Answer::of(TraceLine::listed(lines, asked.since, limit, as_of)))
+    let part = workspace.trace_part(query).await?;
+    Ok(Answer::of(TraceLine::listed(&part, is_start, as_of)))
 }
 
 /// How much of an export.
