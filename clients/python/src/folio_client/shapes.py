@@ -117,8 +117,42 @@ class BodyRef(TypedDict):
 CameTrue: TypeAlias = Literal['confirmed'] | Literal['refuted']
 
 
+class ChangeShape(TypedDict):
+    """One thing that a commit did to memory."""
+
+    # What was done.
+    change: str
+    # The fields that were set.
+    fields: NotRequired[list[str]]
+    # What sort of content that holds.
+    kind: NotRequired[str | None]
+    # The entry that it was done to.
+    observation_id: NotRequired[str | None]
+    # The page that it was done to, or on.
+    page_id: NotRequired[str | None]
+
+
 # In which part of an answer something stood.
 Channel: TypeAlias = Literal['observations'] | Literal['scratch_page_writes'] | Literal['memory_writes'] | Literal['observe']
+
+
+class CommitShape(TypedDict):
+    """A commit."""
+
+    # Who: the role, and the name if there is one.
+    by: str
+    # What it did to memory, in order.
+    changes: list["ChangeShape"]
+    # What happened in the run, in order.
+    events: list[str]
+    # In which run, or of which.
+    run_id: NotRequired[str | None]
+    # Its number in the space.
+    seq: int
+    # When.
+    timestamp: str
+    # In which turn.
+    turn_id: NotRequired[str | None]
 
 
 class ContextItem(TypedDict):
@@ -1021,6 +1055,19 @@ class NewEntry(TypedDict):
     title: NotRequired[str]
 
 
+class NewNode(TypedDict):
+    """A node that has just been made: what never changes of it, and its own limits."""
+
+    id: str
+    kind: str
+    limits: list["LimitShape"]
+    optional: bool
+    page_id: str
+    parent: NotRequired[str | None]
+    path: str
+    title: str
+
+
 class NewPage(TypedDict):
     """A page to be."""
 
@@ -1640,6 +1687,10 @@ class RollupShape(TypedDict):
     tokens: int
 
 
+# One thing that happened. Says what is new and nothing else: who applies each to the tree has the tree.
+RunEvent: TypeAlias = dict[str, Any]
+
+
 class RunInFull(TypedDict):
     """Everything about a run but its tree."""
 
@@ -1680,6 +1731,10 @@ class RunInFull(TypedDict):
     # The turn that it is in: its own, or the one that it was started in.
     turn_id: NotRequired[str | None]
     updated_at: str
+
+
+# What the messages of a stream say.
+RunMessage: TypeAlias = "RunEvent | StreamEnd | StreamGap | Problem"
 
 
 class RunShape(TypedDict):
@@ -1835,6 +1890,10 @@ class Source(TypedDict):
     turn_id: NotRequired[str | None]
 
 
+# What the messages of a stream say.
+SpaceMessage: TypeAlias = "CommitShape | StreamGap | Problem"
+
+
 class SpaceShape(TypedDict):
     """A space, and who asks."""
 
@@ -1946,6 +2005,22 @@ class Stored(TypedDict):
     updated_at: str
     # Counts its revisions, from 1; what `If-Match` takes.
     version: int
+
+
+class StreamEnd(TypedDict):
+    """Of the message `end`: nothing follows."""
+
+    # How the run has ended.
+    status: NotRequired[str | None]
+
+
+class StreamGap(TypedDict):
+    """Of the message `gap`: the last id is not known here."""
+
+    # Of a space, the commit after which it goes on.
+    head: NotRequired[int | None]
+    # What follows, in words.
+    reason: str
 
 
 class Successor(TypedDict):

@@ -7,6 +7,7 @@ use aide::openapi::{MediaType, Operation, ReferenceOr, RequestBody, Response, Sc
 use aide::operation::{ParamLocation, add_parameters, parameters_from_schema, set_body};
 use aide::transform::TransformOperation;
 use schemars::{JsonSchema, Schema, json_schema};
+use serde_json::json;
 
 use super::answer::Answer;
 use super::caller::Caller;
@@ -20,7 +21,7 @@ pub(crate) const LINES: &str = "application/x-ndjson";
 /// A page for people.
 pub(crate) const MARKDOWN: &str = "text/markdown";
 /// Events as they happen.
-pub(crate) const EVENTS: &str = "text/event-stream";
+const EVENTS: &str = "text/event-stream";
 
 /// Says what an operation is: a name for programs, the group that it is in, and a sentence.
 pub(crate) fn about(
@@ -49,6 +50,35 @@ pub(crate) fn giving(
             response
                 .content
                 .insert(kind.to_owned(), media(json_schema!({"type": "string"})));
+        }
+        operation
+    }
+}
+
+/// The same for one that answers with a stream of events, each of which has a `T`. OpenAPI 3.1 has no word for what a stream is made of: it
+/// stands under `x-itemSchema`, as 3.2 has it under `itemSchema`.
+pub(crate) fn telling<T: JsonSchema>(
+    described: impl Fn(TransformOperation<'_>) -> TransformOperation<'_>,
+) -> impl Fn(TransformOperation<'_>) -> TransformOperation<'_> {
+    let described = giving(described, EVENTS);
+    move |operation| {
+        let mut operation = described(operation);
+        let data = aide::generate::in_context(|context| context.schema.subschema_for::<T>());
+        let message = json!({
+            "type": "object",
+            "properties": {
+                "id": {"type": "string", "description": "What the header Last-Event-ID takes to go on after it"},
+                "event": {"type": "string", "description": "What it is called"},
+                "data": {"type": "string", "contentMediaType": "application/json", "contentSchema": data},
+            },
+            "required": ["event", "data"],
+        });
+        let responses = operation.inner_mut().responses.as_mut();
+        if let Some(ReferenceOr::Item(response)) =
+            responses.and_then(|all| all.responses.get_mut(&StatusCode::Code(200)))
+            && let Some(media) = response.content.get_mut(EVENTS)
+        {
+            media.extensions.insert("x-itemSchema".to_owned(), message);
         }
         operation
     }

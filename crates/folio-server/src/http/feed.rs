@@ -8,12 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use folio::memory::{RunId, Seq};
 use folio::runner::Watch;
-use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::problem::Problem;
-use crate::wire::event::EventShape;
+use crate::wire::event::{EndShape, EventShape};
 
 /// The feeds that somebody holds.
 #[derive(Debug, Default)]
@@ -132,7 +131,7 @@ async fn read(mut watch: Watch, feed: Weak<Feed>) {
             }
             Ok(None) => {
                 let status = watch.run().result().map(|result| result.status.as_str());
-                return feed.tell(|told| told.last = Some(Words::of("end", &json!({ "status": status }))));
+                return feed.tell(|told| told.last = Some(Words::of("end", &EndShape { status })));
             }
             Err(error) => {
                 return feed.tell(|told| told.last = Some(Words::of("problem", &Problem::from(error))));

@@ -10,7 +10,7 @@ use folio::Workspace;
 use folio::memory::Seq;
 use folio::store::LogRow;
 use futures_util::stream::{Stream, unfold};
-use serde_json::json;
+use schemars::JsonSchema;
 use tokio::sync::watch;
 
 use super::access::Permit;
@@ -19,6 +19,17 @@ use super::problem::Problem;
 use super::sse::KEEP_ALIVE;
 use crate::server::wait_until_stopping;
 use crate::wire::commit::CommitShape;
+use crate::wire::event::GapShape;
+
+/// What the messages of a stream say.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its description is used")]
+pub(crate) enum SpaceMessage {
+    Commit(CommitShape),
+    Gap(GapShape),
+    Problem(Problem),
+}
 
 /// Commits that are read at once.
 const CHUNK: u32 = 200;
@@ -67,7 +78,10 @@ impl Follow {
     async fn next(&mut self) -> Option<Result<Message, axum::Error>> {
         if let Some(unknown) = self.unknown.take() {
             let reason = format!("the space has no commit {unknown}; what is committed from now on follows");
-            let data = json!({ "reason": reason, "head": self.seen });
+            let data = GapShape {
+                reason,
+                head: Some(self.seen.0),
+            };
             // With where it is now: whoever asks again goes on from there, and not from what never was.
             let gap = Message::default().id(self.seen.to_string()).event("gap");
             return Some(gap.json_data(data));

@@ -15,7 +15,7 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event as Message, KeepAlive, Sse};
 use folio::memory::Seq;
 use futures_util::stream::{Stream, unfold};
-use serde_json::json;
+use schemars::JsonSchema;
 use tokio::sync::watch;
 
 use super::access::Permit;
@@ -23,6 +23,18 @@ use super::feed::{Feed, Words};
 use super::metrics::Watcher;
 use super::problem::Problem;
 use crate::server::wait_until_stopping;
+use crate::wire::event::{EndShape, EventShape, GapShape};
+
+/// What the messages of a stream say.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its description is used")]
+pub(crate) enum RunMessage {
+    Event(EventShape),
+    End(EndShape),
+    Gap(GapShape),
+    Problem(Problem),
+}
 
 /// How often a stream without news shows that it is alive.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -129,8 +141,8 @@ impl Follow {
             if self.after > told.events.len() as u64 {
                 let reason = format!("the run has no event {}; all its events follow", self.after);
                 self.after = 0;
-                let data = json!({ "reason": reason }).to_string();
-                return Some(Message::default().event("gap").data(data));
+                let gap = GapShape { reason, head: None };
+                return Message::default().event("gap").json_data(gap).ok();
             }
         }
         let index = usize::try_from(self.after).unwrap_or(usize::MAX);

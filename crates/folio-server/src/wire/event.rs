@@ -3,13 +3,34 @@
 use folio::Timestamp;
 use folio::engine::run::{NodeKind, NodeView};
 use folio::engine::{Event, NodeId, Run, projection};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::run::{LimitShape, SpendShape, severity_name, title_of};
 
+/// Of the message `end`: nothing follows.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "StreamEnd")]
+pub(crate) struct EndShape {
+    /// How the run has ended.
+    pub(crate) status: Option<&'static str>,
+}
+
+/// Of the message `gap`: the last id is not known here.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "StreamGap")]
+pub(crate) struct GapShape {
+    /// What follows, in words.
+    pub(crate) reason: String,
+    /// Of a space, the commit after which it goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) head: Option<u64>,
+}
+
 /// One thing that happened. Says what is new and nothing else: who applies each to the tree has the tree.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[schemars(rename = "RunEvent")]
 pub(crate) enum EventShape {
     RunStarted {
         at: Timestamp,
@@ -84,7 +105,7 @@ pub(crate) enum EventShape {
 }
 
 /// A node that has just been made: what never changes of it, and its own limits.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct NewNode {
     id: String,
     parent: Option<String>,

@@ -11,20 +11,18 @@ use serde::Deserialize;
 
 use crate::http::app::App;
 use crate::http::caller::Caller;
-use crate::http::describe::{EVENTS, about, giving};
+use crate::http::describe::{about, telling};
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields};
-use crate::http::{space_events, sse};
+use crate::http::space_events::{self, SpaceMessage};
+use crate::http::sse;
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let live = giving(
-        about(
-            "space_events",
-            "memory",
-            "Tells what is committed to the space, as it happens",
-        ),
-        EVENTS,
-    );
+    let live = telling::<SpaceMessage>(about(
+        "space_events",
+        "memory",
+        "Tells what is committed to the space, as it happens",
+    ));
     ApiRouter::new().api_route("/events", get_with(events, live))
 }
 

@@ -21,10 +21,10 @@ use super::start::start;
 use crate::http::answer::{Accepted, Answer};
 use crate::http::app::App;
 use crate::http::caller::Caller;
-use crate::http::describe::{EVENTS, about, giving};
+use crate::http::describe::{about, telling};
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing, wrong};
-use crate::http::sse;
+use crate::http::sse::{self, RunMessage};
 use crate::wire::List;
 use crate::wire::run::{HeldUpShape, NodeInFull, RunInFull, RunShape, TreeShape};
 
@@ -33,10 +33,7 @@ const LIMIT_DEFAULT: u32 = 100;
 const GROUP: &str = "runs";
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let live = giving(
-        about("run_events", GROUP, "Tells what happens in a run, as it happens"),
-        EVENTS,
-    );
+    let live = telling::<RunMessage>(about("run_events", GROUP, "Tells what happens in a run, as it happens"));
     ApiRouter::new()
         .api_route(
             "/runs",
