@@ -45,6 +45,15 @@ impl Output {
         }
     }
 
+    /// The hash that it is kept under, if it is kept elsewhere.
+    #[must_use]
+    pub fn kept_under(&self) -> Option<&str> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Blob { hash, .. } => Some(hash),
+        }
+    }
+
     /// The hash of its JSON text: SHA-256, 64 hexadecimal digits, whether it is kept beside the journal or in it.
     #[must_use]
     pub fn content_hash(&self) -> String {

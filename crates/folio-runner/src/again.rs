@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use folio_engine::{Event, Output, Run, projection};
+use folio_engine::{Run, projection};
 use folio_memory::canonical::canonical;
 use folio_memory::entry::{EntryFields, Status, preview_of};
 use folio_memory::id::Ref;
 use folio_memory::{Change, EntryId, FieldChange, PageId, RunId};
+use folio_store::StoreError;
 use folio_store::workspace::WorkspaceError;
-use folio_store::{BlobHash, StoreError};
 use serde_json::Value;
 
 use crate::error::RunnerError;
@@ -94,19 +94,19 @@ impl Runner {
         let mut journal = InParts::of(workspace, id);
         let mut events = 0;
         let mut run = Run::new(id, Arc::clone(self.templates()));
+        let bodies = self.bodies();
         let mut pages: BTreeMap<PageId, String> = BTreeMap::new();
         let mut entries: BTreeMap<EntryId, Expected> = BTreeMap::new();
         while let Some(part) = journal.next().await? {
             events += part.len();
             for (at, event) in part {
-                if let Some((hash, value)) = self.large_output(&event).await? {
-                    run.supply(&hash, value);
-                }
                 run.apply(at, &event)
                     .map_err(|source| RunnerError::Journal { run: id, source })?;
-                for change in projection::changes(&run, &event) {
+                // As its driver had at hand whatever titles and reports tell of.
+                for change in bodies.at_hand(&run, |run| projection::changes(run, &event)).await? {
                     expect(change, &mut pages, &mut entries);
                 }
+                bodies.let_go(&run);
             }
         }
         let mut found = Replayed {
@@ -161,29 +161,6 @@ impl Runner {
             }
         }
         Ok(found)
-    }
-
-    /// The output that an event names and that is kept beside the journal, as its driver had it at hand.
-    pub(crate) async fn large_output(&self, event: &Event) -> Result<Option<(String, Arc<Value>)>, RunnerError> {
-        let output = match event {
-            Event::Finished { result, .. } => &result.output,
-            Event::Proposed { proposal, .. } => &proposal.output,
-            _ => return Ok(None),
-        };
-        let Output::Blob { hash, .. } = output else {
-            return Ok(None);
-        };
-        let workspace = self.workspace();
-        let bytes = workspace.store().blob(workspace.space(), &BlobHash(hash.clone())).await;
-        match bytes {
-            Ok(bytes) => {
-                let value = serde_json::from_slice::<Value>(&bytes).ok();
-                Ok(value.map(|value| (hash.clone(), Arc::new(value))))
-            }
-            // What was forgotten is not there any more.
-            Err(StoreError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
     }
 }
 

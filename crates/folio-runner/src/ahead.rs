@@ -3,7 +3,7 @@
 use folio_engine::run::{AskAction, CheckAction, CompactAction};
 use folio_engine::{CallAction, NodeId};
 use folio_memory::{EntryId, TraceNote};
-use folio_store::{Committed, StoreError};
+use folio_store::{BlobHash, Committed, StoreError};
 use tokio::task::JoinHandle;
 
 use crate::error::RunnerError;
@@ -46,6 +46,8 @@ pub(crate) struct Writing<O> {
     pub(crate) writes: Option<Vec<String>>,
     /// Entries that it changes.
     pub(crate) patched: Vec<EntryId>,
+    /// Outputs that it brings.
+    pub(crate) bodies: Vec<BlobHash>,
 }
 
 /// What was applied to a run and is not durable yet.
@@ -154,6 +156,7 @@ impl<O> Ahead<O> {
             ended: std::mem::take(&mut batch.ended),
             writes: None,
             patched: Vec::new(),
+            bodies: batch.blobs.iter().map(|blob| blob.hash().clone()).collect(),
         };
         self.number += 1;
         self.has_calls = false;

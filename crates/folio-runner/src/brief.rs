@@ -56,22 +56,21 @@ impl Reader {
         }
     }
 
-    /// What is told to it of memory at `moment`, before it begins with `node`. The same memory gives the same text.
+    /// What is told to it of memory at `moment`, before it begins with what is called `title`. The same memory gives the same text.
     ///
     /// `pages` is what is told of the pages of the run, if it is.
     pub(crate) async fn memory(
         &self,
         workspace: &Workspace,
         moment: Moment,
-        run: &Run,
-        node: NodeId,
+        title: String,
         pages: &str,
     ) -> Result<String, WorkspaceError> {
         let tokens = for_model(&self.model);
         let request = ContextRequest {
             thread: self.thread.clone(),
             turn: self.turn.map(Ref::Id),
-            prompt: run.title(node),
+            prompt: title,
             budget: MEMORY_TOKENS.min(self.window / MEMORY_PART),
             sections: vec![(Section::ScratchPage, 70), (Section::Semantic, 30)],
         };

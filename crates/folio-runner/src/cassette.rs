@@ -22,6 +22,7 @@ use folio_model::{
 use folio_store::Workspace;
 use serde::{Deserialize, Serialize};
 
+use crate::bodies::Bodies;
 use crate::equipped::Equipped;
 use crate::error::RunnerError;
 use crate::grants;
@@ -218,6 +219,7 @@ struct Walk<'a> {
     workspace: &'a Workspace,
     models: RunnerModels,
     run: Run,
+    bodies: Bodies,
     /// What was due and is not yet made, the newest form last. Several are due in one round, as they were before the first of
     /// them was made.
     due: HashMap<(NodeId, u32), Vec<AskAction>>,
@@ -257,6 +259,7 @@ impl Runner {
                 ..RunnerModels::one(setting.planner.played(&replies))
             },
             run: Run::new(id, Arc::clone(self.templates())),
+            bodies: self.bodies(),
             due: HashMap::new(),
             asked: HashMap::new(),
             follows: Vec::new(),
@@ -264,11 +267,8 @@ impl Runner {
         };
         let registry = &self.shared.registry;
         for (at, event) in &journal.events {
-            if let Some((hash, value)) = self.large_output(event).await? {
-                walk.run.supply(&hash, value);
-            }
-            walk.look(*at);
-            walk.meet(*at, event).await;
+            walk.look(*at).await?;
+            walk.meet(*at, event).await?;
             walk.run
                 .apply(*at, event)
                 .map_err(|source| RunnerError::Journal { run: id, source })?;
@@ -288,9 +288,11 @@ impl Runner {
 
 impl Walk<'_> {
     /// Takes in what is due.
-    fn look(&mut self, now: Timestamp) {
+    async fn look(&mut self, now: Timestamp) -> Result<(), RunnerError> {
         self.follows.clear();
-        for action in self.run.due(now, usize::MAX) {
+        let due = self.bodies.at_hand(&self.run, |run| run.due(now, usize::MAX)).await?;
+        self.bodies.let_go(&self.run);
+        for action in due {
             match action {
                 Action::Ask(ask) => {
                     let forms = self.due.entry((ask.node, ask.call)).or_default();
@@ -308,10 +310,11 @@ impl Walk<'_> {
                 _ => {}
             }
         }
+        Ok(())
     }
 
     /// Compares what comes next in the journal with what the engine says.
-    async fn meet(&mut self, now: Timestamp, event: &Event) {
+    async fn meet(&mut self, now: Timestamp, event: &Event) -> Result<(), RunnerError> {
         match event {
             Event::Asked { node, call, .. } => {
                 let mut forms = self.due.remove(&(*node, *call)).unwrap_or_default();
@@ -334,7 +337,7 @@ impl Walk<'_> {
                 ..
             } => {
                 self.found.answers += 1;
-                match self.answered(*node, now, Duration::from_micros(*duration_us)).await {
+                match self.answered(*node, now, Duration::from_micros(*duration_us)).await? {
                     None => {}
                     Some(Err(why)) => self.differs(*node, &format!("call {call}: {why}")),
                     Some(Ok(answered)) if answered.as_ref() == Some(event) => {}
@@ -354,6 +357,7 @@ impl Walk<'_> {
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// What the cassette answers to what was asked for `node`, as the journal would say it, or why there is no answer. `None` if
@@ -363,24 +367,27 @@ impl Walk<'_> {
         node: NodeId,
         now: Timestamp,
         took: Duration,
-    ) -> Option<Result<Option<Event>, String>> {
-        let forms = self.asked.remove(&node)?;
+    ) -> Result<Option<Result<Option<Event>, String>>, RunnerError> {
+        let Some(forms) = self.asked.remove(&node) else {
+            return Ok(None);
+        };
         let mut why = None;
         for form in forms.into_iter().rev() {
             let model = self.models.asked_by(&form);
             match model.model.reply(&request_of(form), &mut |_| {}).await {
                 Ok(reply) => {
                     let answer = answer_of(reply, model);
-                    let mut event = self.run.model_answered(node, answer, took, now);
+                    let answered = |run: &Run| run.model_answered(node, answer.clone(), took, now);
+                    let mut event = self.bodies.at_hand(&self.run, answered).await?;
                     if let Some(event) = &mut event {
                         self.workspace.clean_event(event);
                     }
-                    return Some(Ok(event));
+                    return Ok(Some(Ok(event)));
                 }
                 Err(error) => why = why.or(Some(error.message)),
             }
         }
-        why.map(Err)
+        Ok(why.map(Err))
     }
 
     fn differs(&mut self, node: NodeId, what: &str) {

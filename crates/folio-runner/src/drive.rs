@@ -2,7 +2,6 @@
 
 mod appends;
 mod beginning;
-mod bodies;
 mod judged;
 mod put_away;
 mod telling;
@@ -17,7 +16,7 @@ use std::time::Duration;
 use folio_engine::run::{CheckFinding, ModelAnswer};
 use folio_engine::{Event, NodeId, Run};
 use folio_memory::id::Ref;
-use folio_memory::{EntryId, RunId, ThreadKey};
+use folio_memory::{Change, EntryId, RunId, ThreadKey, Timestamp};
 use folio_store::StoreError;
 use folio_store::workspace::{PolicyInForce, WorkspaceError};
 use folio_tools::ToolContext;
@@ -27,6 +26,7 @@ use tokio::task::JoinSet;
 
 use crate::ahead::Ahead;
 use crate::beside::Beside;
+use crate::bodies::Bodies;
 use crate::book::RunBook;
 use crate::busy::BusyRun;
 use crate::compact::PutAway;
@@ -96,6 +96,8 @@ pub(crate) struct Drive {
     shared: Arc<Shared>,
     /// The run with everything that was applied, durable or not.
     run: Run,
+    /// Its large outputs.
+    bodies: Bodies,
     /// Where the journal ends, as far as `run` knows it, and who else writes to it.
     followed: Arc<Followed>,
     fence: u64,
@@ -171,9 +173,11 @@ impl Drive {
         let prefer = Preferences::of(&shared.workspace).await?;
         let allowed_tools = grants::allowed_tools_of(&run);
         let followed = shared.others.follow(&shared.workspace, id, head);
+        let bodies = Bodies::of(&shared.workspace, shared.options.outputs_at_hand);
         let mut drive = Self {
             shared,
             run,
+            bodies,
             followed,
             fence,
             context,
@@ -198,7 +202,7 @@ impl Drive {
                 return Ok(drive);
             }
             let batch = drive.ahead.number();
-            drive.record(Event::Resumed { in_flight })?;
+            drive.record(Event::Resumed { in_flight }).await?;
             drive.write_here().await?;
             if drive.ahead.has_written(batch) {
                 return Ok(drive);
@@ -296,9 +300,9 @@ impl Drive {
                 appends::resolve_pages(&self.shared.workspace, self.run.id(), performed).await?;
             }
         }
-        self.conclude_all(outcomes)?;
+        self.conclude_all(outcomes).await?;
         loop {
-            let outside = self.derive()?;
+            let outside = self.derive().await?;
             self.under_way.stop_checks(&self.run);
             self.observe_judged().await?;
             self.begin_ahead();
@@ -332,7 +336,8 @@ impl Drive {
                 return Ok(());
             }
             for hash in outside.load {
-                self.load(&hash).await?;
+                let value = self.bodies.read(&hash).await?;
+                self.run.supply(&hash, Arc::new(value));
             }
             if !self.brief_all(&outside.brief).await? {
                 // All of it is durable, so it can be read.
@@ -386,8 +391,8 @@ impl Drive {
         Ok(outcomes)
     }
 
-    fn conclude_all(&mut self, outcomes: Vec<Outcome>) -> Result<(), RunnerError> {
-        for outcome in outcomes {
+    async fn conclude_all(&mut self, outcomes: Vec<Outcome>) -> Result<(), RunnerError> {
+        for mut outcome in outcomes {
             // Nobody waits any more for what it would be told, and its program ends.
             if let Outcome::Session(begun, _) = &outcome
                 && self.session_began(begun).is_none()
@@ -395,14 +400,14 @@ impl Drive {
                 self.under_way.calls.remove(&begun.ask.0);
                 continue;
             }
-            self.conclude(&outcome)?;
+            self.conclude(&mut outcome).await?;
             self.ahead.keep(outcome);
         }
         Ok(())
     }
 
     /// Applies all that follows from the state.
-    fn derive(&mut self) -> Result<Outside, RunnerError> {
+    async fn derive(&mut self) -> Result<Outside, RunnerError> {
         if !self.ahead.has_room() {
             return Ok(Outside::default());
         }
@@ -412,8 +417,8 @@ impl Drive {
         let concurrency = self.concurrency();
         let registry = &self.shared.registry;
         let prefer = self.prefer.as_ref();
-        derive(
-            &mut self.run,
+        let outside = derive(
+            (&mut self.run, &mut self.bodies),
             registry,
             &self.under_way,
             (prefer, &self.shared.options.lost_calls, &self.locks),
@@ -421,53 +426,60 @@ impl Drive {
             now,
             &mut self.ahead.batch,
         )
-        .map_err(|source| self.journal_error(source))
+        .await?;
+        self.bodies.let_go(&self.run);
+        Ok(outside)
     }
 
     /// Applies how a call or a check ended. One that was overtaken by a cancellation still counts: it did happen.
-    fn conclude(&mut self, outcome: &Outcome) -> Result<(), RunnerError> {
+    async fn conclude(&mut self, outcome: &mut Outcome) -> Result<(), RunnerError> {
         let now = self.shared.workspace.clock().now();
         match outcome {
             Outcome::Call(performed, _) => {
+                let performed = &**performed;
                 self.under_way.calls.remove(&performed.node);
                 let node = performed.node;
-                let mut event = self
-                    .run
-                    .conclude(node, performed.outcome.clone(), performed.duration, now);
+                // What criteria and rules read may have been let go of while the call was under way.
+                let concluded = |run: &Run| run.conclude(node, performed.outcome.clone(), performed.duration, now);
+                let mut event = self.bodies.at_hand(&self.run, concluded).await?;
                 self.shared.workspace.clean_event(&mut event);
-                let (ruled, problems) = match &event {
-                    Event::Finished { result, .. } => ruled(&self.run, node, result),
+                let ruled = |run: &Run| match &event {
+                    Event::Finished { result, .. } => ruled(run, node, result),
                     _ => (Vec::new(), Vec::new()),
                 };
+                let (ruled, problems) = self.bodies.at_hand(&self.run, ruled).await?;
                 let writes = performed.writes.clone();
                 let taken = self.memory.take_in(&self.run, node, writes, ruled, problems);
                 self.ahead.batch.notes.extend(taken.notes);
-                let recorded = self.ahead.batch.record(&mut self.run, now, event, taken.changes);
+                let recorded = self.record_with(now, event, taken.changes).await;
                 self.locks.follow(&self.run);
-                recorded.map_err(|source| self.journal_error(source))
+                recorded
             }
             Outcome::Asked(ended, _) => {
+                let ended = &**ended;
                 let (node, _) = ended.ask;
                 self.under_way.calls.remove(&node);
-                let answer = ended.answer.clone();
-                let event = self.run.model_answered(node, answer, ended.duration, now);
-                event.map_or(Ok(()), |event| self.record(event))
+                let answered = |run: &Run| run.model_answered(node, ended.answer.clone(), ended.duration, now);
+                let event = self.bodies.at_hand(&self.run, answered).await?;
+                self.record_any(event).await
             }
             Outcome::Session(begun, _) => {
                 let event = self.session_began(begun);
-                event.map_or(Ok(()), |event| self.record(event))
+                self.record_any(event).await
             }
             Outcome::PutAway(done, _) => {
                 self.under_way.calls.remove(&done.node);
-                self.put_away_ended(done.as_ref().clone())
+                self.put_away_ended(done.as_ref().clone()).await
             }
             Outcome::Checked(node, batch, found) => {
+                let (node, found) = (&*node, &*found);
                 match batch {
                     Some(_) => drop(self.under_way.calls.remove(node)),
                     None => drop(self.under_way.checks.remove(node)),
                 }
-                let event = self.run.verified(*node, found);
-                event.map_or(Ok(()), |event| self.record(event))
+                let verified = |run: &Run| run.verified(*node, found);
+                let event = self.bodies.at_hand(&self.run, verified).await?;
+                self.record_any(event).await
             }
         }
     }
@@ -478,13 +490,23 @@ impl Drive {
     }
 
     /// Applies `event`, without what the space does not want stored, and has it written.
-    fn record(&mut self, mut event: Event) -> Result<(), RunnerError> {
+    async fn record(&mut self, mut event: Event) -> Result<(), RunnerError> {
         self.shared.workspace.clean_event(&mut event);
         let now = self.shared.workspace.clock().now();
-        self.ahead
-            .batch
-            .record(&mut self.run, now, event, Vec::new())
-            .map_err(|source| self.journal_error(source))
+        self.record_with(now, event, Vec::new()).await
+    }
+
+    async fn record_any(&mut self, event: Option<Event>) -> Result<(), RunnerError> {
+        match event {
+            Some(event) => self.record(event).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Applies `event`, and has it written with `more` that it writes.
+    async fn record_with(&mut self, now: Timestamp, event: Event, more: Vec<Change>) -> Result<(), RunnerError> {
+        let (run, bodies) = (&mut self.run, &mut self.bodies);
+        self.ahead.batch.record(run, bodies, now, event, more).await
     }
 
     fn concurrency(&self) -> usize {
@@ -534,3 +556,6 @@ enum Outcome {
     /// The criteria of a node were checked; by commands, if that they were about to is recorded in this batch.
     Checked(NodeId, Option<u64>, Vec<CheckFinding>),
 }
+
+#[cfg(test)]
+mod tests;

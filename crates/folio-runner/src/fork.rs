@@ -3,7 +3,7 @@
 
 use folio_engine::event::FORMAT;
 use folio_engine::run::{ForkAt, ForkError, Forking, JournalError, Moment, Search, Searched};
-use folio_engine::{Event, Run};
+use folio_engine::{Event, Run, projection};
 use folio_memory::id::RunHandle;
 use folio_memory::trace::WARNING;
 use folio_memory::{Actor, Change, RunId, ThreadKey, Timestamp, TraceNote, roles};
@@ -197,6 +197,7 @@ impl Telling {
         let run = self.forking.run().id();
         let unreadable = |source| RunnerError::Journal { run, source };
         let mut journal = InParts::of(workspace, self.source);
+        let bodies = runner.bodies();
         let (mut events, mut changes, mut bytes) = (Vec::new(), Vec::from_iter(self.begins.take()), 0);
         while !self.forking.is_over()
             && let Some(part) = journal.next().await?
@@ -205,12 +206,13 @@ impl Telling {
                 if self.forking.is_over() {
                     break;
                 }
-                if let Some((hash, value)) = runner.large_output(&event).await? {
-                    self.forking.supply(&hash, value);
-                }
-                let Some((told, writes)) = self.forking.tell(at, &event).map_err(unreadable)? else {
+                let Some(told) = self.forking.tell(at, &event).map_err(unreadable)? else {
                     continue;
                 };
+                let writes = bodies
+                    .at_hand(self.forking.run(), |run| projection::changes(run, &told))
+                    .await?;
+                bodies.let_go(self.forking.run());
                 bytes += usize::try_from(told.bytes()).unwrap_or(usize::MAX) + writes.len() * CHANGE;
                 events.push(told);
                 changes.extend(writes);
@@ -224,9 +226,10 @@ impl Telling {
             }
         }
         if let Some(by) = self.paused_by.take() {
-            let (paused, writes) = self.forking.add(Event::Paused { node: None, by }).map_err(unreadable)?;
+            let paused = Event::Paused { node: None, by };
+            self.forking.add(&paused).map_err(unreadable)?;
+            changes.extend(projection::changes(self.forking.run(), &paused));
             events.push(paused);
-            changes.extend(writes);
         }
         if events.is_empty() || giving.give(self.commit(workspace, events, changes)).await {
             giving.end().await;

@@ -8,6 +8,7 @@
 //! - [`models`]: the models of a runner, and one call of one of them; `brief`: what memory tells them first;
 //!   `pages`: what the pages of a run tell, kept by its driver
 //! - `sessions`: programs that can go on with what they were at work on
+//! - `bodies`: large outputs, read when they are lacking and let go of again; `outputs`: where outputs are kept
 //! - `perform`: one call of a tool, from its permissions to its outcome
 //! - `memory`: what a call writes: observations and page entries, in the same commit as its outcome
 //! - `book`: the scratchbook of the run's thread, for tools
@@ -20,6 +21,7 @@ mod advisor;
 mod again;
 mod ahead;
 pub mod beside;
+mod bodies;
 mod book;
 mod brief;
 mod busy;

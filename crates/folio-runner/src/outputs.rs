@@ -7,9 +7,11 @@ use folio_memory::entry::MAX_INLINE_BYTES;
 use folio_store::Blob;
 use serde_json::Value;
 
+use crate::bodies::Bodies;
+
 /// Moves an output of `event` whose JSON text is longer than what may stand in the journal itself out of it: it is then in `blobs`, and `run` is given its value, so that later steps
 /// need not read it back.
-pub(crate) fn move_large_output(run: &mut Run, event: &mut Event, blobs: &mut Vec<Blob>) {
+pub(crate) fn move_large_output(run: &mut Run, event: &mut Event, blobs: &mut Vec<Blob>, bodies: &mut Bodies) {
     let output = match event {
         Event::Finished { result, .. } => &mut result.output,
         Event::Proposed { proposal, .. } => &mut proposal.output,
@@ -19,8 +21,9 @@ pub(crate) fn move_large_output(run: &mut Run, event: &mut Event, blobs: &mut Ve
     if fits(&value, MAX_INLINE_BYTES) {
         return;
     }
-    let blob = Blob::new(value.to_string().into_bytes());
+    let (blob, value) = bodies.body_of(value);
     run.supply(&blob.hash().0, value);
+    bodies.is_on_its_way(&blob.hash().0);
     *output = Output::Blob {
         hash: blob.hash().0.clone(),
         bytes: blob.bytes().len() as u64,

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::advisor::{ADVISOR_TIME, ModelAdvisor};
 use crate::beside::Observer;
+use crate::bodies::Bodies;
 use crate::busy::BusyRun;
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
 use crate::dispatch::{Dispatch, Driven};
@@ -70,6 +71,9 @@ pub struct RunnerOptions {
     /// Whether a person is there to answer questions. Without one, the default of a question holds, or the task that asks
     /// fails softly.
     pub has_person: bool,
+    /// Bytes that what was read or made of the large outputs of a run takes in memory, besides what the run needs at the moment; `None`: 32 MiB. What a run comes to
+    /// does not depend on it.
+    pub outputs_at_hand: Option<usize>,
     /// Who follows the runs that are driven here.
     pub observer: Option<Arc<dyn Observer>>,
     /// Who has runs driven by others; `None`: this process drives them. With one, models and tools are those of the others.
@@ -101,7 +105,7 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) options: RunnerOptions,
     pub(crate) templates: Arc<Templates>,
-    owner: OwnerId,
+    pub(crate) owner: OwnerId,
     /// What is driven here.
     pub(crate) held: Held,
     pub(crate) others: Arc<Others>,
@@ -148,6 +152,11 @@ impl Shared {
 }
 
 impl Runner {
+    /// The large outputs of a run that is looked at.
+    pub(crate) fn bodies(&self) -> Bodies {
+        Bodies::of(self.workspace(), self.shared.options.outputs_at_hand)
+    }
+
     /// A runner whose runs live in `workspace` and use the tools of `registry`.
     #[must_use]
     pub fn new(workspace: Workspace, registry: Registry, mut options: RunnerOptions) -> Self {

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 
 use folio_engine::event::FORMAT;
-use folio_engine::run::{AskAction, CheckAction, CompactAction, JournalError};
+use folio_engine::run::{AskAction, CheckAction, CompactAction};
 use folio_engine::{Action, CallAction, Event, NodeId, NodeState, Run, projection};
 use folio_memory::{Change, Timestamp, TraceNote};
 use folio_store::Blob;
 use folio_tools::{Effect, Registry};
 use tokio_util::sync::CancellationToken;
 
+use crate::bodies::Bodies;
+use crate::error::RunnerError;
 use crate::locks::RunLocks;
 use crate::lost::{LostCall, LostCalls};
 use crate::outputs::move_large_output;
@@ -76,16 +78,23 @@ impl Batch {
 
     /// Applies `event` and takes up what it writes to the run's pages, and `more` behind that. The first event in a journal of
     /// an older format is that it is of this one's from here on (E9.9).
-    pub(crate) fn record(
+    ///
+    /// # Errors
+    ///
+    /// `Journal` if the run cannot be moved by `event`: then nothing has changed. `Store` if an output that its pages tell of cannot be read.
+    pub(crate) async fn record(
         &mut self,
         run: &mut Run,
+        bodies: &mut Bodies,
         at: Timestamp,
         mut event: Event,
         more: Vec<Change>,
-    ) -> Result<(), JournalError> {
+    ) -> Result<(), RunnerError> {
+        let id = run.id();
+        let refused = |source| RunnerError::Journal { run: id, source };
         if run.format() < FORMAT {
             let raised = Event::FormatRaised { format: FORMAT };
-            run.apply(at, &raised)?;
+            run.apply(at, &raised).map_err(refused)?;
             self.events.push(raised);
         }
         // What a call writes by itself follows from nothing in the journal, and counts all the same (E9.10).
@@ -99,14 +108,16 @@ impl Batch {
         {
             self.called_off.push((executor.map(str::to_owned), question.to_owned()));
         }
-        move_large_output(run, &mut event, &mut self.blobs);
+        move_large_output(run, &mut event, &mut self.blobs, bodies);
         let before = bytes_of(run);
-        run.apply(at, &event)?;
+        run.apply(at, &event).map_err(refused)?;
         self.bytes += bytes_of(run) - before;
         if let Event::Finished { node, .. } = &event {
             self.ended.push(*node);
         }
-        self.changes.extend(projection::changes(run, &event));
+        // Titles and reports may tell of outputs.
+        let changes = bodies.at_hand(run, |run| projection::changes(run, &event)).await?;
+        self.changes.extend(changes);
         self.writes_memory |= !more.is_empty();
         self.changes.extend(more);
         self.events.push(event);
@@ -122,6 +133,7 @@ fn bytes_of(run: &Run) -> u64 {
 /// What has to be done outside before more can follow.
 #[derive(Debug, Default)]
 pub(crate) struct Outside {
+    /// Outputs that are not found, and without which nothing can go on.
     pub(crate) load: Vec<String>,
     /// Tasks that are to be told what memory holds.
     pub(crate) brief: Vec<NodeId>,
@@ -182,15 +194,19 @@ pub(crate) struct Begun {
 }
 
 /// Puts into `batch` everything that follows from the state of `run` until only the outside can move it, or until it is full.
-pub(crate) fn derive(
-    run: &mut Run,
+///
+/// # Errors
+///
+/// `Journal`, or `Store` if an output cannot be read that it needs.
+pub(crate) async fn derive(
+    (run, bodies): (&mut Run, &mut Bodies),
     registry: &Registry,
     under_way: &UnderWay,
     (prefer, lost, locks): (Option<&Preferences>, &LostCalls, &RunLocks),
     concurrency: usize,
     now: Timestamp,
     batch: &mut Batch,
-) -> Result<Outside, JournalError> {
+) -> Result<Outside, RunnerError> {
     loop {
         let slots = concurrency.saturating_sub(under_way.calls.len() + under_way.waiting + batch.begins());
         let mut outside = Outside::default();
@@ -198,10 +214,19 @@ pub(crate) fn derive(
         // A record may make a later one of the same answer needless; then the table refuses it, and the next answer
         // does not name it. But the first is never needless.
         let mut first = true;
-        let due = match prefer {
+        let owed = |run: &Run| match prefer {
             Some(prefer) => prefer.due(run, slots, now),
             None => run.due(now, slots),
         };
+        let due = bodies.at_hand(run, owed).await?;
+        let missing = due.iter().filter_map(|action| match action {
+            Action::Load(hash) => Some(hash.clone()),
+            _ => None,
+        });
+        outside.load = missing.collect();
+        if !outside.load.is_empty() {
+            return Ok(outside);
+        }
         for action in due {
             if batch.is_full() {
                 return Ok(Outside::default());
@@ -210,10 +235,10 @@ pub(crate) fn derive(
                 continue;
             }
             match action {
-                Action::Record(event) => match batch.record(run, now, event, Vec::new()) {
+                Action::Record(event) => match batch.record(run, bodies, now, event, Vec::new()).await {
                     Ok(()) => (progress, first) = (true, false),
-                    Err(error) if first => return Err(error),
-                    Err(_) => {}
+                    Err(RunnerError::Journal { .. }) if !first => {}
+                    Err(error) => return Err(error),
                 },
                 Action::Call(mut call) => {
                     let effect = registry.get(&call.tool).map(|tool| tool.spec().effect);
@@ -237,49 +262,50 @@ pub(crate) fn derive(
                         continue;
                     }
                     let begins = matches!(event, Event::Started { .. });
-                    match batch.record(run, now, event, Vec::new()) {
+                    match batch.record(run, bodies, now, event, Vec::new()).await {
                         Ok(()) => (progress, first) = (true, false),
-                        Err(error) if first => return Err(error),
-                        Err(_) => continue,
+                        Err(RunnerError::Journal { .. }) if !first => continue,
+                        Err(error) => return Err(error),
                     }
                     if begins {
                         batch.calls.push(*call);
                     }
                 }
-                Action::Ask(ask) => match batch.record(run, now, ask.asked(), Vec::new()) {
+                Action::Ask(ask) => match batch.record(run, bodies, now, ask.asked(), Vec::new()).await {
                     Ok(()) => {
                         (progress, first) = (true, false);
                         batch.asks.push(*ask);
                     }
-                    Err(error) if first => return Err(error),
-                    Err(_) => {}
+                    Err(RunnerError::Journal { .. }) if !first => {}
+                    Err(error) => return Err(error),
                 },
                 Action::Brief(node) => outside.brief.push(node),
                 Action::Compact(compact) => match compact.compacting() {
                     None => outside.compact.push(*compact),
-                    Some(event) => match batch.record(run, now, event, Vec::new()) {
+                    Some(event) => match batch.record(run, bodies, now, event, Vec::new()).await {
                         Ok(()) => {
                             (progress, first) = (true, false);
                             batch.compactions.push(*compact);
                         }
-                        Err(error) if first => return Err(error),
-                        Err(_) => {}
+                        Err(RunnerError::Journal { .. }) if !first => {}
+                        Err(error) => return Err(error),
                     },
                 },
                 Action::Verify(check) => match check.begins() {
                     None => outside.verify.push(*check),
                     // Another run may have been quicker since the engine looked.
                     Some(_) if !locks.take(&check.writes) => {}
-                    Some(event) => match batch.record(run, now, event, Vec::new()) {
+                    Some(event) => match batch.record(run, bodies, now, event, Vec::new()).await {
                         Ok(()) => {
                             (progress, first) = (true, false);
                             batch.checks.push(*check);
                         }
-                        Err(error) if first => return Err(error),
-                        Err(_) => {}
+                        Err(RunnerError::Journal { .. }) if !first => {}
+                        Err(error) => return Err(error),
                     },
                 },
-                Action::Load(hash) => outside.load.push(hash),
+                // All that there is has been read.
+                Action::Load(_) => {}
                 Action::Stop(node) => {
                     if let Some(call) = under_way.calls.get(&node) {
                         call.cancel.cancel();
@@ -287,6 +313,7 @@ pub(crate) fn derive(
                 }
             }
         }
+        bodies.let_go(run);
         if !progress {
             outside
                 .verify

@@ -9,10 +9,12 @@ use async_trait::async_trait;
 use cases::{Equipment, House, Houses};
 use folio_engine::Run;
 use folio_memory::{RunId, Seq};
-use folio_runner::Runner;
+use folio_runner::{Runner, RunnerOptions};
 
-/// Houses in this process.
-struct Here;
+/// Houses in this process, whose runs have as much of large outputs at hand.
+struct Here {
+    outputs_at_hand: Option<usize>,
+}
 
 #[async_trait]
 impl Houses for Here {
@@ -21,7 +23,14 @@ impl Houses for Here {
         let store = models_support::sqlite(&folder.path().join("folio.db"));
         let workspace = models_support::workspace(store);
         House {
-            runner: Runner::new(workspace, equipment.registry, equipment.options),
+            runner: Runner::new(
+                workspace,
+                equipment.registry,
+                RunnerOptions {
+                    outputs_at_hand: self.outputs_at_hand,
+                    ..equipment.options
+                },
+            ),
             effects: equipment.effects,
             keeps: Box::new(folder),
         }
@@ -30,9 +39,21 @@ impl Houses for Here {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_case_comes_to_what_it_should_in_this_process() {
+    every_case(Here { outputs_at_hand: None }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_case_comes_to_the_same_when_nothing_large_stays_at_hand() {
+    every_case(Here {
+        outputs_at_hand: Some(0),
+    })
+    .await;
+}
+
+async fn every_case(here: Here) {
     for case in cases::ALL {
         println!("{}", case.name);
-        let (house, run) = (case.run)(&Here).await;
+        let (house, run) = (case.run)(&here).await;
         every_commit_says_how_far_the_run_is(&house, run).await;
     }
 }

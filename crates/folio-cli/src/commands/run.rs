@@ -228,6 +228,7 @@ impl Driving {
             has_person,
             observer: context.observer(),
             dispatch: self.who.dispatch()?,
+            outputs_at_hand: None,
         })
     }
 

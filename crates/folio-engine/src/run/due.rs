@@ -41,7 +41,8 @@ pub enum Action {
     /// Make these checks, then record what [`Run::verified`] gives. If commands are among them, record that first
     /// ([`CheckAction::begins`]), and begin when it is durable.
     Verify(Box<CheckAction>),
-    /// Read the body that is kept under this hash, and [`Run::supply`] it.
+    /// Something cannot be said before the output that is kept under this hash was read. What else is lacking, [`Run::lacking`] says: nothing of the answer is to be
+    /// done before all of it was supplied and it was asked again, so that what happens in which order does not depend on what was at hand.
     Load(String),
     /// Stop the call of this node, and record how it ended. Owed until then.
     Stop(NodeId),
@@ -152,7 +153,8 @@ fn shortened(text: &str, max: usize) -> String {
 
 /// Actions of one kind after which an answer names no more of it. Expansions come in bursts; a bounded number at a time keeps one answer small.
 const ACTIONS_MAX: usize = 1_024;
-/// Bytes of the lists of `for_each` that one answer names; then the rest is named by the next. They are in memory together, and written together.
+/// Bytes of the lists of `for_each` that one answer names, and of large outputs that were read for what it records; then the rest is named by the next. They are in memory
+/// together, and the lists are written together.
 const LISTED_MAX: u64 = 16 * 1024 * 1024;
 
 impl Run {
@@ -174,6 +176,7 @@ impl Run {
         if let Some(event) = self.out_of_time(now) {
             return vec![Action::Record(event)];
         }
+        let read_before = self.bodies.asks_anew();
         let mut actions: Vec<Action> = self
             .skipped
             .iter()
@@ -181,7 +184,10 @@ impl Run {
             .map(|index| Action::Record(self.skipping(*index)))
             .collect();
         actions.extend(self.inheriting().take(ACTIONS_MAX));
-        actions.extend(self.settled.iter().map(|index| match self.aggregate(*index) {
+        let settled = self.settled.iter();
+        // What is recorded makes room for the rest, so there is always more of it next time.
+        let settled = settled.take_while(|_| self.bodies.read().saturating_sub(read_before) < LISTED_MAX);
+        actions.extend(settled.map(|index| match self.aggregate(*index) {
             Aggregation::Done(event) => Action::Record(*event),
             Aggregation::Needs(BodyNeeded(hash)) => Action::Load(hash),
         }));
@@ -202,6 +208,7 @@ impl Run {
                 continue;
             }
             let has_room = free > 0 && self.has_lane(index, &mut lanes);
+            let read_before = self.bodies.read();
             let action = match self.nodes[index].kind {
                 // What it came to is being checked.
                 NodeKind::Call | NodeKind::Plan if self.agent(index).is_some() => {
@@ -223,12 +230,16 @@ impl Run {
             };
             // Whoever is told what memory holds begins with it, and is asked next.
             let begins = matches!(action, Some(Action::Brief(_))) && !self.is_for_person_at(index);
-            if begins || action.as_ref().is_some_and(Action::takes_place) {
+            // So does, most likely, what only has to be read: else more would be read than may begin.
+            let reads = matches!(action, Some(Action::Load(_))) && has_room;
+            if begins || reads || action.as_ref().is_some_and(Action::takes_place) {
                 free = free.saturating_sub(1);
                 lanes.taken.push(index);
             }
-            if let Some(Action::Record(event @ Event::Expanded { .. })) = &action {
-                listed = listed.saturating_add(event.bytes());
+            if let Some(Action::Record(event)) = &action {
+                let lists = matches!(event, Event::Expanded { .. });
+                let read = self.bodies.read().saturating_sub(read_before);
+                listed = listed.saturating_add(read + if lists { event.bytes() } else { 0 });
             }
             actions.extend(action);
             if actions.len() >= ACTIONS_MAX || listed >= LISTED_MAX {

@@ -4,13 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use folio_memory::{Change, RunId, Timestamp};
-use serde_json::Value;
+use folio_memory::{RunId, Timestamp};
 
 use super::state::{JournalError, Run};
 use crate::event::Event;
 use crate::node::NodeId;
-use crate::projection;
 use crate::result::StopReason;
 use crate::template::Templates;
 
@@ -295,18 +293,13 @@ impl Forking {
         self.passed >= self.cut
     }
 
-    /// Gives it an output that the next event of the source names and that is kept beside the journal.
-    pub fn supply(&mut self, hash: &str, value: Arc<Value>) {
-        self.run.supply(hash, value);
-    }
-
-    /// Takes in the next event of the source, from the first one, which happened at `at`: the event that the new run has for it, and what
-    /// that writes into its pages.
+    /// Takes in the next event of the source, from the first one, which happened at `at`: the event that the new run has for it. What that
+    /// writes into its pages is to be asked of the new run before it takes in more.
     ///
     /// # Errors
     ///
     /// The journal cannot be folded.
-    pub fn tell(&mut self, at: Timestamp, event: &Event) -> Result<Option<(Event, Vec<Change>)>, JournalError> {
+    pub fn tell(&mut self, at: Timestamp, event: &Event) -> Result<Option<Event>, JournalError> {
         if self.is_over() {
             return Ok(None);
         }
@@ -319,7 +312,8 @@ impl Forking {
             Some(first) => first,
             None => self.names.told(event, self.now.since(at))?,
         };
-        self.add(told).map(Some)
+        self.add(&told)?;
+        Ok(Some(told))
     }
 
     /// Adds an event of its own, behind those of the source.
@@ -327,11 +321,10 @@ impl Forking {
     /// # Errors
     ///
     /// It cannot happen then.
-    pub fn add(&mut self, event: Event) -> Result<(Event, Vec<Change>), JournalError> {
-        self.run.apply(self.now, &event)?;
+    pub fn add(&mut self, event: &Event) -> Result<(), JournalError> {
+        self.run.apply(self.now, event)?;
         self.names.learn(&self.run);
-        let changes = projection::changes(&self.run, &event);
-        Ok((event, changes))
+        Ok(())
     }
 }
 

@@ -72,7 +72,6 @@ impl Run {
             set_aside: None,
             paused: false,
             writes: OnceLock::new(),
-            in_scope: OnceLock::new(),
         });
         if let Some(parent) = parent {
             self.nodes[parent].children.push(index);

@@ -11,7 +11,7 @@
 //! - [`agent`]: tasks that a model does
 //! - `conclude`: from what a tool answered to the event that records it
 //! - `aggregate`: from the results of children to the result of their parent
-//! - `scope`: what the templates of a node see
+//! - `scope`: what the templates of a node see; `bodies`: what is at hand of large outputs
 //! - `criteria`: what can be checked without a model, and what needs the runner's hands
 
 pub mod agent;
@@ -19,6 +19,7 @@ mod aggregate;
 mod approval;
 mod asked;
 mod blocks;
+mod bodies;
 mod conclude;
 mod criteria;
 mod due;

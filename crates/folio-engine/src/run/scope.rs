@@ -70,13 +70,22 @@ impl Run {
         }
         variables.extend(more);
         let mut results = BTreeMap::new();
+        let mut needed = None;
         // The innermost plan that knows a name wins.
         for frame in &frames {
             for (slug, index) in self.named(*frame, references) {
                 if !results.contains_key(slug.as_str()) && self.nodes[index].is_terminal() {
-                    results.insert(slug.to_string(), self.in_scope(index)?);
+                    // All that is lacking is noted at once.
+                    let seen = self.in_scope(index).unwrap_or_else(|body| {
+                        needed.get_or_insert(body);
+                        Arc::default()
+                    });
+                    results.insert(slug.to_string(), seen);
                 }
             }
+        }
+        if let Some(body) = needed {
+            return Err(body);
         }
         Ok(Scope {
             inputs: Arc::clone(&self.inputs),
@@ -116,7 +125,7 @@ impl Run {
     #[must_use]
     pub fn report(&self) -> Option<(String, String)> {
         let result = self.result()?;
-        let output = self.output_value(&result.output).unwrap_or_default();
+        let output = self.value_of(&result.output).unwrap_or_default();
         match self.report_on(result, &output).ok()?? {
             Ok(report) => Some(report),
             Err(error) => {
@@ -178,18 +187,21 @@ impl Run {
             .collect()
     }
 
-    /// The result of a node as templates see it. Made once: large outputs are shared, not copied.
+    /// The result of a node as templates see it. Made once, as long as it is at hand: it is shared, not copied.
     fn in_scope(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
-        if let Some(made) = self.nodes[index].in_scope.get() {
-            return Ok(Arc::clone(made));
+        if let Some(made) = self.bodies.seen(index) {
+            return Ok(made);
         }
+        let before = self.bodies.read();
         let output = self.output_of(index)?;
         let made = Arc::new(result_value(
             self.view(index).slug(),
             self.nodes[index].result.as_ref(),
             &output,
         ));
-        Ok(Arc::clone(self.nodes[index].in_scope.get_or_init(|| made)))
+        self.bodies
+            .keep_seen(index, &made, self.bodies.read().saturating_sub(before));
+        Ok(made)
     }
 
     /// What a node gives to later steps: its own output, or what its members' come to. A group gives an object by slug, a `for_each` a
@@ -216,9 +228,19 @@ impl Run {
         }
     }
 
-    /// The value of what a node [gives](Run::given).
+    /// The value of what a node [gives](Run::given). Of what has to be read first all is noted as lacking.
     pub(super) fn output_of(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
-        self.given_by(index).value(&mut |output| self.output_needed(output))
+        let given = self.given_by(index);
+        let outputs = given.outputs();
+        // Nothing is put together before all of it is there.
+        if outputs.len() > 1 {
+            let kept = outputs.into_iter().filter_map(Output::kept_under);
+            let mut lacking: Vec<&str> = kept.filter(|hash| !self.bodies.has(hash)).collect();
+            if let Some(hash) = lacking.pop() {
+                return Err(BodyNeeded(hash.to_owned()));
+            }
+        }
+        given.value(&mut |output| self.output_needed(output))
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::agent::{Equipment, Fact};
 use super::approval::{AskFirst, AskedAbout, PlanGate, Rule};
+use super::bodies::Bodies;
 use super::limit_met::LimitKind;
 use super::limits::Limits;
 use super::narrow::OwnLimits;
@@ -55,8 +56,8 @@ pub struct Run {
     pub(super) stopping: BTreeSet<usize>,
     /// Nodes that wait for their next attempt.
     pub(super) parked: BTreeSet<(Timestamp, usize)>,
-    /// Outputs that are kept beside the journal and have been read, by hash.
-    pub(super) bodies: HashMap<String, Arc<Value>>,
+    /// What is at hand of outputs that are kept beside the journal. Not part of what the journal says.
+    pub(super) bodies: Bodies,
     pub(super) finished: BTreeMap<Outcome, u32>,
     pub(super) cancel_requests: u32,
     /// What models may be asked, if the driver has any. Not part of what the journal says.
@@ -170,7 +171,7 @@ impl Run {
             executing: BTreeSet::new(),
             stopping: BTreeSet::new(),
             parked: BTreeSet::new(),
-            bodies: HashMap::new(),
+            bodies: Bodies::default(),
             finished: BTreeMap::new(),
             cancel_requests: 0,
             equipment: None,
@@ -213,11 +214,6 @@ impl Run {
         self.by_id.get(&id).copied().ok_or(JournalError::UnknownNode(id))
     }
 
-    /// Gives the run an output that is kept beside the journal. Not an event: it changes nothing that is owed.
-    pub fn supply(&mut self, hash: &str, value: Arc<Value>) {
-        self.bodies.insert(hash.to_owned(), value);
-    }
-
     /// Folds one event in. `at` is the instant of the commit that recorded it.
     ///
     /// # Errors
@@ -225,6 +221,8 @@ impl Run {
     /// The journal cannot be right: then the state is as before this event, except after [`JournalError::Plan`].
     pub fn apply(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
         Self::expect_known(event)?;
+        // Nobody goes by what was answered before any more.
+        drop(self.lacking());
         if self.nodes.is_empty() != matches!(event, Event::RunStarted { .. }) {
             return Err(JournalError::Start);
         }
@@ -663,12 +661,16 @@ impl Run {
     pub(super) fn output_needed(&self, output: &Output) -> Result<Arc<Value>, BodyNeeded> {
         match output {
             Output::Inline(inline) => Ok(inline.value()),
-            Output::Blob { hash, .. } => self.bodies.get(hash).cloned().ok_or_else(|| BodyNeeded(hash.clone())),
+            Output::Blob { hash, bytes } => {
+                let at_hand = self.bodies.output(hash, *bytes);
+                at_hand.ok_or_else(|| BodyNeeded(hash.clone()))
+            }
         }
     }
 
-    /// The value of an output, if it is at hand.
-    pub(super) fn output_value(&self, output: &Output) -> Option<Arc<Value>> {
+    /// The value of an output of the run, if it is at hand.
+    #[must_use]
+    pub fn value_of(&self, output: &Output) -> Option<Arc<Value>> {
         self.output_needed(output).ok()
     }
 }

@@ -198,8 +198,6 @@ pub(super) struct Node {
     pub(super) paused: bool,
     /// The names of what its call writes, once somebody asked.
     pub(super) writes: OnceLock<Box<[String]>>,
-    /// The result as templates see it, made when one first looks.
-    pub(super) in_scope: OnceLock<Arc<Value>>,
 }
 
 impl Node {

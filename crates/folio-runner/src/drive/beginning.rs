@@ -127,15 +127,15 @@ impl Drive {
             return Ok(());
         };
         let done = Box::pin(putting.unless(CancellationToken::new())).await?;
-        self.put_away_ended(done)
+        self.put_away_ended(done).await
     }
 
     /// Records what became of something that was to be put away.
-    pub(super) fn put_away_ended(&mut self, done: PutAway) -> Result<(), RunnerError> {
+    pub(super) async fn put_away_ended(&mut self, done: PutAway) -> Result<(), RunnerError> {
         let note = done.note(self.shared.workspace.now(), &self.actor());
         self.ahead.batch.notes.extend(note);
         let event = done.event(&self.run);
-        event.map_or(Ok(()), |event| self.record(event))
+        self.record_any(event).await
     }
 
     fn putting_away(&self, action: CompactAction) -> Option<PuttingAway> {

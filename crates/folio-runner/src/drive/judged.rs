@@ -1,6 +1,8 @@
 //! What the plan wants observed of calls whose results a judge or a person checked.
 
-use folio_engine::{Event, Output};
+use std::sync::Arc;
+
+use folio_engine::{Event, Output, Run};
 
 use super::Drive;
 use crate::error::RunnerError;
@@ -21,14 +23,17 @@ impl Drive {
         self.ahead.batch.looked_at = events.len();
         for (node, mut result) in ended {
             if let Output::Blob { hash, .. } = &result.output {
-                let brought = self.ahead.batch.blobs.iter().find(|blob| blob.hash().0 == *hash);
-                let value = match brought {
-                    Some(blob) => self.value_of(hash, blob.bytes())?,
-                    None => self.body(&hash.clone()).await?,
-                };
-                result.output = Output::of(value);
+                let value = self
+                    .bodies
+                    .at_hand(&self.run, |run| run.value_of(&result.output))
+                    .await?;
+                result.output = Output::of(match value {
+                    Some(value) => value,
+                    None => Arc::new(self.bodies.read(hash).await?),
+                });
             }
-            let (ruled, problems) = ruled(&self.run, node, &result);
+            let ruled = |run: &Run| ruled(run, node, &result);
+            let (ruled, problems) = self.bodies.at_hand(&self.run, ruled).await?;
             let call = self.run.node(node).map_or("", |view| view.call);
             let writes = Writes {
                 tool: call.split(' ').next().unwrap_or_default().to_owned(),

@@ -53,7 +53,9 @@ impl Drive {
             .collect();
         let Some(models) = shared.options.models.as_ref().filter(|_| !nodes.is_empty()) else {
             let is_all = nodes.is_empty();
-            briefed.into_iter().try_for_each(|event| self.record(event))?;
+            for event in briefed {
+                self.record(event).await?;
+            }
             return Ok(is_all);
         };
         let workspace = &shared.workspace;
@@ -70,12 +72,13 @@ impl Drive {
             let Ok(pages) = reader.pages(self.pages.as_ref(), &self.run, node) else {
                 return Ok(false);
             };
-            let memory = reader.memory(workspace, moment, &self.run, node, &pages).await?;
+            let title = self.bodies.at_hand(&self.run, |run| run.title(node)).await?;
+            let memory = reader.memory(workspace, moment, title, &pages).await?;
             let book = reader.book(workspace, moment).await?;
             briefed.push(told(&self.run, node, memory, book));
         }
         for event in briefed {
-            self.record(event)?;
+            self.record(event).await?;
         }
         Ok(true)
     }

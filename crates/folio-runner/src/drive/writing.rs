@@ -90,6 +90,7 @@ impl Drive {
                     pages.name(&committed.pages);
                 }
                 self.ahead.has_now_written(writing.batch);
+                self.bodies.are_written(&writing.bodies);
                 let workspace = &self.shared.workspace;
                 writing.notes.into_iter().for_each(|note| workspace.note(note));
                 for call in writing.calls {
@@ -131,6 +132,7 @@ impl Drive {
                 }
                 let (run, head) = self.shared.fold(self.run.id()).await?;
                 self.run = run;
+                self.bodies.start_anew();
                 self.pages = None;
                 told(
                     &self.shared,
@@ -158,7 +160,7 @@ impl Drive {
                     }
                     counts
                 });
-                self.conclude_all(outcomes)
+                self.conclude_all(outcomes).await
             }
             Err(error) => Err(error),
         }

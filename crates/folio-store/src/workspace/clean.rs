@@ -42,4 +42,11 @@ impl Workspace {
     pub fn clean_event(&self, event: &mut Event) {
         redact::clean_event(event, self.known_redaction().unwrap_or_default());
     }
+
+    /// A body without the secrets in it, as writing it would leave it; `None` if there are none. A runner does this before it names the body, so that
+    /// it is kept under the name that the runner knows.
+    #[must_use]
+    pub fn clean_body(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        redact::Cleaner::new(self.known_redaction().unwrap_or_default()).bytes(bytes, "body")
+    }
 }

@@ -89,7 +89,7 @@ impl Run {
         let whole = ended
             .iter()
             .map(|(index, result)| self.digest(*index, result, sizes.digest));
-        let mut lines = whole.collect::<Result<Vec<_>, _>>()?;
+        let mut lines = all_of(whole)?;
         let lengths: Vec<usize> = lines.iter().map(|line| line.chars().count()).collect();
         if lengths.iter().sum::<usize>() > sizes.digests {
             let needs: Vec<Need> = lengths
@@ -215,7 +215,7 @@ impl Run {
             .filter(|child| self.nodes[*child].kind == NodeKind::Action)
             .collect();
         let mut lines = Vec::new();
-        let mut left = sizes.digests;
+        let (mut left, mut needed) = (sizes.digests, None);
         // The last matter most; what does not fit is counted.
         for (more, action) in actions.iter().rev().enumerate() {
             let node = &self.nodes[*action];
@@ -224,7 +224,15 @@ impl Run {
                 lines.push(format!("and {} earlier calls", actions.len() - more));
                 break;
             }
-            let output = self.output_of(*action)?;
+            let output = match self.output_of(*action) {
+                Ok(output) => output,
+                // What is told before it is read, too.
+                Err(body) => {
+                    needed.get_or_insert(body);
+                    left = left.saturating_sub(sizes.digest);
+                    continue;
+                }
+            };
             let line = format!(
                 "{} -> {} {} {} [tool_call {}]",
                 node.call,
@@ -236,6 +244,9 @@ impl Run {
             left = left.saturating_sub(line.chars().count());
             lines.push(line);
         }
+        if let Some(body) = needed {
+            return Err(body);
+        }
         lines.reverse();
         let node = &self.nodes[index];
         if node.kind == NodeKind::Call {
@@ -246,6 +257,12 @@ impl Run {
         }
         Ok(lines)
     }
+}
+
+/// All that was made, or the first thing that has to be read: only after each was made, so that all that is lacking is noted at once.
+pub(super) fn all_of<T>(made: impl Iterator<Item = Result<T, BodyNeeded>>) -> Result<Vec<T>, BodyNeeded> {
+    let made: Vec<_> = made.collect();
+    made.into_iter().collect()
 }
 
 /// A value as a model reads it: text as text, everything else as JSON; what is too long has a beginning and an end, and says

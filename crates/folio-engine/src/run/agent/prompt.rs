@@ -9,7 +9,7 @@ use folio_memory::canonical::canonical;
 use folio_memory::tokens::Tokens;
 use folio_memory::view;
 
-use super::digest::shown;
+use super::digest::{all_of, shown};
 use super::offer::Offered;
 use super::rules::{COMMON, rules};
 use super::sizes::Sizes;
@@ -101,12 +101,11 @@ impl Run {
     pub(super) fn talk(&self, index: usize) -> Result<Vec<Message>, BodyNeeded> {
         let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
         let is_told_elsewhere = self.works_alone(index, ModelRole::Executor);
-        let read = talk.iter().map(|said| match said {
+        all_of(talk.iter().map(|said| match said {
             Said::Message(message) if is_told_elsewhere => Ok(message.clone()),
             Said::Message(message) => Ok(self.bounded(message.clone())),
             Said::Result { id, node } => Ok(Message::tool(id, self.answer_of(*node)?)),
-        });
-        read.collect()
+        }))
     }
 
     /// What stands for what was said before and is put away: a summary, and a line for each call, the last ones if there are

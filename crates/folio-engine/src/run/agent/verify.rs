@@ -135,7 +135,7 @@ impl Run {
         let proposal = agent.proposal.as_deref()?;
         let machine = agent.open_criteria().filter(|criterion| criterion.check.is_machine());
         let criteria: Vec<Criterion> = machine.cloned().collect();
-        let output = self.output_value(&proposal.output)?;
+        let output = self.value_of(&proposal.output)?;
         let result = NodeResult::new(proposal.status, proposal.notes.clone());
         let scope = self.criteria_scope(index, &criteria, &result, &output).ok()?;
         let verdicts = self.verdicts(&criteria, &scope, &result, &output, found);

@@ -38,7 +38,7 @@ pub(super) fn forked(
     let mut forking = Forking::new(moment, id, first, now);
     let mut events = Vec::new();
     for (at, event) in journal {
-        events.extend(forking.tell(*at, event)?.map(|(told, _)| told));
+        events.extend(forking.tell(*at, event)?);
     }
     assert!(forking.is_over());
     let run = forking.into_run();

@@ -1,0 +1,275 @@
+//! Large outputs as far as they are at hand (decision 0087): what is kept beside the journal and was read or made, and what templates see of results.
+//!
+//! A run never waits for one. What is asked for and not at hand is noted as lacking; whoever drives the run reads it and asks again. Nothing
+//! of this is in the journal, and what a run comes to does not depend on it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem::size_of;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use super::state::Run;
+
+/// What each entry of an object takes besides its name and its value, about.
+const PER_ENTRY: usize = 40;
+
+/// What is at hand of what may be let go of.
+#[derive(Debug, Default)]
+pub(super) struct Bodies(Mutex<AtHand>);
+
+#[derive(Debug, Default)]
+struct AtHand {
+    /// Outputs, by the hashes that they are kept under.
+    outputs: HashMap<Arc<str>, Kept>,
+    /// Results as templates see them, by node: an output is in them once more.
+    seen: HashMap<usize, Kept>,
+    /// All of them, what was not needed for the longest time first.
+    order: BTreeMap<u64, Name>,
+    /// How often something was needed.
+    time: u64,
+    /// The same when it was last asked what is owed, if it was.
+    asked: Option<u64>,
+    /// Bytes of all of them in memory, about.
+    bytes: usize,
+    /// What was asked for and is not at hand.
+    lacking: BTreeSet<String>,
+    /// Bytes of outputs that were asked for, at hand or not.
+    read: u64,
+}
+
+#[derive(Debug)]
+struct Kept {
+    value: Arc<Value>,
+    bytes: usize,
+    needed: u64,
+    /// Bytes of what was read for it.
+    read: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Name {
+    Output(Arc<str>),
+    Seen(usize),
+}
+
+impl Bodies {
+    fn at_hand(&self) -> MutexGuard<'_, AtHand> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The output that is kept under `hash`, which has `bytes`. If it is not at hand, it is noted as lacking.
+    pub(super) fn output(&self, hash: &str, bytes: u64) -> Option<Arc<Value>> {
+        let mut at_hand = self.at_hand();
+        let AtHand {
+            outputs, order, time, ..
+        } = &mut *at_hand;
+        let found = outputs.get_mut(hash).map(|kept| kept.needed_now(order, time));
+        at_hand.read = at_hand.read.saturating_add(bytes);
+        if found.is_none() {
+            at_hand.lacking.insert(hash.to_owned());
+        }
+        found
+    }
+
+    /// Whether the output that is kept under `hash` is at hand. If it is not, it is noted as lacking.
+    pub(super) fn has(&self, hash: &str) -> bool {
+        let mut at_hand = self.at_hand();
+        let has = at_hand.outputs.contains_key(hash);
+        if !has {
+            at_hand.lacking.insert(hash.to_owned());
+        }
+        has
+    }
+
+    /// What templates see of the result of node `index`, if that is at hand.
+    pub(super) fn seen(&self, index: usize) -> Option<Arc<Value>> {
+        let mut at_hand = self.at_hand();
+        let AtHand {
+            seen,
+            order,
+            time,
+            read,
+            ..
+        } = &mut *at_hand;
+        let kept = seen.get_mut(&index)?;
+        *read = read.saturating_add(kept.read);
+        Some(kept.needed_now(order, time))
+    }
+
+    /// Keeps what templates see of the result of node `index`, which was made of outputs of `read` bytes.
+    pub(super) fn keep_seen(&self, index: usize, value: &Arc<Value>, read: u64) {
+        self.at_hand().keep(Name::Seen(index), Arc::clone(value), read);
+    }
+
+    /// Bytes of outputs that were asked for so far.
+    pub(super) fn read(&self) -> u64 {
+        self.at_hand().read
+    }
+
+    /// Notes that it is asked what is owed: what was needed before is not needed for that. Gives what [`Bodies::read`] does.
+    pub(super) fn asks_anew(&self) -> u64 {
+        let mut at_hand = self.at_hand();
+        at_hand.asked = Some(at_hand.time);
+        at_hand.read
+    }
+}
+
+impl Kept {
+    fn needed_now(&mut self, order: &mut BTreeMap<u64, Name>, time: &mut u64) -> Arc<Value> {
+        *time += 1;
+        if let Some(name) = order.remove(&self.needed) {
+            order.insert(*time, name);
+        }
+        self.needed = *time;
+        Arc::clone(&self.value)
+    }
+}
+
+impl AtHand {
+    fn keep(&mut self, name: Name, value: Arc<Value>, read: u64) {
+        self.time += 1;
+        let kept = Kept {
+            bytes: bytes_in_memory(&value),
+            value,
+            needed: self.time,
+            read,
+        };
+        self.bytes += kept.bytes;
+        self.order.insert(self.time, name.clone());
+        let before = match name {
+            Name::Output(hash) => self.outputs.insert(hash, kept),
+            Name::Seen(index) => self.seen.insert(index, kept),
+        };
+        if let Some(before) = before {
+            self.order.remove(&before.needed);
+            self.bytes -= before.bytes;
+        }
+    }
+
+    fn let_go(&mut self, most: usize, is_held: impl Fn(&str) -> bool) {
+        let (mut from, to) = (0, self.asked.unwrap_or(self.time));
+        while self.bytes > most
+            && let Some((needed, name)) = self.order.range(from..).next()
+            && *needed <= to
+        {
+            let needed = *needed;
+            from = needed + 1;
+            let gone = match name {
+                Name::Output(hash) if is_held(hash) => continue,
+                Name::Output(hash) => self.outputs.remove(hash),
+                Name::Seen(index) => self.seen.remove(index),
+            };
+            self.order.remove(&needed);
+            self.bytes -= gone.map_or(0, |gone| gone.bytes);
+        }
+    }
+}
+
+impl Run {
+    /// Gives the run an output that is kept beside the journal. Not an event: it changes nothing that is owed.
+    pub fn supply(&self, hash: &str, value: Arc<Value>) {
+        self.bodies.at_hand().keep(Name::Output(hash.into()), value, 0);
+    }
+
+    /// The hashes of outputs that the run was asked about since the last event, or since this was last asked, and that it had not at hand.
+    ///
+    /// If there are any, what it answered meanwhile is not to be gone by: read them, [`Run::supply`] them, and ask it the same again. More
+    /// may then be lacking. What is not there any more need not be supplied: then the answers say so, or do without it.
+    #[must_use]
+    pub fn lacking(&self) -> Vec<String> {
+        std::mem::take(&mut self.bodies.at_hand().lacking).into_iter().collect()
+    }
+
+    /// Lets go of what was read or made of large outputs until what is left takes at most `most` bytes: of what was not needed for the longest time
+    /// first, and neither of outputs that are held, as `is_held` says by their hashes, nor of what was needed since [`Run::due`] was last
+    /// asked. What is needed again is then lacking.
+    pub fn let_go_of_outputs(&self, most: usize, is_held: impl Fn(&str) -> bool) {
+        self.bodies.at_hand().let_go(most, is_held);
+    }
+
+    /// Bytes in memory, about, of what was read or made of large outputs and is at hand.
+    #[must_use]
+    pub fn bytes_at_hand(&self) -> usize {
+        self.bodies.at_hand().bytes
+    }
+}
+
+/// Bytes that `value` has in memory, about.
+fn bytes_in_memory(value: &Value) -> usize {
+    let within: usize = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(bytes_in_memory).sum(),
+        Value::Object(entries) => entries
+            .iter()
+            .map(|(name, value)| PER_ENTRY + name.len() + bytes_in_memory(value))
+            .sum(),
+    };
+    size_of::<Value>() + within
+}
+
+#[cfg(test)]
+mod tests {
+    use folio_memory::RunId;
+    use serde_json::json;
+
+    use super::*;
+    use crate::template::Templates;
+
+    fn run_with(outputs: &[(&str, usize)]) -> Run {
+        let run = Run::new(RunId::derived(&["bodies"]), Arc::new(Templates::new()));
+        for (hash, bytes) in outputs {
+            run.supply(hash, Arc::new(json!("x".repeat(*bytes))));
+        }
+        run
+    }
+
+    fn has(run: &Run, hash: &str) -> bool {
+        run.bodies.output(hash, 0).is_some()
+    }
+
+    #[test]
+    fn what_was_not_needed_for_the_longest_time_goes_first() {
+        let run = run_with(&[("a", 1_000), ("b", 1_000), ("c", 1_000)]);
+        assert!(has(&run, "a"));
+        run.bodies.asks_anew();
+        run.let_go_of_outputs(2_200, |_| false);
+        assert!(run.bytes_at_hand() <= 2_200);
+        assert_eq!(["a", "b", "c"].map(|hash| has(&run, hash)), [true, false, true]);
+    }
+
+    #[test]
+    fn what_is_held_or_was_needed_since_it_was_asked_what_is_owed_stays() {
+        let run = run_with(&[("held", 1_000), ("old", 1_000), ("needed", 1_000)]);
+        run.bodies.asks_anew();
+        assert!(has(&run, "needed"));
+        run.let_go_of_outputs(0, |hash| hash == "held");
+        assert_eq!(
+            ["held", "old", "needed"].map(|hash| has(&run, hash)),
+            [true, false, true]
+        );
+        run.bodies.asks_anew();
+        run.let_go_of_outputs(0, |_| false);
+        assert_eq!(run.bytes_at_hand(), 0);
+    }
+
+    #[test]
+    fn what_is_asked_for_and_not_at_hand_is_lacking_until_somebody_hears_it() {
+        let run = run_with(&[("a", 10)]);
+        assert!(has(&run, "a") && !has(&run, "c") && !has(&run, "b") && !has(&run, "c"));
+        assert_eq!(run.lacking(), ["b", "c"]);
+        assert_eq!(run.lacking(), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_supplied_twice_counts_once() {
+        let run = run_with(&[("a", 1_000)]);
+        let bytes = run.bytes_at_hand();
+        run.supply("a", Arc::new(json!("x".repeat(1_000))));
+        assert_eq!(run.bytes_at_hand(), bytes);
+        run.bodies.asks_anew();
+        run.let_go_of_outputs(bytes - 1, |_| false);
+        assert_eq!(run.bytes_at_hand(), 0);
+    }
+}
