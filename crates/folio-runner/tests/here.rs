@@ -6,7 +6,7 @@ mod models_support;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cases::{Equipment, House, Houses};
+use cases::{Case, Equipment, House, Houses};
 use folio_engine::Run;
 use folio_memory::{RunId, Seq};
 use folio_runner::{Runner, RunnerOptions};
@@ -39,23 +39,23 @@ impl Houses for Here {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_case_comes_to_what_it_should_in_this_process() {
-    every_case(Here { outputs_at_hand: None }).await;
+    for case in cases::ALL {
+        println!("{}", case.name);
+        comes_to_what_it_should(case, None).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_case_comes_to_the_same_when_nothing_large_stays_at_hand() {
-    every_case(Here {
-        outputs_at_hand: Some(0),
-    })
-    .await;
-}
-
-async fn every_case(here: Here) {
     for case in cases::ALL {
         println!("{}", case.name);
-        let (house, run) = (case.run)(&here).await;
-        every_commit_says_how_far_the_run_is(&house, run).await;
+        comes_to_what_it_should(case, Some(0)).await;
     }
+}
+
+async fn comes_to_what_it_should(case: &Case, outputs_at_hand: Option<usize>) {
+    let (house, run) = (case.run)(&Here { outputs_at_hand }).await;
+    every_commit_says_how_far_the_run_is(&house, run).await;
 }
 
 /// What a commit says for lists is what the journal up to it comes to, whoever wrote it.

@@ -194,11 +194,10 @@ impl Run {
         }
         let before = self.bodies.read();
         let output = self.output_of(index)?;
-        let made = Arc::new(result_value(
-            self.view(index).slug(),
-            self.nodes[index].result.as_ref(),
-            &output,
-        ));
+        let mut made = result_value(self.view(index).slug(), self.nodes[index].result.as_ref(), &Value::Null);
+        // What was put together for this is not copied once more.
+        made["output"] = Arc::unwrap_or_clone(output);
+        let made = Arc::new(made);
         self.bodies
             .keep_seen(index, &made, self.bodies.read().saturating_sub(before));
         Ok(made)
