@@ -70,6 +70,8 @@ pub struct References {
     pub inputs: BTreeSet<String>,
     /// The results: `list-files` for `results.list-files.output`.
     pub results: BTreeSet<String>,
+    /// What of results has to be there: `list-files` and `output` for `results.list-files.output.files`.
+    pub fields: BTreeSet<(String, String)>,
     /// Every other name that the template does not define itself.
     pub variables: BTreeSet<String>,
     /// Whether it uses `results` as a whole, so that it cannot be said which ones it reads.
@@ -80,6 +82,7 @@ impl References {
     fn merge(&mut self, other: Self) {
         self.inputs.extend(other.inputs);
         self.results.extend(other.results);
+        self.fields.extend(other.fields);
         self.variables.extend(other.variables);
         self.all_results |= other.all_results;
     }

@@ -405,6 +405,21 @@ report: "{{ results.later.notes }} {{ results.gone.notes }}"
 }
 
 #[test]
+fn of_a_result_templates_name_what_every_result_has() {
+    insta::assert_snapshot!(
+        mistakes(
+            "[{id: a, do: {tool: list}}, \
+              {id: b, description: '{{ results.a.files | length }} {{ results[\"a\"].outptu }} {{ results.a.output.files }}'}, \
+              {id: c, description: '{{ results.a.x | default(1) }} {{ results.a.x is defined }} {{ results.a.items() }}'}]"
+        ),
+        @r#"
+        1:50 [1].description: P019 `results.a` has no `files`; it has task_id, status, notes, output, severity, stop_reason (what its tool or plan gives stands in `results.a.output`)
+        1:50 [1].description: P019 `results.a` has no `outptu`; it has task_id, status, notes, output, severity, stop_reason (did you mean `output`?)
+        "#
+    );
+}
+
+#[test]
 fn items_are_known_in_the_body_and_nowhere_else() {
     assert_eq!(
         codes(
@@ -583,7 +598,7 @@ steps:
         ),
         @r#"
         2:10 version: P007 this version of the plan language is not known (write `version: 1`)
-        4:31 inputs.n.default: P026 the default is a text, the input is an integer
+        4:31 inputs.n.default: P026 the default is a text, the input is an integer (write 5)
         5:3 inputs.bad-name: P007 `bad-name` cannot be the name of an input (use letters, digits and `_`, so that a template can say `inputs.name`)
         6:13 inputs.k.type: P007 "strng" is not one of the choices (did you mean `string`?)
         7:17 budget.depth: P007 -1 is not a whole number from 0 on

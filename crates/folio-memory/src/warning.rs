@@ -41,7 +41,7 @@ impl Warning {
     #[must_use]
     pub fn values(&self) -> Option<(String, String)> {
         let told = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        Some((told(&self.given), told(&self.used))).filter(|(given, _)| !given.is_empty())
+        Some((told(&self.given), told(&self.used))).filter(|(given, used)| !given.is_empty() && given != used)
     }
 }
 

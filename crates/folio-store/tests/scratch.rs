@@ -279,7 +279,7 @@ async fn what_is_wrong_is_said_and_another_threads_items_are_left_alone() {
         (
             "scratch_add",
             json!({"kind": "todo", "title": "x", "progress": 0.5}),
-            "phase: only a task has phase and progress, this is a todo",
+            "progress: only a task has phase and progress, this is a todo",
         ),
         (
             "scratch_update",

@@ -203,6 +203,18 @@ async fn what_cannot_be_found_is_explained() {
     );
     let error = world.error("git", json!({"command": "file_history"})).await;
     assert_eq!(error.message, "git file_history: `path` is missing");
+    for (name, value) in [
+        ("path", json!("a.txt")),
+        ("max", json!(2)),
+        ("since", json!("2020-01-01")),
+        ("deleted", json!(true)),
+    ] {
+        let mut args = json!({"command": "log"});
+        args[name] = value;
+        let error = world.error("git", args).await;
+        let said = format!("git log: `{name}` is not for git's own commands");
+        assert_eq!((error.kind, error.message), (FailureKind::InvalidArgs, said));
+    }
     for path in ["../x", "/etc/passwd", "."] {
         let args = json!({"command": "file_history", "path": path});
         let response = world.call("git", args).await;

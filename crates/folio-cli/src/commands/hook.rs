@@ -207,6 +207,13 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
             transcript.too_long
         ));
     }
+    if transcript.unreadable > 0 {
+        let lines = transcript.unreadable;
+        let path = path.display();
+        context.output.note(format_args!(
+            "lines left out, since they are no JSON: {lines} of {path}"
+        ));
+    }
     Ok(())
 }
 

@@ -118,6 +118,9 @@ async fn lines_of(workspace: &Workspace, mut rows: Vec<RunRow>) -> Result<Vec<Ru
 pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failure> {
     let workspace = context.workspace_if_any().await?;
     let meant = meant(context, &runs.status);
+    if let Some(run) = runs.cursor {
+        workspace.run(Ref::Handle(run)).await?;
+    }
     // One more, so that it is known whether there are more.
     let wanted = runs.limit as usize + 1;
     let mut query = RunQuery {

@@ -20,7 +20,11 @@ impl Report for PageShape {
             status => style.faint(status),
         };
         let (handle, role) = (style.strong(&self.handle), style.faint(self.role));
-        writeln!(out, "{handle} {} {role} {status}", printable(&self.title))
+        writeln!(
+            out,
+            "{handle} {} {role} {status}",
+            folio::memory::view::one_line(&self.title)
+        )
     }
 }
 

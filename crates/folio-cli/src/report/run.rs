@@ -111,7 +111,7 @@ impl Report for RunLine {
             out,
             "{} {status} {} {took} {at}",
             style.strong(&self.handle),
-            printable(&self.title)
+            folio::memory::view::one_line(&self.title)
         )
     }
 }

@@ -219,7 +219,12 @@ impl<'a> Decoder<'a> {
                             default.node.kind(),
                             input.kind.described()
                         );
-                        self.faults.add(&default, code::BAD_DEFAULT, message);
+                        let error = self.faults.add(&default, code::BAD_DEFAULT, message);
+                        // What somebody gives as a text is read as the type; a default is written as what it is.
+                        error.hint = value
+                            .as_str()
+                            .and_then(|text| input.kind.read(text))
+                            .map(|meant| format!("write {meant}"));
                     }
                     input.default = Some(value);
                 }

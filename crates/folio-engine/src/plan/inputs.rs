@@ -67,7 +67,7 @@ impl InputKind {
     }
 
     /// Reads a text, as a command line has it, as this kind. `None` if it is not one.
-    fn read(self, text: &str) -> Option<Value> {
+    pub(super) fn read(self, text: &str) -> Option<Value> {
         let value = match self {
             Self::String | Self::Path => return Some(Value::String(text.to_owned())),
             Self::Boolean => match text.trim() {

@@ -247,7 +247,10 @@ fn matches_schema(schema: &Value, value: &Value) -> Finding {
     let gaps: Vec<String> = validator
         .iter_errors(value)
         .take(5)
-        .map(|e| format!("{}: {e}", e.instance_path()))
+        .map(|e| match e.instance_path().as_str() {
+            "" => e.to_string(),
+            path => format!("{path}: {e}"),
+        })
         .collect();
     if gaps.is_empty() {
         Finding::Met

@@ -94,6 +94,7 @@ pub(super) struct Source {
     /// The template with `results.list-files` written as `results["list-files"]`.
     pub(super) rewritten: String,
     results: BTreeSet<String>,
+    fields: BTreeSet<(String, String)>,
     inputs: BTreeSet<String>,
     all_results: bool,
     filters: BTreeSet<String>,
@@ -147,6 +148,7 @@ impl Source {
         References {
             inputs: self.inputs,
             results: self.results,
+            fields: self.fields,
             all_results: self.all_results,
             variables: undeclared
                 .into_iter()
@@ -348,6 +350,11 @@ impl Source {
             return rest;
         };
         self.results.insert(slug.to_owned());
+        if let Some((field, after)) = name_after(tail, false)
+            && !may_be_missing(after)
+        {
+            self.fields.insert((slug.to_owned(), field.to_owned()));
+        }
         if rest.trim_start().starts_with('[') {
             return rest;
         }
@@ -414,6 +421,14 @@ fn name_after(rest: &str, is_slug: bool) -> Option<(&str, &str)> {
     let length = tail[1..].find(quote)?;
     let after = tail[length + 2..].trim_start().strip_prefix(']')?;
     Some((&tail[1..=length], after))
+}
+
+/// Whether a name with `after` behind it need not be there: it is asked whether it is, or something else is taken then; or it is no field.
+fn may_be_missing(after: &str) -> bool {
+    let after = after.trim_start();
+    let is_for_nothing =
+        |filter: &str| filter.trim_start().starts_with("default") || filter.trim_start().starts_with("d(");
+    after.starts_with('(') || after.starts_with("is ") || after.strip_prefix('|').is_some_and(is_for_nothing)
 }
 
 pub(super) fn string_length(rest: &str, quote: char) -> usize {

@@ -104,14 +104,15 @@ fn relation(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Resu
     let context = json!({"entity": from, "relation": {"type": sort, "to": to}});
     let said = format!("{from} {sort} {to}");
     observe(gathered, src, &from, said.clone(), vec!["relation".to_owned()], context);
-    if gathered.pages.contains(&dst) {
-        let link = Link {
-            src: src.to_string(),
-            rel: Relation::References,
-            dst: dst.to_string(),
-        };
-        gathered.add_link(said, link);
+    if !gathered.pages.contains(&dst) {
+        return Err(Invalid::new("end_missing", "to", format!("there is no entity {to:?}")));
     }
+    let link = Link {
+        src: src.to_string(),
+        rel: Relation::References,
+        dst: dst.to_string(),
+    };
+    gathered.add_link(said, link);
     Ok(())
 }
 

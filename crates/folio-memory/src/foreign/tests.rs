@@ -66,6 +66,7 @@ fn entities_become_pages_with_what_was_observed_of_them() {
     refused line 6: name: the entity "Ada" is there twice
     refused line 7: type: "thing" is neither entity nor relation
     refused line 9: line: expected ident at line 1 column 2
+    refused line 4: to: there is no entity "Nobody"
     refused line 5: from: there is no entity "Nobody"
     "#);
     let context = foreign.items[2].new.fields.context.clone().unwrap();

@@ -372,6 +372,7 @@ mod tests {
     fn leaving_the_lifetime_out_is_not_writing_null_m7_1_5() {
         check_ttl(json!({"content": "x"}), Some(7 * 24 * 60 * 60 * 1000), None);
         check_ttl(json!({"content": "x", "ttl_minutes": null}), None, None);
+        check_ttl(json!({"content": "x", "ttl_minutes": "never"}), None, None);
     }
 
     #[test]

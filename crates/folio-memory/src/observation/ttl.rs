@@ -16,7 +16,7 @@ pub enum TtlInput {
     /// Left out.
     #[default]
     Absent,
-    /// `null`.
+    /// `null`, or `"never"` where null says nothing.
     Never,
     /// Anything else.
     Given(Value),
@@ -43,6 +43,7 @@ impl<'de> Deserialize<'de> for TtlInput {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match Value::deserialize(deserializer)? {
             Value::Null => Self::Never,
+            Value::String(text) if text == "never" => Self::Never,
             value => Self::Given(value),
         })
     }

@@ -297,8 +297,9 @@ fn check_is_of_kind(kind: EntryKind, phase: Option<&str>, progress: Option<f64>)
     if kind == EntryKind::Task || (phase.is_none() && progress.is_none()) {
         return Ok(());
     }
+    let field = if phase.is_some() { "phase" } else { "progress" };
     let message = format!("only a task has phase and progress, this is a {kind}");
-    Err(Invalid::new("field_not_of_kind", "phase", message))
+    Err(Invalid::new("field_not_of_kind", field, message))
 }
 
 /// `text` as a title: one line, of a long one the beginning. For who keeps the rest of it elsewhere.

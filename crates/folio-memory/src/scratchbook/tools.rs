@@ -121,7 +121,7 @@ pub fn definitions() -> [Definition; 6] {
         "progress": {"type": "number", "description": "task only, 0 to 1"},
         "page": {"type": "string", "description": "append to this page instead"},
         "type": {"type": "string", "description": "observation only, e.g. risk_alert"},
-        "ttl_minutes": {"type": "number", "description": "observation only"},
+        "ttl_minutes": {"type": ["number", "string"], "description": "observation only; \"never\": for ever"},
         "confidence": {"type": "number", "description": "observation only, 0 to 1"},
         "context": {"type": "object", "description": "observation only, e.g. goal_id"},
     });

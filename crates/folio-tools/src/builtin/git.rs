@@ -87,6 +87,19 @@ struct Args {
     deleted: Option<bool>,
 }
 
+impl Args {
+    /// The first argument that only `hot_files`, `summary` and `file_history` read.
+    fn of_ours(&self) -> Option<&'static str> {
+        let given = [
+            ("path", self.path.is_some()),
+            ("max", self.max.is_some()),
+            ("since", self.since.is_some()),
+            ("deleted", self.deleted.is_some()),
+        ];
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
+}
+
 #[async_trait]
 impl Tool for Git {
     fn spec(&self) -> &ToolSpec {
@@ -135,6 +148,10 @@ async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, Too
             "git {}: `args` is for git's own commands",
             args.command
         )));
+    }
+    if let (Some(_), Some(name)) = (&own, args.of_ours()) {
+        let message = format!("git {}: `{name}` is not for git's own commands", args.command);
+        return Err(ToolError::invalid(message).hint("put it into `args` as git writes it; a path after \"--\""));
     }
     let since = args.since.as_deref().map(checked_since).transpose()?;
     let repo = args.repo.as_deref().unwrap_or_default();

@@ -105,6 +105,7 @@ async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolRespo
         (None, Some(command)) if !command.trim().is_empty() => {
             vec!["sh".to_owned(), "-c".to_owned(), command.clone()]
         }
+        (Some(_), Some(_)) => return Err(ToolError::invalid("shell: give `argv` or `command`, not both")),
         _ => {
             return Err(ToolError::invalid(
                 "shell: give `argv` or `command`, and not an empty one",

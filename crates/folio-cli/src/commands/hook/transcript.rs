@@ -20,11 +20,13 @@ pub(super) struct Transcript {
     pub(super) parts: Vec<Vec<Value>>,
     /// Lines since then that were left out, since they are longer than any message.
     pub(super) too_long: usize,
+    /// Lines since then that were left out, since they are no JSON. The last one is none of them while its end is missing.
+    pub(super) unreadable: usize,
 }
 
 /// Reads `transcript`.
 ///
-/// What other agents said aside is theirs, and a line that cannot be read is passed over: the program may be writing it.
+/// What other agents said aside is theirs, and a line that cannot be read is passed over and counted, but for the last one: the program may be writing it.
 ///
 /// # Errors
 ///
@@ -33,13 +35,18 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
     let Transcript {
         mut parts,
         mut too_long,
+        mut unreadable,
     } = Transcript::default();
     let mut bytes = 0;
     loop {
         let mut line = Vec::new();
         let read = io::Read::take(&mut transcript, LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
         if read == 0 {
-            return Ok(Transcript { parts, too_long });
+            return Ok(Transcript {
+                parts,
+                too_long,
+                unreadable,
+            });
         }
         if read as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n") {
             too_long += 1;
@@ -47,11 +54,12 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
             continue;
         }
         let Ok(mut record) = serde_json::from_slice::<Value>(&readable(&line)) else {
+            unreadable += usize::from(line.ends_with(b"\n") && !line.trim_ascii().is_empty());
             continue;
         };
         if is(&record, "subtype", "compact_boundary") || record.get("isCompactSummary") == Some(&Value::Bool(true)) {
             parts.clear();
-            (bytes, too_long) = (0, 0);
+            (bytes, too_long, unreadable) = (0, 0, 0);
             continue;
         }
         if NOT_SAID.iter().any(|mark| record.get(mark) == Some(&Value::Bool(true))) {
@@ -131,6 +139,14 @@ mod tests {
         let transcript = read(format!("{text}{{\"torn").as_bytes()).unwrap();
         assert_eq!(transcript.parts, [wanted.to_vec()]);
         assert_eq!(read("".as_bytes()).unwrap(), Transcript::default());
+    }
+
+    #[test]
+    fn lines_that_are_no_json_are_counted_but_for_one_that_has_no_end() {
+        let of = |text: &str| read(text.as_bytes()).unwrap().unreadable;
+        assert_eq!(of("junk\n\n{\"more\": junk}\n{}\n{\"torn"), 2);
+        let compacted = json!({"type": "system", "subtype": "compact_boundary"});
+        assert_eq!(of(&format!("junk\n{compacted}\n")), 0);
     }
 
     #[test]

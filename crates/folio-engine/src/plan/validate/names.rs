@@ -13,6 +13,9 @@ use super::Validator;
 /// What templates may name everywhere.
 const EVERYWHERE: [&str; 2] = ["run", "goal"];
 
+/// What a result has, for whoever reads it in a template.
+const FIELDS: [&str; 6] = ["task_id", "status", "notes", "output", "severity", "stop_reason"];
+
 /// From where a template looks.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reader {
@@ -107,6 +110,18 @@ impl<'a> Validator<'a> {
         };
         for name in &read.results {
             self.result(name, at, frame);
+        }
+        for (name, field) in read
+            .fields
+            .iter()
+            .filter(|(_, field)| !FIELDS.contains(&field.as_str()))
+        {
+            let hint = match self.meant(field, FIELDS) {
+                Some(hint) => hint,
+                None => format!("what its tool or plan gives stands in `results.{name}.output`"),
+            };
+            let message = format!("`results.{name}` has no `{field}`; it has {}", listed(FIELDS));
+            self.faults.add(at, code::UNKNOWN_NAME, message).with_hint(hint);
         }
         for name in &read.variables {
             self.variable(name, at, site.sees, frame);

@@ -271,7 +271,8 @@ fn of_pages_for_which_there_is_no_room_it_is_told_how_they_stand_e9_16() {
     }
     assert_eq!(more.count(), 43);
     let whole = planner_block(&main, &pages, &more, 4_000, &Vocabulary::O200k);
-    let rest = "and 43 more, which ended well or longer ago (1 failed, 1 mended with somethi…, 1 open, 40 ok or superseded)\n";
+    let rest =
+        "and 43 more, which ended well or longer ago (1 failed, 1 mended with somethi…, 1 open, 40 ok or superseded)\n";
     assert!(whole.contains(rest) && !whole.contains("more pages"), "{whole}");
     let mut notices = Vec::new();
     for budget in (0..400).rev() {

@@ -27,7 +27,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "title": {"type": "string"},
             "confidence": {"type": "number", "description": "0 to 1"},
             "tags": tags(),
-            "ttl_minutes": {"type": "number"},
+            "ttl_minutes": {"type": ["number", "string", "null"], "description": "null or \"never\": for ever"},
             "expires_at": {"type": "string"},
             "owner": {"type": "string", "description": "who should act: agent, user, tool:NAME"},
             "status": {"type": "string", "enum": ["active", "pending_review", "resolved"]},
@@ -144,7 +144,9 @@ fn written(written: &Written, call: &Call<'_>) -> Answer {
     for warning in &written.warnings {
         text.push_str(&format!("\nwarning: {}", warning.told()));
     }
-    if written.entry.state(call.caller.workspace.now()) == State::Expired {
+    // Of an end that is past, a warning says so.
+    let is_told = written.warnings.iter().any(|warning| warning.code == "expires_at_past");
+    if !is_told && written.entry.state(call.caller.workspace.now()) == State::Expired {
         text.push_str(
             "\nits time is over: it is kept, and no list shows it (ttl_minutes 0 ends at once; null lasts for ever)",
         );
