@@ -85,7 +85,7 @@ fn who_waits_and_what_is_paused_shows_e9_14() {
     folio.until(&["questions"], |asked| asked["items"][0]["path"] == "visit");
     let shown = folio.ok(&["show", "r1"]);
     assert!(
-        shown.contains("? Go down and look") && shown.contains("waits for an answer"),
+        shown.contains("? Go down and look") && shown.contains("waits for an answer (`folio questions`): "),
         "{shown}"
     );
     let shown = folio.ok(&["show", "r1"]);

@@ -440,6 +440,12 @@ fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_ag
     ");
     let forked = folio.json(&["show", "r2"]);
     assert_eq!(path(&forked, "group-2/two")["status"], "ok");
+    let first = folio.json(&["show", "r1"]);
+    let origin = json!({"run": first["run_id"], "node": "three"});
+    assert_eq!((first.get("forked_from"), &forked["forked_from"]), (None, &origin));
+    let shown = folio.ok(&["show", "r2"]);
+    let line = format!("forked from {} at three\n", first["run_id"].as_str().unwrap());
+    assert!(shown.contains(&line), "{shown}");
     assert_eq!(path(&forked, "three")["state"], "created");
     assert_ne!(
         path(&forked, "one")["node_id"],

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use folio::Timestamp;
 use folio::engine::plan::Step;
-use folio::engine::run::{NodeView, SoFar};
+use folio::engine::run::{NodeView, SoFar, Waiting};
 use folio::engine::{NodeId, NodeResult, NodeState, Outcome, Output as Value_, Run, StopReason};
 use folio::memory::counted::counted;
 use folio::memory::entry::MAX_INLINE_BYTES;
 use folio::runner::HeldUp;
 use folio::store::RunRow;
-use folio_server::wire::SpendShape;
+use folio_server::wire::{OriginShape, SpendShape};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -288,6 +288,9 @@ pub(crate) struct InFull {
     paid_twice: u32,
     /// Whether no call of it is begun until somebody says so.
     paused: bool,
+    /// Where it began, if it is a fork.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from: Option<OriginShape>,
     nodes: Vec<NodeShape>,
     /// What keeps a call of it waiting, if something does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -309,7 +312,8 @@ impl InFull {
         let mut left = OUTPUT_BYTES_MAX;
         Self {
             nodes: views.iter().map(|view| NodeShape::of(run, view, &mut left)).collect(),
-            tree: views.iter().map(|view| titles.node(run, view)).collect(),
+            tree: titles.nodes(run),
+            forked_from: OriginShape::of(run.variable()),
             doing: run.result().is_none().then(|| (doing(run, driven), driven)),
             spent: views
                 .first()
@@ -368,6 +372,9 @@ impl Report for InFull {
             "" if doing.is_empty() => writeln!(out)?,
             "" => writeln!(out, ": {}", printable(doing))?,
             notes => writeln!(out, ": {}", printable(notes))?,
+        }
+        if let Some(OriginShape { run, node }) = &self.forked_from {
+            writeln!(out, "{}", style.faint(format_args!("forked from {run} at {node}")))?;
         }
         if self.paid_twice > 0 {
             let calls = counted(u64::from(self.paid_twice), "call");
@@ -546,10 +553,16 @@ pub(crate) struct Titles {
 impl Titles {
     /// The nodes of `run` as the tree shows them.
     pub(crate) fn nodes(&mut self, run: &Run) -> Vec<tree::Node> {
-        run.tree_as_planned().iter().map(|view| self.node(run, view)).collect()
+        let asked = asked_in(run);
+        let views = run.tree_as_planned();
+        views.iter().map(|view| self.node(run, view, &asked)).collect()
     }
 
-    fn node(&mut self, run: &Run, view: &NodeView<'_>) -> tree::Node {
+    fn node(&mut self, run: &Run, view: &NodeView<'_>, asked: &HashMap<NodeId, String>) -> tree::Node {
+        let asks = |what: &str| match asked.get(&view.id) {
+            Some(words) => format!("waits for {what} (`folio questions`): {words}"),
+            None => format!("waits for {what}"),
+        };
         let note = match view.result {
             Some(result) if view.superseded && result.stop_reason != Some(StopReason::Superseded) => {
                 let note = note_of(result);
@@ -560,8 +573,8 @@ impl Titles {
             None if view.paused => "paused".to_owned(),
             None => match view.state {
                 NodeState::Executing => view.call.to_owned(),
-                NodeState::WaitingInput => "waits for an answer".to_owned(),
-                NodeState::AwaitingApproval => "waits for a yes".to_owned(),
+                NodeState::WaitingInput => asks("an answer"),
+                NodeState::AwaitingApproval => asks("a yes"),
                 NodeState::Parked => view.parked.map_or_else(String::new, |(until, cause)| {
                     format!("again at {}: {cause}", instant(until))
                 }),
@@ -593,6 +606,23 @@ impl Titles {
         }
         self.known.entry(view.id).or_insert_with(|| run.title(view.id)).clone()
     }
+}
+
+/// What people are asked in `run`, by the part that waits for it.
+fn asked_in(run: &Run) -> HashMap<NodeId, String> {
+    let questions = run
+        .questions()
+        .into_iter()
+        .map(|(node, question)| (node, question.text.clone()));
+    let waiting = run.waiting().into_iter().map(|(node, waiting)| {
+        let words = match waiting {
+            Waiting::Check(question) => question.text.clone(),
+            Waiting::Call(approval) => approval.in_words(),
+            Waiting::Plan(version) => format!("its plan, version {version}"),
+        };
+        (node, words)
+    });
+    questions.chain(waiting).collect()
 }
 
 fn mark_of(view: &NodeView<'_>) -> Mark {

@@ -32,7 +32,7 @@ pub use self::long::{Conversation, EvictedShape, PassageShape, ReadOn, SaidShape
 pub use self::observation::Observation;
 pub use self::page::{EntryShape, LinkShape, PageShape};
 pub use self::plan::StepState;
-pub use self::run::SpendShape;
+pub use self::run::{OriginShape, SpendShape};
 pub use self::trace::TraceLine;
 pub use self::turn::{
     BegunShape, ContextShape, EndedShape, EpisodeShape, GoalShape, ReceiptShape, SectionShape, TurnShape,

@@ -119,15 +119,17 @@ pub(crate) struct RunInFull {
 
 /// The moment of another run at which a fork began.
 #[derive(Debug, Serialize, JsonSchema)]
-struct OriginShape {
-    run: String,
+pub struct OriginShape {
+    /// The id of that run.
+    pub run: String,
     /// The path of the part before which it began.
-    node: String,
+    pub node: String,
 }
 
 impl OriginShape {
-    /// What the first event of a run says of it.
-    fn of(variable: &Value) -> Option<Self> {
+    /// What the first event of a run says of it, where it stands in what of the run varies.
+    #[must_use]
+    pub fn of(variable: &Value) -> Option<Self> {
         let origin = variable.get("forked_from")?;
         let part = |name| Some(origin.get(name)?.as_str()?.to_owned());
         Some(Self {
