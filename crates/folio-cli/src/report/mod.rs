@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_line_is_cut_between_characters_and_says_that_there_is_more() {
         assert_eq!(first_line("\n äöü \n", 10), "äöü");
-        assert_eq!(first_line("äöü", 2), "äö…");
+        assert_eq!(first_line("äöü", 2), "ä…");
         assert_eq!(first_line("a\nb", 10), "a …");
     }
 
