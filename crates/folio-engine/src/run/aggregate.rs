@@ -36,6 +36,9 @@ impl Run {
                 result: Box::new(result),
             }))
         };
+        if let Some(kept) = self.kept_when_late(index) {
+            return event(kept);
+        }
         let mut result = self.roll_up(index);
         if node.kind != NodeKind::Plan {
             return event(result);
@@ -130,7 +133,7 @@ impl Run {
         let mut result = NodeResult::new(worst, self.roll_up_notes(index));
         if let Some(cancel) = node.cancel {
             let stopped = self.stopped(index, cancel, "");
-            if cancel == Cancel::ByDeadline && any_ok {
+            if cancel == Cancel::ByDeadline && (any_ok || self.has_some(index)) {
                 result.status = Outcome::Partial;
             } else {
                 result.status = stopped.status;

@@ -353,6 +353,12 @@ impl Run {
 
     pub(super) fn skipping(&self, index: usize) -> Event {
         let node = &self.nodes[index];
+        if let Some(kept) = self.kept_when_late(index) {
+            return Event::Finished {
+                node: node.id,
+                result: Box::new(kept),
+            };
+        }
         let result = match node.cancel {
             Some(cancel) if self.has_answered(index) => self.stopped_when_done(index, cancel),
             Some(cancel) if node.attempt > 0 && matches!(node.kind, NodeKind::Call | NodeKind::Action) => {

@@ -10,7 +10,7 @@
 //!   `fork`: another run from a moment of one; `versions`: the versions that a plan had
 //! - [`agent`]: tasks that a model does
 //! - `conclude`: from what a tool answered to the event that records it
-//! - `aggregate`: from the results of children to the result of their parent
+//! - `aggregate`: from the results of children to the result of their parent; `late`: what there is of it when its time is over
 //! - `scope`: what the templates of a node see; `bodies`: what is at hand of large outputs
 //! - `criteria`: what can be checked without a model, and what needs the runner's hands
 
@@ -27,6 +27,7 @@ mod edit;
 mod fork;
 mod grow;
 mod inherit;
+mod late;
 mod limit_met;
 mod limits;
 mod narrow;

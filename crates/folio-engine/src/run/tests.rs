@@ -28,6 +28,7 @@ mod groups;
 mod hand_back;
 mod human;
 mod judged;
+mod late;
 mod lost;
 pub(super) mod models;
 mod models_limits;

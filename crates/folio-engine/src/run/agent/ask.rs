@@ -230,8 +230,9 @@ impl Run {
         let is_attempt = matches!(purpose, Purpose::Decide | Purpose::Work);
         let attempt = agent.task.timeout.filter(|_| is_attempt);
         // Whoever is at work when the time is over would lose what was done before: the last call has time of its own (E9.10). A program has no
-        // last call.
-        let before_late = self.time_before_late(index, now).filter(|_| is_attempt && !is_opaque);
+        // last call. What another plan would better is kept as well as it is.
+        let leaves_time = is_attempt || purpose == Purpose::Replan;
+        let before_late = self.time_before_late(index, now).filter(|_| leaves_time && !is_opaque);
         let in_time = before_late.map_or(Duration::MAX, |time| time.max(ASK_TIME_MIN));
         let call = agent.calls + 1;
         let node = self.nodes[index].id;
@@ -308,6 +309,14 @@ impl Run {
 
     /// The result that follows from the steps, or from what a model did, without a model (E9.13).
     pub(in crate::run) fn rolled_up(&self, index: usize, reason: Option<StopReason>) -> Event {
+        Event::Proposed {
+            node: self.nodes[index].id,
+            proposal: Box::new(self.put_together(index, reason)),
+        }
+    }
+
+    /// What that is.
+    pub(in crate::run) fn put_together(&self, index: usize, reason: Option<StopReason>) -> Proposal {
         let mut result = self.roll_up(index);
         if reason.is_some() {
             result.status = result.status.max(Outcome::Partial);
@@ -325,19 +334,16 @@ impl Run {
             Outcome::Cancelled => result.stop_reason,
             _ => reason.or(agent.and_then(|agent| agent.spent)).or(result.stop_reason),
         };
-        Event::Proposed {
-            node: self.nodes[index].id,
-            proposal: Box::new(Proposal {
-                wrote: 0,
-                status: result.status,
-                stop_reason: reason,
-                severity: None,
-                notes: result.notes,
-                output: Output::null(),
-                evidence: result.evidence,
-                claims: Vec::new(),
-                duration_us: 0,
-            }),
+        Proposal {
+            wrote: 0,
+            status: result.status,
+            stop_reason: reason,
+            severity: None,
+            notes: result.notes,
+            output: Output::null(),
+            evidence: result.evidence,
+            claims: Vec::new(),
+            duration_us: 0,
         }
     }
 }

@@ -151,7 +151,7 @@ impl Run {
     }
 
     /// The event that records what stands for a part of the results without a model: what each came to, in a line (E9.13).
-    pub(super) fn rolled_up_alone(&self, index: usize, reason: StopReason) -> Event {
+    pub(in crate::run) fn rolled_up_alone(&self, index: usize, reason: StopReason) -> Event {
         let mut result = self.roll_up(index);
         result.status = result.status.max(Outcome::Partial);
         result.stop_reason = Some(reason);

@@ -173,15 +173,14 @@ impl Run {
         checked(self.nodes[index].id, self.open_verdicts(index, why, which))
     }
 
-    fn open_verdicts(&self, index: usize, why: &str, which: impl Fn(&Criterion) -> bool) -> Vec<Verdict> {
+    pub(in crate::run) fn open_verdicts(
+        &self,
+        index: usize,
+        why: &str,
+        which: impl Fn(&Criterion) -> bool,
+    ) -> Vec<Verdict> {
         self.agent(index).map_or_else(Vec::new, |agent| {
-            let open = agent.open_criteria().filter(|criterion| which(criterion));
-            open.map(|criterion| Verdict {
-                criterion: criterion.id.clone(),
-                required: criterion.required,
-                finding: Finding::Unverifiable(why.to_owned()),
-            })
-            .collect()
+            unverifiable(agent.open_criteria().filter(|criterion| which(criterion)), why)
         })
     }
 
@@ -218,10 +217,24 @@ impl Run {
             return self.rolled_up(index, reason);
         };
         let agent = node.agent.as_deref();
+        let verdicts = agent.map(|agent| agent.verdicts.clone()).unwrap_or_default();
+        self.concluded(index, proposal, verdicts, reason)
+    }
+
+    /// The result of a task that came to `proposal`, of which `verdicts` say whether it is what was wanted.
+    pub(in crate::run) fn concluded(
+        &self,
+        index: usize,
+        proposal: &Proposal,
+        verdicts: Vec<Verdict>,
+        reason: Option<StopReason>,
+    ) -> Event {
+        let node = &self.nodes[index];
+        let agent = node.agent.as_deref();
         let mut result = NodeResult::new(proposal.status, proposal.notes.clone());
         result.output = proposal.output.clone();
         result.evidence.clone_from(&proposal.evidence);
-        result.verdicts = agent.map(|agent| agent.verdicts.clone()).unwrap_or_default();
+        result.verdicts = verdicts;
         result.stop_reason = reason.or(agent.and_then(|agent| agent.spent)).or(proposal.stop_reason);
         if result.status == Outcome::Failed {
             result.severity = Some(self.severity_said(index, proposal.severity, reason));
@@ -233,7 +246,8 @@ impl Run {
         if result.status != Outcome::Ok {
             result.stop_reason = result.stop_reason.or(stopped);
         }
-        if !self.gaps(index).is_empty() {
+        let is_unmet = |verdict: &Verdict| verdict.required && matches!(verdict.finding, Finding::Unmet(_));
+        if result.verdicts.iter().any(is_unmet) {
             // A plan of which something was done is not nothing: its parent sees what there is (E9.8).
             let is_some = match node.kind {
                 NodeKind::Plan => proposal.status == Outcome::Partial,
@@ -265,6 +279,17 @@ impl Run {
         // A later step that reads it cannot do without it, whatever is said.
         ruled.max(said.unwrap_or(Severity::Soft))
     }
+}
+
+/// Of `criteria` nobody can say whether they hold.
+pub(in crate::run) fn unverifiable<'c>(criteria: impl IntoIterator<Item = &'c Criterion>, why: &str) -> Vec<Verdict> {
+    let criteria = criteria.into_iter();
+    let verdict = |criterion: &Criterion| Verdict {
+        criterion: criterion.id.clone(),
+        required: criterion.required,
+        finding: Finding::Unverifiable(why.to_owned()),
+    };
+    criteria.map(verdict).collect()
 }
 
 /// What was found of criteria.

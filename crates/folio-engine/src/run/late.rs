@@ -1,0 +1,52 @@
+//! What there is of a task when its time is over: what was done is kept, and put together without a model (E9.8, E9.10).
+
+use super::agent::Agent;
+use super::agent::verify::unverifiable;
+use super::state::Run;
+use super::tree::{Cancel, NodeKind};
+use crate::event::Event;
+use crate::result::{NodeResult, Outcome, StopReason};
+
+/// What is said of a criterion that nobody came to check.
+const NOT_CHECKED: &str = "the time was over before it was checked";
+
+impl Run {
+    /// What node `index` came to that was stopped because its time, or that of what it is in, is over: what was proposed, of which nobody can
+    /// say any more whether it is what was wanted; or what was done, put together as where no model does it. `None` if nothing is there, or
+    /// somebody else stopped it.
+    pub(super) fn kept_when_late(&self, index: usize) -> Option<NodeResult> {
+        let node = &self.nodes[index];
+        let agent = node
+            .agent
+            .as_deref()
+            .filter(|_| node.cancel == Some(Cancel::ByDeadline))?;
+        let reason = agent.spent.unwrap_or(StopReason::Deadline);
+        let event = if node.kind == NodeKind::RollUp {
+            self.rolled_up_alone(index, reason)
+        } else if let Some(proposal) = agent.proposal.as_deref().or(agent.until_now.as_deref()) {
+            let mut verdicts = agent.verdicts.clone();
+            verdicts.extend(self.open_verdicts(index, NOT_CHECKED, |_| true));
+            self.concluded(index, proposal, verdicts, Some(reason))
+        } else if self.has_done_some(index, agent) {
+            let verdicts = unverifiable(&agent.task.criteria, NOT_CHECKED);
+            self.concluded(index, &self.put_together(index, Some(reason)), verdicts, Some(reason))
+        } else {
+            return None;
+        };
+        let Event::Finished { result, .. } = event else { return None };
+        let stop_reason = result.stop_reason.filter(|_| result.status != Outcome::Ok);
+        Some(NodeResult { stop_reason, ..*result })
+    }
+
+    /// Whether something was done for node `index`, which a model does: by its steps, or else by the calls that it wanted.
+    fn has_done_some(&self, index: usize, agent: &Agent) -> bool {
+        if agent.has_plan() {
+            return self.has_some(index);
+        }
+        let mut calls = self.nodes[index]
+            .children
+            .iter()
+            .filter_map(|call| self.nodes[*call].result.as_ref());
+        calls.any(|result| result.status <= Outcome::Partial)
+    }
+}
