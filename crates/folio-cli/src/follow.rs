@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use crate::commands::Context;
 use crate::commands::budget::more_of;
 use crate::error::{Exit, Failure};
+use crate::leftovers::PATIENCE;
 use crate::progress::{Lines, Progress};
 use crate::report::printable;
 use crate::report::run::Summary;
@@ -38,6 +39,30 @@ pub(crate) async fn drive_until_stopped(
 ) -> Result<(Exit, bool), Failure> {
     let driver = runner.clone();
     let driving = tokio::spawn(async move { driver.drive(run).await });
+    shown(context, runner, run, driving).await
+}
+
+/// The same until it asks somebody who was there where it was begun, if nobody is here who answers: then it is left as it is.
+pub(crate) async fn drive_until_asked(
+    context: &Context<'_>,
+    runner: &Runner,
+    run: RunId,
+) -> Result<(Exit, bool), Failure> {
+    if runner.has_person() {
+        return drive_until_stopped(context, runner, run).await;
+    }
+    let driver = runner.clone();
+    let driving = tokio::spawn(async move { driver.drive_until_asked(run, PATIENCE).await });
+    shown(context, runner, run, driving).await
+}
+
+/// Shows `run` while `driving` drives it.
+async fn shown(
+    context: &Context<'_>,
+    runner: &Runner,
+    run: RunId,
+    driving: JoinHandle<Result<NodeResult, RunnerError>>,
+) -> Result<(Exit, bool), Failure> {
     let progress = Progress::new(context.output, Lines::Aside);
     let (ended, is_stopped) = Follow::new(context, runner.workspace(), run, progress)?
         .until_ended(Some((runner, driving)))

@@ -23,7 +23,7 @@ const MOST_WITH_WAITING: usize = 256;
 const GRACE: Duration = Duration::from_secs(10);
 
 /// How long everything in a run waits until a program gives it up that is there for another one.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A run, and what came of driving it here.
 type Ended = (RunRow, Result<Driven, RunnerError>);
@@ -188,7 +188,7 @@ impl Leftovers {
         self.driving.spawn(async move {
             let driven = match waiting {
                 Waiting::Kept => runner.drive_counted(row.id, &busy).await.map(Driven::Ended),
-                Waiting::GivenUp => runner.drive_while_due(row.id, PATIENCE).await,
+                Waiting::GivenUp => runner.drive_aside(row.id, PATIENCE).await,
             };
             (row, driven)
         });

@@ -15,9 +15,18 @@ const SLOW: &str =
 /// One that asks before it does anything.
 const ASKS: &str = "steps: [{id: s, do: {tool: shell, args: {command: 'true'}}}]";
 
+/// The same after a while.
+const ASKS_LATER: &str =
+    "steps: [{id: w, do: {tool: wait, args: {ms: 2000}}}, {id: s, do: {tool: shell, args: {command: 'true'}}}]";
+
 fn folio() -> Folio {
     let folio = Folio::new();
-    for (name, plan) in [("quick.yaml", QUICK), ("slow.yaml", SLOW), ("asks.yaml", ASKS)] {
+    for (name, plan) in [
+        ("quick.yaml", QUICK),
+        ("slow.yaml", SLOW),
+        ("asks.yaml", ASKS),
+        ("later.yaml", ASKS_LATER),
+    ] {
         folio.file(name, plan);
     }
     folio
@@ -139,6 +148,28 @@ fn a_run_that_waits_for_a_person_is_left_to_one_by_whom_nobody_answers() {
     folio.ok(&["approve", "r1"]);
     folio.ok(&["resume", "r1"]);
     assert_eq!(status(&folio, "r1"), "ok");
+}
+
+#[test]
+fn what_a_run_comes_to_ask_is_left_to_whoever_was_there_when_it_was_begun_e9_14() {
+    for (again, said) in [
+        (&["run", "--plan", "quick.yaml", "--non-interactive"][..], "r1 waits; "),
+        (
+            &["resume", "--non-interactive"],
+            "r1 waits for a person, and nobody is here",
+        ),
+    ] {
+        let folio = folio();
+        driven(&folio, "r1", "later.yaml").kill();
+        let told = folio.call(again);
+        assert_eq!(told.code, 0, "{told}");
+        assert!(told.stderr.contains(said), "{told}");
+        assert_eq!(folio.json(&["questions"])["returned"], json!(1));
+        assert!(is_left(&folio, "r1"));
+        folio.ok(&["approve", "r1"]);
+        folio.ok(&["resume", "r1"]);
+        assert_eq!(status(&folio, "r1"), "ok");
+    }
 }
 
 #[test]

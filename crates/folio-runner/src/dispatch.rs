@@ -7,13 +7,14 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use folio_engine::NodeResult;
+use folio_engine::{NodeResult, Run};
 use folio_memory::id::Ref;
 use folio_memory::{RunId, Seq, SpaceName, Timestamp};
 use folio_store::RunRow;
 
 use crate::busy::BusyRun;
 use crate::error::RunnerError;
+use crate::grants;
 use crate::runner::Runner;
 use crate::watch::Watch;
 
@@ -76,6 +77,38 @@ pub enum Driven {
     },
 }
 
+/// How far a run is to be driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// To its end.
+    Ended,
+    /// Or to where everything has waited for so long.
+    Idle(Duration),
+    /// The same, and nobody answers in the place of whoever was there where it was submitted.
+    IdleOrAsked(Duration),
+    /// Or to where it has waited for a person for so long, who was there then.
+    Asked(Duration),
+}
+
+impl Until {
+    /// Whether what somebody is to answer who was there where `run` was submitted is left to them.
+    pub(crate) fn leaves_to_person(self, run: &Run) -> bool {
+        matches!(self, Self::IdleOrAsked(_) | Self::Asked(_)) && grants::is_attended(run)
+    }
+
+    /// How long everything in `run` has to wait before it is given up.
+    pub(crate) fn patience(self, run: &Run) -> Option<Duration> {
+        match self {
+            Self::Ended => None,
+            Self::Idle(patience) | Self::IdleOrAsked(patience) => Some(patience),
+            Self::Asked(patience) => {
+                let asks = !run.questions().is_empty() || !run.waiting().is_empty();
+                Some(patience).filter(|_| asks)
+            }
+        }
+    }
+}
+
 impl Runner {
     /// Drives a run here until it has ended, or until nothing of it has been under way for `patience` and nothing becomes due
     /// within another: it waits for a person, or for a time. What it waits for is in its journal; whoever drives it next, then
@@ -85,7 +118,30 @@ impl Runner {
     ///
     /// As [`Runner::drive`].
     pub async fn drive_while_due(&self, run: RunId, patience: Duration) -> Result<Driven, RunnerError> {
-        self.drive_for(run, Some(patience), None).await
+        self.drive_for(run, Until::Idle(patience), None).await
+    }
+
+    /// The same, for whoever is there for another run: what somebody was there to answer, where the run was submitted, waits for them, also
+    /// where nobody is there who answers here (E9.14).
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::drive`].
+    pub async fn drive_aside(&self, run: RunId, patience: Duration) -> Result<Driven, RunnerError> {
+        self.drive_for(run, Until::IdleOrAsked(patience), None).await
+    }
+
+    /// Drives a run here until it has ended, or until it has waited for nothing but a person for `patience` who was there where it was
+    /// submitted.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::drive`]; `Leaving` if it waits for a person.
+    pub async fn drive_until_asked(&self, run: RunId, patience: Duration) -> Result<NodeResult, RunnerError> {
+        match self.drive_for(run, Until::Asked(patience), None).await? {
+            Driven::Ended(result) => Ok(result),
+            Driven::Waits { .. } => Err(RunnerError::Leaving),
+        }
     }
 
     /// Begins nothing more in the runs that are driven here. Each is given up as soon as what is under way has ended; whoever

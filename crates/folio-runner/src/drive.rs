@@ -30,7 +30,7 @@ use crate::bodies::Bodies;
 use crate::book::RunBook;
 use crate::busy::BusyRun;
 use crate::compact::PutAway;
-use crate::dispatch::Driven;
+use crate::dispatch::{Driven, Until};
 use crate::error::RunnerError;
 use crate::grants;
 use crate::locks::{HeldUp, RunLocks};
@@ -103,6 +103,10 @@ pub(crate) struct Drive {
     fence: u64,
     context: ToolContext,
     memory: MemoryWriter,
+    /// How far it is driven.
+    until: Until,
+    /// Whether somebody is there to answer, here or where it was submitted.
+    has_person: bool,
     /// The tools that the run's submitter allowed.
     allowed_tools: Vec<String>,
     /// What its calls write, beside those of other runs.
@@ -127,10 +131,14 @@ pub(crate) struct Drive {
 }
 
 impl Drive {
-    /// Takes up a run that was claimed under `fence`.
+    /// Takes up a run that was claimed under the fence beside it.
     ///
     /// Calls that had begun and have no outcome are owed again, by the class of their tools.
-    pub(crate) async fn open(shared: Arc<Shared>, id: RunId, fence: u64) -> Result<Self, RunnerError> {
+    pub(crate) async fn open(
+        shared: Arc<Shared>,
+        (id, fence): (RunId, u64),
+        until: Until,
+    ) -> Result<Self, RunnerError> {
         let Opened { mut run, head, pages } = shared.open(id).await?;
         let policy = shared.workspace.policy().await?;
         if shared.options.models.is_none()
@@ -169,7 +177,9 @@ impl Drive {
             };
         }
         let locks = RunLocks::of(&shared.locks, &run);
-        told(&shared, &mut run, &context, &memory.policy, &locks);
+        let is_answered = shared.options.has_person || until.leaves_to_person(&run);
+        let has_person = is_answered && !grants::is_unattended(&run);
+        told(&shared, &mut run, (&context, has_person), &memory.policy, &locks);
         let prefer = Preferences::of(&shared.workspace).await?;
         let allowed_tools = grants::allowed_tools_of(&run);
         let followed = shared.others.follow(&shared.workspace, id, head);
@@ -182,6 +192,8 @@ impl Drive {
             fence,
             context,
             memory,
+            until,
+            has_person,
             allowed_tools,
             locks,
             prefer,
@@ -219,14 +231,9 @@ impl Drive {
         }
     }
 
-    /// Drives the run to its end; or, if there is a `patience`, until everything has waited for that long and goes on waiting;
-    /// or, if the process is about to end, until nothing is under way.
+    /// Drives the run to its end; or as far as [`Until`] says, until everything has waited for so long and goes on waiting; or, if the process is about to end, until nothing is under way.
     /// Meanwhile `busy` knows whether the run does more than wait.
-    pub(crate) async fn run(
-        mut self,
-        patience: Option<Duration>,
-        busy: Option<&BusyRun>,
-    ) -> Result<Driven, RunnerError> {
+    pub(crate) async fn run(mut self, busy: Option<&BusyRun>) -> Result<Driven, RunnerError> {
         self.tell_observer();
         let followed = Arc::clone(&self.followed);
         let leaving = self.shared.leaving.clone();
@@ -256,7 +263,10 @@ impl Drive {
             if let Some(busy) = busy {
                 busy.waits(is_idle && wake.is_none_or(|wake| wake > SOON));
             }
-            let patience = patience.filter(|patience| is_idle && wake.is_none_or(|wake| wake > *patience * 2));
+            let patience = self
+                .until
+                .patience(&self.run)
+                .filter(|patience| is_idle && wake.is_none_or(|wake| wake > *patience * 2));
             tokio::select! {
                 biased;
                 (writing, written) = self.ahead.written() => self.take_in(writing, written).await?,
@@ -529,9 +539,14 @@ impl Drive {
 }
 
 /// Tells `run` what is no part of its journal: who says yes to calls, what they write, which models there are.
-fn told(shared: &Shared, run: &mut Run, context: &ToolContext, policy: &PolicyInForce, locks: &RunLocks) {
+fn told(
+    shared: &Shared,
+    run: &mut Run,
+    (context, has_person): (&ToolContext, bool),
+    policy: &PolicyInForce,
+    locks: &RunLocks,
+) {
     let registry = &shared.registry;
-    let has_person = shared.options.has_person && !grants::is_unattended(run);
     if has_person {
         run.ask_first(Some(grants::asks_first(registry, run)));
     }

@@ -101,6 +101,11 @@ pub(crate) fn is_unattended(run: &Run) -> bool {
 
 /// The tools that the run's submitter allowed; none if the journal does not say.
 pub(crate) fn allowed_tools_of(run: &Run) -> Vec<String> {
+/// Whether somebody was there to answer where the run was submitted. Who has nobody does not answer in their place.
+pub(crate) fn is_attended(run: &Run) -> bool {
+    run.variable().get("attended").and_then(Value::as_bool) == Some(true)
+}
+
     let tools = run.variable().get("tools").cloned().unwrap_or_default();
     serde_json::from_value(tools).unwrap_or_default()
 }

@@ -27,7 +27,7 @@ use crate::beside::Observer;
 use crate::bodies::Bodies;
 use crate::busy::BusyRun;
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
-use crate::dispatch::{Dispatch, Driven};
+use crate::dispatch::{Dispatch, Driven, Until};
 use crate::drive::Drive;
 use crate::equipped::Equipped;
 use crate::error::RunnerError;
@@ -301,6 +301,9 @@ impl Runner {
         }
         if new.is_unattended {
             variable["unattended"] = json!(true);
+        } else if self.shared.options.has_person && self.shared.options.dispatch.is_none() {
+            // Of runs that others drive, those say it.
+            variable["attended"] = json!(true);
         }
         if new.judging != Judging::default() {
             variable[grants::JUDGING] = json!(new.judging);
@@ -419,7 +422,7 @@ impl Runner {
         if let Some(dispatch) = &self.shared.options.dispatch {
             return self.drive_elsewhere(&**dispatch, run).await;
         }
-        match self.drive_for(run, None, busy).await? {
+        match self.drive_for(run, Until::Ended, busy).await? {
             Driven::Ended(result) => Ok(result),
             Driven::Waits { .. } => Err(RunnerError::Leaving),
         }
@@ -428,7 +431,7 @@ impl Runner {
     pub(crate) async fn drive_for(
         &self,
         run: RunId,
-        patience: Option<Duration>,
+        until: Until,
         busy: Option<&BusyRun>,
     ) -> Result<Driven, RunnerError> {
         let workspace = &self.shared.workspace;
@@ -461,8 +464,8 @@ impl Runner {
         // Whatever keeps it waiting tells the trace.
         let _delivered = workspace.deliver_outbox().await;
         let driven = async {
-            let drive = Drive::open(Arc::clone(&self.shared), run, fence).await?;
-            drive.run(patience, busy).await
+            let drive = Drive::open(Arc::clone(&self.shared), (run, fence), until).await?;
+            drive.run(busy).await
         };
         let result = driven.await;
         self.shared

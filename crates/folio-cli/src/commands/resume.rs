@@ -1,8 +1,10 @@
 //! `folio resume`: goes on with runs whose process is gone.
 
 use clap::Args;
+use folio::engine::run::SoFar;
 use folio::memory::id::RunRef;
 use folio::runner::Runner;
+use folio::store::RunRow;
 use folio::store::store::RunQuery;
 
 use super::run::{Driving, Minds};
@@ -14,6 +16,9 @@ use crate::leftovers::left_alone;
 
 /// Runs that are told as driven by others.
 const TOLD: u32 = 20;
+
+/// What is said of a run that asks something where nobody answers.
+const WAITS: &str = "waits for a person, and nobody is here";
 
 /// `folio resume`.
 #[derive(Debug, Args)]
@@ -64,32 +69,36 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
     }
     let mut worst = Exit::Done;
     for row in rows {
-        let so_far = workspace.store().runs_so_far(workspace.space(), vec![row.id]).await?;
-        let so_far = so_far.into_iter().next().map(|(_, so_far)| so_far).unwrap_or_default();
-        if so_far.is_left_alone() {
+        let before = so_far(runner, &row).await?;
+        if before.is_left_alone() {
             context.output.note(left_alone(&row));
             worst = Exit::RunNotOk;
             continue;
         }
         let again = context.settings.repeated();
-        let waits = match (so_far.paused, so_far.asks > 0 && !runner.has_person()) {
+        let is_alone = |so_far: SoFar| so_far.asks > 0 && !runner.has_person();
+        let waits = match (before.paused, is_alone(before)) {
             (true, _) => Some(format!(
                 "is paused; `folio continue {}{again}` has it go on",
                 row.handle
             )),
-            (false, true) => Some("waits for a person, and nobody is here".to_owned()),
+            (false, true) => Some(WAITS.to_owned()),
             (false, false) => None,
         };
         if let Some(why) = waits {
             context.output.note(format_args!("{} {why}", row.handle));
             continue;
         }
-        let ended = follow::drive_until_stopped(context, runner, row.id).await;
+        let ended = follow::drive_until_asked(context, runner, row.id).await;
         let exit = match ended {
             // Who stops one, or leaves it, stops and leaves all.
             Ok((exit, true)) => return Ok(exit),
             Ok((exit, false)) => exit,
             Err(failure) if failure.code() == "cancelled" => return Err(failure),
+            Err(_) if is_alone(so_far(runner, &row).await?) => {
+                context.output.note(format_args!("{} {WAITS}", row.handle));
+                continue;
+            }
             Err(failure) => {
                 context
                     .output
@@ -102,4 +111,11 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
         }
     }
     Ok(worst)
+}
+
+/// What is told of a run as it is now.
+async fn so_far(runner: &Runner, row: &RunRow) -> Result<SoFar, Failure> {
+    let workspace = runner.workspace();
+    let so_far = workspace.store().runs_so_far(workspace.space(), vec![row.id]).await?;
+    Ok(so_far.into_iter().next().map(|(_, so_far)| so_far).unwrap_or_default())
 }

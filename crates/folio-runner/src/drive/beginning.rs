@@ -87,7 +87,7 @@ impl Drive {
             run: self.run.id(),
             registry: self.shared.registry.clone(),
             context,
-            has_person: self.shared.options.has_person && !grants::is_unattended(&self.run),
+            has_person: self.has_person,
         };
         self.pending.push(Box::pin(async move {
             let (tells, sessions) = mpsc::channel(1);

@@ -137,7 +137,7 @@ impl Drive {
                 told(
                     &self.shared,
                     &mut self.run,
-                    &self.context,
+                    (&self.context, self.has_person),
                     &self.memory.policy,
                     &self.locks,
                 );
