@@ -123,9 +123,11 @@ impl Run {
             self.members(index)
                 .filter_map(|child| Some((&self.nodes[child], self.nodes[child].result.as_ref()?)))
         };
+        // What may fail is needed all the same where not enough of the others went well (E9.5).
+        let lacks_some = node.enough_ok().is_some_and(|enough| node.children_ok < enough);
         let required = || {
             results()
-                .filter(|(child, result)| !child.optional && !is_spared(node, result))
+                .filter(|(child, result)| (lacks_some || !child.optional) && !is_spared(node, result))
                 .map(|(_, r)| r)
         };
         let worst = required().map(|result| result.status).max().unwrap_or(Outcome::Ok);
@@ -150,9 +152,9 @@ impl Run {
                 };
             }
             if result.status == Outcome::Failed {
-                let reason = required()
-                    .find_map(|child| child.stop_reason)
-                    .unwrap_or(StopReason::UpstreamFailed);
+                let failed = required().filter(|child| child.status == Outcome::Failed);
+                let reason = failed.chain(required()).find_map(|child| child.stop_reason);
+                let reason = reason.unwrap_or(StopReason::UpstreamFailed);
                 result.severity = Some(self.severity_of(index, StopReason::UpstreamFailed));
                 result.stop_reason = Some(reason);
             } else if result.status == Outcome::Cancelled {
@@ -164,7 +166,7 @@ impl Run {
                 result.stop_reason = reasons.find(|reason| reason.is_limit());
             }
         } else if worst == Outcome::Failed {
-            let hard = required().any(NodeResult::is_hard);
+            let hard = results().any(|(child, result)| !child.optional && result.is_hard() && !is_spared(node, result));
             result.severity = Some(if hard {
                 Severity::Hard
             } else {

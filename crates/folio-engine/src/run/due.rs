@@ -183,6 +183,8 @@ impl Run {
             .filter(|index| !self.is_inherited(**index))
             .map(|index| Action::Record(self.skipping(*index)))
             .collect();
+        let held_back = self.held_back();
+        actions.extend(held_back.iter().map(|index| Action::Record(self.skipping(*index))));
         actions.extend(self.inheriting().take(ACTIONS_MAX));
         let settled = self.settled.iter();
         // What is recorded makes room for the rest, so there is always more of it next time.
@@ -203,6 +205,9 @@ impl Run {
         let (mut ahead, mut lanes, mut listed) = (Ahead::default(), Lanes::default(), 0_u64);
         let mut ready = self.ready.in_order();
         while let Some(index) = ready.next(free > 0).or_else(|| parked.next()) {
+            if !held_back.is_empty() && self.and_around(index).any(|at| held_back.contains(&at)) {
+                continue;
+            }
             if self.is_paused(index) {
                 actions.extend(self.reading_while_paused(index, now));
                 continue;

@@ -457,6 +457,7 @@ impl Run {
             self.supersede(member, version);
         }
         self.nodes[index].halted = false;
+        self.halted.remove(&index);
         self.forget_roll_ups(index);
         let graph = Arc::new(Graph::of(&steps));
         let before = self.nodes[index].plan.as_deref().map(|plan| plan.replaced.clone());

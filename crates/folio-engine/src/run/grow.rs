@@ -85,6 +85,9 @@ impl Run {
     /// Makes the steps of version `version` of a plan of `owner`. `kept` are steps of earlier versions that count on.
     pub(super) fn make_plan(&mut self, owner: usize, steps: &[Step], version: u32, kept: &[usize]) {
         self.replans += u32::from(version > 1);
+        // What failed hard of the version before holds nothing of this one back.
+        self.nodes[owner].halted = false;
+        self.halted.remove(&owner);
         let graph = Arc::new(Graph::of(steps));
         let frame = self.add_frame(owner, &graph, Vec::new());
         for index in kept {

@@ -48,6 +48,8 @@ pub struct Run {
     pub(super) inherited: BTreeMap<usize, usize>,
     /// Nodes that will not begin, or need only their result written.
     pub(super) skipped: BTreeSet<usize>,
+    /// Nodes that begin no more of their children.
+    pub(super) halted: BTreeSet<usize>,
     /// Nodes all of whose children have results.
     pub(super) settled: BTreeSet<usize>,
     /// Nodes whose call is under way, in this process or one that died.
@@ -169,6 +171,7 @@ impl Run {
             skipped: BTreeSet::new(),
             settled: BTreeSet::new(),
             executing: BTreeSet::new(),
+            halted: BTreeSet::new(),
             stopping: BTreeSet::new(),
             parked: BTreeSet::new(),
             bodies: Bodies::default(),
@@ -294,8 +297,6 @@ impl Run {
                 let index = self.step_to(*node, Move::Start)?;
                 self.take_share(index, limits.as_deref());
                 self.ready.remove(&index);
-                // Earlier versions began what a person had allowed also where something beside it had failed hard.
-                self.skipped.remove(&index);
                 self.parked
                     .remove(&(self.nodes[index].retry_at.unwrap_or_default(), index));
                 self.executing.insert(index);
@@ -492,10 +493,18 @@ impl Run {
             })
         })?;
         self.nodes[index].state = next;
+        // Earlier versions began some of what is held back now: what has begun goes on.
+        if matches!(by, Move::Expand | Move::Decide | Move::Start) {
+            self.skipped.remove(&index);
+        }
         Ok(index)
     }
 
     fn expand(
+        // Earlier versions began some of what is held back now: what has begun goes on.
+        if !matches!(by, Move::Cancel | Move::Finish) {
+            self.skipped.remove(&index);
+        }
         &mut self,
         at: Timestamp,
         id: NodeId,
@@ -592,6 +601,7 @@ impl Run {
         self.stopping.remove(&index);
         self.gated.remove(&index);
         self.asked_about.remove(&index);
+        self.halted.remove(&index);
         self.give_back_resources(index);
         self.end_time(index);
         let node = &mut self.nodes[index];
@@ -619,7 +629,7 @@ impl Run {
         }
         // Members of a group that never began get their own record, so that nothing is left without a result.
         for child in self.nodes[index].children.clone() {
-            if self.nodes[child].state == NodeState::Created {
+            if self.is_to_begin(child) {
                 self.skip(child);
             }
         }

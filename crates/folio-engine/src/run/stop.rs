@@ -1,9 +1,11 @@
 //! How parts of a run are stopped, or wait until they are tried again: what has a result keeps it, what runs is told to end, and the rest does not begin (E9.5, E9.11).
 
+use std::collections::BTreeSet;
+
 use folio_memory::Timestamp;
 
 use super::state::Run;
-use super::tree::Cancel;
+use super::tree::{Cancel, NodeKind};
 use crate::node::{Move, NodeState};
 use crate::result::{Failure, NodeResult, Outcome};
 
@@ -44,9 +46,44 @@ impl Run {
         if std::mem::replace(&mut self.nodes[container].halted, true) {
             return;
         }
+        self.halted.insert(container);
         for child in self.nodes[container].children.clone() {
             if self.nodes[child].state == NodeState::Created || self.is_asked_to_begin(child) {
                 self.skip(child);
+            }
+        }
+    }
+
+    /// What stands in a container that begins no more, was opened before that, and of which nothing has begun: it does not begin, either (E9.5).
+    /// Looked at when something is due, because earlier versions let it begin, and what has begun goes on.
+    pub(super) fn held_back(&self) -> BTreeSet<usize> {
+        let containers = self.halted.iter();
+        let children = containers.flat_map(|container| &self.nodes[*container].children);
+        let is_ending = |child: &usize| self.skipped.contains(child) || self.settled.contains(child);
+        let children = children.copied().filter(|child| !is_ending(child));
+        children.filter(|child| self.is_only_opened(*child)).collect()
+    }
+
+    /// Whether node `index` has not begun, whatever holds it together or whoever was asked about it.
+    pub(super) fn is_to_begin(&self, index: usize) -> bool {
+        self.nodes[index].state == NodeState::Created || self.is_asked_to_begin(index) || self.is_only_opened(index)
+    }
+
+    /// Whether node `index` holds steps together none of which has begun.
+    fn is_only_opened(&self, index: usize) -> bool {
+        let node = &self.nodes[index];
+        node.state == NodeState::RunningChildren && node.cancel.is_none() && !self.has_begun(index)
+    }
+
+    /// Whether anything that is no mere opening has begun at node `index` or below it.
+    fn has_begun(&self, index: usize) -> bool {
+        let node = &self.nodes[index];
+        match node.kind {
+            NodeKind::Plan | NodeKind::Parallel | NodeKind::Sequence | NodeKind::ForEach => {
+                node.agent.is_some() || node.children.iter().any(|child| self.has_begun(*child))
+            }
+            NodeKind::Call | NodeKind::Model | NodeKind::Action | NodeKind::RollUp => {
+                node.started_at.is_some() || node.agent.is_some()
             }
         }
     }

@@ -34,6 +34,7 @@ impl Run {
         if self.nodes[index].agent.is_some() {
             return self.told_again(id, memory, book);
         }
+        let was_held_back = self.skipped.contains(&index);
         self.step_to(id, Move::Decide)?;
         self.take_share(index, limits);
         let memory = self.memory_told(memory);
@@ -41,7 +42,7 @@ impl Run {
         (self.nodes[index].agent, self.nodes[index].started_at) = (Some(Box::new(agent)), Some(at));
         self.begin_time(index);
         // From here on there may be something to be read.
-        if self.ready.remove(&index) {
+        if self.ready.remove(&index) || was_held_back {
             self.make_ready(index);
         }
         Ok(())

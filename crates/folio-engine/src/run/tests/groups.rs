@@ -198,3 +198,103 @@ fn of_a_quorum_the_losers_are_stopped_and_what_was_set_aside_for_them_counts_as_
     );
     assert!(purse.reserved.is_nothing() && purse.held.is_nothing());
 }
+
+/// The paths of what was called.
+fn called(sim: &Sim) -> Vec<&str> {
+    sim.calls.iter().map(|(path, _)| path.as_str()).collect()
+}
+
+/// A group whose first branch fails hard while the others are only opened.
+fn with_opened(policy: &str) -> Sim {
+    let mut sim = Sim::new(&format!(
+        "steps:
+          - id: g
+            parallel:
+              - {{id: bad, do: {{tool: deny, args: {{}}}}}}
+              - {{id: late, plan: {{steps: [{{id: wr, do: {{tool: echo, args: {{}}}}}}]}}}}
+              - {{id: deep, sequence: [{{id: in, parallel: [{{id: one, do: {{tool: echo, args: {{}}}}}}, {{id: two, do: {{tool: echo, args: {{}}}}}}]}}]}}
+              - {{id: each, for_each: [1, 2], step: {{id: item, do: {{tool: echo, args: {{}}}}}}}}
+              - {{id: single, do: {{tool: echo, args: {{}}}}}}
+            {policy}"
+    ));
+    sim.concurrency = 1;
+    sim
+}
+
+#[test]
+fn what_was_opened_and_has_not_begun_is_held_as_what_was_not_e9_5() {
+    let sim = with_opened("").driven_on();
+    assert_eq!(called(&sim), ["g/bad"]);
+    for path in ["late", "late/wr", "deep", "each", "each/item[0]", "single"] {
+        let result = sim.run.node_at(&format!("g/{path}")).unwrap().result.unwrap();
+        let ended = (result.status, result.stop_reason);
+        assert_eq!(ended, (Outcome::Skipped, Some(StopReason::UpstreamFailed)), "{path}");
+    }
+    // Whoever takes it up at any moment holds them, too.
+    for cut in 1..sim.journal.len() {
+        let mut resumed = Sim::resumed(&sim.journal[..cut]);
+        resumed.concurrency = 1;
+        assert_eq!(resumed.driven_on().outcome(), sim.outcome(), "{cut}");
+    }
+    assert_eq!(called(&with_opened("on_hard: continue").driven_on()).len(), 7);
+    // The items of a list.
+    let mut items = Sim::new(
+        "steps: [{id: each, for_each: [1, 2, 3, 4], step: {sequence: [{id: a, do: {tool: deny, args: {}}}, {id: b, do: {tool: echo, args: {}}}]}}]",
+    );
+    items.concurrency = 1;
+    assert_eq!(called(&items.driven_on()).len(), 1);
+}
+
+#[test]
+fn what_was_begun_after_a_hard_failure_by_an_earlier_version_goes_on_e9_9() {
+    let mut sim = with_opened("");
+    sim.derive();
+    let bad = sim.under_way.remove(0);
+    let event = sim.run.conclude(bad.node, answer(&bad), Duration::ZERO, sim.now);
+    sim.record(event);
+    sim.record(Event::Started {
+        node: sim.run.node_at("g/late/wr").unwrap().id,
+        attempt: 1,
+        call: "echo".to_owned(),
+        writes: Vec::new(),
+        limits: None,
+    });
+    let mut resumed = Sim::resumed(&sim.journal);
+    resumed.concurrency = 1;
+    let sim = resumed.driven_on();
+    assert_eq!(
+        [sim.status("g/late"), sim.status("g/deep")],
+        [Outcome::Ok, Outcome::Skipped]
+    );
+}
+
+#[test]
+fn a_group_that_has_not_enough_of_what_it_needs_is_not_ok_although_all_of_it_is_optional_e9_5() {
+    let branch = |id: &str, tool: &str| json!({"id": id, "optional": true, "do": {"tool": tool, "args": {}}});
+    for (join, branches, status) in [
+        (
+            "first_ok",
+            json!([branch("b", "fail"), branch("c", "fail")]),
+            Outcome::Failed,
+        ),
+        (
+            "quorum(2)",
+            json!([branch("a", "echo"), branch("b", "fail"), branch("c", "fail")]),
+            Outcome::Failed,
+        ),
+        (
+            "quorum(2)",
+            json!([branch("a", "echo"), branch("b", "echo"), branch("c", "fail")]),
+            Outcome::Ok,
+        ),
+        (
+            "all_settled",
+            json!([branch("b", "fail"), branch("c", "fail")]),
+            Outcome::Ok,
+        ),
+    ] {
+        let plan = json!({"version": 1, "title": "t", "steps": [{"id": "g", "parallel": branches, "join": join}]});
+        let sim = Sim::new(&plan.to_string()).driven_on();
+        assert_eq!(sim.status("g"), status, "{plan}");
+    }
+}
