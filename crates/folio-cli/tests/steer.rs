@@ -366,18 +366,39 @@ fn more_is_offered_of_the_limit_that_was_reached_the_runs_or_that_of_a_part_e9_1
         offers.map(str::to_owned).collect::<Vec<_>>().join("\n")
     };
     // A part has less than the run.
-    assert_snapshot!(offered(&format!("budget: {{tool_calls: 9}}\nsteps: [{{id: s, budget: {{tool_calls: 1}}, plan: {{steps: [{one}, {two}]}}}}]")), @"
-    go on from it   folio fork r1 --before-limit --paused
-    with more       folio budget RUN --node s --tool-calls +N
-    ");
+    assert_snapshot!(offered(&format!("budget: {{tool_calls: 9}}\nsteps: [{{id: s, budget: {{tool_calls: 1}}, plan: {{steps: [{one}, {two}]}}}}]")), @"go on with more folio fork r1 --before-limit --tool-calls +N");
     // A part has a limit, and it is that of the run which is reached in it.
     assert_snapshot!(offered(&format!("budget: {{tool_calls: 1}}\nsteps: [{{id: s, budget: {{tool_calls: 9}}, plan: {{steps: [{one}, {two}]}}}}]")), @"go on with more folio fork r2 --before-limit --tool-calls +N");
-    // The nodes of a part stand in its plan, and those of the run can be raised.
+    // The nodes of a part, and those of the run.
     let list = "{id: each, for_each: [1, 2], step: {id: e, do: {tool: text, args: {op: echo, value: 1}}}}";
-    assert_snapshot!(offered(&format!("budget: {{nodes: 9}}\nsteps: [{{id: s, budget: {{nodes: 2}}, plan: {{steps: [{list}]}}}}]")), @"");
+    assert_snapshot!(offered(&format!("budget: {{nodes: 9}}\nsteps: [{{id: s, budget: {{nodes: 2}}, plan: {{steps: [{list}]}}}}]")), @"go on with more folio fork r3 --before-limit --nodes +N");
     assert_snapshot!(offered(&format!("budget: {{nodes: 3}}\nsteps: [{{id: s, plan: {{steps: [{list}]}}}}]")), @"go on with more folio fork r4 --before-limit --nodes +N");
     // An output that is too large is none of the bytes that a run may write.
     assert_snapshot!(offered(&format!("budget: {{output_bytes: 5}}\nsteps: [{three}]")), @"");
+}
+
+#[test]
+fn what_is_raised_is_the_limit_of_the_part_that_it_stopped_e9_10() {
+    let folio = Folio::new();
+    let steps = "[{id: w, do: {tool: wait, args: {ms: 2000}}}, {id: e, do: {tool: text, args: {op: echo, value: 1}}}]";
+    folio.file(
+        "plan.yaml",
+        format!("title: Slow\nsteps: [{{id: s, budget: {{deadline: 1s, nodes: 5}}, plan: {{steps: {steps}}}}}]"),
+    );
+    let stopped = folio.call(&["run", "--plan", "plan.yaml"]);
+    assert_eq!(stopped.code, 1, "{stopped}");
+    assert!(
+        stopped.stderr.contains("fork r1 --before-limit --minutes N"),
+        "{stopped}"
+    );
+    let part = folio.json(&["budget", "r1", "--node", "s"]);
+    assert_eq!(
+        (&part["nodes"]["limit"], &part["nodes"]["used"]),
+        (&json!(5), &json!(2))
+    );
+    assert!(part["deadline"].is_string(), "{part}");
+    folio.ok(&["fork", "r1", "--before-limit", "--minutes", "5", "--quiet"]);
+    assert_eq!(folio.json(&["show", "r2"])["status"], "ok");
 }
 
 #[test]

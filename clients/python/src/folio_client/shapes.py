@@ -706,13 +706,13 @@ class LimitsInput(TypedDict):
 
     # Bytes of the journal and of the pages.
     bytes: NotRequired[int | None]
-    # When the run has to be over; of a run only.
+    # When the run has to be over, or a part that says itself how long it may take.
     deadline: NotRequired[str | None]
     # Millionths of a US dollar.
     micro_usd: NotRequired[int | None]
     # Calls of models.
     model_calls: NotRequired[int | None]
-    # Nodes of the whole tree; of a run only.
+    # Nodes of the whole tree, or of a part that says itself how many it may have.
     nodes: NotRequired[int | None]
     # Tokens in both directions.
     tokens: NotRequired[int | None]
@@ -729,12 +729,12 @@ class LimitsInput(TypedDict):
 class LimitsShape(TypedDict):
     """The limits of a run, or of a part of it."""
 
-    # When the run has to be over; null if never, and for a part.
+    # When the run has to be over; null if never, and for a part that does not say it itself.
     deadline: NotRequired[str | None]
     # Those of its own; those of what is around it hold as well.
     limits: list["LimitShape"]
     node_id: str
-    # The nodes of a run: how many it may have, and how many are in its plans. Null for a part.
+    # The nodes of a run: how many it may have, and how many are in its plans. Null for a part that does not say it itself.
     nodes: NotRequired["NodesShape | None"]
     path: str
     run_id: str

@@ -4,8 +4,8 @@ use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
-use folio::engine::NodeId;
-use folio::engine::run::ForkAt;
+use folio::engine::run::{ForkAt, LimitMet};
+use folio::engine::{NodeId, Run};
 use folio::memory::counted::counted;
 use folio::memory::id::{Ref, RunRef};
 use folio::model::Cassette;
@@ -57,10 +57,18 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         None => ForkAt::Limit,
     };
     let is_raised = fork.raised.is_any();
+    let mut raised = fork.raised;
+    let mut of_part = None;
     if is_raised {
+        let run = runner.load(source.id).await?;
+        // More of what a part had too little of is for that part.
+        if let Some((met, path)) = part_that_met(&run).filter(|_| fork.before_limit) {
+            let more = raised.take(met.what);
+            more.can_be(&run, met.node)?;
+            of_part = Some((more, path)).filter(|(more, _)| more.is_any());
+        }
         // What could not be added to there cannot be here.
-        let root = NodeId::root(source.id);
-        fork.raised.can_be(&runner.load(source.id).await?, root)?;
+        raised.can_be(&run, NodeId::root(source.id))?;
     }
     let thread = context.settings.thread.clone();
     // Nothing begins before its limits are what they are to be.
@@ -74,7 +82,17 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
     }
     if is_raised {
         let row = runner.row(Ref::Id(id)).await?;
-        let raised = fork.raised.change(context, &runner, &row, None).await;
+        let raised = async {
+            if let Some((more, path)) = &of_part {
+                let part = node_called(&runner, &row, path).await?;
+                more.change(context, &runner, &row, Some(part)).await?;
+            }
+            match raised.is_any() {
+                true => raised.change(context, &runner, &row, None).await,
+                false => Ok(()),
+            }
+        };
+        let raised = raised.await;
         if raised.is_err() {
             context
                 .output
@@ -101,6 +119,13 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
             "needs_model" => failure.hint(hint()),
             _ => failure,
         })
+}
+
+/// The limit of a part that stopped `run`, if it was that of a part; with the part's path.
+fn part_that_met(run: &Run) -> Option<(LimitMet, String)> {
+    let met = run.limit_met(run.result()?.stop_reason?)?;
+    let path = run.node(met.node)?.path.to_owned();
+    (!path.is_empty()).then_some((met, path))
 }
 
 /// `folio replay`.

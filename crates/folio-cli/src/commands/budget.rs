@@ -35,7 +35,7 @@ pub(crate) struct Budget {
 }
 
 /// Limits that are to be others.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Raised {
     /// Tokens that models may read and write; +N is so many more
     #[arg(long, value_name = "[+]N", value_parser = number)]
@@ -61,10 +61,10 @@ pub(crate) struct Raised {
     /// Bytes of the journal and of the pages; +N is so many more
     #[arg(long, value_name = "[+]N", value_parser = number)]
     bytes: Option<Number>,
-    /// Nodes of the whole tree; +N is so many more
+    /// Nodes of the whole tree, or of the part; +N is so many more
     #[arg(long, value_name = "[+]N", value_parser = number)]
     nodes: Option<Number>,
-    /// Minutes from now until the run must be over; +N is so many more than it has
+    /// Minutes from now until the run, or the part, must be over; +N is so many more than it has
     #[arg(long, value_name = "[+]N", value_parser = number)]
     minutes: Option<Number>,
 }
@@ -88,15 +88,7 @@ pub(crate) fn more_of(reason: StopReason, run: &Run, handle: &str) -> Vec<(&'sta
         LimitKind::Time => "--minutes N",
     };
     let fork = format!("fork {handle} --before-limit");
-    match (run.node(met.node), met.what) {
-        (Some(part), LimitKind::Use(_)) if !part.path.is_empty() => vec![
-            ("go on from it", format!("{fork} --paused")),
-            ("with more", format!("budget RUN --node {} {option}", part.path)),
-        ],
-        // The nodes and the time of a part are in its plan.
-        (Some(part), _) if !part.path.is_empty() => Vec::new(),
-        _ => vec![("go on with more", format!("{fork} {option}"))],
-    }
+    vec![("go on with more", format!("{fork} {option}"))]
 }
 
 /// A limit, or how much more of it.
@@ -166,12 +158,13 @@ impl Raised {
             bytes: self.bytes.and_then(|n| n.on(of(Dimension::Bytes))),
             nodes: self
                 .nodes
-                .and_then(|n| n.on(Some(run.limits().nodes_max.into())))
+                .and_then(|n| n.on(run.nodes_within(node).map(|(_, most)| most.into())))
                 .map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
             deadline: self.minutes.map(|n| {
-                let from = run.deadline().filter(|_| n.is_more).unwrap_or(now);
+                let from = run.deadline_of(node, now).filter(|_| n.is_more).unwrap_or(now);
                 from.plus(minutes(n.value))
             }),
+            ..NewLimits::default()
         }
     }
 
@@ -208,17 +201,39 @@ impl Raised {
             .into_iter()
             .find(|(number, dimension)| number.is_some_and(|n| n.is_more) && purse.limit.of(*dimension).is_none());
         match missing {
-            None => Ok(()),
-            Some((_, dimension)) => {
-                let message = format!(
-                    "there is no limit in {} that anything could be added to",
-                    dimension.as_str()
-                );
-                Err(Failure::new(Exit::Refused, "limit_unusable", message)
-                    .hint("a number without + is the limit itself; the limits of the run hold for its parts, too"))
+            None if self.nodes.is_some_and(|n| n.is_more) && run.nodes_within(node).is_none() => {
+                Err(nothing_to_add_to("nodes"))
             }
+            None => Ok(()),
+            Some((_, dimension)) => Err(nothing_to_add_to(dimension.as_str())),
         }
     }
+
+    /// The limit of `what` alone, which is not among these any more.
+    pub(crate) fn take(&mut self, what: LimitKind) -> Self {
+        let mut taken = Self::default();
+        let (from, to) = match what {
+            LimitKind::Use(Dimension::Tokens) => (&mut self.tokens, &mut taken.tokens),
+            LimitKind::Use(Dimension::TokensIn) => (&mut self.tokens_in, &mut taken.tokens_in),
+            LimitKind::Use(Dimension::TokensCached) => (&mut self.tokens_cached, &mut taken.tokens_cached),
+            LimitKind::Use(Dimension::TokensOut) => (&mut self.tokens_out, &mut taken.tokens_out),
+            LimitKind::Use(Dimension::MicroUsd) => (&mut self.usd, &mut taken.usd),
+            LimitKind::Use(Dimension::ModelCalls) => (&mut self.model_calls, &mut taken.model_calls),
+            LimitKind::Use(Dimension::ToolCalls) => (&mut self.tool_calls, &mut taken.tool_calls),
+            LimitKind::Use(Dimension::Bytes) => (&mut self.bytes, &mut taken.bytes),
+            LimitKind::Nodes => (&mut self.nodes, &mut taken.nodes),
+            LimitKind::Time => (&mut self.minutes, &mut taken.minutes),
+        };
+        std::mem::swap(from, to);
+        taken
+    }
+}
+
+/// That a limit is to be more which is none.
+fn nothing_to_add_to(what: &str) -> Failure {
+    let message = format!("there is no limit in {what} that anything could be added to");
+    Failure::new(Exit::Refused, "limit_unusable", message)
+        .hint("a number without + is the limit itself; the limits of the run hold for its parts, too")
 }
 
 /// Limits, and what of them is used up.
@@ -319,14 +334,14 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
         run_id: row.id.to_string(),
         path: view.map_or("", |view| view.path).to_owned(),
         limits: limits.collect(),
-        nodes: node.is_none().then(|| LimitShape {
+        nodes: run.nodes_within(node.unwrap_or(root)).map(|(used, most)| LimitShape {
             what: "nodes",
-            limit: Some(run.limits().nodes_max.into()),
-            used: run.planned_nodes() as u64,
+            limit: Some(most.into()),
+            used: used as u64,
             over: None,
             unknown: None,
         }),
-        deadline: run.deadline().filter(|_| node.is_none()),
+        deadline: run.deadline_of(node.unwrap_or(root), runner.workspace().now()),
     })?;
     Ok(Exit::Done)
 }

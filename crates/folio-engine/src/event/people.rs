@@ -1,5 +1,7 @@
 //! What people are asked, and what they change.
 
+use std::time::Duration;
+
 use folio_memory::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,9 +79,25 @@ pub struct NewLimits {
     /// When the run must be over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// Nodes below a part of the run that says how many there may be. Not [`Self::nodes`], which earlier versions take for the run's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_nodes: Option<u32>,
+    /// Milliseconds that such a part may take from when it begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_ms: Option<u64>,
 }
 
 impl NewLimits {
+    /// The same for a part of the run that began at `began`.
+    pub(crate) fn of_part(mut self, began: Timestamp) -> Self {
+        self.part_nodes = self.nodes.take().or(self.part_nodes);
+        let time = self.deadline.take().map(|deadline| deadline.since(began));
+        self.part_ms = time
+            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+            .or(self.part_ms);
+        self
+    }
+
     /// In words: `tokens 4000, nodes 300`.
     #[must_use]
     pub fn in_words(&self) -> String {
@@ -92,13 +110,17 @@ impl NewLimits {
             ("model_calls", self.model_calls),
             ("tool_calls", self.tool_calls),
             ("bytes", self.bytes),
-            ("nodes", self.nodes.map(u64::from)),
+            ("nodes", self.nodes.or(self.part_nodes).map(u64::from)),
         ];
         let mut words: Vec<String> = numbers
             .into_iter()
             .filter_map(|(name, value)| Some(format!("{name} {}", value?)))
             .collect();
         words.extend(self.deadline.map(|deadline| format!("deadline {deadline}")));
+        words.extend(
+            self.part_ms
+                .map(|ms| format!("deadline {:?} after it begins", Duration::from_millis(ms))),
+        );
         words.join(", ")
     }
 }

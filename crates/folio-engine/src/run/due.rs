@@ -213,6 +213,11 @@ impl Run {
                 continue;
             }
             let has_room = free > 0 && self.has_lane(index, &mut lanes);
+            if self.own_time(index).is_some_and(|time| time.is_zero()) && self.nodes[index].started_at.is_none() {
+                let notes = "not begun, because its budget gives it no time";
+                actions.push(Action::Record(self.failing(index, StopReason::Deadline, notes)));
+                continue;
+            }
             let read_before = self.bodies.read();
             let action = match self.nodes[index].kind {
                 // What it came to is being checked.

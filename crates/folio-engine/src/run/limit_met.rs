@@ -107,6 +107,10 @@ impl Run {
                     .min_by_key(|(_, room)| *room)
                     .map(|(at, _)| (at, LimitKind::Nodes))
             }
+            // What may take no time has not begun.
+            StopReason::Deadline if self.own_time(index).is_some_and(|time| time.is_zero()) => {
+                Some((index, LimitKind::Time))
+            }
             StopReason::Deadline => {
                 let own = self.and_around(index).map(|at| (at, self.own_deadline(at)));
                 let all = own.chain(once((0, self.deadline)));

@@ -1,7 +1,7 @@
 //! Limits that a task sets for itself and everything below it: they narrow those around it (E9.10). What is used up (tokens, calls, …) is
 //! counted in purses; here are the others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use folio_memory::Timestamp;
 use super::state::Run;
 use super::tree::NodeKind;
 use crate::event::Event;
+use crate::node::NodeId;
 use crate::plan::{Budget, Step};
 
 /// Of the time that there is, what is kept for handing back what was done: a tenth (E9.10).
@@ -22,6 +23,15 @@ pub(super) struct OwnLimits {
     deadlines: BTreeSet<(Timestamp, usize)>,
     /// Whether some task says how much of it may be under way at one moment.
     has_concurrency: bool,
+    /// What people made of the time and the nodes that tasks say.
+    changed: BTreeMap<usize, Changed>,
+}
+
+/// Limits of a task that people changed.
+#[derive(Debug, Default, Clone, Copy)]
+struct Changed {
+    time: Option<Duration>,
+    nodes: Option<u32>,
 }
 
 /// What one answer to what is due begins, beside what is under way.
@@ -70,7 +80,7 @@ impl Run {
     /// The limits of nodes that hold for node `index`, each with whose it is and how many there are; the run's at last.
     fn node_limits(&self, index: usize) -> impl Iterator<Item = (usize, usize, u32)> {
         let own = self.and_around(index).filter_map(|at| {
-            let limit = self.budget_of(at)?.nodes?;
+            let limit = self.own_nodes(at)?;
             Some((at, self.nodes_below(at), limit))
         });
         own.chain(once((0, self.nodes_in_plans(), self.limits.nodes_max)))
@@ -83,7 +93,7 @@ impl Run {
     }
 
     /// The nodes below node `top` that stand in plans; it is none of them itself.
-    fn nodes_below(&self, top: usize) -> usize {
+    pub(super) fn nodes_below(&self, top: usize) -> usize {
         let (mut count, mut rest) = (0, self.nodes[top].children.clone());
         while let Some(at) = rest.pop() {
             let node = &self.nodes[at];
@@ -99,10 +109,67 @@ impl Run {
         self.own_limits.has_concurrency |= has_one;
     }
 
+    /// How many nodes may be below node `index`, as it says itself.
+    pub(super) fn own_nodes(&self, index: usize) -> Option<u32> {
+        let own = self.budget_of(index)?.nodes?;
+        let changed = self.own_limits.changed.get(&index);
+        Some(changed.and_then(|changed| changed.nodes).unwrap_or(own))
+    }
+
+    /// How long node `index` may take, as it says itself.
+    pub(super) fn own_time(&self, index: usize) -> Option<Duration> {
+        let own = self.budget_of(index)?.deadline?;
+        let changed = self.own_limits.changed.get(&index);
+        Some(changed.and_then(|changed| changed.time).unwrap_or(own))
+    }
+
     /// When node `index` must have ended, as it says itself.
     pub(super) fn own_deadline(&self, index: usize) -> Option<Timestamp> {
-        let own = self.budget_of(index)?.deadline?;
+        let own = self.own_time(index)?;
         Some(self.nodes[index].started_at?.plus(own))
+    }
+
+    /// The first moment at which node `index` must have ended: as it says itself, what it is in, or the run.
+    pub(super) fn deadline_around(&self, index: usize) -> Option<Timestamp> {
+        let own = self.and_around(index).filter_map(|at| self.own_deadline(at));
+        own.chain(self.deadline).min()
+    }
+
+    /// Node `index` may take `time` from when it began, and have so many `nodes` below it, from now on.
+    pub(super) fn change_own(&mut self, index: usize, time: Option<Duration>, nodes: Option<u32>) {
+        if time.is_none() && nodes.is_none() {
+            return;
+        }
+        let before = self.own_deadline(index);
+        let is_kept = before.is_some_and(|before| self.own_limits.deadlines.remove(&(before, index)));
+        let changed = self.own_limits.changed.entry(index).or_default();
+        changed.time = time.or(changed.time);
+        changed.nodes = nodes.or(changed.nodes);
+        if is_kept {
+            self.begin_time(index);
+        }
+    }
+
+    /// How many nodes are below `node`, and how many may be, if it is a part of the run that says so itself; of the run, those of all of it.
+    #[must_use]
+    pub fn nodes_within(&self, node: NodeId) -> Option<(usize, u32)> {
+        let index = self.index(node).ok()?;
+        if index == 0 {
+            return Some((self.nodes_in_plans(), self.limits.nodes_max));
+        }
+        Some((self.nodes_below(index), self.own_nodes(index)?))
+    }
+
+    /// When `node` must have ended, if it is a part of the run that says so itself and has begun, or begins at `now`; of the run, when all of
+    /// it must.
+    #[must_use]
+    pub fn deadline_of(&self, node: NodeId, now: Timestamp) -> Option<Timestamp> {
+        let index = self.index(node).ok()?;
+        if index == 0 {
+            return self.deadline;
+        }
+        let began = self.nodes[index].started_at.unwrap_or(now);
+        Some(began.plus(self.own_time(index)?))
     }
 
     /// Node `index` has begun: its own time runs.

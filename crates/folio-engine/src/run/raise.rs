@@ -1,5 +1,7 @@
 //! How people change the limits of a run that goes on (E9.10).
 
+use std::time::Duration;
+
 use folio_memory::Timestamp;
 
 use super::agent::Stage;
@@ -40,8 +42,10 @@ pub enum LimitError {
         planned: u32,
     },
     /// A moment that is over.
-    #[error("the run cannot have ended at {deadline}: it goes on now")]
+    #[error("{what} cannot have ended at {deadline}: it goes on now")]
     Past {
+        /// What.
+        what: String,
         /// The moment.
         deadline: Timestamp,
     },
@@ -86,16 +90,26 @@ impl Run {
                 return Err(LimitError::Used { what, wanted, used });
             }
         }
-        let of_run = [
-            ("nodes", limits.nodes.is_some()),
-            ("minutes", limits.deadline.is_some()),
+        let is_part = index > 0;
+        let own = [
+            ("nodes", limits.nodes.is_some() && self.own_nodes(index).is_none()),
+            ("minutes", limits.deadline.is_some() && self.own_time(index).is_none()),
         ];
-        if let Some((what, _)) = of_run.iter().find(|(_, is_named)| *is_named && index > 0) {
+        if let Some((what, _)) = own.iter().find(|(_, is_missing)| *is_missing && is_part) {
             return Err(LimitError::None { path: path(), what });
         }
         if let Some(wanted) = limits.nodes {
-            let (used, wanted) = (self.nodes_in_plans() as u64, u64::from(wanted));
-            let planned = plan::count_nodes(&self.plan.steps);
+            let used = if is_part {
+                self.nodes_below(index)
+            } else {
+                self.nodes_in_plans()
+            };
+            let (used, wanted) = (used as u64, u64::from(wanted));
+            let planned = if is_part {
+                0
+            } else {
+                plan::count_nodes(&self.plan.steps)
+            };
             if wanted < used {
                 let what = "nodes";
                 return Err(LimitError::Used { what, wanted, used });
@@ -105,8 +119,13 @@ impl Run {
             }
         }
         if let Some(deadline) = limits.deadline.filter(|deadline| *deadline <= now) {
-            return Err(LimitError::Past { deadline });
+            let what = path();
+            return Err(LimitError::Past { what, deadline });
         }
+        let limits = match is_part {
+            true => limits.of_part(self.nodes[index].started_at.unwrap_or(now)),
+            false => limits,
+        };
         Ok(Event::LimitsChanged {
             node: Some(self.nodes[index].id).filter(|_| index > 0),
             limits: Box::new(limits),
@@ -131,6 +150,7 @@ impl Run {
                 self.limits.allowance = *allowance;
             }
         }
+        self.change_own(index, limits.part_ms.map(Duration::from_millis), limits.part_nodes);
         self.limits.nodes_max = limits.nodes.unwrap_or(self.limits.nodes_max);
         self.deadline = limits.deadline.or(self.deadline);
         let tokens = [limits.tokens, limits.tokens_in, limits.tokens_cached, limits.tokens_out];
@@ -140,7 +160,10 @@ impl Run {
             (limits.model_calls.is_some(), StopReason::BudgetModelCalls),
             (limits.tool_calls.is_some(), StopReason::BudgetToolCalls),
             (limits.bytes.is_some(), StopReason::BudgetBytes),
-            (limits.deadline.is_some(), StopReason::Deadline),
+            (
+                limits.deadline.is_some() || limits.part_ms.is_some(),
+                StopReason::Deadline,
+            ),
         ];
         let mut below = vec![index];
         while let Some(at) = below.pop() {

@@ -335,3 +335,61 @@ fn a_task_is_taken_apart_only_where_one_step_of_it_can_be_worked_on_e9_3() {
     }
     assert!((10..70).contains(&planned), "{planned} of 72");
 }
+
+#[test]
+fn the_time_and_the_nodes_of_a_part_can_be_raised_e9_10() {
+    let budget = json!({"deadline": "10s", "nodes": 2});
+    let mut sim = inside(&budget, &json!([echo("a"), echo("b")]));
+    sim.derive();
+    let began = sim.now;
+    let part = sim.run.node_at("part").unwrap().id;
+    let more = |seconds, nodes| NewLimits {
+        deadline: Some(began.plus(Duration::from_secs(seconds))),
+        nodes: Some(nodes),
+        ..NewLimits::default()
+    };
+    let of_run = (sim.run.deadline(), sim.run.limits().nodes_max);
+    assert_eq!(
+        sim.run.deadline_of(part, began),
+        Some(began.plus(Duration::from_secs(10)))
+    );
+    assert_eq!(sim.run.nodes_within(part), Some((2, 2)));
+    let too_few = sim.run.change_limits(Some(part), more(60, 1), "ada", began);
+    assert_eq!(
+        too_few.unwrap_err().to_string(),
+        "nodes cannot be 1: 2 are used up or set aside"
+    );
+    let event = sim.run.change_limits(Some(part), more(60, 5), "ada", began).unwrap();
+    sim.record(event);
+    assert_eq!(
+        sim.run.deadline_of(part, began),
+        Some(began.plus(Duration::from_secs(60)))
+    );
+    assert_eq!(sim.run.nodes_within(part), Some((2, 5)));
+    // Earlier versions, which read it as they know it, change nothing of the run.
+    assert_eq!((sim.run.deadline(), sim.run.limits().nodes_max), of_run);
+    sim.now = began.plus(Duration::from_secs(30));
+    sim.derive();
+    let late = Sim::resumed(&sim.journal);
+    assert_eq!(late.run.wakes_at(), Some(began.plus(Duration::from_secs(60))));
+    assert_eq!(sim.driven_on().status("part"), Outcome::Ok);
+}
+
+#[test]
+fn what_may_take_no_time_is_not_begun_e9_10() {
+    let mut sim = Sim::new(
+        "steps:
+          - {id: call, budget: {deadline: 0}, do: {tool: echo, args: {}}}
+          - {id: part, budget: {deadline: 0}, plan: {steps: [{id: a, do: {tool: echo, args: {}}}]}}
+          - {id: model, title: paint the fence, budget: {deadline: 0}}",
+    );
+    sim.run.equip(Arc::new(equipment()));
+    let sim = sim.driven_on();
+    assert!(sim.calls.is_empty() && sim.asks.is_empty(), "{:?}", sim.calls);
+    for path in ["call", "part", "model"] {
+        assert_eq!(reason(&sim, path), Some(StopReason::Deadline), "{path}");
+        assert_eq!(notes(&sim, path), "not begun, because its budget gives it no time");
+    }
+    let of_part = sim.run.limit_met(StopReason::Deadline).unwrap();
+    assert_eq!(sim.run.node(of_part.node).unwrap().path, "call");
+}

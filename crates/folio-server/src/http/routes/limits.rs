@@ -42,9 +42,9 @@ struct LimitsShape {
     path: String,
     /// Those of its own; those of what is around it hold as well.
     limits: Vec<LimitShape>,
-    /// The nodes of a run: how many it may have, and how many are in its plans. Null for a part.
+    /// The nodes of a run: how many it may have, and how many are in its plans. Null for a part that does not say it itself.
     nodes: Option<NodesShape>,
-    /// When the run has to be over; null if never, and for a part.
+    /// When the run has to be over; null if never, and for a part that does not say it itself.
     deadline: Option<Timestamp>,
 }
 
@@ -55,9 +55,8 @@ struct NodesShape {
 }
 
 impl LimitsShape {
-    fn of(row: &RunRow, run: &Run, node: NodeId) -> Self {
+    fn of(row: &RunRow, run: &Run, node: NodeId, now: Timestamp) -> Self {
         let view = run.node(node);
-        let is_run = node == NodeId::root(row.id);
         Self {
             run_id: row.id.to_string(),
             node_id: node.to_string(),
@@ -66,11 +65,8 @@ impl LimitsShape {
                 .and_then(|view| view.purse)
                 .map(LimitShape::all_of)
                 .unwrap_or_default(),
-            nodes: is_run.then(|| NodesShape {
-                limit: run.limits().nodes_max,
-                used: run.planned_nodes(),
-            }),
-            deadline: run.deadline().filter(|_| is_run),
+            nodes: run.nodes_within(node).map(|(used, limit)| NodesShape { limit, used }),
+            deadline: run.deadline_of(node, now),
         }
     }
 }
@@ -95,9 +91,9 @@ struct LimitsInput {
     tool_calls: Option<u64>,
     /// Bytes of the journal and of the pages.
     bytes: Option<u64>,
-    /// Nodes of the whole tree; of a run only.
+    /// Nodes of the whole tree, or of a part that says itself how many it may have.
     nodes: Option<u32>,
-    /// When the run has to be over; of a run only.
+    /// When the run has to be over, or a part that says itself how long it may take.
     deadline: Option<Timestamp>,
 }
 
@@ -114,6 +110,7 @@ impl From<LimitsInput> for NewLimits {
             bytes: input.bytes,
             nodes: input.nodes,
             deadline: input.deadline,
+            ..Self::default()
         }
     }
 }
@@ -121,7 +118,7 @@ impl From<LimitsInput> for NewLimits {
 /// The limits as they are, with what is used up and set aside.
 async fn limits(caller: Caller, Asked(part): Asked<Part>) -> Result<Answer<LimitsShape>, Problem> {
     let (row, run, node) = place(&caller, part).await?;
-    Ok(Answer::of(LimitsShape::of(&row, &run, node)))
+    Ok(Answer::of(LimitsShape::of(&row, &run, node, caller.workspace.now())))
 }
 
 /// Changes limits, never below what is used up and set aside. What a limit had stopped, and what has not handed back yet, goes on. For people.
@@ -147,5 +144,5 @@ async fn change_limits(
         .change_limits(row.id, part, |_| limits, &caller.actor)
         .await?;
     let run = caller.runner.load(row.id).await?;
-    Ok(Answer::of(LimitsShape::of(&row, &run, node)))
+    Ok(Answer::of(LimitsShape::of(&row, &run, node, caller.workspace.now())))
 }
