@@ -2,7 +2,7 @@
 
 mod appends;
 mod beginning;
-mod judged;
+mod ended;
 mod put_away;
 mod telling;
 mod writing;
@@ -314,7 +314,7 @@ impl Drive {
         loop {
             let outside = self.derive().await?;
             self.under_way.stop_checks(&self.run);
-            self.observe_judged().await?;
+            self.observe_ended().await?;
             self.begin_ahead();
             // What is told of memory may be told before what it follows from is durable, if that changes nothing of it but the run's own
             // pages: then both are one commit.
@@ -551,6 +551,8 @@ fn told(
         run.ask_first(Some(grants::asks_first(registry, run)));
     }
     run.know_elsewhere(Some(locks.elsewhere()));
+    let looking = registry.clone();
+    run.know_looks(Some(Arc::new(move |tool| grants::only_looks(&looking, tool))));
     run.know_writes(Some(grants::writes_of(registry, context, &shared.workspace, run)));
     if let Some(models) = &shared.options.models {
         run.equip(shared.equipped.of(models, registry, has_person, run, policy));

@@ -11,7 +11,9 @@ use folio_memory::causes::with_causes;
 use folio_store::Workspace;
 use folio_tools::panics::caught_now;
 use folio_tools::tool::Approval;
-use folio_tools::{Access, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, Tool, ToolContext, ToolError};
+use folio_tools::{
+    Access, Effect, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, Tool, ToolContext, ToolError,
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -99,13 +101,13 @@ pub(crate) fn is_unattended(run: &Run) -> bool {
     run.variable().get("unattended").and_then(Value::as_bool) == Some(true)
 }
 
-/// The tools that the run's submitter allowed; none if the journal does not say.
-pub(crate) fn allowed_tools_of(run: &Run) -> Vec<String> {
 /// Whether somebody was there to answer where the run was submitted. Who has nobody does not answer in their place.
 pub(crate) fn is_attended(run: &Run) -> bool {
     run.variable().get("attended").and_then(Value::as_bool) == Some(true)
 }
 
+/// The tools that the run's submitter allowed; none if the journal does not say.
+pub(crate) fn allowed_tools_of(run: &Run) -> Vec<String> {
     let tools = run.variable().get("tools").cloned().unwrap_or_default();
     serde_json::from_value(tools).unwrap_or_default()
 }
@@ -185,6 +187,12 @@ pub(crate) fn writes_of(registry: &Registry, context: &ToolContext, workspace: &
             _ => Vec::new(),
         }
     })
+}
+
+/// Whether a call of `tool` changes nothing that would be there although it was stopped: what is written with its answer is not.
+pub(crate) fn only_looks(registry: &Registry, tool: &str) -> bool {
+    let effect = registry.get(tool).map(|tool| tool.spec().effect);
+    matches!(effect, Some(Effect::Pure | Effect::Read))
 }
 
 /// Whether its tasks may be taken apart, as its submitter said.

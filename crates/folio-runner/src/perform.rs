@@ -15,6 +15,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::grants;
+
 /// How long a call may take that says nothing of it.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
 /// How long a call that was told to stop has until it is dropped (E9.11).
@@ -107,6 +109,11 @@ pub(crate) async fn call(
     }
 }
 
+/// What a second call of `tool` would do; of a tool that is not there nothing.
+fn effect_of(tool: &str, registry: &Registry) -> Effect {
+    registry.get(tool).map_or(Effect::Pure, |tool| tool.spec().effect)
+}
+
 /// What a call that is made comes to.
 async fn made(
     registry: &Registry,
@@ -114,15 +121,14 @@ async fn made(
     request: &ToolRequest,
     timeout: Duration,
 ) -> (CallOutcome, Writes) {
-    let failed = |failure| (CallOutcome::Failed(failure), Writes::default());
+    let failed = |failure| (CallOutcome::from(failure), Writes::default());
     match within(timeout, &context.cancel, registry.call(request, context)).await {
         Ended::Answered(response) => outcome_of(*response, &request.tool, registry),
-        Ended::TimedOut => failed(timed_out(&request.tool, timeout)),
         Ended::Stopped => (stopped(&request.tool, registry), Writes::default()),
         // It was at work to the last, and whether a second call is harmless its class says (E9.12).
-        Ended::Dropped => match registry.get(&request.tool).map(|tool| tool.spec().effect) {
-            None | Some(Effect::Pure | Effect::Read | Effect::Idempotent) => failed(timed_out(&request.tool, timeout)),
-            Some(Effect::Guarded) => {
+        ended @ (Ended::TimedOut | Ended::Dropped) => match effect_of(&request.tool, registry) {
+            Effect::Pure | Effect::Read | Effect::Idempotent => failed(timed_out(&request.tool, timeout)),
+            Effect::Guarded => {
                 // What is asked now is not what was told to stop.
                 let asking = ToolContext {
                     cancel: CancellationToken::new(),
@@ -132,10 +138,10 @@ async fn made(
                 match reconciled.unwrap_or(Reconciled::Unknown) {
                     Reconciled::Completed(response) => outcome_of(*response, &request.tool, registry),
                     Reconciled::NotExecuted => failed(timed_out(&request.tool, timeout)),
-                    Reconciled::Unknown => failed(unknown(&request.tool, timeout)),
+                    Reconciled::Unknown => failed(unknown(&request.tool, timeout, &ended)),
                 }
             }
-            Some(Effect::Opaque | Effect::Destructive) => failed(unknown(&request.tool, timeout)),
+            Effect::Opaque | Effect::Destructive => failed(unknown(&request.tool, timeout, &ended)),
         },
     }
 }
@@ -208,7 +214,17 @@ fn timed_out(tool: &str, timeout: Duration) -> Failure {
     }
 }
 
-fn unknown(tool: &str, timeout: Duration) -> Failure {
+/// Nobody knows how far a call came whose time was over. One that stopped is made again only if whoever wrote the plan wants attempts; one that
+/// may still be at work never is.
+fn unknown(tool: &str, timeout: Duration, ended: &Ended) -> Failure {
+    if matches!(ended, Ended::TimedOut) {
+        let stopped = timed_out(tool, timeout);
+        return Failure {
+            message: format!("{}; it may have taken effect", stopped.message),
+            reason: StopReason::OutcomeUnknown,
+            ..stopped
+        };
+    }
     Failure {
         code: "outcome_unknown".to_owned(),
         message: format!(
@@ -222,7 +238,7 @@ fn unknown(tool: &str, timeout: Duration) -> Failure {
 /// That a call of `tool` was stopped. What only looks has changed nothing (E9.11).
 fn stopped(tool: &str, registry: &Registry) -> CallOutcome {
     CallOutcome::Stopped {
-        may_have_changed: registry.get(tool).is_none_or(|tool| tool.spec().writes),
+        may_have_changed: !grants::only_looks(registry, tool),
     }
 }
 
@@ -258,15 +274,18 @@ fn outcome_of(response: ToolResponse, tool: &str, registry: &Registry) -> (CallO
         } else {
             format!(" ({})", error.hints.join("; "))
         };
-        let (reason, may_retry) = what_next(error.kind);
+        let (reason, may_retry) = what_next(error.kind, effect_of(tool, registry));
         let message = format!("{}{hints}", error.message);
         return (
-            CallOutcome::Failed(Failure {
-                code: error.code,
-                message,
-                reason,
-                may_retry,
-            }),
+            CallOutcome::Failed {
+                failure: Failure {
+                    code: error.code,
+                    message,
+                    reason,
+                    may_retry,
+                },
+                output: Arc::new(outputs),
+            },
             writes,
         );
     }
@@ -278,7 +297,8 @@ fn outcome_of(response: ToolResponse, tool: &str, registry: &Registry) -> (CallO
             reason: StopReason::RetriesExhausted,
             may_retry: true,
         };
-        return (CallOutcome::Failed(failure), writes);
+        let output = Arc::new(outputs);
+        return (CallOutcome::Failed { failure, output }, writes);
     }
     let notes = match truncated {
         Some(cut) => format!("{notes} (kept {} of {} bytes)", cut.kept_bytes, cut.total_bytes),
@@ -296,8 +316,12 @@ fn outcome_of(response: ToolResponse, tool: &str, registry: &Registry) -> (CallO
 }
 
 /// The stop reason that a kind of failure leads to, and whether another attempt may help.
-fn what_next(kind: FailureKind) -> (StopReason, bool) {
+fn what_next(kind: FailureKind, effect: Effect) -> (StopReason, bool) {
     match kind {
+        // It was ended in the middle, and how far it came nobody knows (E9.4).
+        FailureKind::TimedOut if matches!(effect, Effect::Opaque | Effect::Destructive) => {
+            (StopReason::OutcomeUnknown, true)
+        }
         FailureKind::InvalidArgs => (StopReason::InvalidInput, false),
         FailureKind::NotFound => (StopReason::InvalidInput, true),
         FailureKind::Denied => (StopReason::PolicyDenied, false),
@@ -369,7 +393,7 @@ fn finding_of(tool: &str, exit: i32, response: &ToolResponse) -> Finding {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use folio_tools::{Roots, RunFolder, ToolSpec};
+    use folio_tools::{Roots, RunFolder, ToolError, ToolSpec};
     use serde_json::json;
 
     use super::*;
@@ -426,7 +450,7 @@ mod tests {
         registry.register(Arc::clone(&tool) as Arc<dyn Tool>);
         let (outcome, _) = made(&registry, &nothing_granted(), &request(), Duration::from_secs(5)).await;
         let ended = match outcome {
-            CallOutcome::Failed(failure) => {
+            CallOutcome::Failed { failure, .. } => {
                 assert_eq!(failure.may_retry, failure.code == "timed_out");
                 failure.code
             }
@@ -434,6 +458,43 @@ mod tests {
             other => panic!("{other:?}"),
         };
         (ended, tool.asked.load(Ordering::Relaxed))
+    }
+
+    /// Stops when it is told to.
+    #[derive(Debug)]
+    struct Obedient(ToolSpec);
+
+    #[async_trait::async_trait]
+    impl Tool for Obedient {
+        fn spec(&self) -> &ToolSpec {
+            &self.0
+        }
+
+        async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
+            context.cancel.cancelled().await;
+            ToolResponse::failed(request, ToolError::new(FailureKind::Cancelled, "cancelled", "stopped"))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_a_call_that_its_time_stopped_in_the_middle_the_outcome_is_unknown_if_its_class_says_so_e9_12() {
+        for (effect, reason) in [
+            (Effect::Read, StopReason::RetriesExhausted),
+            (Effect::Idempotent, StopReason::RetriesExhausted),
+            (Effect::Guarded, StopReason::OutcomeUnknown),
+            (Effect::Opaque, StopReason::OutcomeUnknown),
+            (Effect::Destructive, StopReason::OutcomeUnknown),
+        ] {
+            let mut registry = Registry::empty();
+            registry.register(Arc::new(Obedient(ToolSpec::new("deaf", effect, "Waits."))));
+            let (outcome, _) = made(&registry, &nothing_granted(), &request(), Duration::from_secs(5)).await;
+            let CallOutcome::Failed { failure, .. } = outcome else {
+                panic!("{outcome:?}")
+            };
+            // Attempts are made if whoever wrote the plan wants some.
+            let seen = (failure.code.as_str(), failure.reason, failure.may_retry);
+            assert_eq!(seen, ("timed_out", reason, true), "{effect:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

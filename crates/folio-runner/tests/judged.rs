@@ -54,6 +54,42 @@ async fn what_a_plan_wants_observed_of_a_call_is_observed_when_a_judge_has_found
     assert_eq!((status, observed), (Outcome::Failed, Vec::new()));
 }
 
+#[tokio::test]
+async fn what_a_plan_wants_observed_is_observed_of_whoever_does_the_task_and_however_it_is_checked_e9_6() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = json!({"status": "ok", "notes": "done", "output": 5});
+    let model = Arc::new(ScriptedModel::new([calling("ask somebody", "", "finish", done)]));
+    let runner = runner(
+        sqlite(&folder.path().join("folio.db")),
+        &model,
+        &Effects::default(),
+        false,
+    );
+    let echo =
+        |id: &str, value: &str| json!({"id": id, "do": {"tool": "text", "args": {"op": "echo", "value": value}}});
+    let observe = |name: &str| json!([{"type": "learning", "content": format!("{name} {{{{ result.output }}}}")}]);
+    let part = |step: serde_json::Value| json!({"steps": [step], "output": "{{ results.in.output.value }}"});
+    let steps = json!([
+        {"id": "part", "plan": part(echo("in", "1")), "observe": observe("part")},
+        {"id": "checked", "plan": part(echo("in", "2")), "criteria": [{"check": "result_nonempty"}], "observe": observe("checked")},
+        {"id": "commanded", "plan": part(echo("in", "3")), "criteria": [{"check": {"command": ["true"]}}], "observe": observe("commanded")},
+        {"id": "each", "for_each": ["4"], "step": {"id": "one", "plan": part(echo("in", "{{ item }}")), "observe": observe("item")}},
+        {"id": "asked", "title": "ask somebody", "atomic": true, "observe": observe("model")},
+        {"id": "lost", "optional": true, "plan": part(json!({"id": "in", "do": {"tool": "read", "args": {"path": "nope"}}})), "observe": observe("lost")},
+    ]);
+    let new = NewRun {
+        shell: ShellPolicy::AllowAll,
+        folder: Some(folder.path().to_owned()),
+        ..of_goal("see to it", json!({"steps": steps}))
+    };
+    let run = submit(&runner, new).await;
+    runner.drive(run).await.unwrap();
+    let observed = runner.workspace().observations(EntryQuery::default()).await.unwrap();
+    let mut texts: Vec<_> = observed.items.into_iter().map(|entry| entry.fields.body).collect();
+    texts.sort();
+    assert_eq!(texts, ["checked 2", "commanded 3", "item 4", "model 5", "part 1"]);
+}
+
 /// The number of the process that wrote it into `file`, once it did.
 async fn process_in(file: &Path) -> u32 {
     for _ in 0..1_500 {

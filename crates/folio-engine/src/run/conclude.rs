@@ -20,13 +20,21 @@ use crate::template::{self, Scope};
 /// What is said of a call that was stopped, if nobody knows better.
 pub(super) const MAY_HAVE_CHANGED: &str = "stopped while it was at work; it may have taken effect";
 
+/// And of one that is known to only look.
+pub(super) const CHANGES_NOTHING: &str = "stopped while it was at work; it changes nothing";
+
 /// How a call ended, as whoever made it saw it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallOutcome {
     /// It answered.
     Answered(CallAnswer),
     /// It failed.
-    Failed(Failure),
+    Failed {
+        /// Why.
+        failure: Failure,
+        /// What it gave nevertheless, an exit code for example; null if nothing.
+        output: Arc<Value>,
+    },
     /// It was stopped.
     Stopped {
         /// Whether it may have taken effect, by the class of its tool (E9.12).
@@ -34,6 +42,14 @@ pub enum CallOutcome {
     },
     /// It had begun when its driver died, and its tool, which was asked, does not know what became of it either.
     Lost(Box<CallAction>),
+}
+
+impl From<Failure> for CallOutcome {
+    /// It failed, and gave nothing.
+    fn from(failure: Failure) -> Self {
+        let output = Arc::new(Value::Null);
+        Self::Failed { failure, output }
+    }
 }
 
 /// What a call answered.
@@ -69,27 +85,35 @@ impl Run {
                 let why = cancel.unwrap_or(Cancel::ByUser);
                 let notes = match may_have_changed {
                     true => MAY_HAVE_CHANGED,
-                    false => "stopped while it was at work; it changes nothing",
+                    false => CHANGES_NOTHING,
                 };
                 self.stopped(index, why, notes)
             }
-            CallOutcome::Failed(failure)
-                if cancel.is_none() && failure.may_retry && attempt < task.retry.max_attempts =>
-            {
-                let retry_at = now.plus(task.retry.pause_before(attempt + 1));
-                return Event::AttemptFailed {
-                    node,
-                    attempt,
-                    failure,
-                    retry_at,
-                };
-            }
-            CallOutcome::Failed(failure) => {
-                let severity = self.severity_of(index, failure.reason);
-                NodeResult {
-                    code: Some(failure.code),
-                    ..NodeResult::failed(severity, failure.reason, failure.message)
+            CallOutcome::Failed { mut failure, output } => {
+                if cancel.is_none() && failure.may_retry && attempt < task.retry.max_attempts {
+                    let retry_at = now.plus(task.retry.pause_before(attempt + 1));
+                    // Nobody waits for what comes too late.
+                    if self.deadline_around(index).is_none_or(|deadline| retry_at < deadline) {
+                        return Event::AttemptFailed {
+                            node,
+                            attempt,
+                            failure,
+                            retry_at,
+                        };
+                    }
+                    failure.message.push_str("; the time is over before another attempt");
                 }
+                let severity = self.severity_of(index, failure.reason);
+                let mut result = NodeResult::failed(severity, failure.reason, failure.message);
+                result.code = Some(failure.code);
+                let limit = self.output_bytes_max(index);
+                if fits(&output, limit) {
+                    result.output = Output::of(output);
+                } else {
+                    let left_out = format!("; what it gave has more than the {limit} bytes that the budget allows");
+                    result.notes.push_str(&left_out);
+                }
+                result
             }
             CallOutcome::Lost(call) => return self.call_lost(&call),
             CallOutcome::Answered(answer) => {
@@ -288,7 +312,7 @@ impl Run {
     }
 
     /// The index and task of a node, if it is a task of a plan.
-    pub(super) fn task(&self, node: NodeId) -> Option<(usize, &Task)> {
+    pub(in crate::run) fn task(&self, node: NodeId) -> Option<(usize, &Task)> {
         let index = self.index(node).ok()?;
         match &self.nodes[index].step {
             Some(Step::Task(task)) => Some((index, task)),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::agent::repair::too_deep_to_keep;
 use super::agent::{AskAction, CompactAction};
 use super::aggregate::Aggregation;
-use super::conclude::MAY_HAVE_CHANGED;
+use super::conclude::{CHANGES_NOTHING, MAY_HAVE_CHANGED};
 use super::criteria::{CheckAction, spend_of};
 use super::narrow::Lanes;
 use super::purses::Fits;
@@ -372,7 +372,12 @@ impl Run {
         let result = match node.cancel {
             Some(cancel) if self.has_answered(index) => self.stopped_when_done(index, cancel),
             Some(cancel) if node.attempt > 0 && matches!(node.kind, NodeKind::Call | NodeKind::Action) => {
-                self.stopped(index, cancel, MAY_HAVE_CHANGED)
+                let notes = match &*node.parked_for {
+                    "" if self.only_looks(index) => CHANGES_NOTHING.to_owned(),
+                    "" => MAY_HAVE_CHANGED.to_owned(),
+                    failure => format!("stopped while it waited for another attempt; the last failed: {failure}"),
+                };
+                self.stopped(index, cancel, &notes)
             }
             Some(cancel) if node.started_at.is_some() => self.stopped(index, cancel, "stopped before it was done"),
             Some(cancel) => self.stopped(index, cancel, "stopped before it began"),

@@ -60,7 +60,7 @@ pub use fork::{ForkAt, ForkError, Forking, Moment, Search, Searched};
 pub use limit_met::{LimitKind, LimitMet};
 pub use limits::Limits;
 pub use raise::LimitError;
-pub use resources::{WritesOf, WrittenElsewhere};
+pub use resources::{OnlyLooks, WritesOf, WrittenElsewhere};
 pub use state::{JournalError, Run};
 pub use tree::{Cancel, NodeKind, NodeView};
 pub use versions::{PlanVersion, plan_versions};

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::criteria::{CheckCall, SHELL};
 use super::due::Action;
 use super::state::Run;
+use crate::plan::{Step, Work};
 
 /// What a call writes, by its tool and its arguments. Whoever drives the run says it.
 pub type WritesOf = Arc<dyn Fn(&str, &Value) -> Vec<String> + Send + Sync>;
@@ -36,6 +37,18 @@ pub(super) struct Declared(WritesOf);
 impl fmt::Debug for Declared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Declared")
+    }
+}
+
+/// Whether calls of a tool only look, as the driver says.
+pub type OnlyLooks = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// The same, as a run keeps it.
+pub(super) struct Looking(OnlyLooks);
+
+impl fmt::Debug for Looking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Looking")
     }
 }
 
@@ -87,6 +100,24 @@ impl Run {
     /// Says what calls write. Without it nobody knows, and calls are kept apart only from those whose names the journal has.
     pub fn know_writes(&mut self, of: Option<WritesOf>) {
         self.declared = of.map(Declared);
+    }
+
+    /// Says which tools only look: of a call of one that was stopped it is known that it changed nothing (E9.11). Without it that is known of none.
+    pub fn know_looks(&mut self, of: Option<OnlyLooks>) {
+        self.looking = of.map(Looking);
+    }
+
+    /// Whether the call of node `index` only looks.
+    pub(super) fn only_looks(&self, index: usize) -> bool {
+        let called = match &self.nodes[index].step {
+            Some(Step::Task(task)) => match &task.work {
+                Work::Do(call) => Some(call.tool.as_str()),
+                Work::Plan(_) | Work::Model => None,
+            },
+            _ => None,
+        };
+        let looking = self.looking.as_ref();
+        called.is_some_and(|tool| looking.is_some_and(|Looking(only_looks)| only_looks(tool)))
     }
 
     /// Says which names calls of other runs have. Without it nobody knows, and calls are kept apart only within the run.

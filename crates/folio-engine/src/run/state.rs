@@ -13,7 +13,7 @@ use super::limit_met::LimitKind;
 use super::limits::Limits;
 use super::narrow::OwnLimits;
 use super::ready::Ready;
-use super::resources::{Declared, Elsewhere, Resources};
+use super::resources::{Declared, Elsewhere, Looking, Resources};
 use super::scope::BodyNeeded;
 use super::tree::{Cancel, Frame, Node, NodeKind};
 use crate::event::{Event, FORMAT, SetAside};
@@ -90,6 +90,8 @@ pub struct Run {
     pub(super) writing: BTreeMap<usize, Vec<String>>,
     /// What calls write, if the driver says it. Not part of what the journal says.
     pub(super) declared: Option<Declared>,
+    /// Which tools only look, if the driver says it. Not part of what the journal says.
+    pub(super) looking: Option<Looking>,
     /// What calls of other runs write, if the driver says it. Not part of what the journal says.
     pub(super) elsewhere: Option<Elsewhere>,
     /// How many subtrees are paused.
@@ -191,6 +193,7 @@ impl Run {
             taken: Resources::default(),
             writing: BTreeMap::new(),
             declared: None,
+            looking: None,
             elsewhere: None,
             paused: 0,
             pauses: 0,
@@ -303,6 +306,7 @@ impl Run {
                 let node = &mut self.nodes[index];
                 node.attempt = *attempt;
                 node.retry_at = None;
+                node.parked_for = Box::default();
                 node.started_at.get_or_insert(at);
                 node.call = call.as_str().into();
                 self.begin_time(index);

@@ -91,7 +91,7 @@ fn answer(call: &CallAction) -> CallOutcome {
             reason,
             may_retry,
         };
-        CallOutcome::Failed(failure)
+        CallOutcome::from(failure)
     };
     match call.tool.as_str() {
         "fail" => failed(StopReason::RetriesExhausted, true),

@@ -174,7 +174,7 @@ pub(super) struct Node {
     pub(super) cancel: Option<Cancel>,
     pub(super) attempt: u32,
     pub(super) retry_at: Option<Timestamp>,
-    /// Why it waits for that, or last waited.
+    /// Why it waits for that, or did until it was stopped.
     pub(super) parked_for: Box<str>,
     pub(super) started_at: Option<Timestamp>,
     pub(super) finished_at: Option<Timestamp>,

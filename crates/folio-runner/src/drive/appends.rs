@@ -42,7 +42,7 @@ pub(super) async fn resolve_pages(
     }
     if let Some(message) = problem.filter(|_| performed.writes.tool == PAGE_APPEND) {
         performed.writes.page_appends.clear();
-        performed.outcome = CallOutcome::Failed(Failure {
+        performed.outcome = CallOutcome::from(Failure {
             code: "not_found".to_owned(),
             message,
             reason: StopReason::InvalidInput,

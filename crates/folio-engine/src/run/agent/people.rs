@@ -112,11 +112,13 @@ impl Run {
         criterion.check == Check::Human && self.has_person()
     }
 
-    /// Whether `node` is a call of a plan whose result was checked by others than the engine.
+    /// Whether what the plan wants observed of `node` follows from its end alone: of every task but a call that ends with its answer, whose
+    /// tool wants something written, too.
     #[must_use]
-    pub fn is_judged_call(&self, node: NodeId) -> bool {
-        let index = self.index(node).ok();
-        index.is_some_and(|index| self.nodes[index].kind == NodeKind::Call && self.tally(index).is_some())
+    pub fn is_observed_at_end(&self, node: NodeId) -> bool {
+        let is_by_answer = |index: usize| self.nodes[index].kind == NodeKind::Call && self.tally(index).is_none();
+        self.task(node)
+            .is_some_and(|(index, task)| !task.observe.is_empty() && !is_by_answer(index))
     }
 
     /// Whether somebody else than the engine checks any of `criteria`: a judge or a person, if there is one, or the runner.

@@ -455,3 +455,48 @@ fn what_a_person_cancelled_in_a_part_is_not_planned_anew_above_it_e9_11() {
         assert_eq!(waited.count(), 1, "{part} {said}");
     }
 }
+
+#[test]
+fn a_plan_that_failed_says_why_what_failed_of_it_did_and_not_why_something_else_ended_e9_11() {
+    let mut sim = Sim::new(
+        "steps: [{id: s, plan: {steps: [{id: a, needs: [], do: {tool: echo, args: {}}}, {id: b, needs: [], do: {tool: fail, args: {}}}]}}]",
+    );
+    sim.derive();
+    sim.cancel("s/a");
+    let sim = sim.driven_on();
+    let result = sim.run.node_at("s").unwrap().result.unwrap();
+    let ended = (result.status, result.stop_reason);
+    assert_eq!(ended, (Outcome::Failed, Some(StopReason::RetriesExhausted)));
+}
+
+#[test]
+fn of_a_call_that_only_looks_and_was_stopped_it_is_said_that_it_changed_nothing_e9_11() {
+    for (tool, said) in [
+        ("echo", "stopped while it was at work; it changes nothing"),
+        ("write", "stopped while it was at work; it may have taken effect"),
+    ] {
+        let mut sim = Sim::new(&format!("steps: [{{id: a, do: {{tool: {tool}, args: {{}}}}}}]"));
+        sim.derive();
+        // Its driver dies, and whoever takes it up sees that it was to be stopped meanwhile.
+        let mut sim = Sim::resumed(&sim.journal);
+        sim.run.know_looks(Some(Arc::new(|tool| tool == "echo")));
+        sim.run.deadline = Some(sim.now);
+        let sim = sim.driven_on();
+        assert_eq!(sim.run.node_at("a").unwrap().result.unwrap().notes, said);
+    }
+}
+
+#[test]
+fn what_was_stopped_while_it_waited_for_another_attempt_says_why_the_last_failed_e9_11() {
+    let plan = "steps: [{id: a, do: {tool: fail, args: {}}, retry: {max_attempts: 3, delay: 20m}}]";
+    let mut sim = Sim::new(plan);
+    sim.derive();
+    assert!(sim.end_one());
+    sim.cancel("a");
+    let sim = sim.driven_on();
+    let notes = &sim.run.node_at("a").unwrap().result.unwrap().notes;
+    assert_eq!(
+        notes,
+        "stopped while it waited for another attempt; the last failed: fail failed"
+    );
+}

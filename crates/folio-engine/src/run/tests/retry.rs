@@ -72,3 +72,57 @@ fn what_waited_for_a_moment_that_is_over_is_begun_at_once_after_a_crash_e9_9() {
     assert_eq!(resumed.calls.len(), 1);
     assert_eq!(resumed.driven_on().status("a"), Outcome::Ok);
 }
+
+#[test]
+fn what_a_failed_call_gave_is_its_output_as_far_as_it_may_have_one_e9_4() {
+    for (limit, output, more) in [
+        (1_000, json!({"exit_code": 7}), ""),
+        (
+            10,
+            Value::Null,
+            "; what it gave has more than the 10 bytes that the budget allows",
+        ),
+    ] {
+        let plan = json!({"version": 1, "title": "t", "budget": {"output_bytes": limit},
+                          "steps": [{"id": "a", "do": {"tool": "fail", "args": {}}}]});
+        let mut sim = Sim::new(&plan.to_string());
+        sim.derive();
+        let call = sim.under_way.remove(0);
+        let CallOutcome::Failed { failure, .. } = answer(&call) else {
+            panic!("it fails")
+        };
+        let failed = CallOutcome::Failed {
+            failure,
+            output: Arc::new(json!({"exit_code": 7})),
+        };
+        let event = sim.run.conclude(call.node, failed, Duration::from_millis(1), sim.now);
+        sim.record(event);
+        let result = sim.run.node_at("a").unwrap().result.unwrap();
+        assert_eq!(result.notes, format!("fail failed{more}"));
+        assert_eq!(result.output.value().map(|value| (*value).clone()), Some(output));
+    }
+}
+
+#[test]
+fn nobody_waits_for_an_attempt_that_comes_when_the_time_is_over_e9_10() {
+    let retry = "retry: {max_attempts: 3, delay: 1h}";
+    for plan in [
+        format!("steps: [{{id: a, budget: {{deadline: 2s}}, do: {{tool: fail, args: {{}}}}, {retry}}}]"),
+        format!(
+            "steps: [{{id: s, budget: {{deadline: 2s}}, plan: {{steps: [{{id: a, do: {{tool: fail, args: {{}}}}, {retry}}}]}}}}]"
+        ),
+    ] {
+        let mut sim = Sim::new(&plan);
+        let began = sim.now;
+        sim.derive();
+        assert!(sim.end_one());
+        sim.derive();
+        let result = sim.run.result().expect("it waits for nothing");
+        assert_eq!(result.status, Outcome::Failed);
+        assert_eq!(sim.now, began);
+        let path = if plan.contains("id: s") { "s/a" } else { "a" };
+        let result = sim.run.node_at(path).unwrap().result.unwrap();
+        assert_eq!(result.stop_reason, Some(StopReason::RetriesExhausted));
+        assert_eq!(result.notes, "fail failed; the time is over before another attempt");
+    }
+}

@@ -1,7 +1,8 @@
-//! What the plan wants observed of calls whose results a judge or a person checked.
+//! What the plan wants observed of tasks that do not end with the answer of a call.
 
 use std::sync::Arc;
 
+use folio_engine::run::NodeKind;
 use folio_engine::{Event, Output, Run};
 
 use super::Drive;
@@ -10,13 +11,14 @@ use crate::memory::ruled;
 use crate::perform::Writes;
 
 impl Drive {
-    /// Writes what the plan wants observed of calls whose results were judged before they were theirs (E9.6): with their ends, as of other calls.
-    pub(super) async fn observe_judged(&mut self) -> Result<(), RunnerError> {
+    /// Writes what the plan wants observed of calls whose results were judged before they were theirs (E9.6), and of what has a plan, or is done by
+    /// a model or a person: with their ends, as of other calls.
+    pub(super) async fn observe_ended(&mut self) -> Result<(), RunnerError> {
         let events = &self.ahead.batch.events;
         let ended = events[self.ahead.batch.looked_at..]
             .iter()
             .filter_map(|event| match event {
-                Event::Finished { node, result } if self.run.is_judged_call(*node) => Some((*node, result.clone())),
+                Event::Finished { node, result } if self.run.is_observed_at_end(*node) => Some((*node, result.clone())),
                 _ => None,
             });
         let ended: Vec<_> = ended.collect();
@@ -34,9 +36,10 @@ impl Drive {
             }
             let ruled = |run: &Run| ruled(run, node, &result);
             let (ruled, problems) = self.bodies.at_hand(&self.run, ruled).await?;
-            let call = self.run.node(node).map_or("", |view| view.call);
+            let call = self.run.node(node).filter(|view| view.kind == NodeKind::Call);
+            let tool = call.and_then(|view| view.call.split(' ').next());
             let writes = Writes {
-                tool: call.split(' ').next().unwrap_or_default().to_owned(),
+                tool: tool.unwrap_or_default().to_owned(),
                 ..Writes::default()
             };
             let taken = self.memory.take_in(&self.run, node, writes, ruled, problems);
