@@ -179,7 +179,7 @@ impl Run {
         result
     }
 
-    /// Brings the status of an `ok` result in line with its verdicts.
+    /// Brings the status of an `ok` or `partial` result in line with its verdicts.
     pub(super) fn judge(&self, index: usize, criteria: &[Criterion], result: &mut NodeResult) {
         let text = |id: &str| {
             criteria
@@ -206,10 +206,12 @@ impl Run {
                 }
             }
         }
-        if result.status == Outcome::Ok && !gaps.is_empty() {
+        // What is required and missing is missing, whether all else was done or a part of it; why there is no more of that is told, too.
+        if matches!(result.status, Outcome::Ok | Outcome::Partial) && !gaps.is_empty() {
+            let limit = result.stop_reason.filter(|reason| reason.is_limit());
             result.status = Outcome::Failed;
             result.severity = Some(self.severity_of(index, StopReason::CriteriaUnmet));
-            result.stop_reason = Some(StopReason::CriteriaUnmet);
+            result.stop_reason = Some(limit.unwrap_or(StopReason::CriteriaUnmet));
         } else if result.status == Outcome::Ok && !doubts.is_empty() {
             result.status = Outcome::Partial;
         }

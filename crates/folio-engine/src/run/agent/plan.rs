@@ -54,6 +54,15 @@ impl Run {
                 known.limits.children
             )]);
         }
+        // The same plan again is no other one, whatever became of its steps (E9.8).
+        let hash = plan::hash_of(&plan.steps);
+        let is_plan_of = |at: usize| {
+            let versions = self.agent(at).map_or(&[][..], |agent| &agent.versions);
+            versions.iter().any(|version| version.hashes.contains(&hash))
+        };
+        if is_plan_of(index) {
+            return Draft::Again;
+        }
         let kept_names = &known.before;
         let graph = Graph::of(&plan.steps);
         let is_kept = |node: &&GraphNode| node.step.id().is_some_and(|id| kept_names.contains(id.as_str()));
@@ -87,16 +96,8 @@ impl Run {
                 return Draft::Pointless("says_it_again", format!("the step {} is the task itself", task.id));
             }
         }
-        let hash = plan::hash_of(&plan.steps);
-        let around = self.and_around(index);
-        for (levels, at) in around.enumerate() {
-            let versions = self.agent(at).map_or(&[][..], |agent| &agent.versions);
-            if versions.iter().any(|version| version.hashes.contains(&hash)) {
-                return match levels {
-                    0 => Draft::Again,
-                    _ => Draft::Pointless("plan_again", "a task around it has the same plan".to_owned()),
-                };
-            }
+        if self.and_around(index).any(is_plan_of) {
+            return Draft::Pointless("plan_again", "a task around it has the same plan".to_owned());
         }
         let steps = json!(beside(kept_names, &graph, plan.steps));
         match too_deep_to_keep(&steps) {

@@ -248,12 +248,9 @@ impl Run {
         }
         let is_unmet = |verdict: &Verdict| verdict.required && matches!(verdict.finding, Finding::Unmet(_));
         if result.verdicts.iter().any(is_unmet) {
-            // A plan of which something was done is not nothing: its parent sees what there is (E9.8).
-            let is_some = match node.kind {
-                NodeKind::Plan => proposal.status == Outcome::Partial,
-                _ => agent.is_some_and(Agent::has_plan),
-            };
-            let has_some = is_some && self.members(index).any(|member| self.nodes[member].is_ok());
+            // A plan of a model of which something was done is not nothing: its parent sees what there is (E9.8).
+            let is_of_model = node.kind != NodeKind::Plan && agent.is_some_and(Agent::has_plan);
+            let has_some = is_of_model && self.members(index).any(|member| self.nodes[member].is_ok());
             result.status = if has_some { Outcome::Partial } else { Outcome::Failed };
             result.severity = (!has_some).then(|| self.severity_said(index, proposal.severity, None));
             // That nobody judged the rest is not why this is missing, unless there was no more of something.

@@ -627,3 +627,42 @@ fn what_is_done_stays_when_it_is_stopped_while_it_is_judged_e9_11() {
     assert_eq!(result.notes, "done, and stopped while it was checked: painted");
     assert_eq!(result.output, Output::of(json!({"walls": 4})));
 }
+
+#[test]
+fn a_required_criterion_that_is_not_met_fails_a_written_plan_however_it_is_checked_e9_6() {
+    let regex = json!({"regex": {"pattern": "never", "of": "result.notes"}});
+    let command = json!({"command": ["make"]});
+    for (second, check) in [
+        ("echo", &regex),
+        ("fail", &regex),
+        ("echo", &command),
+        ("fail", &command),
+    ] {
+        let plan = json!({"version": 1, "title": "t", "steps": [{"id": "part", "criteria": [{"check": check}], "plan": {"steps": [
+            {"id": "a", "do": {"tool": "echo", "args": {}}},
+            {"id": "b", "do": {"tool": second, "args": {}}},
+        ]}}]});
+        let mut sim = Sim::new(&plan.to_string());
+        sim.derive();
+        while sim.checking.is_empty() && sim.end_one() {
+            sim.derive();
+        }
+        if let Some(check) = sim.checking.pop() {
+            let unmet = |call: CheckCall| CheckFinding {
+                criterion: call.criterion,
+                finding: Finding::Unmet("it ended with 2".to_owned()),
+            };
+            let found: Vec<_> = check.calls.into_iter().map(unmet).collect();
+            let event = sim.run.verified(check.node, &found).unwrap();
+            sim.record(event);
+        }
+        let sim = sim.driven_on();
+        let result = sim.run.node_at("part").unwrap().result.unwrap();
+        let ended = (result.status, result.stop_reason);
+        assert_eq!(
+            ended,
+            (Outcome::Failed, Some(StopReason::CriteriaUnmet)),
+            "{second} {check}"
+        );
+    }
+}

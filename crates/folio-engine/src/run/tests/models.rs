@@ -683,7 +683,7 @@ fn a_judge_that_cannot_be_read_or_reached_never_counts_as_met_e9_6() {
 }
 
 /// Two steps of which the second fails until the plan is changed.
-fn mending(ask: &AskAction) -> ModelAnswer {
+pub(super) fn mending(ask: &AskAction) -> ModelAnswer {
     let task = task_named(ask);
     match (ask.purpose, task.as_str()) {
         (Purpose::Decide, "mend the clock") => plan_of(json!([

@@ -101,7 +101,9 @@ fn a_step_serves_criteria_of_its_own_task_at_every_level() {
         .iter()
         .find(|ask| task_named(ask) == "check roof tiles" && ask.call == 2)
         .expect("it is asked again");
-    assert!(format!("{:?}", again.messages).contains("c2"), "it is told which");
+    let told = again.messages.last().unwrap();
+    assert_eq!(told.speaker, crate::talk::Speaker::User, "{told:?}");
+    assert!(told.text.contains("c2"), "it is told which: {}", told.text);
     for (_, event) in &sim.journal {
         let Event::Planned { node, steps, .. } = event else {
             continue;

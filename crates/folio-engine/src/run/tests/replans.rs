@@ -3,7 +3,9 @@
 use folio_memory::{FieldChange, Status};
 use insta::assert_snapshot;
 
-use super::models::{equipment, execute, goal, judged, plan_of, purposes, read_by, root, said, task_named, wants};
+use super::models::{
+    equipment, execute, goal, judged, mending, plan_of, purposes, read_by, root, said, task_named, wants,
+};
 use super::*;
 use crate::projection;
 use crate::talk::Purpose;
@@ -665,4 +667,49 @@ fn what_cannot_be_done_for_whoever_put_it_together_is_not_planned_anew_e9_8() {
         !asked.contains(&Purpose::Judge) && !asked.contains(&Purpose::Replan),
         "{asked:?}"
     );
+}
+
+#[test]
+fn the_same_plan_again_is_a_loop_although_some_of_it_went_well_e9_8() {
+    let sim = goal("mend the clock", &json!({"criteria": ["it ticks"]}), |ask| {
+        match ask.purpose {
+            Purpose::Replan => said(
+                &json!({"root_cause": "x", "changes": "y", "steps": [
+                    {"id": "open", "title": "open the case", "criteria": ["it is open"]},
+                    {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"], "satisfies": ["c1"]}
+                ]})
+                .to_string(),
+            ),
+            _ => mending(ask),
+        }
+    })
+    .driven_on();
+    assert_eq!(root(&sim).stop_reason, Some(StopReason::Loop), "{}", root(&sim).notes);
+    let asked = purposes(&sim).into_iter().filter(|purpose| *purpose == Purpose::Replan);
+    assert_eq!(asked.count(), 1);
+}
+
+#[test]
+fn a_step_of_another_plan_that_fails_hard_holds_back_what_follows_it_e9_4() {
+    let failing = |n: u32| {
+        let reads = format!("{{{{ results.a{n}.output }}}}");
+        json!([
+            {"id": format!("a{n}"), "do": {"tool": "fail", "args": {"n": n}}},
+            {"id": format!("b{n}"), "satisfies": ["c1"], "do": {"tool": "echo", "args": {"of": reads}}},
+        ])
+    };
+    let sim = goal(
+        "mend the clock",
+        &json!({"criteria": ["it ticks"]}),
+        move |ask| match ask.purpose {
+            Purpose::Decide => plan_of(failing(1)),
+            Purpose::Replan => {
+                said(&json!({"root_cause": "x", "changes": "y", "steps": failing(ask.call)}).to_string())
+            }
+            _ => said("{\"status\": \"failed\", \"notes\": \"nothing\"}"),
+        },
+    )
+    .driven_on();
+    let called: Vec<&str> = sim.calls.iter().map(|(path, _)| &path[..1]).collect();
+    assert!(called.len() > 1 && called.iter().all(|step| *step == "a"), "{called:?}");
 }
