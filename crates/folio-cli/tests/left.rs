@@ -173,6 +173,22 @@ fn what_a_run_comes_to_ask_is_left_to_whoever_was_there_when_it_was_begun_e9_14(
 }
 
 #[test]
+fn what_nobody_answered_in_time_is_asked_of_nobody_any_more_e9_9() {
+    let folio = folio();
+    folio.file(
+        "look.yaml",
+        "steps: [{id: q, title: look at it, executor: human, timeout: 3s}]",
+    );
+    let running = driven(&folio, "r1", "look.yaml");
+    folio.until(&["questions"], |seen| seen["returned"] == json!(1));
+    running.kill();
+    folio.until(&["questions"], |seen| seen["returned"] == json!(0));
+    let told = folio.call(&["answer", "r1", "it is fine"]);
+    assert_eq!(told.code, 3, "{told}");
+    assert!(told.stderr.contains("there was time for an answer until"), "{told}");
+}
+
+#[test]
 fn what_ends_a_program_leaves_its_run_to_the_next() {
     let folio = folio();
     let running = driven(&folio, "r1", "slow.yaml");

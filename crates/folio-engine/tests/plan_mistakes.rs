@@ -528,6 +528,14 @@ fn branches_that_race_may_not_write_e9_5() {
         ["P022 1:9 [0].join"]
     );
     assert!(parse(&plan("{id: b, do: {tool: list}}"), &tools()).is_ok());
+    // What a command that checks does is not known, either.
+    let checked = "do: {tool: list}, criteria: [{check: {command: [make]}}]";
+    for second in [
+        format!("{{id: b, {checked}}}"),
+        format!("{{id: b, plan: [{{id: c, {checked}}}]}}"),
+    ] {
+        assert_eq!(codes(&plan(&second)), ["P022 1:9 [0].join"], "{second}");
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Why a run could not be submitted or driven. How a run *ended* is a result, not an error.
 
 use folio_engine::run::{EditError, ForkError, JournalError, LimitError};
-use folio_memory::RunId;
 use folio_memory::roles::Denied;
+use folio_memory::{RunId, Timestamp};
 use folio_store::workspace::WorkspaceError;
 use folio_store::{ErrorKind, StoreError};
 
@@ -40,10 +40,12 @@ pub enum RunnerError {
         problems: Vec<String>,
     },
     /// An answer was given to nothing.
-    #[error("{path} asks nothing")]
+    #[error("{path} asks nothing{}", over.map_or_else(String::new, |at| format!(" any more: there was time for an answer until {at}")))]
     NoQuestion {
         /// Which node.
         path: String,
+        /// When the time for an answer was over, if it asked.
+        over: Option<Timestamp>,
     },
     /// An answer is none of those that a question leaves.
     #[error("{answer:?} is none of the answers that the question leaves: {}", options.join(", "))]

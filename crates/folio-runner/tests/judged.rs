@@ -11,7 +11,7 @@ use std::time::Duration;
 use folio_engine::Outcome;
 use folio_memory::{Actor, EntryQuery, Role};
 use folio_model::ScriptedModel;
-use folio_runner::NewRun;
+use folio_runner::{Driven, NewRun, RunnerError};
 use folio_tools::ShellPolicy;
 use models_support::*;
 use serde_json::json;
@@ -189,4 +189,31 @@ async fn commands_that_check_and_shells_in_one_folder_run_one_after_the_other_e9
     assert_eq!(result.status, Outcome::Partial);
     let spent = runner.load(run).await.unwrap().purse().unwrap().spent;
     assert_eq!(spent.tool_calls, 7);
+}
+
+#[tokio::test]
+async fn what_nobody_answered_in_time_is_not_answered_later_although_nobody_drives_the_run_e9_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Arc::new(ScriptedModel::new([]));
+    let runner = runner(
+        sqlite(&folder.path().join("folio.db")),
+        &model,
+        &Effects::default(),
+        true,
+    );
+    let steps = json!([{"id": "look", "title": "look at it", "executor": "human", "timeout": "1s"}]);
+    let run = submit(&runner, of_goal("see to it", json!({"steps": steps}))).await;
+    let patience = Duration::from_millis(10);
+    assert!(matches!(
+        runner.drive_while_due(run, patience).await.unwrap(),
+        Driven::Waits { .. }
+    ));
+    let (node, _) = runner.load(run).await.unwrap().questions()[0];
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let late = runner.answer(run, node, "it is fine", &person("ada")).await;
+    assert!(
+        matches!(late, Err(RunnerError::NoQuestion { over: Some(_), .. })),
+        "{late:?}"
+    );
+    assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Failed);
 }

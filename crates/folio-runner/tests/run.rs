@@ -341,6 +341,39 @@ async fn a_command_is_refused_unless_it_is_allowed() {
 }
 
 #[tokio::test]
+async fn what_a_command_gave_that_failed_is_read_by_later_steps_e9_2() {
+    let mut house = House::with(RunnerOptions {
+        environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
+        ..RunnerOptions::default()
+    });
+    house.shell = ShellPolicy::AllowAll;
+    let plan = "steps:
+      - {id: build, optional: true, do: {tool: shell, args: {command: 'echo out; echo err >&2; exit 7'}}}
+      - {id: after, do: {tool: text, args: {op: echo, value: '{{ results.build.output }}'}}}";
+    let (run, _) = house.run(plan).await;
+    let build = house.output(run, "build").await["inline"].take();
+    assert_eq!(
+        (&build["exit_code"], &build["stderr"]),
+        (&json!(7), &json!("err\n")),
+        "{build}"
+    );
+    assert_eq!(house.output(run, "after").await["inline"]["value"], build);
+}
+
+#[tokio::test]
+async fn branches_that_race_write_nothing_into_memory_either_e9_5() {
+    let house = House::new();
+    for second in ["observe, args: {content: slow}", "page_append, args: {body: slow}"] {
+        let plan = format!(
+            "steps: [{{join: first_ok, parallel: [{{id: a, do: {{tool: observe, args: {{content: quick}}}}}}, {{id: b, do: {{tool: {second}}}}}]}}]"
+        );
+        let mistakes = plan::parse(&plan, &house.runner.known()).unwrap_err();
+        let codes: Vec<_> = mistakes.0.iter().map(|mistake| mistake.code.to_owned()).collect();
+        assert_eq!(codes, ["P022"], "{second}");
+    }
+}
+
+#[tokio::test]
 async fn who_allows_shell_by_its_name_allows_every_command() {
     let house = House::with(RunnerOptions {
         environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],

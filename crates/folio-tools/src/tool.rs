@@ -78,7 +78,7 @@ pub struct ToolSpec {
     /// What the tool wants to know of the scratch page before it works: `{"filters": {…}, "limit": 10}`. The answer is in
     /// [`ToolRequest::scratch_page_context`], as far as the tool's manifest lets it see that.
     pub scratch_page_query: Option<Value>,
-    /// Whether a call may change something outside of the store, so that two branches of a race must
+    /// Whether a call may change something, in memory or outside of it, so that two branches of a race must
     /// not both make it.
     pub writes: bool,
     /// What a call writes, by name: a pattern as `board/{id}`, in which the arguments are filled in. Calls that write the same, or
@@ -104,6 +104,13 @@ impl ToolSpec {
             writes: !matches!(effect, Effect::Pure | Effect::Read),
             resources: Vec::new(),
         }
+    }
+
+    /// The same of a tool that changes nothing by itself, and whose answer is written into memory.
+    #[must_use]
+    pub fn writing(mut self) -> Self {
+        self.writes = true;
+        self
     }
 
     /// Adds an argument that every call must give.

@@ -5,13 +5,14 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use clap::Args;
-use folio::Workspace;
+use folio::engine::event::Question;
 use folio::engine::run::Waiting;
 use folio::engine::{NodeId, Run};
 use folio::memory::id::{Ref, RunId, RunRef};
 use folio::runner::{Runner, RunnerOptions};
 use folio::store::{RunQuery, RunRow};
 use folio::tools::Registry;
+use folio::{Timestamp, Workspace};
 use serde::Serialize;
 
 use super::Context;
@@ -142,13 +143,14 @@ pub(super) async fn is_driven(workspace: &Workspace, run: RunId) -> Result<bool,
     Ok(!is_left(&row))
 }
 
-/// What a run asks, whoever is asked.
-fn asked(row: &RunRow, run: &Run) -> impl Iterator<Item = QuestionShape> {
-    open_questions(row, run).into_iter().chain(waiting(row, run))
+/// What a run asks at `now`, whoever is asked: what there is no more time for is none of it.
+fn asked(row: &RunRow, run: &Run, now: Timestamp) -> impl Iterator<Item = QuestionShape> {
+    let is_open = |question: &Question| question.deadline.is_none_or(|at| at > now);
+    questions_where(row, run, is_open).into_iter().chain(waiting(row, run))
 }
 
-fn open_questions(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
-    let shape = |(node, question): (NodeId, &folio::engine::event::Question)| QuestionShape {
+fn questions_where(row: &RunRow, run: &Run, which: impl Fn(&Question) -> bool) -> Vec<QuestionShape> {
+    let shape = |(node, question): (NodeId, &Question)| QuestionShape {
         id: format!("{}.{node}.{}", row.handle, question.mark()),
         kind: "question",
         run: row.handle.to_string(),
@@ -161,7 +163,8 @@ fn open_questions(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
         call: None,
         plan_version: None,
     };
-    run.questions().into_iter().map(shape).collect()
+    let questions = run.questions().into_iter();
+    questions.filter(|(_, question)| which(question)).map(shape).collect()
 }
 
 /// What of a run waits for a yes.
@@ -210,7 +213,7 @@ pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Re
     let items = match arguments.run {
         Some(run) => {
             let row = runner.row(run).await?;
-            asked(&row, &runner.load(row.id).await?).collect()
+            asked(&row, &runner.load(row.id).await?, workspace.now()).collect()
         }
         None => asked_by_all(&runner).await?,
     };
@@ -232,7 +235,7 @@ async fn asked_by_all(runner: &Runner) -> Result<Vec<QuestionShape>, Failure> {
         let told = workspace.runs_so_far(&rows).await?;
         for row in &rows {
             if told.get(&row.id).is_none_or(|so_far| so_far.asks > 0) {
-                items.extend(asked(row, &runner.load(row.id).await?));
+                items.extend(asked(row, &runner.load(row.id).await?, workspace.now()));
             }
         }
         match rows.last() {
@@ -258,7 +261,7 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
 }
 
 async fn only_one(runner: &Runner, row: &RunRow) -> Result<NodeId, Failure> {
-    let open = open_questions(row, &runner.load(row.id).await?);
+    let open = questions_where(row, &runner.load(row.id).await?, |_| true);
     let missing = |message: String| Failure::new(Exit::NotFound, "no_question", message);
     match open.as_slice() {
         [] => Err(missing(format!("run {} asks nothing", row.handle))),

@@ -33,7 +33,9 @@ impl Run {
         } else {
             return None;
         };
-        let Event::Finished { result, .. } = event else { return None };
+        let Event::Finished { result, .. } = event else {
+            return None;
+        };
         let stop_reason = result.stop_reason.filter(|_| result.status != Outcome::Ok);
         Some(NodeResult { stop_reason, ..*result })
     }

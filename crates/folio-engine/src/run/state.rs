@@ -171,9 +171,9 @@ impl Run {
             ready: Ready::default(),
             inherited: BTreeMap::new(),
             skipped: BTreeSet::new(),
+            halted: BTreeSet::new(),
             settled: BTreeSet::new(),
             executing: BTreeSet::new(),
-            halted: BTreeSet::new(),
             stopping: BTreeSet::new(),
             parked: BTreeSet::new(),
             bodies: Bodies::default(),
@@ -505,10 +505,6 @@ impl Run {
     }
 
     fn expand(
-        // Earlier versions began some of what is held back now: what has begun goes on.
-        if !matches!(by, Move::Cancel | Move::Finish) {
-            self.skipped.remove(&index);
-        }
         &mut self,
         at: Timestamp,
         id: NodeId,
@@ -601,11 +597,11 @@ impl Run {
         self.inherited.remove(&index);
         self.skipped.remove(&index);
         self.settled.remove(&index);
+        self.halted.remove(&index);
         self.executing.remove(&index);
         self.stopping.remove(&index);
         self.gated.remove(&index);
         self.asked_about.remove(&index);
-        self.halted.remove(&index);
         self.give_back_resources(index);
         self.end_time(index);
         let node = &mut self.nodes[index];

@@ -177,12 +177,16 @@ impl Builder {
                     Join::FirstOk,
                     Join::Quorum(1 + detail.number % branches),
                 ];
+                // Branches that race may not both run a command.
+                let runs = |step: &&Step| json!(step).to_string().contains("\"command\":");
+                let may_race = steps.iter().filter(runs).count() < 2;
+                let join = join[detail.number as usize % 3];
                 Step::Parallel(Arc::new(Group {
                     id,
                     title: detail.words.clone(),
                     steps,
                     on_hard: on_hard(detail),
-                    join: join[detail.number as usize % 3],
+                    join: if may_race { join } else { Join::AllSettled },
                     optional: detail.bits & 2 != 0,
                 }))
             }

@@ -59,6 +59,13 @@ impl Runner {
             if !asked.means(&question.mark()) {
                 return Err(asked_else(run, node));
             }
+            // What follows from that is due, whether or not somebody drives the run (E9.9).
+            if let Some(at) = question.deadline.filter(|at| *at <= self.workspace().now()) {
+                return Err(RunnerError::NoQuestion {
+                    path: place_of(run, node),
+                    over: Some(at),
+                });
+            }
             if !question.takes(answer) {
                 return Err(RunnerError::NotAnOption {
                     answer: answer.to_owned(),
@@ -270,6 +277,7 @@ fn said_of_check(node: NodeId, answer: &str, by: &str) -> Event {
 fn no_question(run: &Run, node: NodeId) -> RunnerError {
     RunnerError::NoQuestion {
         path: place_of(run, node),
+        over: None,
     }
 }
 

@@ -33,6 +33,7 @@ impl Default for Observe {
                  same fields, or texts; the other arguments are then the defaults of all items. \
                  Returns their `count`.",
             )
+            .writing()
             .optional("content", ArgKind::Text, "What was observed, in one or two sentences.")
             .optional("type", ArgKind::Text, "`contextual_insight` by default.")
             .optional("confidence", ArgKind::Number, "From 0 to 1.")

@@ -24,6 +24,7 @@ impl Default for PageAppend {
                 Effect::Pure,
                 "Appends an entry to a page. Returns nothing but the number of `bytes`.",
             )
+            .writing()
             .required("body", ArgKind::Text, "Markdown.")
             .optional("title", ArgKind::Text, "One line.")
             .optional(

@@ -16,7 +16,7 @@ use super::satisfies::required;
 use super::{Validator, every_step, least};
 
 /// Tools that may write, where nobody said which tools there are.
-const WRITERS: [&str; 2] = ["write", "shell"];
+const WRITERS: [&str; 4] = ["write", "shell", "observe", "page_append"];
 
 impl<'a> Validator<'a> {
     pub(super) fn step(&mut self, step: &Step, frame: &Frame<'_>, depth: u32) {
@@ -132,17 +132,18 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// The first call in `branch` that may write, as `id`: tool.
+    /// The first call in `branch` that may write, as `id`: tool; what a command that checks does nobody knows, either.
     fn writer_in(&self, branch: &Step) -> Option<String> {
+        let is_command = |criterion: &Criterion| matches!(criterion.check, Check::Command { .. });
         let mut found = None;
         every_step(std::slice::from_ref(branch), &mut |step| {
-            if let Step::Task(task) = step
-                && let Work::Do(call) = &task.work
-                && found.is_none()
-                && self.may_write(&call.tool)
-            {
-                found = Some(format!("{}: {}", self.origins.called(&task.id), call.tool));
-            }
+            let Step::Task(task) = step else { return };
+            let called = match &task.work {
+                Work::Do(call) if self.may_write(&call.tool) => call.tool.as_str(),
+                _ if task.criteria.iter().any(is_command) => "the command of a criterion",
+                _ => return,
+            };
+            found.get_or_insert_with(|| format!("{}: {called}", self.origins.called(&task.id)));
         });
         found
     }

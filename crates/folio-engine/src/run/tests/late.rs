@@ -42,7 +42,11 @@ fn stopping(
 }
 
 fn two_steps(ask: &AskAction) -> ModelAnswer {
-    let satisfies: &[&str] = if ask.messages[1].text.contains("c1") { &["c1"] } else { &[] };
+    let satisfies: &[&str] = if ask.messages[1].text.contains("c1") {
+        &["c1"]
+    } else {
+        &[]
+    };
     match (ask.purpose, task_named(ask).as_str()) {
         (Purpose::Decide, "survey") => plan_of(json!([
             {"id": "roof", "satisfies": satisfies, "do": {"tool": "echo", "args": {}}},
@@ -67,7 +71,11 @@ fn what_was_done_is_kept_when_the_time_is_over_while_it_is_put_together_e9_10() 
     );
     let result = ended(&sim, "t");
     assert_eq!((result.status, result.stop_reason), late, "{}", result.notes);
-    assert!(result.notes.contains("\nt/roof (ok)\nt/cellar (ok)"), "{}", result.notes);
+    assert!(
+        result.notes.contains("\nt/roof (ok)\nt/cellar (ok)"),
+        "{}",
+        result.notes
+    );
     assert_eq!(result.evidence.len(), 2);
     assert_eq!(sim.args("after"), json!({"of": "partial"}));
     // The time of all of the run: nobody wanted anything stopped.
@@ -75,7 +83,11 @@ fn what_was_done_is_kept_when_the_time_is_over_while_it_is_put_together_e9_10() 
     sim.run.deadline = Some(sim.now.plus(Duration::from_secs(3)));
     let sim = stopped_in(sim, Purpose::Aggregate);
     assert_eq!((root(&sim).status, root(&sim).stop_reason), late);
-    assert!(root(&sim).notes.contains("\nroof (ok)\ncellar (ok)"), "{}", root(&sim).notes);
+    assert!(
+        root(&sim).notes.contains("\nroof (ok)\ncellar (ok)"),
+        "{}",
+        root(&sim).notes
+    );
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
+use folio::Timestamp;
+use folio::engine::event::Question;
 use folio::engine::run::{Asked as AskedOf, Waiting};
 use folio::engine::{NodeId, Run};
 use folio::runner::RunnerError;
@@ -67,8 +69,10 @@ struct QuestionShape {
     call: Option<folio::engine::event::Approval>,
 }
 
-fn questions_of(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
-    let shape = |(node, question): (NodeId, &folio::engine::event::Question)| QuestionShape {
+/// What a run asks at `now`: what there is no more time for is none of it.
+fn questions_of(row: &RunRow, run: &Run, now: Timestamp) -> Vec<QuestionShape> {
+    let is_open = |(_, question): &(NodeId, &Question)| question.deadline.is_none_or(|at| at > now);
+    let shape = |(node, question): (NodeId, &Question)| QuestionShape {
         id: format!("{}.{node}.{}", row.id, question.mark()),
         run_id: row.id.to_string(),
         node_id: node.to_string(),
@@ -102,7 +106,7 @@ fn questions_of(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
             call,
         }
     };
-    let questions = run.questions().into_iter().map(shape);
+    let questions = run.questions().into_iter().filter(is_open).map(shape);
     questions.chain(run.waiting().into_iter().map(waits)).collect()
 }
 
@@ -111,7 +115,10 @@ async fn questions(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<Ques
     let row = caller.run_row().await?;
     let as_of = caller.workspace.head().await?.0;
     let run = caller.runner.load(row.id).await?;
-    Ok(Answer::of(List::whole(questions_of(&row, &run), as_of)))
+    Ok(Answer::of(List::whole(
+        questions_of(&row, &run, caller.workspace.now()),
+        as_of,
+    )))
 }
 
 /// What is answered.
