@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use folio_engine::Event;
 use folio_engine::event::FORMAT;
 use folio_engine::run::SoFar;
-use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, RunId, Seq, Timestamp, text};
+use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, FieldChange, RunId, Seq, Timestamp, text};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -228,6 +228,18 @@ impl Rewritten {
     /// Takes out what tells of the content that was there: a guess could be tried against it.
     pub(crate) fn forget_request(&mut self) {
         self.rest.remove("request");
+    }
+
+    /// Takes out why it was made: that may tell of the content that was there. Why content went is kept, and by which rule it was put away. Whether
+    /// there was anything to take out.
+    pub(crate) fn forget_reason(&mut self) -> bool {
+        let is_by_rule = |field: &FieldChange| matches!(field, FieldChange::ArchivedFor(Some(_)));
+        let says_why_it_went = |change: &Change| match change {
+            Change::EraseEntry { .. } => true,
+            Change::PatchEntry { fields, .. } => fields.iter().any(is_by_rule),
+            _ => false,
+        };
+        !self.changes.iter().any(says_why_it_went) && self.rest.remove("reason").is_some()
     }
 
     pub(crate) fn is_of_run(&self) -> bool {

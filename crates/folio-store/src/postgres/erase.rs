@@ -31,6 +31,7 @@ pub(super) async fn take_out(session: &Session, gone: &[Gone]) -> Result<(), Fai
         for change in &mut record.changes {
             is_changed |= eraser.clean(change);
         }
+        is_changed |= record.forget_reason();
         if is_changed {
             record.forget_request();
             let rest = fold::record_json(&record)?;

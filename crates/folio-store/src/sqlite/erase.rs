@@ -39,6 +39,7 @@ pub(super) fn take_out(conn: &Connection, space: SpaceId, gone: &[Gone]) -> Resu
         for change in &mut record.changes {
             is_changed |= eraser.clean(change);
         }
+        is_changed |= record.forget_reason();
         if is_changed {
             record.forget_request();
             let rest = fold::record_json(&record)?;

@@ -33,7 +33,7 @@ pub struct ForgetFilter {
     /// Found by this, whatever its status, its time and its place in a list.
     pub query: EntryQuery,
     /// With this text somewhere, as [`Sought`] finds it, whatever its case and its blanks: in the title, the body, a tag, the
-    /// context, the metadata, or in an earlier version of them.
+    /// context, the metadata, in an earlier version of them, or in why they were changed.
     pub text: Option<String>,
 }
 
@@ -144,8 +144,10 @@ impl Workspace {
         if entry.version == 1 && entry.fields.body_ref.is_none() {
             return Ok(false);
         }
-        let Said { texts, bodies, .. } = self.ever_said(entry).await?;
-        if says(&texts) {
+        let Said {
+            texts, bodies, reasons, ..
+        } = self.ever_said(entry).await?;
+        if says(&texts) || says(&reasons) {
             return Ok(true);
         }
         for body in &bodies {
@@ -168,6 +170,7 @@ impl Workspace {
     async fn ever_said(&self, entry: &Entry) -> Result<Said, WorkspaceError> {
         let mut said = Said::default();
         for revision in self.inner.store.history(self.space(), entry.id).await? {
+            said.reasons.extend(revision.reason);
             match revision.change {
                 Change::AddEntry(new) => said.take_in(&new.fields),
                 Change::PatchEntry { fields, .. } => {
@@ -380,6 +383,8 @@ struct Said {
     texts: BTreeSet<String>,
     /// Titles and bodies among them: what no other entry has by chance.
     written: BTreeSet<String>,
+    /// Why it was changed. Others may have been for the same reason, and the program has its own.
+    reasons: BTreeSet<String>,
     /// Where those are that were too long to stand in the entry.
     bodies: Vec<BodyRef>,
 }

@@ -96,6 +96,38 @@ async fn a_text_is_found_however_its_characters_are_put_together_and_its_words_p
 }
 
 #[tokio::test]
+async fn why_it_was_changed_is_forgotten_with_it_m7_6_50() {
+    let house = House::new();
+    let (entry, other) = (house.say("the guest list").await, house.say("the menu").await);
+    let why = format!("because {WORDS}");
+    for entry in [&entry, &other] {
+        let (actor, named) = (human(), Ref::Id(entry.id));
+        let archived = house.workspace.archive(&actor, named, Some(why.clone()));
+        archived.await.unwrap();
+    }
+    let found = house.workspace.to_forget(&with_text("old mill")).await.unwrap();
+    assert_eq!(
+        found.iter().map(|entry| entry.id).collect::<Vec<_>>(),
+        [entry.id, other.id]
+    );
+    let filter = ForgetFilter {
+        entries: vec![Ref::Id(entry.id), Ref::Id(other.id)],
+        ..ForgetFilter::default()
+    };
+    let forgotten = house
+        .workspace
+        .forget(&human(), &filter, "she asked for it")
+        .await
+        .unwrap();
+    assert_eq!(forgotten.residue.found, Vec::<String>::new());
+    assert!(!house.holds(WORDS));
+    let history = house.workspace.history(Ref::Id(entry.id)).await.unwrap();
+    let reasons: Vec<_> = history.iter().map(|revision| revision.reason.as_deref()).collect();
+    assert_eq!(reasons, [None, None, Some("she asked for it")]);
+    house.is_sound().await;
+}
+
+#[tokio::test]
 async fn it_is_gone_from_what_was_archived_and_compressed_m7_6_50() {
     let house = House::new();
     let text = format!(
