@@ -137,7 +137,7 @@ fn people_read_what_was_asked_and_shown_in_a_few_words_and_as_of_which_commit() 
     folio.ok(&["observe", "add", "likes Burgundy", "--tag", "wine"]);
     folio.ok(&["book", "add", "note", "Open the door", "--body", &"long ".repeat(200)]);
     folio.ok(&["observe", "list", "--tag", "wine", "--limit", "7"]);
-    folio.ok(&["book", "view", "--budget", "100"]);
+    folio.ok(&["book", "view", "--budget", "90"]);
     assert_eq!(
         told(&folio, "scratch_page"),
         ["#2: 1 of 1, where kinds=observation limit=7 tags=wine"]
@@ -145,7 +145,7 @@ fn people_read_what_was_asked_and_shown_in_a_few_words_and_as_of_which_commit() 
     let views = told(&folio, "scratchbook");
     let view = &views[0];
     assert!(view.starts_with("#2 using e1: "), "{view}");
-    assert!(view.contains(" of 100 tokens: observations "), "{view}");
+    assert!(view.contains(" of 90 tokens: observations "), "{view}");
     assert!(view.ends_with("; 1 left out"), "{view}");
 }
 

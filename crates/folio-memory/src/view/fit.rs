@@ -31,17 +31,18 @@ pub struct Part {
 
 /// Fits `parts` into `budget` tokens.
 ///
-/// A budget of nothing gives nothing. Each part, in order, first has what is reserved for it: every line short, or as a head
+/// A budget of nothing gives nothing. Each part, in order, first has what is reserved for it, less its share of what the line above
+/// its group costs: every line short, or as a head
 /// where that does not fit, up to the first that does not fit at all; then, from the first on, lines become as long as there is
 /// room. Then each part that has something and shows none of it says how many there are, at the cost of lines of later
-/// parts if need be: no line is shown behind a part that says nothing of what it has. What is left then goes to the parts
-/// from the first on. Headings and the lines `+3 more` are inside of the budget. If not even one line fits below its
+/// parts if need be: no line is shown behind a part that says nothing of what it has. Of what is left then each part that shows no
+/// line gets a first one, and then the parts get what they can show of the rest, from the first on. Headings and the lines `+3 more` are inside of the budget. If not even one line fits below its
 /// headings, the first line of all is shown alone, cut at the end of a character but never within its name.
 #[must_use]
 pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
     let mut all: Vec<Filled<'_>> = parts.into_iter().map(|part| Filled::new(part, tokens)).collect();
     for at in 0..all.len() {
-        let own = all[at].part.reserved.saturating_sub(group_cost(&all, at));
+        let own = own_share(&all, at);
         all[at].fill(own);
     }
     name_all(&mut all, budget);
@@ -50,6 +51,7 @@ pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
         show_first(&mut all, budget);
         name_all(&mut all, budget);
     }
+    begin_all(&mut all, budget);
     hand_out(&mut all, budget);
     // A tokenizer may count a whole more than its parts.
     let (mut text, mut ends) = text_of(&all);
@@ -105,38 +107,70 @@ fn show_first(all: &mut [Filled<'_>], budget: u32) {
     let Some(first) = all.iter().position(|part| !part.is_empty()) else {
         return;
     };
-    if all[first].part.candidates.is_empty() {
-        return;
-    }
-    let own = budget.saturating_sub(group_cost(all, first)).min(all[first].least());
+    let Some(least) = all[first].least() else { return };
+    let own = budget.saturating_sub(group_cost(all, first)).min(least);
     for part in &mut *all {
         part.fill(0);
     }
     all[first].fill(own);
 }
 
-/// Gives what is left of `budget` to the parts that had to leave something out, from the first on.
-fn hand_out(all: &mut [Filled<'_>], budget: u32) {
+/// Gives each part that shows nothing its first line, from the first on, as far as `budget` goes.
+fn begin_all(all: &mut [Filled<'_>], budget: u32) {
     for at in 0..all.len() {
-        let left = budget.saturating_sub(cost_of(all));
-        if left == 0 || all[at].is_whole() {
+        if all[at].is_empty() || !all[at].taken.is_empty() {
             continue;
         }
-        let own = if all[at].says_something() {
-            all[at].cost_of_own().saturating_add(left)
-        } else {
-            left.saturating_sub(group_cost(all, at))
-        };
-        let before = (all[at].taken.clone(), all[at].is_named);
-        all[at].fill(own);
-        // With more room a line may be longer, and then take that of others.
-        if all[at].taken.len() < before.0.len() {
-            (all[at].taken, all[at].is_named) = before;
+        let room = room_of(all, at, budget);
+        if let Some(least) = all[at].least() {
+            all[at].refill(room.min(least));
         }
         if !all[at].says_something() {
             return;
         }
     }
+}
+
+/// Gives what is left of `budget` to the parts that had to leave something out, from the first on.
+fn hand_out(all: &mut [Filled<'_>], budget: u32) {
+    for at in 0..all.len() {
+        if cost_of(all) >= budget || all[at].is_whole() {
+            continue;
+        }
+        let room = room_of(all, at, budget);
+        all[at].refill(room);
+        if !all[at].says_something() {
+            return;
+        }
+    }
+}
+
+/// What the part at `at` may cost where the others stay as they are.
+fn room_of(all: &[Filled<'_>], at: usize, budget: u32) -> u32 {
+    let left = budget.saturating_sub(cost_of(all));
+    if all[at].says_something() {
+        all[at].cost_of_own().saturating_add(left)
+    } else {
+        left.saturating_sub(group_cost(all, at))
+    }
+}
+
+/// What is reserved for the part at `at`, less its share of what the line above its group costs: that stands above all parts of the group, and
+/// is paid for by all of them.
+fn own_share(all: &[Filled<'_>], at: usize) -> u32 {
+    let part = &all[at].part;
+    if part.group.is_empty() {
+        return part.reserved;
+    }
+    let is_of_group = |other: &&Filled<'_>| other.part.group == part.group;
+    let before = all[..at].iter().rev().take_while(is_of_group);
+    let behind = all[at..].iter().take_while(is_of_group);
+    let reserved = before
+        .chain(behind)
+        .fold(0_u64, |sum, other| sum + u64::from(other.part.reserved));
+    let heading = u64::from(all[at].line_cost(part.group));
+    let share = (heading * u64::from(part.reserved)).div_ceil(reserved.max(1));
+    part.reserved.saturating_sub(u32::try_from(share).unwrap_or(u32::MAX))
 }
 
 /// What all lines cost, one by one.
@@ -164,22 +198,25 @@ fn alone(all: &mut [Filled<'_>], budget: u32, tokens: &dyn Tokens) -> Option<(St
     }
     let first = all.iter_mut().find(|part| !part.part.candidates.is_empty())?;
     let candidate = &first.part.candidates[0];
-    let line = &candidate.lengths[2];
+    let (text, total) = beginning(&candidate.lengths[2], &candidate.name, budget, tokens)?;
+    let text = text.to_owned();
+    first.taken.push(2);
+    first.cut_off = Some(total);
+    Some((text, total))
+}
+
+/// As much of `line`, which begins with `name`, as `budget` has room for, and what that costs: whole characters as people see them, and
+/// nothing if the name does not fit.
+pub(super) fn beginning<'l>(line: &'l str, name: &str, budget: u32, tokens: &dyn Tokens) -> Option<(&'l str, u32)> {
     let ends = line.grapheme_indices(true).map(|(at, _)| at).chain([line.len()]);
     // Prefixes do not cost more the longer they are, so each is tried, from the longest on.
-    let ends: Vec<usize> = ends.filter(|end| *end >= candidate.name.len()).collect();
-    for end in ends.into_iter().rev() {
+    let ends: Vec<usize> = ends.filter(|end| *end >= name.len().max(1)).collect();
+    ends.into_iter().rev().find_map(|end| {
         let text = line[..end].trim_end();
-        let is_name_whole = text.len() == candidate.name.len() || text[candidate.name.len()..].starts_with(' ');
+        let is_name_whole = text.len() == name.len() || text.get(name.len()..)?.starts_with(' ');
         let total = tokens.count(text);
-        if total <= budget && is_name_whole {
-            let text = text.to_owned();
-            first.taken.push(2);
-            first.cut_off = Some(total);
-            return Some((text, total));
-        }
-    }
-    None
+        (total <= budget && is_name_whole).then_some((text, total))
+    })
 }
 
 /// Whether the heading of its group stands above the part at `at`, if that has lines.
@@ -285,10 +322,23 @@ impl<'t> Filled<'t> {
         self.line_cost(&format!("{} {}", self.part.heading, more(self.left())))
     }
 
-    /// What is enough for the first line at its shortest.
-    fn least(&self) -> u32 {
+    /// What is enough for the first line at its shortest, if it has any.
+    fn least(&self) -> Option<u32> {
+        if self.part.candidates.is_empty() {
+            return None;
+        }
         let more = self.line_cost(&more(self.left()));
-        self.heading_cost().saturating_add(self.cost(0, 2)).saturating_add(more)
+        Some(self.heading_cost().saturating_add(self.cost(0, 2)).saturating_add(more))
+    }
+
+    /// The same as [`Filled::fill`] for one that shows something already, which does not become fewer lines: with more room one may be longer,
+    /// and then take that of others.
+    fn refill(&mut self, allowed: u32) {
+        let before = (self.taken.clone(), self.is_named);
+        self.fill(allowed);
+        if self.taken.len() < before.0.len() || (self.taken.is_empty() && before.1) {
+            (self.taken, self.is_named) = before;
+        }
     }
 
     /// Shows as much as costs no more than `allowed`, without the heading of its group.

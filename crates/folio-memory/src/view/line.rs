@@ -104,14 +104,9 @@ fn line(entry: &Entry, length: usize, audience: Audience, times: usize) -> (Stri
     let body = one_line(beyond_title(&fields.title, &fields.body));
     let mut is_less = false;
     let mut shown = |text: &str, chars: usize| {
-        let text = if is_quoted {
-            text.replace('"', "'")
-        } else {
-            text.to_owned()
-        };
-        let part = cut(&text, chars);
+        let part = cut(text, chars);
         is_less |= part != text;
-        if is_quoted { format!("\"{part}\"") } else { part }
+        if is_quoted { quoted(&part) } else { part }
     };
     if !title.is_empty() && !is_silent {
         let _infallible = write!(line, " {}", shown(&title, chars));
@@ -143,9 +138,18 @@ fn line(entry: &Entry, length: usize, audience: Audience, times: usize) -> (Stri
     }
     is_less |= fields.body_ref.is_some() || fields.tags.len() > TAGS[length];
     for tag in fields.tags.iter().take(TAGS[length]) {
-        let _infallible = write!(line, " #{}", one_line(tag.as_str()));
+        let tag = one_line(tag.as_str());
+        let tag = if is_quoted { quoted(&tag) } else { tag };
+        let _infallible = write!(line, " #{tag}");
     }
     (line, is_less)
+}
+
+/// `text`, which a stranger wrote, in quotation marks that nothing in it can be taken for the end of.
+#[must_use]
+pub(super) fn quoted(text: &str) -> String {
+    let marks = ['"', '\u{201c}', '\u{201d}', '\u{201e}', '\u{201f}', '\u{ff02}'];
+    format!("\"{}\"", text.replace(marks, "'"))
 }
 
 /// The phase and progress of a task, how sure an observation is, and who wrote what is from outside.
@@ -157,7 +161,8 @@ fn remarks(entry: &Entry, is_silent: bool) -> String {
         remarks.extend(
             phase
                 .filter(|phase| !phase.is_empty())
-                .map(|phase| cut(&phase, PHASE_CHARS)),
+                .map(|phase| cut(&phase, PHASE_CHARS))
+                .map(|phase| if is_untrusted(entry) { quoted(&phase) } else { phase }),
         );
     }
     remarks.extend(fields.progress.map(|progress| format!("{:.0}%", progress * 100.0)));
@@ -178,6 +183,9 @@ fn remarks(entry: &Entry, is_silent: bool) -> String {
         // What a file says that somebody gave us is no more than the rest of it.
         .filter(|tool| !tool.is_empty() && (!is_silent || fields.trust != Trust::Imported))
     {
+        Some(tool) if fields.trust == Trust::Imported => {
+            remarks.push(format!("{from}: {}", quoted(&cut(&tool, PHASE_CHARS))));
+        }
         Some(tool) => remarks.push(format!("{from}: {}", cut(&tool, PHASE_CHARS))),
         None => remarks.push(from.to_owned()),
     }
@@ -214,16 +222,50 @@ pub fn one_line(text: &str) -> String {
 /// a model reads and a person does not see. Its lines and tabs stay, and so does what joins letters or signs.
 #[must_use]
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    let is_harmless = |c: char| (!c.is_control() || matches!(c, '\n' | '\t')) && !turns_around(c);
-    if text.chars().all(|c| is_harmless(c) && !is_tag(c)) {
+    let is_harmless = |c: char| (!c.is_control() || matches!(c, '\n' | '\t')) && !turns_around(c) && !is_unseen(c);
+    if text.chars().all(|c| is_harmless(c) && !is_tag(c) && !is_variation(c)) {
         return text.into();
     }
     let flags = flags_in(text);
     let is_of_flag = |at: &usize| flags.iter().any(|flag| flag.contains(at));
-    text.char_indices()
-        .filter(|(at, c)| is_harmless(*c) && (!is_tag(*c) || is_of_flag(at)))
-        .map(|(_, c)| c)
-        .collect()
+    let mut kept = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        let has_place = !is_variation(c) || kept.chars().next_back().is_some_and(|base| takes(base, c));
+        if is_harmless(c) && has_place && (!is_tag(c) || is_of_flag(&at)) {
+            kept.push(c);
+        }
+    }
+    kept.into()
+}
+
+/// Whether `c` is seen nowhere, and joins nothing.
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{180e}' | '\u{e0100}'..='\u{e01ef}')
+}
+
+/// Whether `c` says in which form the sign before it is written. There are enough of them to spell anything, unseen.
+fn is_variation(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}')
+}
+
+/// Whether `base` is a sign that has the form which `variation` says: one of the last two is for pictures, and the first are for signs of
+/// mathematics and of East Asia.
+fn takes(base: char, variation: char) -> bool {
+    let is_letter = base < '\u{2000}' && base.is_alphabetic();
+    match variation {
+        '\u{fe0e}' | '\u{fe0f}' => !is_letter && !is_variation(base) && !base.is_whitespace(),
+        '\u{fe00}'..='\u{fe02}' => matches!(
+            base,
+            '\u{1000}'..='\u{109f}'
+                | '\u{2190}'..='\u{2bff}'
+                | '\u{3001}'..='\u{3002}'
+                | '\u{3400}'..='\u{9fff}'
+                | '\u{a840}'..='\u{a87f}'
+                | '\u{ff01}'..='\u{ff1f}'
+                | '\u{20000}'..='\u{323af}'
+        ),
+        _ => false,
+    }
 }
 
 fn turns_around(c: char) -> bool {

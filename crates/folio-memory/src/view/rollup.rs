@@ -5,7 +5,8 @@ use crate::excerpt::cut;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::line::{Audience, Candidate, beyond_title, is_untrusted, one_line};
+use super::fit::beginning;
+use super::line::{Audience, Candidate, beyond_title, is_untrusted, one_line, quoted};
 use super::receipt::{Omitted, Receipt, Rendered, SectionReceipt, hash_of};
 use crate::entry::{Entry, EntryKind};
 use crate::id::{EntryHandle, EntryId, PageHandle};
@@ -276,7 +277,8 @@ impl EntryLine {
 
 /// Renders what `pages` have come to within `budget` tokens, in their order, each with its entries below it, the oldest first.
 ///
-/// If not all lines fit, the last one says how many pages are not shown and how they stand, or how many entries of their tails.
+/// If not all lines fit, the last one says how many pages are not shown and how they stand, or how many entries of their tails. Where not
+/// even one page fits beside it, the line of the first one stands alone, cut at the end of a character but never within its name.
 #[must_use]
 pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered {
     let pages: Vec<_> = pages
@@ -284,7 +286,9 @@ pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered 
         .map(|page| PageLines::of(&page.page, &page.tail, Naming::Entries))
         .collect();
     let fitted = fit(&pages, budget, tokens);
-    receipted(fitted, &pages, budget, tokens)
+    let is_empty = fitted.shown.iter().all(Option::is_none);
+    let first = is_empty.then(|| alone(&pages, budget, tokens)).flatten();
+    first.unwrap_or_else(|| receipted(fitted, &pages, budget, tokens))
 }
 
 /// What of pages has room.
@@ -357,9 +361,43 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
             }
         }
     }
+    within(pages, &headings, shown, budget, tokens)
+}
+
+/// The line of the first page as far as it fits, without anything beside it: where not even that has room together with the last line that
+/// says how many more there are (M7.8 V3, V10).
+fn alone(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Option<Rendered> {
+    let first = pages.first()?;
+    let heading = first.heading();
+    let (text, total) = beginning(&heading, &first.name(), budget, tokens)?;
+    let is_cut = text.len() < heading.len();
+    let mut shown = vec![None; pages.len()];
+    if let Some(first) = shown.first_mut() {
+        *first = Some(Vec::new());
+    }
+    let fitted = Fitted {
+        text: text.to_owned(),
+        tokens: total,
+        shown,
+    };
+    let mut rendered = receipted(fitted, pages, budget, tokens);
+    if let Some(section) = rendered.receipt.sections.first_mut().filter(|_| is_cut) {
+        section.shortened = std::mem::take(&mut section.shown);
+    }
+    Some(rendered)
+}
+
+/// What is to be `shown`, without what is too much for `budget` all the same.
+fn within(
+    pages: &[PageLines],
+    headings: &[String],
+    mut shown: Vec<Option<Vec<usize>>>,
+    budget: u32,
+    tokens: &dyn Tokens,
+) -> Fitted {
     // A tokenizer may count a whole more than its parts.
     loop {
-        let text = written(pages, &headings, &mut shown);
+        let text = written(pages, headings, &mut shown);
         let total = tokens.count(&text);
         let last = shown.iter_mut().rev().find(|shown| shown.is_some());
         match last {
@@ -402,7 +440,7 @@ fn entry_text(entry: &Entry) -> String {
     };
     let text = cut(&text, ENTRY_CHARS);
     if is_untrusted(entry) {
-        format!("(from outside) \"{}\"", text.replace('"', "'"))
+        format!("(from outside) {}", quoted(&text))
     } else {
         text
     }
