@@ -255,6 +255,12 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
     }
     if let Some(progress) = patch.progress {
         changes.push(FieldChange::Progress(Some(checked_progress(progress)?)));
+    } else if item.fields.status == Status::Done
+        && item.fields.progress.is_some_and(|progress| progress >= 1.0)
+        && changes.iter().any(is_reopening)
+    {
+        // All of it is done no longer, and how far it is nobody has said.
+        changes.push(FieldChange::Progress(None));
     }
     // Whoever asks again for what is so already, as after an answer that was lost, is told that it is (M7.4.34).
     if item.fields.status == Status::Archived && !item.already_has(&changes) {
@@ -271,6 +277,14 @@ pub fn complete(item: &Entry) -> Vec<FieldChange> {
         crate::entry::Family::Knowledge => vec![FieldChange::Status(Status::Resolved)],
         crate::entry::Family::Work => vec![FieldChange::Status(Status::Done), FieldChange::Progress(Some(1.0))],
     }
+}
+
+/// Whether `change` makes something work that is to be done.
+fn is_reopening(change: &FieldChange) -> bool {
+    matches!(
+        change,
+        FieldChange::Status(Status::Open | Status::InProgress | Status::Blocked)
+    )
 }
 
 fn is_item(kind: EntryKind) -> bool {
@@ -461,6 +475,30 @@ mod tests {
             ..ItemInput::new(EntryKind::Task, "x")
         };
         assert_eq!(draft(task, Trust::User).unwrap_err().code, "progress_invalid");
+    }
+
+    #[test]
+    fn what_is_done_and_opened_again_is_not_all_done_m7_5_41() {
+        let mut item = entry(EntryKind::Task);
+        let completed = complete(&item);
+        item.patch(&completed, Seq(2), Timestamp::default());
+        let changes = |item: &Entry, to: ItemPatch| patch(item, to).unwrap().0;
+        for (name, status) in [("open", Status::Open), ("in_progress", Status::InProgress)] {
+            let wanted = [FieldChange::Status(status), FieldChange::Progress(None)];
+            assert_eq!(changes(&item, to(name)), wanted);
+        }
+        assert_eq!(changes(&item, to("done")), [FieldChange::Status(Status::Done)]);
+        let said = ItemPatch {
+            progress: Some(0.8),
+            ..to("open")
+        };
+        assert_eq!(
+            changes(&item, said),
+            [FieldChange::Status(Status::Open), FieldChange::Progress(Some(0.8))]
+        );
+        // What somebody says is all there while it goes on, is.
+        item.fields.status = Status::InProgress;
+        assert_eq!(changes(&item, to("blocked")), [FieldChange::Status(Status::Blocked)]);
     }
 
     #[test]
