@@ -1,6 +1,11 @@
-//! Numbers in JSON for which there is no room: a reader would round them, or read nothing at all.
+//! Numbers in JSON for which there is no room: a reader would round them, or read nothing at all. And numbers that can be written in two ways.
 
 use std::borrow::Cow;
+
+use serde_json::{Number, Value};
+
+/// Whole numbers up to this are the same as a double.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// `json` with each number that is kept neither in 64 bits nor as a double as its text: `18446744073709551617` as
 /// `"18446744073709551617"`, `1e999` as `"1e999"`. So nothing changes silently, and one such number does not make all that was sent unreadable.
@@ -35,6 +40,47 @@ pub fn with_room(json: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(kept)
 }
 
+/// `value` with each number in one form: `1.0` and `1e0` are `1`, and `-0.0` is `0`, as far as a double is exact.
+#[must_use]
+pub fn in_one_form(value: Value) -> Value {
+    match value {
+        Value::Number(number) => Value::Number(whole(&number).map_or(number, Number::from)),
+        Value::Array(items) => items.into_iter().map(in_one_form).collect(),
+        Value::Object(map) => map.into_iter().map(|(key, inner)| (key, in_one_form(inner))).collect(),
+        other => other,
+    }
+}
+
+/// Whether `value` is or has a number that can be written in another way, too: see [`in_one_form`].
+#[must_use]
+pub fn has_another_form(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => whole(number).is_some(),
+        Value::Array(items) => items.iter().any(has_another_form),
+        Value::Object(map) => map.values().any(has_another_form),
+        _ => false,
+    }
+}
+
+/// Whether the two say the same, in whichever form their numbers are.
+#[must_use]
+pub fn say_the_same(one: &Value, other: &Value) -> bool {
+    one == other
+        || ((has_another_form(one) || has_another_form(other))
+            && in_one_form(one.clone()) == in_one_form(other.clone()))
+}
+
+/// The whole number that `number` is, if it is written as if it were none.
+fn whole(number: &Number) -> Option<i64> {
+    let value = number.as_f64().filter(|_| number.is_f64())?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "it is whole and in the range in which a double is exact"
+    )]
+    let whole = (value.fract() == 0.0 && value.abs() <= WHOLE_MAX).then_some(value as i64);
+    whole
+}
+
 /// Behind the text that begins at `at`.
 fn end_of_text(json: &[u8], at: usize) -> usize {
     let mut at = at + 1;
@@ -65,9 +111,23 @@ fn has_no_room(number: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_whole_number_is_one_number_however_it_is_written_m7_2_18() {
+        let given: Value =
+            serde_json::from_str(r#"{"a": 1.0, "b": [1e2, -0.0, 2.5], "c": 9007199254740993, "d": 1e300}"#).unwrap();
+        let kept = in_one_form(given.clone());
+        assert_eq!(
+            kept.to_string(),
+            r#"{"a":1,"b":[100,0,2.5],"c":9007199254740993,"d":1e+300}"#
+        );
+        assert_eq!(in_one_form(kept.clone()), kept);
+        assert!(say_the_same(&given, &kept) && !say_the_same(&json!(1.5), &json!(1)));
+        assert!(!has_another_form(&kept) && has_another_form(&given));
+    }
 
     #[test]
     fn a_number_without_room_stays_what_it_says_and_all_others_stay_numbers() {

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::entry::{Confidence, Entry, EntryKind, Owner, State, Status, Tag};
 use crate::id::{PageId, RunId, Seq};
+use crate::numbers::say_the_same;
 use crate::page::PageRole;
 use crate::space::ThreadKey;
 use crate::text::{self, TextMatch, TextQuery};
@@ -138,10 +139,9 @@ impl EntryQuery {
             && self.tags.iter().all(|tag| fields.tags.contains(tag))
             && (self.tags_any.is_empty() || any(&self.tags_any))
             && !any(&self.tags_none)
-            && self
-                .context
-                .iter()
-                .all(|(path, wanted)| at_path(fields.context.as_ref(), path) == Some(wanted))
+            && self.context.iter().all(|(path, wanted)| {
+                at_path(fields.context.as_ref(), path).is_some_and(|kept| say_the_same(kept, wanted))
+            })
             && self
                 .min_confidence
                 .is_none_or(|least| fields.confidence.is_some_and(|c| c.value() >= least))

@@ -10,6 +10,7 @@ use crate::actor::{Role, Source, Trust};
 use crate::entry::{Confidence, EntryFields, EntryKind, Family, Owner, Status, Tag, check_text, without_nul};
 use crate::excerpt::one_line;
 use crate::nesting::depth_exceeds;
+use crate::numbers::in_one_form;
 use crate::policy::{SpacePolicy, TypePolicy};
 use crate::scratchbook::check_title;
 use crate::time::Timestamp;
@@ -228,8 +229,12 @@ fn confidence_invalid(raw: Option<&Value>) -> Invalid {
     )
 }
 
-/// What something is about, if it is neither too deep nor too large.
+/// What something is about, if it is neither too deep nor too large: with each number in one form, by which it is found.
 pub(crate) fn check_context(context: Value) -> Result<Value, Invalid> {
+    small_enough(context).map(in_one_form)
+}
+
+fn small_enough(context: Value) -> Result<Value, Invalid> {
     if depth_exceeds(&context, MAX_CONTEXT_DEPTH) {
         return Err(Invalid::new(
             "context_too_deep",
@@ -269,7 +274,7 @@ fn with_id(claimed: Option<Value>, id: Option<String>, warnings: &mut Vec<Warnin
 
 /// A claim as large as a context may be; a larger one is no reason to refuse what was noticed.
 fn claim(claimed: Value, warnings: &mut Vec<Warning>) -> Option<Value> {
-    match check_context(claimed) {
+    match small_enough(claimed) {
         Ok(claimed) => Some(claimed).filter(|claimed| !claimed.is_null()),
         Err(invalid) => {
             let message = format!("the claimed source was left out: it {}", invalid.message);

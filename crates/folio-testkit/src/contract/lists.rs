@@ -268,6 +268,8 @@ pub async fn context_is_matched_by_path(home: &dyn Home) {
         ("d", json!({"src/main.rs": 1, "files": {"b.rs": {"lines": 2}}})),
         ("e", json!({"src/main": {"rs": 1}})),
         ("f", json!({"": {"only": 3}})),
+        ("g", json!({"n": 1, "many": [1, 2.5]})),
+        ("h", json!({"n": 1.5})),
     ] {
         let mut note = scene.note(page, title);
         note.fields.context = Some(context);
@@ -290,6 +292,11 @@ pub async fn context_is_matched_by_path(home: &dyn Home) {
     // A key may be empty, and is then not nothing.
     assert_eq!(scene.titles(&of(".only", json!(3))).await, ["f"]);
     assert!(scene.titles(&of("only", json!(3))).await.is_empty());
+    // A whole number is one number, however somebody writes it who asks.
+    for one in [json!(1), json!(1.0)] {
+        assert_eq!(scene.titles(&of("n", one)).await, ["g"]);
+    }
+    assert_eq!(scene.titles(&of("many", json!([1.0, 2.5]))).await, ["g"]);
 }
 
 /// As many as an entry may have tags, and as many values as one question may name; each may be named twice.
