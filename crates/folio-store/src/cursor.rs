@@ -2,7 +2,7 @@
 
 use data_encoding::HEXLOWER;
 use folio_memory::canonical_json;
-use folio_memory::{Confidence, Entry, EntryQuery, Order, Seq, SpaceName};
+use folio_memory::{Confidence, Entry, EntryQuery, Order, Seq, SpaceName, Timestamp};
 use sha2::{Digest, Sha256};
 
 use crate::error::StoreError;
@@ -12,6 +12,9 @@ use crate::error::StoreError;
 pub(crate) struct Cursor {
     pub(crate) after: After,
     pub(crate) as_of: Seq,
+    /// The instant that the first page was of: what ends between two pages is on both or on neither (M7.2.15). None from a version that did
+    /// not say so.
+    pub(crate) at: Option<Timestamp>,
 }
 
 /// The last entry that was given, as far as orders look at it.
@@ -54,7 +57,8 @@ impl Cursor {
     pub(crate) fn to_text(self, binding: &str) -> String {
         let After { number, rank, sureness } = self.after;
         let sureness = sureness.to_bits();
-        format!("{binding}.{number}.{}.{rank}.{sureness:x}", self.as_of)
+        let at = self.at.map(|at| format!(".{}", at.as_nanos())).unwrap_or_default();
+        format!("{binding}.{number}.{}.{rank}.{sureness:x}{at}", self.as_of)
     }
 
     /// Reads what was handed out for the query with this binding.
@@ -65,9 +69,8 @@ impl Cursor {
     pub(crate) fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
         let no_cursor = || StoreError::Invalid(format!("{text:?} is not a cursor"));
         let parts: Vec<&str> = text.split('.').collect();
-        let [bound, number, as_of, rank, sureness] = parts[..] else {
-            return Err(no_cursor());
-        };
+        let (&[bound, number, as_of, rank, sureness], at) = parts.split_first_chunk().ok_or_else(no_cursor)?;
+        let at = at_of(at).ok_or_else(no_cursor)?;
         let cursor = Self {
             after: After {
                 number: number.parse().map_err(|_| no_cursor())?,
@@ -77,6 +80,7 @@ impl Cursor {
                     .map_err(|_| no_cursor())?,
             },
             as_of: Seq(as_of.parse().map_err(|_| no_cursor())?),
+            at,
         };
         if bound == binding {
             Ok(cursor)
@@ -85,6 +89,15 @@ impl Cursor {
                 "the cursor {text:?} belongs to another query"
             )))
         }
+    }
+}
+
+/// The instant that the last part of a cursor says, if it has one; `None` if that is none, or if there is more.
+pub(crate) fn at_of(parts: &[&str]) -> Option<Option<Timestamp>> {
+    match parts {
+        [] => Some(None),
+        [at] => Some(Some(Timestamp::from_nanos(at.parse().ok()?))),
+        _ => None,
     }
 }
 

@@ -7,8 +7,9 @@
 use std::collections::BTreeSet;
 
 use data_encoding::BASE64URL_NOPAD;
-use folio_memory::{Entry, EntryQuery, Order, Seq};
+use folio_memory::{Entry, EntryQuery, Order, Seq, Timestamp};
 
+use crate::cursor::at_of;
 use crate::error::StoreError;
 use crate::place::Place;
 
@@ -21,6 +22,8 @@ pub(crate) struct Cursor {
     /// The commit after which nothing that was added counts.
     pub(crate) as_of: Seq,
     pub(crate) position: Position,
+    /// The instant that the first page was of (M7.2.15). None from a version that did not say so.
+    pub(crate) at: Option<Timestamp>,
 }
 
 /// Where a search goes on.
@@ -49,16 +52,16 @@ impl Cursor {
             Position::After(number) => number.to_string(),
             Position::Given(given) => format!("g{}", packed(given)),
         };
-        format!("{binding}.{}.{position}", self.as_of)
+        let at = self.at.map(|at| format!(".{}", at.as_nanos())).unwrap_or_default();
+        format!("{binding}.{}.{position}{at}", self.as_of)
     }
 
     /// Reads what [`Self::to_text`] gives.
     pub(crate) fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
         let malformed = || StoreError::Invalid(format!("{text:?} is not a cursor"));
         let parts: Vec<_> = text.split('.').collect();
-        let [bound, as_of, position] = parts[..] else {
-            return Err(malformed());
-        };
+        let (&[bound, as_of, position], at) = parts.split_first_chunk().ok_or_else(malformed)?;
+        let at = at_of(at).ok_or_else(malformed)?;
         let as_of = as_of.parse().map(Seq).map_err(|_| malformed())?;
         let position = match position.strip_prefix('g') {
             Some(given) => unpacked(given).map(Position::Given),
@@ -70,7 +73,7 @@ impl Cursor {
                 "the cursor {text:?} belongs to another query"
             )));
         }
-        Ok(Self { as_of, position })
+        Ok(Self { as_of, position, at })
     }
 }
 
@@ -149,14 +152,15 @@ mod tests {
     #[test]
     fn a_cursor_reads_back_and_belongs_to_its_query() {
         let given = Position::Given([1, 2, 127, 128, 300, 1 << 40].into());
-        for position in [Position::After(7), given] {
+        for (position, at) in [(Position::After(7), None), (given, Some(Timestamp::from_millis(-5)))] {
             let cursor = Cursor {
                 as_of: Seq(9),
                 position,
+                at,
             };
             let text = cursor.to_text("abc");
             let back = Cursor::parse(&text, "abc").unwrap();
-            assert_eq!((back.as_of, back.position), (Seq(9), cursor.position));
+            assert_eq!((back.as_of, back.position, back.at), (Seq(9), cursor.position, at));
             assert!(Cursor::parse(&text, "abd").is_err());
         }
     }
@@ -171,7 +175,8 @@ mod tests {
             "abc.x.1",
             "abc.1.g_",
             "abc.1.ggICAgICAgICAgICAgIA",
-            "abc.1.1.1",
+            "abc.1.1.x",
+            "abc.1.1.1.1",
             "💥",
         ] {
             assert!(Cursor::parse(text, "abc").is_err(), "{text}");
@@ -184,7 +189,8 @@ mod tests {
         assert!(
             Cursor {
                 as_of: Seq(1),
-                position: given
+                position: given,
+                at: None,
             }
             .to_text("abc")
             .len()

@@ -77,6 +77,8 @@ pub(crate) struct LiveIndex {
     ends: BTreeMap<i64, RoaringBitmap>,
     /// Before this instant nothing expires.
     next_end: i64,
+    /// When the last one of those expired that are no longer here.
+    last_end: i64,
     now: Timestamp,
     /// Set when an entry had no place any more.
     is_broken: bool,
@@ -114,6 +116,7 @@ impl Default for LiveIndex {
             live: RoaringBitmap::new(),
             ends: BTreeMap::new(),
             next_end: NEVER,
+            last_end: i64::MIN,
             is_broken: false,
             now: Timestamp::MIN,
             garbage: 0,
@@ -174,6 +177,7 @@ impl LiveIndex {
             self.live.insert(small(slot));
         } else {
             self.live.remove(small(slot));
+            self.last_end = self.last_end.max(self.expires[slot]);
         }
     }
 
@@ -195,10 +199,10 @@ impl LiveIndex {
         }
     }
 
-    /// Lets the time be `now`. False if it is later here already: what has expired is not brought back.
+    /// Lets the time be `now`. False if something has expired since then: that is not brought back.
     pub(crate) fn advance(&mut self, now: Timestamp) -> bool {
         if now < self.now {
-            return false;
+            return self.is_at(now);
         }
         self.now = now;
         let nanos = now.as_nanos();
@@ -214,6 +218,8 @@ impl LiveIndex {
             self.garbage = self
                 .garbage
                 .saturating_add(usize::try_from(due.len()).unwrap_or(usize::MAX));
+            let last = due.iter().map(|slot| self.expires[slot as usize]).max();
+            self.last_end = self.last_end.max(last.unwrap_or(i64::MIN));
             self.live -= due;
             if let Some(next) = left.iter().map(|slot| self.expires[slot as usize]).min() {
                 self.next_end = next;
@@ -225,9 +231,10 @@ impl LiveIndex {
         true
     }
 
-    /// Whether nothing expires before `now` that is still here, so that [`Self::advance`] has nothing to do.
+    /// Whether nothing expires before `now` that is still here, so that [`Self::advance`] has nothing to do, and nothing has expired since: the
+    /// later pages of a list are of the instant of the first one.
     pub(crate) fn is_at(&self, now: Timestamp) -> bool {
-        now >= self.now && now.as_nanos() < self.next_end
+        (self.last_end..self.next_end).contains(&now.as_nanos())
     }
 
     /// Whether it no longer answers right, or so much of it is of no use that it should be made anew.

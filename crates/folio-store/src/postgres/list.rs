@@ -28,6 +28,7 @@ pub(super) async fn entries(
     let binding = binding(name, query)?;
     let cursor = query.cursor.as_deref();
     let cursor = cursor.map(|text| Cursor::parse(text, &binding)).transpose()?;
+    let now = cursor.and_then(|cursor| cursor.at).unwrap_or(now).min(now);
     let ends = match session {
         Some(session) => Some(commit::ends(session).await?),
         None => None,
@@ -58,7 +59,12 @@ pub(super) async fn entries(
     let last = items.last().filter(|_| goes_on);
     let next = last.map(|last| {
         let after = After::of(query, last);
-        Cursor { after, as_of }.to_text(&binding)
+        Cursor {
+            after,
+            as_of,
+            at: Some(now),
+        }
+        .to_text(&binding)
     });
     Ok(ListAnswer {
         returned: items.len(),

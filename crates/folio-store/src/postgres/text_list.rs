@@ -80,6 +80,8 @@ async fn entries(
     let binding = binding(name, query)?;
     let cursor = query.cursor.as_deref();
     let cursor = cursor.map(|text| Cursor::parse(text, &binding)).transpose()?;
+    let now = cursor.as_ref().and_then(|cursor| cursor.at).unwrap_or(now).min(now);
+    let at = Some(now);
     let asked = cursor.as_ref().map(|cursor| cursor.as_of).or(query.as_of);
     let position = cursor.map(|cursor| cursor.position);
     let words = query.text_query().filter(|words| !words.is_empty());
@@ -127,7 +129,7 @@ async fn entries(
         });
     }
     (answer.returned, answer.total) = (answer.items.len(), total);
-    answer.next = position.map(|position| Cursor { as_of, position }.to_text(&binding));
+    answer.next = position.map(|position| Cursor { as_of, position, at }.to_text(&binding));
     Ok(Search::Found(answer))
 }
 

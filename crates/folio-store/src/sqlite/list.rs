@@ -30,6 +30,7 @@ pub(super) fn entries(
     let cursor = cursor
         .map(|text| Ok::<_, Failure>(Cursor::parse(text, &binding()?)?))
         .transpose()?;
+    let now = cursor.and_then(|cursor| cursor.at).unwrap_or(now).min(now);
     let head = match space {
         Some(space) => journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head),
         None => Seq(0),
@@ -61,7 +62,14 @@ pub(super) fn entries(
     let last = items.last().filter(|_| goes_on);
     let next = last.map(|last| {
         let after = After::of(query, last);
-        Ok::<_, Failure>(Cursor { after, as_of }.to_text(&binding()?))
+        Ok::<_, Failure>(
+            Cursor {
+                after,
+                as_of,
+                at: Some(now),
+            }
+            .to_text(&binding()?),
+        )
     });
     let next = next.transpose()?;
     Ok(ListAnswer {

@@ -1,5 +1,8 @@
 //! Lists in several pages.
 
+use std::time::Duration;
+
+use folio_memory::entry::Lifetime;
 use folio_memory::{EntryQuery, Order};
 use folio_store::ErrorKind;
 use serde_json::json;
@@ -55,6 +58,46 @@ pub async fn pages_of_a_list_neither_repeat_nor_skip(home: &dyn Home) {
             assert_eq!(seen, wanted, "{query:?}");
             // Who wants to know what came since, asks for what was added after this commit.
             assert!(as_of.iter().all(|seq| *seq == as_of[0]), "{as_of:?}");
+        }
+    }
+}
+
+/// That of the first one: what ends while somebody reads on is on its page, and is counted.
+pub async fn pages_of_a_list_are_of_one_instant_m7_2_15(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    for number in 1..=6_u64 {
+        let mut note = scene.note(page, &format!("wine {number}"));
+        note.fields.lifetime = Lifetime::Until(scene.now().plus(Duration::from_secs(60 * number)));
+        scene.add(note).await;
+    }
+    for text in [None, Some("wine".to_owned())] {
+        for order in [Order::Newest, Order::Oldest] {
+            let mut query = EntryQuery {
+                order,
+                limit: 2,
+                text: text.clone(),
+                ..EntryQuery::default()
+            };
+            // Whoever asks anew meanwhile is told what there is then.
+            let anew = query.clone();
+            let first = scene.list(&query).await.expect("a list");
+            let (total, mut seen) = (first.total, Vec::new());
+            let mut answer = first;
+            loop {
+                assert_eq!(answer.total, total, "{query:?}");
+                seen.extend(answer.items.iter().map(|entry| entry.handle));
+                query.cursor = answer.next;
+                if query.cursor.is_none() {
+                    break;
+                }
+                if seen.len() == 2 {
+                    scene.clock.advance(Duration::from_secs(60));
+                    assert_eq!(scene.list(&anew).await.expect("a list").total, total - 1);
+                }
+                answer = scene.list(&query).await.expect("a list");
+            }
+            assert_eq!(seen.len() as u64, total, "{query:?}");
         }
     }
 }

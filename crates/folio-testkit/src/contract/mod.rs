@@ -113,6 +113,7 @@ macro_rules! store_contract {
         ]);
         $crate::store_contract!(@cases $home, cursors: [
             pages_of_a_list_neither_repeat_nor_skip,
+            pages_of_a_list_are_of_one_instant_m7_2_15,
             a_cursor_of_another_query_is_refused,
         ]);
         $crate::store_contract!(@cases $home, search: [
