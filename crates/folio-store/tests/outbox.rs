@@ -7,7 +7,7 @@ mod house;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use folio_store::workspace::Delivered;
+use folio_store::workspace::{Delivered, Guard};
 use folio_testkit::Fault;
 use serde_json::json;
 use tempfile::TempDir;
@@ -55,6 +55,26 @@ async fn what_waits_is_delivered_once_and_the_file_is_empty_then_m7_3_26() {
     );
     assert_eq!(house.traced("spool_observations").await.len(), 1);
     assert_eq!(house.traced("deliver_observations").await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_waited_longer_than_it_holds_is_given_as_long_again_when_it_is_confirmed_m7_1_6() {
+    let (_folder, house) = waiting(Fault::NotWritten).await;
+    house.clock.advance(Duration::from_secs(2 * 3600));
+    house.space.deliver_outbox().await.unwrap();
+    let all = folio_memory::EntryQuery {
+        include_expired: true,
+        ..folio_memory::EntryQuery::default()
+    };
+    let found = house.space.observations(all).await.unwrap().items;
+    let late = found.iter().find(|entry| entry.fields.body == "a").unwrap();
+    assert_eq!(late.state(house.space.now()), folio_memory::State::Expired);
+    let person = folio_memory::Actor::new(folio_memory::Role::Human, "ada");
+    let named = folio_memory::id::Ref::Id(late.id);
+    let confirmed = house.space.confirm(&person, named, Guard::default()).await.unwrap();
+    let end = confirmed.entry.fields.lifetime.expires_at().unwrap();
+    let left = end.since(confirmed.entry.fields.validated_at.unwrap());
+    assert_eq!(left, Duration::from_secs(3600));
 }
 
 #[tokio::test]

@@ -86,12 +86,21 @@ impl Spooled {
         }
     }
 
+    /// What waited, as it is recorded. That something with an end held when it was noticed is said with it, and from then on counts how long
+    /// it was given (M7.1.6): what is recorded later than that, and what waited for longer than it holds, too, is given as long again when
+    /// somebody confirms it.
     fn ready(&self) -> Vec<Ready> {
-        let item = |item: &SpooledItem| Ready {
-            channel: item.channel,
-            index: item.index,
-            new: item.new.clone(),
-            registers: item.registers.clone(),
+        let item = |item: &SpooledItem| {
+            let mut new = item.new.clone();
+            if new.fields.lifetime.expires_at().is_some() {
+                new.fields.validated_at.get_or_insert(self.at);
+            }
+            Ready {
+                channel: item.channel,
+                index: item.index,
+                new,
+                registers: item.registers.clone(),
+            }
         };
         self.items.iter().map(item).collect()
     }
