@@ -341,6 +341,39 @@ async fn an_observation_that_is_over_at_once_says_so_when_it_is_added_m7_1_3() {
 }
 
 #[tokio::test]
+async fn what_would_be_passed_over_is_refused_m7_2_13() {
+    let house = House::new();
+    let space = &house.space;
+    call(space, "scratch_add", json!({"kind": "note", "title": "A note"})).await;
+    for (arguments, field) in [
+        (json!({"page": "tree", "tags": ["x"]}), "tags"),
+        (json!({"page": "tree", "query": "x"}), "query"),
+        (json!({"id": "e1", "query": "x"}), "query"),
+        (json!({"id": "e1", "tags": ["x"]}), "tags"),
+        (json!({"id": "e1", "page": "book"}), "page"),
+        (json!({"id": "p1", "page": "book"}), "page"),
+    ] {
+        match try_call(space, "scratch_read", arguments.clone()).await {
+            Err(WorkspaceError::Invalid(invalid)) => {
+                assert_eq!(
+                    (invalid.code.as_str(), invalid.field.as_str()),
+                    ("arguments_invalid", field),
+                    "{arguments}"
+                );
+            }
+            other => panic!("{arguments}: {other:?}"),
+        }
+    }
+    for fine in [
+        json!({"page": "tree"}),
+        json!({"id": "p1", "query": "note"}),
+        json!({"page": "book", "tags": ["x"]}),
+    ] {
+        call(space, "scratch_read", fine).await;
+    }
+}
+
+#[tokio::test]
 async fn who_follows_an_old_handle_is_told_what_took_its_place_m7_8_v7() {
     let house = House::new();
     let space = &house.space;

@@ -28,6 +28,7 @@ impl Workspace {
     ) -> Result<ScratchAnswer, WorkspaceError> {
         let budget = read.budget.unwrap_or(ANSWER_TOKENS);
         let asks_for_list = read.query.is_some() || !read.tags.is_empty();
+        check_goes_together(&read)?;
         match (read.id.as_deref(), read.page.as_deref()) {
             (Some(id), _) if id.trim().starts_with('p') => {
                 let page = id.trim().to_owned();
@@ -265,6 +266,28 @@ impl Workspace {
             "tokens": caller.tokens.count(&text),
         });
         Ok(without_entries(text, structured))
+    }
+}
+
+/// That nothing is asked for that would be passed over: whoever narrows something down takes all of it for what they asked for.
+fn check_goes_together(read: &Read) -> Result<(), Invalid> {
+    let is_page = |id: &str| id.trim().starts_with('p');
+    let (what, takes_words) = match (read.id.as_deref(), read.page.as_deref()) {
+        (Some(id), _) => (id, is_page(id)),
+        (None, Some("tree")) => ("tree", false),
+        (None, _) => return Ok(()),
+    };
+    let beside = [
+        ("page", read.id.is_some() && read.page.is_some()),
+        ("query", !takes_words && read.query.is_some()),
+        ("tags", !takes_words && !read.tags.is_empty()),
+    ];
+    match beside.into_iter().find(|(_, is_there)| *is_there) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let message = format!("does not go together with {what:?}, of which all is read; leave one of them out");
+            Err(Invalid::new("arguments_invalid", name, message))
+        }
     }
 }
 
