@@ -228,6 +228,35 @@ fn the_same_key_adds_once() {
 }
 
 #[test]
+fn a_key_is_one_of_its_caller_and_command_and_is_not_kept_m7_6_48() {
+    let folio = Folio::new();
+    let key = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    let of = |more: &[&str], command: &[&str]| {
+        let keyed = ["--idempotency-key", key.as_str()];
+        folio.json(&[&["--store", "sqlite:f.db"], more, command, &keyed].concat())
+    };
+    let add = ["observe", "add", "x"];
+    let others: [(&[&str], &[&str]); 4] = [
+        (&[], &add),
+        (&["--thread", "b"], &add),
+        (&["--role", "client"], &add),
+        (&[], &["book", "add", "note", "x"]),
+    ];
+    for (more, command) in others {
+        assert_eq!(of(more, command)["replayed"], Value::Null, "{more:?} {command:?}");
+        assert_eq!(of(more, command)["replayed"], true, "{more:?} {command:?}");
+    }
+    let mut kept = Vec::new();
+    for file in ["f.db", "f.db-wal"] {
+        kept.extend(std::fs::read(folio.path().join(file)).unwrap_or_default());
+    }
+    let is_there = |text: &str| kept.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(is_there("cli:") && !is_there(&key));
+    let empty = folio.call(&["--store", "sqlite:f.db", "observe", "add", "x", "--idempotency-key", ""]);
+    assert_eq!(empty.code, 2, "{}", empty.stderr);
+}
+
+#[test]
 fn text_comes_from_standard_input_byte_for_byte() {
     let folio = Folio::new();
     let text = "  two\n\nlines \u{1f600}\n";

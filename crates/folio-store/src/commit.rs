@@ -150,6 +150,34 @@ impl RequestKey {
     }
 }
 
+/// Who asks for something under a key, and where: what two callers, or one caller in two places, call alike are two things.
+#[derive(Debug, Clone, Copy)]
+pub struct Asking<'a> {
+    /// How it came here: `http`, `mcp`, `cli`.
+    pub surface: &'a str,
+    /// What is to be done: a method, a tool, a command.
+    pub verb: &'a str,
+    /// Where: a path, a thread.
+    pub place: &'a str,
+    /// Whoever asks.
+    pub actor: &'a Actor,
+    /// The token that was shown: two of one role and one name are two callers.
+    pub token: Option<&'a str>,
+}
+
+impl Asking<'_> {
+    /// What the store knows the request by that its caller calls `key`, and that says `parts`. The caller's own key is not in it: it may hold
+    /// what must not be kept.
+    #[must_use]
+    pub fn under(&self, key: &str, parts: &[&[u8]]) -> RequestKey {
+        let actor = self.actor.to_string();
+        // Without a token it is as it always was.
+        let whose = [self.verb, self.place, &actor, key].into_iter().chain(self.token);
+        let digest = HEXLOWER.encode(&digest_of(whose.map(str::as_bytes)));
+        RequestKey::new(format!("{}:{digest}", self.surface), key, parts)
+    }
+}
+
 /// Enough of the hash of a request to tell another one from it: 16 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -38,7 +38,9 @@ mod words;
 pub mod workspace;
 
 pub use access::{AccessToken, KeptToken};
-pub use commit::{Blob, BlobHash, Commit, Committed, Expected, Fingerprint, Folded, Record, RequestKey, RunAppend};
+pub use commit::{
+    Asking, Blob, BlobHash, Commit, Committed, Expected, Fingerprint, Folded, Record, RequestKey, RunAppend,
+};
 pub use error::{ErrorKind, StoreError};
 pub use live::LiveOptions;
 pub use parts::{CommittedParts, Giving, Parts, in_parts};

@@ -3,6 +3,7 @@
 use folio::memory::counted::counted;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use folio::memory::id::EntryRef;
 use folio::memory::{Entry, EntryKind, Owner, Status, Tag};
@@ -187,7 +188,7 @@ pub(crate) struct Add {
     #[arg(long, value_name = "NUMBER")]
     progress: Option<f64>,
     /// Adds it only once however often it is called with this key
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     idempotency_key: Option<String>,
 }
 
@@ -286,8 +287,8 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
                 progress: add.progress,
             };
             let thread = &context.settings.thread;
-            let key = add.idempotency_key;
-            let asked = asking(&workspace, key.as_deref(), &("item", &thread.0, &input));
+            let said = ("item", &thread.0, &input);
+            let (asked, key) = asking(context, &workspace, "book add", add.idempotency_key, &said);
             answer(context, &[asked.add_item(&actor, thread, input, key).await?])
         }
         Book::Update(update) => {

@@ -62,7 +62,7 @@ use folio::memory::canonical::canonical_json;
 use folio::memory::roles::Denied;
 use folio::memory::{Role, TurnId};
 use folio::runner::Observer;
-use folio::store::RequestKey;
+use folio::store::Asking;
 use folio::store::workspace::WorkingIn;
 use folio::tools::Registry;
 use folio::{Actor, Folio, OpenError, Workspace};
@@ -397,11 +397,28 @@ pub(crate) fn interrupted() -> Result<impl Future<Output = ()> + Send + 'static,
     })
 }
 
-/// `workspace` for what is done once under `key`: whoever asks for something else under it is told so.
-pub(crate) fn asking(workspace: &Workspace, key: Option<&str>, what: &impl Serialize) -> Workspace {
-    match (key, canonical_json(what)) {
-        (Some(key), Ok(what)) => workspace.asked_under(RequestKey::new(key, key, &[what.as_bytes()])),
-        // What has no form in JSON is not told from anything else.
-        _ => workspace.clone(),
-    }
+/// `workspace` for what the command `verb` does once under the key that its caller gave it, and what that is known by: whoever asks for
+/// something else under it is told so.
+pub(crate) fn asking(
+    context: &Context<'_>,
+    workspace: &Workspace,
+    verb: &str,
+    key: Option<String>,
+    what: &impl Serialize,
+) -> (Workspace, Option<String>) {
+    let Some(key) = key else {
+        return (workspace.clone(), None);
+    };
+    // What has no form in JSON is not told from anything else.
+    let what = canonical_json(what).unwrap_or_default();
+    let asking = Asking {
+        surface: "cli",
+        verb,
+        place: &context.settings.thread.0,
+        actor: &context.actor(),
+        token: None,
+    };
+    let asked = asking.under(&key, &[what.as_bytes()]);
+    let key = asked.key().to_owned();
+    (workspace.asked_under(asked), Some(key))
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use folio::memory::entry::{Family, Owner};
 use folio::memory::id::{EntryRef, Ref};
@@ -85,7 +86,7 @@ pub(crate) struct Add {
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     metadata: Vec<(String, String)>,
     /// Adds it only once however often it is called with this key
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     idempotency_key: Option<String>,
 }
 
@@ -187,7 +188,7 @@ pub(crate) struct Update {
     #[arg(long, value_name = "VERSION")]
     base_version: Option<u32>,
     /// Changes it only once however often it is called with this key
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     idempotency_key: Option<String>,
 }
 
@@ -259,7 +260,7 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
     match observe {
         Observe::Add(add) => {
             let (input, key) = input(*add)?;
-            let asked = asking(&workspace, key.as_deref(), &("observation", &input));
+            let (asked, key) = asking(context, &workspace, "observe add", key, &("observation", &input));
             let written = asked.add_observation(&context.actor(), input, key).await?;
             answer(context, &workspace, &[written])
         }
@@ -292,12 +293,6 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
             Ok(Exit::Done)
         }
         Observe::Update(update) => {
-            let guard = Guard {
-                expected_version: update.expected_version,
-                base_version: update.base_version,
-                idempotency_key: update.idempotency_key,
-                reason: None,
-            };
             let patch = patch(update.fields)?;
             let asked = (
                 "update",
@@ -305,7 +300,15 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
                 update.expected_version,
                 &patch,
             );
-            let written = asking(&workspace, guard.idempotency_key.as_deref(), &asked)
+            let key = update.idempotency_key;
+            let (asking, key) = asking(context, &workspace, "observe update", key, &asked);
+            let guard = Guard {
+                expected_version: update.expected_version,
+                base_version: update.base_version,
+                idempotency_key: key,
+                reason: None,
+            };
+            let written = asking
                 .update_observation_under(&context.actor(), update.observation, patch, guard)
                 .await;
             if matches!(&written, Err(WorkspaceError::Invalid(invalid)) if invalid.code == OTHER_KIND) {

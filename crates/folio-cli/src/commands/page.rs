@@ -1,5 +1,6 @@
 //! `folio page`: one page of the tree.
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use folio::memory::PageRole;
 use folio::memory::counted::counted;
@@ -85,7 +86,7 @@ pub(crate) struct Append {
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
     /// Adds it only once however often it is called with this key
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     idempotency_key: Option<String>,
 }
 
@@ -153,7 +154,8 @@ pub(crate) async fn run(context: &Context<'_>, page: Page) -> Result<Exit, Failu
             let (text, key) = (text_or_stdin(append.text)?, append.idempotency_key);
             let actor = context.actor();
             let asked = ("append", append.page.to_string(), &append.title, &text, &append.tags);
-            let written = asking(&workspace, key.as_deref(), &asked)
+            let (workspace, key) = asking(context, &workspace, "page append", key, &asked);
+            let written = workspace
                 .append(&actor, append.page, &append.title, text, &append.tags, key)
                 .await?;
             context.output.warnings(&written.warnings);

@@ -6,12 +6,10 @@ use std::str::FromStr;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
-use data_encoding::HEXLOWER;
-use folio::memory::canonical::digest_of;
 use folio::memory::id::{EntryRef, IdError, Ref, RunRef, TurnRef};
 use folio::memory::{Entry, EntryKind};
 use folio::runner::Runner;
-use folio::store::{RequestKey, RunRow};
+use folio::store::{Asking, RequestKey, RunRow};
 use folio::{Actor, ThreadKey, Workspace};
 
 use super::access::Permit;
@@ -81,9 +79,9 @@ impl FromRequestParts<App> for Caller {
                 return Err(Problem::invalid("key_invalid", detail));
             }
             Some(key) => {
-                let kept = store_key(&parts.method, parts.uri.path(), &actor, permit.token_id(), &key);
+                let asking = asking(&parts.method, parts.uri.path(), &actor, permit.token_id());
                 let said = parts.extensions.get::<Said>();
-                Some(RequestKey::new(kept, &key, &[said.map_or(&[][..], |said| &said.0)]))
+                Some(asking.under(&key, &[said.map_or(&[][..], |said| &said.0)]))
             }
         };
         if let Some(asked) = &asked {
@@ -237,11 +235,14 @@ fn text_of(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {
     })
 }
 
-fn store_key(method: &Method, path: &str, actor: &Actor, token: Option<&str>, key: &str) -> String {
-    let actor = actor.to_string();
-    // Tokens of one role and one name are two writers. Without a token it is as it always was.
-    let parts = [method.as_str(), path, &actor, key].into_iter().chain(token);
-    format!("http:{}", HEXLOWER.encode(&digest_of(parts.map(str::as_bytes))))
+fn asking<'a>(method: &'a Method, path: &'a str, actor: &'a Actor, token: Option<&'a str>) -> Asking<'a> {
+    Asking {
+        surface: "http",
+        verb: method.as_str(),
+        place: path,
+        actor,
+        token,
+    }
 }
 
 /// What the header `If-Match` says.
@@ -306,7 +307,10 @@ mod tests {
     #[test]
     fn a_key_is_one_of_its_writer_and_of_what_is_asked() {
         let human = Actor::new(Role::Human, "");
-        let key = |method: &Method, path, actor: &Actor, token| store_key(method, path, actor, token, "k");
+        let key = |method: &Method, path, actor: &Actor, token| {
+            let asked = asking(method, path, actor, token).under("k", &[]);
+            asked.key().to_owned()
+        };
         let first = key(&Method::POST, "/a", &human, Some("one"));
         assert_eq!(first, key(&Method::POST, "/a", &human, Some("one")));
         let others = [

@@ -1,7 +1,7 @@
 //! From a message of the protocol to what it asks for, and back.
 
 use folio::memory::canonical::canonical;
-use folio::store::RequestKey;
+use folio::store::Asking;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::resources::Address;
 use super::{Caller, Mcp, ToolSet, answer, complete, follow, malformed, prompts, resources, tools};
+use crate::http::Permit;
 use crate::http::problem::Problem;
 
 /// Where the `_meta` of a call has the key that names it.
@@ -84,10 +85,9 @@ impl ServerHandler for Mcp {
             .find(|name| !takes(&tool).contains(&name.as_str()))
             .cloned();
         let key = key_of(&context)?;
-        let asked = key.as_ref().map(|key| {
-            let said = canonical(Value::Object(arguments.clone())).to_string();
-            RequestKey::new(key, key, &[request.name.as_bytes(), said.as_bytes()])
-        });
+        let said = key
+            .is_some()
+            .then(|| canonical(Value::Object(arguments.clone())).to_string());
         let thread = arguments.remove("thread");
         let work = async {
             let thread = match &thread {
@@ -96,6 +96,17 @@ impl ServerHandler for Mcp {
                 Some(other) => return Err(tools::wrong("thread", format!("is a text, not {other}")).into()),
             };
             let mut caller = self.caller_of(&context, thread)?;
+            let asked = key.as_ref().zip(said).map(|(key, said)| {
+                let asking = Asking {
+                    surface: "mcp",
+                    verb: &request.name,
+                    place: &caller.thread.0,
+                    actor: &caller.actor,
+                    token: permit_of(&context).and_then(Permit::token_id),
+                };
+                asking.under(key, &[request.name.as_bytes(), said.as_bytes()])
+            });
+            let key = asked.as_ref().map(|asked| asked.key().to_owned());
             if let Some(asked) = asked {
                 caller.workspace = caller.workspace.asked_under(asked);
             }
@@ -297,10 +308,8 @@ impl Mcp {
     /// Who made the request, in `thread` or where the server stands.
     fn caller_of(&self, context: &RequestContext<RoleServer>, thread: Option<&str>) -> Result<Caller, Problem> {
         let client = context.client_info();
-        let parts = context.extensions.get::<axum::http::request::Parts>();
-        let permit = parts.and_then(|parts| parts.extensions.get());
         let name = client.as_ref().map(|client| client.name.as_str());
-        Ok(self.caller(name, thread, permit)?)
+        Ok(self.caller(name, thread, permit_of(context))?)
     }
 
     fn caller_for_tasks(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
@@ -325,6 +334,12 @@ impl Mcp {
             () = context.ct.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
         }
     }
+}
+
+/// What whoever asks over HTTP may do.
+fn permit_of(context: &RequestContext<RoleServer>) -> Option<&Permit> {
+    let parts = context.extensions.get::<axum::http::request::Parts>()?;
+    parts.extensions.get()
 }
 
 /// What names a call: made again with the same key, it adds nothing more.

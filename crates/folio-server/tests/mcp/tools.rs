@@ -1,7 +1,8 @@
 //! The six tools of the scratchbook.
 
+use folio::memory::Seq;
 use folio::memory::tokens::{Tokens as _, Vocabulary};
-use folio::{Actor, Role, ThreadKey};
+use folio::{Actor, Role, SpaceName, ThreadKey};
 use folio_server::{McpOptions, ToolSet};
 use rmcp::model::{
     ArgumentInfo, CallToolRequestParams, CompleteRequestParams, GetPromptRequestParams, Reference, RequestMetaObject,
@@ -270,6 +271,54 @@ async fn a_call_with_the_same_key_adds_nothing_more() {
         assert_eq!(refused.is_error, Some(true));
         assert_eq!(refused.structured_content.unwrap()["code"], "key_reused");
     }
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn a_key_is_one_of_its_thread_and_tool_and_is_not_kept_m7_6_48() {
+    let runner = runner().await;
+    let key = "a key of somebody";
+    let keyed = |tool: &str, arguments: Value| {
+        let mut request =
+            CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.as_object().unwrap().clone());
+        let mut meta = RequestMetaObject::new();
+        meta.insert("folio/idempotencyKey".to_owned(), json!(key));
+        request.meta = Some(meta);
+        request
+    };
+    for (thread, handle) in [("a", "e1"), ("b", "e2")] {
+        let mut options = McpOptions::of(ThreadKey(thread.to_owned()));
+        options.sets = vec![ToolSet::Observe];
+        let pair = Pair::of(Era::Requests, options, &runner, Plain).await;
+        let arguments = json!({"kind": "todo", "title": "run the tests"});
+        for replayed in [false, true] {
+            let result = pair
+                .client
+                .call_tool(keyed("scratch_add", arguments.clone()))
+                .await
+                .unwrap();
+            let item = result.structured_content.unwrap();
+            assert_eq!((&item["handle"], &item["replayed"]), (&json!(handle), &json!(replayed)));
+        }
+        pair.end().await;
+    }
+    let mut options = options();
+    options.sets = vec![ToolSet::Observe];
+    let pair = Pair::of(Era::Requests, options, &runner, Plain).await;
+    let added = keyed("observe_add", json!({"content": "run the tests"}));
+    let result = pair.client.call_tool(added).await.unwrap();
+    assert_eq!(result.structured_content.unwrap()["replayed"], false);
+    let log = pair
+        .workspace
+        .store()
+        .changes(&SpaceName::main(), Seq(0), 100)
+        .await
+        .unwrap();
+    let keys: Vec<_> = log.iter().filter_map(|row| row.idempotency_key.as_deref()).collect();
+    assert!(
+        keys.len() == 3 && keys.iter().all(|kept| !kept.contains(key)),
+        "{keys:?}"
+    );
     pair.end().await;
 }
 

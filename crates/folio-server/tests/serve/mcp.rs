@@ -1,7 +1,7 @@
 //! The Model Context Protocol at `/mcp`: behind the guard, with limits of its own.
 
-use folio::ThreadKey;
-use folio_server::{McpOptions, ToolSet};
+use folio::{Role, ThreadKey};
+use folio_server::{McpOptions, ServeOptions, ToolSet};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -88,6 +88,35 @@ async fn a_request_that_says_all_is_answered_without_a_session() {
         assert!(
             result["id"] == 7 && result["result"].to_string().contains(said),
             "{result}"
+        );
+    }
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_key_is_one_of_the_token_that_was_shown_m7_3_27() {
+    let runner = House::runner().await;
+    let (one, _) = House::token(&runner, "main", Role::Client).await;
+    let (other, _) = House::token(&runner, "main", Role::Client).await;
+    let options = ServeOptions::at("127.0.0.1:0".parse().unwrap());
+    let house = House::serving(runner, Some(McpOptions::of(ThreadKey::main())), options).await;
+    let arguments = json!({"kind": "todo", "title": "Once each"});
+    let mut body = request(7, "tools/call", json!({"name": "scratch_add", "arguments": arguments}));
+    body["params"]["_meta"]["folio/idempotencyKey"] = json!("1");
+    for (token, handle, replayed) in [(&one, "e1", false), (&other, "e2", false), (&one, "e1", true)] {
+        let shown = format!("Authorization: Bearer {}", token.reveal());
+        let headers = [
+            "MCP-Protocol-Version: 2026-07-28",
+            "Mcp-Method: tools/call",
+            "Mcp-Name: scratch_add",
+            &shown,
+        ];
+        let answer = message(&post(&house, &headers, &body.to_string()).await);
+        let item = &answer["result"]["structuredContent"];
+        assert_eq!(
+            (&item["handle"], &item["replayed"]),
+            (&json!(handle), &json!(replayed)),
+            "{answer}"
         );
     }
     house.stop().await.unwrap();

@@ -15,6 +15,8 @@ mod suspects;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use data_encoding::HEXLOWER;
+use folio_memory::canonical::digest_of;
 use folio_memory::keeping::Redaction;
 use folio_memory::{Actor, Change, Invalid, NewEntry, Owner, Pii, Tag, ThreadKey, TraceNote, Warning};
 use leakguard::{Kind, Match, Redactor};
@@ -259,6 +261,13 @@ impl Cleaner {
         if let Some(clean) = self.cleaned(id, "id") {
             let taken = |character: char| character.is_ascii_alphanumeric() || character == '-';
             *id = clean.replace(|character| !taken(character), "_");
+        }
+    }
+
+    /// Cleans the key that names a write. It names the same one afterwards, and no other one: a placeholder would name many.
+    fn key(&mut self, key: &mut String) {
+        if self.has_something(key) {
+            *key = format!("redacted:{}", HEXLOWER.encode(&digest_of([key.as_bytes()])));
         }
     }
 

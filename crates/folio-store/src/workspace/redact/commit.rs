@@ -18,6 +18,9 @@ use crate::commit::{Blob, Commit};
 pub(crate) fn clean_commit(commit: &mut Commit, mode: Redaction) -> Vec<Warning> {
     let mut cleaner = Cleaner::new(mode);
     cleaner.name(&mut commit.actor.name, "name");
+    if let Some(key) = &mut commit.idempotency_key {
+        cleaner.key(key);
+    }
     let renamed = clean_blobs(&mut cleaner, &mut commit.blobs);
     for change in &mut commit.record.changes {
         clean_change(&mut cleaner, change);
