@@ -90,6 +90,15 @@ fn secrets_in(text: &str) -> Vec<Match> {
     found
 }
 
+/// Whether `value` is a secret because it stands under `key`, or is a list of such.
+fn has_secret_under(key: &str, value: &Value) -> bool {
+    match value {
+        Value::String(text) => patterns::is_secret_under(key, text),
+        Value::Array(items) => items.iter().any(|item| has_secret_under(key, item)),
+        _ => false,
+    }
+}
+
 /// Whether something was taken out of `text`.
 pub(crate) fn has_placeholder(text: &[u8]) -> bool {
     text.windows(PLACEHOLDER.len())
@@ -288,16 +297,24 @@ impl Cleaner {
                 map.sort_keys();
                 for (key, inner) in map.iter_mut() {
                     self.value(inner, field);
-                    if let Value::String(text) = inner
-                        && self.mode != Redaction::Off
-                        && patterns::is_secret_under(key, text)
-                    {
-                        *text = format!("{PLACEHOLDER}{}]", patterns::ASSIGNED);
-                        self.warn(field, text.clone(), "secret");
+                    if self.mode != Redaction::Off {
+                        self.value_under(key, inner, field);
                     }
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Cleans what stands under `key`, in lists, too: the name of a list is that of what is in it.
+    fn value_under(&mut self, key: &str, value: &mut Value, field: &str) {
+        match value {
+            Value::String(text) if patterns::is_secret_under(key, text) => {
+                *text = format!("{PLACEHOLDER}{}]", patterns::ASSIGNED);
+                self.warn(field, text.clone(), "secret");
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value_under(key, item, field)),
+            _ => {}
         }
     }
 
@@ -307,8 +324,8 @@ impl Cleaner {
             Value::String(text) => self.has_something(text),
             Value::Array(items) => items.iter().any(|item| self.is_needed_for(item)),
             Value::Object(map) => map.iter().any(|(key, inner)| {
-                let is_secret = |text| self.mode != Redaction::Off && patterns::is_secret_under(key, text);
-                self.has_something(key) || self.is_needed_for(inner) || inner.as_str().is_some_and(is_secret)
+                let is_secret = self.mode != Redaction::Off && has_secret_under(key, inner);
+                self.has_something(key) || self.is_needed_for(inner) || is_secret
             }),
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }

@@ -137,11 +137,37 @@ impl Detector for Assigned {
 
     fn detect(&self, input: &str, out: &mut Vec<Match>) {
         for name in self.name.find_iter(input) {
-            let (start, value) = value_at(input, name.end());
-            let is_type = name.as_str().trim_end().ends_with(':') && is_name(value) && !is_quoted(input, start);
-            if SECRET_BYTES.contains(&value.len()) && looks_random(value) && !is_type {
-                out.push(Match::new(self.kind(), start, start + value.len()));
+            for (start, value) in values_at(input, name.end()) {
+                let is_type = name.as_str().trim_end().ends_with(':') && is_name(value) && !is_quoted(input, start);
+                if SECRET_BYTES.contains(&value.len()) && looks_random(value) && !is_type {
+                    out.push(Match::new(self.kind(), start, start + value.len()));
+                }
             }
+        }
+    }
+}
+
+/// The value that begins at `at`, or those of the list of texts that does, and where they begin.
+fn values_at(input: &str, at: usize) -> Vec<(usize, &str)> {
+    let Some(list) = input[at..].strip_prefix('[') else {
+        return vec![value_at(input, at)];
+    };
+    let (mut values, mut rest) = (Vec::new(), list);
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
+        let begin = input.len() - rest.len();
+        let unescaped = rest.strip_prefix('\\').unwrap_or(rest);
+        if !unescaped.starts_with(['"', '\'']) {
+            return values;
+        }
+        let (start, value) = value_at(input, begin);
+        values.push((start, value));
+        let behind = &input[start + value.len()..];
+        let behind = behind.strip_prefix('\\').unwrap_or(behind);
+        match behind.strip_prefix(['"', '\'']) {
+            Some(behind) => rest = behind,
+            // It is no value that a secret could be.
+            None => return values,
         }
     }
 }

@@ -66,6 +66,14 @@ fn keys_tokens_and_passwords_are_replaced_by_their_kind() {
             r#"{\"api_key\": \"[redacted:assigned_secret]\"}"#,
         ),
         (
+            r#""api_key":["abcd1234efgh", "ijkl5678mnop"], "x":["qrst9012uvwx"]"#.to_owned(),
+            r#""api_key":["[redacted:assigned_secret]", "[redacted:assigned_secret]"], "x":["qrst9012uvwx"]"#,
+        ),
+        (
+            r#"{\"passwords\": 1, \"password\": [\n  \"abcd1234efgh\"]}"#.replace("\\n", "\n"),
+            "{\\\"passwords\\\": 1, \\\"password\\\": [\n  \\\"[redacted:assigned_secret]\\\"]}",
+        ),
+        (
             "?password=abcd1234efgh&user=me".to_owned(),
             "?password=[redacted:assigned_secret]&user=me",
         ),
@@ -128,6 +136,34 @@ fn a_key_of_an_object_says_that_its_value_is_a_secret() {
     Cleaner::default().value(&mut value, "metadata");
     let wanted = json!({"db_password": "[redacted:assigned_secret]", "password": "none", "n": 1, "pages": {"next_token": "abcdefgh12345"}});
     assert_eq!(value, wanted);
+    // What a list is called, each thing in it is (M7.6.48).
+    let mut value = json!({"api_key": ["abcdefgh12345", ["ijklmnop67890"], "none", 1], "others": ["abcdefgh12345"]});
+    assert!(Cleaner::default().is_needed_for(&value));
+    Cleaner::default().value(&mut value, "context");
+    let gone = "[redacted:assigned_secret]";
+    assert_eq!(
+        value,
+        json!({"api_key": [gone, [gone], "none", 1], "others": ["abcdefgh12345"]})
+    );
+}
+
+#[test]
+fn a_key_of_a_write_that_holds_a_secret_is_hashed_m7_6_48() {
+    let key_of = |key: &str, mode| {
+        let mut commit = commit_of(Record::of(Vec::new()), Vec::new());
+        commit.idempotency_key = Some(key.to_owned());
+        clean_commit(&mut commit, mode);
+        commit.idempotency_key.unwrap()
+    };
+    let token = github_token();
+    let (once, other) = (
+        key_of(&token, Redaction::Secrets),
+        key_of(&format!("{token}/2"), Redaction::Secrets),
+    );
+    assert!(!once.contains(&token) && once != other);
+    assert_eq!(once, key_of(&token, Redaction::Secrets), "it names the same write");
+    assert_eq!(key_of("turn-1/2", Redaction::Secrets), "turn-1/2");
+    assert_eq!(key_of(&token, Redaction::Off), token);
 }
 
 #[test]
