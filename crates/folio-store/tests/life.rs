@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use folio_memory::entry::Outcome;
 use folio_memory::id::Ref;
 use folio_memory::observation::{ObservationInput, ObservationPatch};
 use folio_memory::scratchbook::ItemInput;
@@ -341,6 +342,9 @@ async fn everything_resolved_is_archived_at_once_by_those_who_tidy_up_m7_5_43() 
             .await;
         assert_eq!(seen.fields.status, Status::Resolved);
     }
+    // A pin is a person's to take away (M7.7).
+    let pinned = scene.add(json!({"content": "pinned", "status": "resolved"})).await;
+    scene.memory.pin_item(&person(), Ref::Id(pinned.id)).await.unwrap();
     let active = scene.add(json!({"content": "active"})).await;
     scene
         .memory
@@ -352,6 +356,7 @@ async fn everything_resolved_is_archived_at_once_by_those_who_tidy_up_m7_5_43() 
     assert_eq!(scene.memory.clear_resolved(&reflector, None).await.unwrap(), 1_005);
     assert_eq!(scene.memory.head().await.unwrap().0, before.0 + 1, "all in one commit");
     assert!(scene.is_listed(&active).await);
+    assert_eq!(scene.now(&pinned).await.fields.status, Status::Resolved);
     let archived = EntryQuery {
         status: vec![Status::Archived],
         ..EntryQuery::default()
@@ -403,6 +408,77 @@ async fn one_observation_takes_the_place_of_another_by_version_and_not_in_a_circ
         .await
         .unwrap_err();
     assert!(matches!(circle, WorkspaceError::Invalid(invalid) if invalid.code == "supersede_cycle"));
+}
+
+#[tokio::test]
+async fn what_nobody_sees_takes_no_place_m7_2_11() {
+    let scene = scene();
+    let old = scene
+        .add(json!({"content": "the door is open", "type": "security_alert"}))
+        .await;
+    let archived = scene.add(json!({"content": "put away"})).await;
+    scene
+        .memory
+        .archive(&person(), Ref::Id(archived.id), None)
+        .await
+        .unwrap();
+    let past = scene.add(json!({"content": "over", "ttl_minutes": 1})).await;
+    scene.clock.advance(minutes(2));
+    for unseen in [&archived, &past] {
+        let (from, to) = (Ref::Id(old.id), Ref::Id(unseen.id));
+        let one = scene.memory.supersede(&person(), from, to, Guard::default()).await;
+        let many = scene
+            .memory
+            .consolidate(&person(), &[(from, None)], Successor::There(to), None)
+            .await;
+        for refused in [one.unwrap_err(), many.unwrap_err()] {
+            assert_eq!(refused.code(), "superseded_by_unseen", "{refused}");
+        }
+        assert!(scene.is_listed(&old).await);
+    }
+    // Asked again after an answer that was lost, it is so already (M7.4.34).
+    let new = scene
+        .add(json!({"content": "the door is shut", "ttl_minutes": 1}))
+        .await;
+    let (from, to) = (Ref::Id(old.id), Ref::Id(new.id));
+    let done = scene
+        .memory
+        .supersede(&person(), from, to, Guard::default())
+        .await
+        .unwrap();
+    scene.clock.advance(minutes(2));
+    let again = scene
+        .memory
+        .supersede(&person(), from, to, Guard::default())
+        .await
+        .unwrap();
+    assert_eq!(again.entry.version, done.entry.version);
+}
+
+#[tokio::test]
+async fn what_is_replaced_may_be_marked_m7_11_6() {
+    let scene = scene();
+    let (old, new) = (
+        scene.add(json!({"content": "it will rain", "confidence": 0.9})).await,
+        scene.add(json!({"content": "it rains"})).await,
+    );
+    let (from, to) = (Ref::Id(old.id), Ref::Id(new.id));
+    let outcome = Some(Outcome::Confirmed);
+    let replaced = scene
+        .memory
+        .supersede_as(&person(), from, to, outcome, Guard::default())
+        .await;
+    let fields = replaced.unwrap().entry.fields;
+    assert_eq!((fields.superseded_by, fields.outcome), (Some(new.id), outcome));
+    let other = scene.add(json!({"content": "it will snow"})).await;
+    let named = [(Ref::Id(other.id), None)];
+    let refuted = Some(Outcome::Refuted);
+    let done = scene
+        .memory
+        .consolidate_as(&person(), &named, Successor::There(to), refuted, None)
+        .await
+        .unwrap();
+    assert_eq!(done.superseded[0].fields.outcome, refuted);
 }
 
 #[tokio::test]

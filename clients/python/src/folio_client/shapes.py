@@ -2028,6 +2028,8 @@ class Successor(TypedDict):
 
     # The observation that does: `e42` or `obs_…`.
     by: str
+    # Whether what it said came true, if that is known: what calibration counts.
+    outcome: NotRequired["CameTrue | None"]
     # Why, in words.
     reason: NotRequired[str | None]
 

@@ -57,12 +57,29 @@ pub(crate) struct Several {
 pub(crate) struct Resolve {
     #[command(flatten)]
     several: Several,
+    #[command(flatten)]
+    came_true: CameTrue,
+}
+
+/// Whether what was observed came true.
+#[derive(Debug, Args)]
+pub(crate) struct CameTrue {
     /// What they said came true; `folio calibration` counts it
     #[arg(long, conflicts_with = "refuted")]
     confirmed: bool,
     /// What they said did not come true
     #[arg(long)]
     refuted: bool,
+}
+
+impl CameTrue {
+    fn outcome(&self) -> Option<Outcome> {
+        match (self.confirmed, self.refuted) {
+            (true, _) => Some(Outcome::Confirmed),
+            (_, true) => Some(Outcome::Refuted),
+            _ => None,
+        }
+    }
 }
 
 /// `folio observe supersede`.
@@ -77,6 +94,8 @@ pub(crate) struct Supersede {
     /// Only if it still has this version; for one observation
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<u32>,
+    #[command(flatten)]
+    came_true: CameTrue,
     /// Why
     #[arg(long)]
     reason: Option<String>,
@@ -126,16 +145,11 @@ pub(crate) async fn run(
                 written.push(workspace.confirm(&actor, entry, guard).await?);
             }
         }
-        Life::Resolve(Resolve {
-            several,
-            confirmed,
-            refuted,
-        }) => {
+        Life::Resolve(Resolve { several, came_true }) => {
             for (entry, guard) in several.each() {
-                written.push(match (confirmed, refuted) {
-                    (true, _) => workspace.resolve_as(&actor, entry, Outcome::Confirmed, guard).await?,
-                    (_, true) => workspace.resolve_as(&actor, entry, Outcome::Refuted, guard).await?,
-                    _ => workspace.complete(&actor, entry, guard).await?,
+                written.push(match came_true.outcome() {
+                    Some(outcome) => workspace.resolve_as(&actor, entry, outcome, guard).await?,
+                    None => workspace.complete(&actor, entry, guard).await?,
                 });
             }
         }
@@ -153,8 +167,10 @@ pub(crate) async fn run(
             old,
             by,
             expected_version,
+            came_true,
             reason,
         }) => {
+            let outcome = came_true.outcome();
             for named in old.iter().map(|(old, _)| *old).chain([by]) {
                 names_observation(workspace, named).await?;
             }
@@ -164,14 +180,14 @@ pub(crate) async fn run(
                     reason,
                     ..Guard::default()
                 };
-                written.push(workspace.supersede(&actor, old, by, guard).await?);
+                written.push(workspace.supersede_as(&actor, old, by, outcome, guard).await?);
             } else {
                 if expected_version.is_some() {
                     let message = "--expected-version is for one observation; write e42@3 for each of several";
                     return Err(Failure::usage("usage", message));
                 }
                 let by = Successor::There(by);
-                let done = workspace.consolidate(&actor, &old, by, reason).await?;
+                let done = workspace.consolidate_as(&actor, &old, by, outcome, reason).await?;
                 for left in &done.left {
                     context.output.note(format_args!(
                         "{} was changed or put away meanwhile and is left as it is, at version {}",

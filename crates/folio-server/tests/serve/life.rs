@@ -66,6 +66,20 @@ async fn an_observation_is_confirmed_resolved_replaced_and_brought_back() {
 }
 
 #[tokio::test]
+async fn what_is_replaced_may_be_marked_and_only_by_what_is_seen_m7_11_6() {
+    let house = House::new().await;
+    for content in ["it will rain", "it rains", "put away"] {
+        house.noticed(content).await;
+    }
+    house.makes("/observations/e3/archive", 200, json!({})).await;
+    let refused = house.post("/observations/e1/supersede", r#"{"by": "e3"}"#).await;
+    is_problem(&refused, 422, "superseded_by_unseen");
+    let marked = json!({"by": "e2", "outcome": "confirmed"});
+    let replaced = house.makes("/observations/e1/supersede", 200, marked).await;
+    assert_eq!(replaced["outcome"], "confirmed", "{replaced}");
+}
+
+#[tokio::test]
 async fn an_observation_is_pinned_and_completed_as_items_are() {
     let house = House::new().await;
     house.noticed("x").await;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use folio_memory::entry::{Outcome, State};
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::observation::ObservationInput;
 use folio_memory::{
@@ -49,13 +50,29 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Invalid` if there are more than 1,000 or `by` leads back to one of them; `Conflict` if one of them is not the
+    /// `Invalid` if there are more than 1,000, or `by` leads back to one of them, is archived or past its time; `Conflict` if one of them is not the
     /// actor's to change: then nothing is done; `NotFound`.
     pub async fn consolidate(
         &self,
         actor: &Actor,
         sources: &[(EntryRef, Option<u32>)],
         by: Successor,
+        reason: Option<String>,
+    ) -> Result<Consolidated, WorkspaceError> {
+        self.consolidate_as(actor, sources, by, None, reason).await
+    }
+
+    /// The same, and says whether what they said came true, if that is known: what calibration counts (M7.11.6).
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::consolidate`].
+    pub async fn consolidate_as(
+        &self,
+        actor: &Actor,
+        sources: &[(EntryRef, Option<u32>)],
+        by: Successor,
+        outcome: Option<Outcome>,
         reason: Option<String>,
     ) -> Result<Consolidated, WorkspaceError> {
         if sources.len() > SOURCES_MAX {
@@ -75,6 +92,7 @@ impl Workspace {
         let (by, draft) = match by {
             Successor::There(by) => {
                 let by = self.read_entry(by).await?;
+                self.check_may_replace(&by)?;
                 self.check_no_circle(&by, &expected).await?;
                 (by.id, None)
             }
@@ -106,7 +124,10 @@ impl Workspace {
                 } else {
                     changes.push(Change::PatchEntry {
                         entry: *id,
-                        fields: vec![FieldChange::SupersededBy(Some(by))],
+                        fields: [FieldChange::SupersededBy(Some(by))]
+                            .into_iter()
+                            .chain(outcome.map(|outcome| FieldChange::Outcome(Some(outcome))))
+                            .collect(),
                         expected_version: Some(*version),
                         base_version: None,
                     });
@@ -137,6 +158,17 @@ impl Workspace {
             done.by = Some(self.read_entry(Ref::Id(by)).await?);
             return Ok(done);
         }
+    }
+
+    /// That `by` is seen without being asked for: what stands behind one that is not would be gone with nothing in its place.
+    pub(super) fn check_may_replace(&self, by: &Entry) -> Result<(), Invalid> {
+        let why = match by.state(self.now()) {
+            State::Live | State::Settled => return Ok(()),
+            State::Archived => "archived",
+            State::Expired => "past its time",
+        };
+        let message = format!("{} is {why}, so nobody would see what took the place", by.handle);
+        Err(Invalid::new("superseded_by_unseen", "by", message))
     }
 
     /// Whether `by` leads to none of `sources`, which would then stand for themselves.

@@ -202,7 +202,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Conflict` if `old` is archived or at another version; `Invalid` if `new` leads back to `old`; `NotFound`.
+    /// `Conflict` if `old` is archived or at another version; `Invalid` if `new` leads back to `old`, or is archived or past its time; `NotFound`.
     pub async fn supersede(
         &self,
         actor: &Actor,
@@ -210,8 +210,27 @@ impl Workspace {
         new: EntryRef,
         guard: Guard,
     ) -> Result<Written, WorkspaceError> {
+        self.supersede_as(actor, old, new, None, guard).await
+    }
+
+    /// The same, and says whether what `old` said came true, if that is known: what calibration counts (M7.11.6).
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::supersede`].
+    pub async fn supersede_as(
+        &self,
+        actor: &Actor,
+        old: EntryRef,
+        new: EntryRef,
+        outcome: Option<Outcome>,
+        guard: Guard,
+    ) -> Result<Written, WorkspaceError> {
         let (old, new) = (self.read_entry(old).await?, self.read_entry(new).await?);
         lifecycle::check_not_archived(&old)?;
+        if old.fields.superseded_by != Some(new.id) {
+            self.check_may_replace(&new)?;
+        }
         self.check_no_circle(&new, &[(old.id, old.version)]).await?;
         let link = Change::AddLink(Link {
             src: new.id.to_string(),
@@ -220,13 +239,15 @@ impl Workspace {
         });
         let changes = |current: &Entry| {
             lifecycle::check_not_archived(current)?;
-            unless_there(current, vec![FieldChange::SupersededBy(Some(new.id))])
+            let mut changes = vec![FieldChange::SupersededBy(Some(new.id))];
+            changes.extend(outcome.map(|outcome| FieldChange::Outcome(Some(outcome))));
+            unless_there(current, changes)
         };
         self.patch_under(actor, Ref::Id(old.id), guard, Trying::to("supersede"), &[link], changes)
             .await
     }
 
-    /// Archives every resolved observation, all or none (M7.5.43): they stay, in the archive, with `reason`. Gives how
+    /// Archives every resolved observation that is not pinned, all or none (M7.5.43): they stay, in the archive, with `reason`. Gives how
     /// many there were.
     ///
     /// # Errors
@@ -258,6 +279,7 @@ impl Workspace {
         let mut query = EntryQuery {
             kinds: vec![EntryKind::Observation],
             status: vec![Status::Resolved],
+            pinned: Some(false),
             include_expired: true,
             include_superseded: true,
             limit: MAX_LIMIT,

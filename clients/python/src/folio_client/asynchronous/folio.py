@@ -169,11 +169,11 @@ class AsyncFolio:
         return cast(shapes.WrittenObservation, await self._wire.post(path, body))
 
     async def supersede_observation(
-        self, observation: str, by: str, *, reason: str | None = None
+        self, observation: str, by: str, *, outcome: str | None = None, reason: str | None = None
     ) -> shapes.WrittenObservation:
-        """Another one takes its place."""
+        """Another one takes its place; what it said came true (`confirmed`) or did not (`refuted`), if that is known."""
         path = f"/observations/{part(observation)}/supersede"
-        body = body_of({"by": by, "reason": reason})
+        body = body_of({"by": by, "outcome": outcome, "reason": reason})
         return cast(shapes.WrittenObservation, await self._wire.post(path, body))
 
     async def restore_observation(self, observation: str, *, reason: str | None = None) -> shapes.WrittenObservation:

@@ -141,6 +141,9 @@ async fn resolve(
 struct Successor {
     /// The observation that does: `e42` or `obs_…`.
     by: String,
+    /// Whether what it said came true, if that is known: what calibration counts.
+    #[serde(default)]
+    outcome: Option<CameTrue>,
     /// Why, in words.
     #[serde(default)]
     reason: Option<String>,
@@ -155,7 +158,13 @@ async fn supersede(
     let (entry, guard) = named(&caller, successor.reason).await?;
     let written = caller
         .workspace
-        .supersede(&caller.actor, entry, Ref::Id(by.id), guard)
+        .supersede_as(
+            &caller.actor,
+            entry,
+            Ref::Id(by.id),
+            successor.outcome.map(Outcome::from),
+            guard,
+        )
         .await?;
     Ok(answer(&caller, &written))
 }
