@@ -152,6 +152,21 @@ fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
 }
 
 #[test]
+fn what_is_replaced_may_be_marked_and_the_past_is_listed_m7_11_6() {
+    let folio = Folio::new();
+    for content in ["it will rain", "it will snow", "it rains"] {
+        folio.json(&["observe", "add", content]);
+    }
+    let then = folio.json(&["observe", "list"])["as_of"].to_string();
+    let one = folio.json(&["observe", "supersede", "e1", "--by", "e3", "--confirmed"]);
+    assert_eq!(one["outcome"], "confirmed", "{one}");
+    let many = folio.json(&["observe", "supersede", "e1", "e2", "--by", "e3", "--refuted"]);
+    assert_eq!(many["superseded"][1]["outcome"], "refuted", "{many}");
+    assert_eq!(folio.json(&["observe", "list"])["total"], 1);
+    assert_eq!(folio.json(&["observe", "list", "--as-of", &then])["total"], 3);
+}
+
+#[test]
 fn a_part_of_a_text_is_replaced_and_what_is_resolved_is_cleared_at_once_m7_4_36_and_5_43() {
     let seen = session(
         &Folio::new(),

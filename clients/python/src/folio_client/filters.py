@@ -27,6 +27,8 @@ class Filters(TypedDict, total=False):
     match: Literal["all", "any"]
     since: int
     """Added, changed, archived, restored or replaced after this commit: `as_of` of an earlier answer."""
+    as_of: int
+    """As memory stood at this commit."""
     order: Literal["newest", "oldest", "priority", "relevance"]
     limit: int
     """From 1 to 1000; 10 if it is not said."""

@@ -88,7 +88,7 @@ pub(crate) struct Release {
 #[derive(Debug, Args)]
 pub(crate) struct View {
     /// Tokens that it may have [default: as the policy of the space says]
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(0..=100_000))]
     budget: Option<u32>,
     /// Lines that one section has at most [default: as the policy of the space says]
     #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(u32).range(1..=200))]

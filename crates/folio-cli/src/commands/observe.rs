@@ -120,6 +120,9 @@ pub(crate) struct List_ {
     /// Only what was added, changed, archived, restored or replaced after this commit
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
+    /// As memory stood at this commit
+    #[arg(long, value_name = "SEQ")]
+    as_of: Option<u64>,
     /// Only with these words in title, text or tags
     #[arg(long, value_parser = something)]
     text: Option<String>,
@@ -493,6 +496,7 @@ fn query(list: List_) -> (Option<EntryQuery>, Vec<String>) {
             .collect(),
         min_confidence: list.min_confidence,
         since: list.since.map(Seq),
+        as_of: list.as_of.map(Seq),
         order: match list.order {
             None | Some(OrderArgument::Relevance) => Order::Relevance,
             Some(OrderArgument::Newest) => Order::Newest,

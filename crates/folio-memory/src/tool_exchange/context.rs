@@ -112,6 +112,7 @@ fn filter(asked: &mut EntryQuery, name: &str, value: &Value) -> Result<bool, Inv
         }
         "text" => asked.text = Some(value.as_str().ok_or_else(|| wrong(name, "is not a text"))?.to_owned()),
         "since" => asked.since = Some(Seq(value.as_u64().ok_or_else(|| wrong(name, "is not a commit"))?)),
+        "as_of" => asked.as_of = Some(Seq(value.as_u64().ok_or_else(|| wrong(name, "is not a commit"))?)),
         "order" => {
             let order = serde_json::from_value::<Order>(value.clone());
             asked.order = order.map_err(|_| wrong(name, "is not an order"))?;

@@ -74,6 +74,8 @@ async fn observations_are_added_listed_and_changed() {
         .call("observe_list", json!({"since": list["as_of"], "text": "key"}))
         .await;
     assert_eq!(text, "nothing matches");
+    let (text, _) = pair.call("observe_list", json!({"as_of": 1})).await;
+    assert!(text.starts_with("e1 ") && text.ends_with("1 in all"), "{text}");
     let (text, changed) = pair
         .call(
             "observe_update",

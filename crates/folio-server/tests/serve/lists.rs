@@ -258,6 +258,30 @@ async fn the_view_of_a_scratchbook_is_what_a_model_reads_m7_8() {
 }
 
 #[tokio::test]
+async fn observations_are_read_as_they_were_at_a_commit_m7_11_7() {
+    let house = House::new().await;
+    house
+        .makes("/observations", 201, json!({"content": "then", "context": {"n": 1.0}}))
+        .await;
+    let then = house.gives("/observations").await["as_of"].as_u64().unwrap();
+    house.makes("/observations", 201, json!({"content": "now"})).await;
+    house.makes("/observations/e1/archive", 200, json!({})).await;
+    let list = house.gives(&format!("/observations?as_of={then}&context.n=1")).await;
+    assert_eq!(
+        (&list["total"], &list["items"][0]["content"], &list["as_of"]),
+        (&json!(1), &json!("then"), &json!(then)),
+        "{list}"
+    );
+    // Nothing is later than what there is.
+    let list = house.gives(&format!("/observations?as_of={}", then + 1000)).await;
+    assert_eq!(
+        (&list["total"], &list["items"][0]["content"]),
+        (&json!(1), &json!("now")),
+        "{list}"
+    );
+}
+
+#[tokio::test]
 async fn a_value_that_nothing_has_gives_an_empty_list_m7_2_13() {
     let house = House::new().await;
     house.makes("/pages", 201, json!({"title": "one"})).await;

@@ -133,6 +133,16 @@ async fn a_view_keeps_its_budget_and_has_a_receipt() {
     );
     assert!(view["view"].as_str().unwrap().contains("Item number"), "{view}");
     assert_eq!(view["items"].as_array().unwrap().len(), 20);
+    for wrong in [
+        "max_rendered_items=0",
+        "max_rendered_items=201",
+        "view_token_limit=100001",
+    ] {
+        let refused = house.get(&format!("/threads/t%2F1/scratchbook?{wrong}")).await;
+        is_problem(&refused, 400, "query_invalid");
+    }
+    let nothing = house.gives("/threads/t%2F1/scratchbook?view_token_limit=0").await;
+    assert_eq!(nothing["view"], "");
 }
 
 #[tokio::test]

@@ -118,6 +118,8 @@ struct Filter {
     text_match: Option<Match>,
     /// Added, changed, archived, restored or replaced after this commit.
     since: Option<u64>,
+    /// As memory stood at this commit, of which `as_of` of an earlier answer tells; a later one than the last is the last.
+    as_of: Option<u64>,
     /// In which order; without it, the best match first if there is a text, else the newest.
     order: Option<Way>,
     /// How many at most; 10 if it is not said.
@@ -209,6 +211,7 @@ impl Filter {
                 .collect(),
             min_confidence: self.min_confidence,
             since: self.since.map(Seq),
+            as_of: self.as_of.map(Seq),
             text: self.text,
             text_match: self.text_match.map(TextMatch::from).unwrap_or_default(),
             order: self.order.map(Order::from).unwrap_or_default(),

@@ -121,8 +121,10 @@ pub(super) fn long_routes() -> ApiRouter<App> {
 #[serde(default)]
 struct Budget {
     /// Tokens that it may have; without it, as the policy of the space says.
+    #[schemars(range(min = 0, max = 100_000))]
     view_token_limit: Option<u32>,
     /// Lines that one section has at most; without it, as the policy of the space says.
+    #[schemars(range(min = 1, max = 200))]
     max_rendered_items: Option<u32>,
     /// Tokens of the model's window: a view has a fifth of it at most.
     window: Option<u32>,

@@ -54,6 +54,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "include_expired": {"type": "boolean"},
             "include_superseded": {"type": "boolean"},
             "since": {"type": "integer", "description": "`as_of` of an earlier answer: only what changed since, with what was archived or replaced"},
+            "as_of": {"type": "integer", "description": "the same: as memory stood then"},
             "limit": {"type": "integer"},
             "cursor": {"type": "string"},
         },
