@@ -10,6 +10,7 @@ use folio_tools::Registry;
 use serde_json::{Value, json};
 
 use super::{Done, Drive};
+use crate::dispatch::Until;
 use crate::new_run::NewRun;
 use crate::runner::{Runner, RunnerOptions};
 
@@ -35,7 +36,9 @@ async fn most_at_hand(steps: Value, outputs_at_hand: Option<usize>) -> (usize, u
         .unwrap();
     let (store, space) = (runner.workspace().store(), runner.workspace().space());
     let fence = store.claim_run(space, run, &runner.shared.owner).await.unwrap();
-    let mut drive = Drive::open(Arc::clone(&runner.shared), run, fence).await.unwrap();
+    let mut drive = Drive::open(Arc::clone(&runner.shared), (run, fence), Until::Ended)
+        .await
+        .unwrap();
     let (mut most, mut times, mut done) = (0, 0, Vec::<Done>::new());
     loop {
         drive.step(std::mem::take(&mut done)).await.unwrap();
