@@ -287,8 +287,8 @@ fn every_tool_describes_itself() {
     grep read
     http_get read asks
     list read
-    observe pure inline
-    page_append pure inline
+    observe pure writes inline
+    page_append pure writes inline
     read read
     result_read read
     scratch_add idempotent writes

@@ -734,7 +734,8 @@ class LimitsShape(TypedDict):
     # Those of its own; those of what is around it hold as well.
     limits: list["LimitShape"]
     node_id: str
-    # The nodes of a run: how many it may have, and how many are in its plans. Null for a part that does not say it itself.
+    # The nodes of a run: how many it may have, and how many are in its plans. Null for a part that does not say it
+    # itself.
     nodes: NotRequired["NodesShape | None"]
     path: str
     run_id: str
@@ -1355,6 +1356,7 @@ class OriginShape(TypedDict):
 
     # The path of the part before which it began.
     node: str
+    # The id of that run.
     run: str
 
 

@@ -1,0 +1,83 @@
+//! Lists while entries change: what is told of what changed, and pages of one moment.
+
+use folio_memory::id::Ref;
+use folio_memory::{EntryQuery, Seq, Status, Tag, ThreadKey};
+use folio_store::workspace::{BookFilter, Guard};
+use serde_json::json;
+
+use super::{person, scene};
+
+#[tokio::test]
+async fn who_asks_what_changed_is_told_what_went_and_what_came_back_m7_2_16() {
+    let scene = scene();
+    let ada = person();
+    let first = scene.add(json!({"content": "first", "tags": ["x"]})).await;
+    let second = scene.add(json!({"content": "second", "tags": ["x"]})).await;
+    scene.add(json!({"content": "third", "tags": ["x"]})).await;
+    let told = async |since: Seq, status: Vec<Status>| {
+        let query = EntryQuery {
+            since: Some(since),
+            tags: vec![Tag::parse("x").unwrap()],
+            status,
+            ..EntryQuery::default()
+        };
+        let found = scene.memory.observations(query).await.unwrap().items;
+        let told = found
+            .iter()
+            .map(|entry| (entry.fields.body.clone(), entry.fields.status));
+        told.collect::<Vec<_>>()
+    };
+    let began = scene.memory.head().await.unwrap();
+    scene.memory.archive(&ada, Ref::Id(first.id), None).await.unwrap();
+    let archived = vec![("first".to_owned(), Status::Archived)];
+    assert_eq!(told(began, Vec::new()).await, archived);
+    assert_eq!(
+        told(began, vec![Status::Active]).await,
+        [],
+        "who says which statuses gets those"
+    );
+    let then = scene.memory.head().await.unwrap();
+    let guard = Guard::default();
+    scene.memory.restore(&ada, Ref::Id(first.id), guard).await.unwrap();
+    assert_eq!(told(then, Vec::new()).await, [("first".to_owned(), Status::Active)]);
+    let then = scene.memory.head().await.unwrap();
+    let (old, new) = (Ref::Id(second.id), Ref::Id(first.id));
+    scene.memory.supersede(&ada, old, new, Guard::default()).await.unwrap();
+    let bodies: Vec<_> = told(then, Vec::new()).await.into_iter().map(|(body, _)| body).collect();
+    assert!(bodies.contains(&"second".to_owned()), "{bodies:?}");
+}
+
+#[tokio::test]
+async fn a_book_that_is_read_page_by_page_is_that_of_its_first_page_m7_2_15() {
+    let scene = scene();
+    let ada = person();
+    let main = ThreadKey::main();
+    let mut items = Vec::new();
+    for title in ["a", "b", "c", "d", "e", "f"] {
+        let input = serde_json::from_value(json!({"kind": "todo", "title": title})).unwrap();
+        items.push(scene.memory.add_item(&ada, &main, input, None).await.unwrap().entry);
+    }
+    let page = async |cursor: Option<String>| {
+        let filter = BookFilter {
+            limit: 2,
+            cursor,
+            ..BookFilter::default()
+        };
+        let answer = scene.memory.book_items(&main, filter).await.unwrap();
+        let titles: String = answer.items.iter().map(|item| item.fields.title.as_str()).collect();
+        (titles, answer.total, answer.as_of, answer.next)
+    };
+    let (first, total, as_of, next) = page(None).await;
+    assert_eq!((first.as_str(), total), ("ab", 6));
+    // What was read moves behind, what was not moves before, one goes, and one is new.
+    scene.memory.complete_item(&ada, Ref::Id(items[0].id)).await.unwrap();
+    scene.memory.pin_item(&ada, Ref::Id(items[4].id)).await.unwrap();
+    scene.memory.archive(&ada, Ref::Id(items[3].id), None).await.unwrap();
+    scene.task().await;
+    let (second, total, still, next) = page(next).await;
+    assert_eq!((second.as_str(), total, still), ("cd", 6, as_of));
+    let (third, _, _, next) = page(next).await;
+    assert_eq!((third.as_str(), next), ("ef", None));
+    let (now, total, ..) = page(None).await;
+    assert_eq!((now.as_str(), total), ("edo it", 6));
+}
