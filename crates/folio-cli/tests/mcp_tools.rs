@@ -225,7 +225,7 @@ fn the_tools_that_tasks_can_call_are_listed() {
     assert_snapshot!(lines.join("\n"), @r"
     desk.echo         read              Says what it is told.
     desk.send         idempotent  asks  Changes something: send.
-    shell             opaque      asks  Runs a command without input, in a granted folder. Give `argv` (the program and …
+    shell             opaque      asks  Runs a command without input, in a granted folder. Give `argv` (the program and…
     ");
 }
 

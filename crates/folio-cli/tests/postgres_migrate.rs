@@ -114,7 +114,7 @@ impl Stores {
 const QUESTIONS: [&str; 15] = [
     "export",
     "trace --json --limit 1000",
-    "observe list --json --limit 100 --include-expired",
+    "observe list --json --limit 1000 --include-expired",
     "policy show --json",
     "observe list --json --status archived",
     "runs --json",

@@ -17,6 +17,7 @@ mod edited;
 mod models;
 
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
+use folio_memory::excerpt::cut;
 use folio_memory::{
     Change, EntryId, FieldChange, NewEntry, NewPage, PageFields, PageId, PageRole, RunId, Source, Trust,
 };
@@ -26,7 +27,6 @@ use crate::event::Event;
 use crate::node::NodeId;
 use crate::result::{NodeResult, Outcome, Output, StopReason};
 use crate::run::{NodeKind, NodeView, Run};
-use folio_memory::excerpt::cut;
 
 /// Characters of an output that a log shows.
 const PREVIEW_CHARS: usize = 600;

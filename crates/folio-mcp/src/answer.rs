@@ -1,9 +1,9 @@
 //! From a server's answer to a tool's.
 
-use folio_memory::excerpt::short_line;
 use std::collections::BTreeSet;
 
 use folio_memory::counted::counted;
+use folio_memory::excerpt::short_line;
 use folio_tools::{EvidenceRef, FailureKind, ToolError, ToolRequest, ToolResponse};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde::Deserialize as _;

@@ -2,13 +2,13 @@
 //! no JSON comes one that says so: the library drops such a line without a word, and whoever waits for it would wait until the time is
 //! up. What is no message at all is kept, as a word on why nothing else comes.
 
-use folio_memory::excerpt::short_line;
 use std::borrow::Cow;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use folio_memory::excerpt::short_line;
 use folio_memory::readable::readable;
 use folio_process::printed;
 use rmcp::RoleClient;

@@ -1,8 +1,8 @@
 //! From what a server lists to what a tool tells of itself.
 
-use folio_memory::excerpt::cut;
 use std::collections::BTreeMap;
 
+use folio_memory::excerpt::cut;
 use folio_tools::{Approval, Effect, ToolSpec};
 use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
 //! What went wrong with a server, in words that whoever wrote its settings knows: never those of the library, which names its own parts.
 
-use folio_memory::excerpt::short_line;
 use std::error::Error;
 use std::io;
 
 use folio_memory::causes::{causes, with_causes};
+use folio_memory::excerpt::short_line;
 use folio_model::unreached;
 use rmcp::ServiceError;
 use rmcp::model::ErrorData;

@@ -1,11 +1,11 @@
 //! A page as people read it: the same entries give the same bytes.
 
-use crate::excerpt::one_line;
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
 use crate::entry::{Entry, EntryKind, Status};
+use crate::excerpt::one_line;
 use crate::page::{Page, PageRole};
 
 /// Renders `page` with `entries`, oldest first as given, and the titles of `children`.

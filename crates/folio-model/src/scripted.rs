@@ -19,13 +19,13 @@
 mod cue;
 mod file;
 
-use folio_memory::excerpt::cut;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use folio_memory::excerpt::cut;
 
 pub use cue::{Answer, Cue, Uses, When};
 pub use file::ScriptError;

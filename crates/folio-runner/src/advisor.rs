@@ -3,7 +3,6 @@
 //!
 //! It is asked once before the work and once after it, is shown a bounded part of memory, and can call nothing.
 
-use folio_memory::excerpt::cut;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use folio_engine::run::agent::repair;
 use folio_engine::spend::Spend;
+use folio_memory::excerpt::cut;
 use folio_memory::turn::Decision;
 use folio_memory::{Entry, EntryId};
 use folio_model::{Request, Role, Speaker, StopCause};

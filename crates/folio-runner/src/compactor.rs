@@ -4,7 +4,6 @@
 //! It is alone: it reads what was put away and files of memory, and says one thing. It cannot write, plan, or start anything, and
 //! its own conversation is bounded, so that it never needs a compactor itself.
 
-use folio_memory::excerpt::cut;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use folio_engine::run::agent::repair;
 use folio_engine::spend::Spend;
+use folio_memory::excerpt::cut;
 use folio_memory::passage::{Part, Reading};
 use folio_memory::tokens::{Tokens as _, for_model};
 use folio_model::{Message, Request, Role, Speaker, StopCause, ToolCall, ToolDescription};

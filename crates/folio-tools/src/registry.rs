@@ -1,10 +1,10 @@
 //! The one guarded way to call a tool.
 
-use folio_memory::excerpt::short_line;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use folio_memory::depth_exceeds;
+use folio_memory::excerpt::short_line;
 use serde_json::{Value, json};
 
 use crate::arguments::{check, nearest};

@@ -3,7 +3,6 @@
 //! It shows that the shape of a plan and the way of results through it hold on data that nobody here made: every question
 //! becomes a task, what it was taken apart into becomes its plan, and what depends on something comes after it and reads it.
 
-use folio::memory::excerpt::cut;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -11,6 +10,7 @@ use std::time::Duration;
 
 use folio::engine::plan::{self, Known, Limits};
 use folio::engine::{Outcome, Output};
+use folio::memory::excerpt::cut;
 use folio::runner::{NewRun, Runner, RunnerOptions};
 use folio::store::BlobHash;
 use folio::tools::Registry;

@@ -1,8 +1,8 @@
 //! The versions of an entry, and what each changed.
 
-use folio::memory::excerpt::cut;
 use std::fmt::{self, Write as _};
 
+use folio::memory::excerpt::cut;
 use folio::memory::history::FieldDiff;
 pub(crate) use folio_server::wire::VersionShape;
 use serde::Serialize;

@@ -1,7 +1,8 @@
 //! What happened, in one line for people: the same for a terminal, a trace and a page.
 
-use folio_memory::excerpt::short_line;
 use std::fmt::Write as _;
+
+use folio_memory::excerpt::short_line;
 
 use super::{Always, Event};
 use crate::result::Finding;

@@ -1,8 +1,8 @@
 //! The plan as a whole.
 
-use folio_memory::excerpt::cut;
 use std::collections::BTreeMap;
 
+use folio_memory::excerpt::cut;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! The inputs that a run is started with.
 
-use folio_memory::excerpt::cut;
 use std::collections::BTreeMap;
 
+use folio_memory::excerpt::cut;
 use serde_json::{Map, Value};
 
 use super::nearest::{did_you_mean, listed};

@@ -13,9 +13,9 @@
 //! for people only. Everything else that the plan says of it is YAML in a block below. A line without such a block that has the
 //! id of a step means that step as it is. A line that is marked `[-]` is none, unless it is a step that has begun.
 
-use folio_memory::excerpt::one_line;
 use std::collections::{BTreeMap, BTreeSet};
 
+use folio_memory::excerpt::one_line;
 use serde_json::{Map, Value, json};
 
 use super::emit::to_yaml;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use super::agent::repair::too_deep_to_keep;
@@ -15,7 +16,6 @@ use crate::node::NodeId;
 use crate::plan::{Criterion, Step, Work};
 use crate::result::{Evidence, NodeResult, Outcome, Output, Severity, StopReason};
 use crate::template;
-use folio_memory::excerpt::cut;
 
 /// What a parent still needs before its result can be written.
 #[derive(Debug)]

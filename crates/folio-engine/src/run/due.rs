@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use folio_memory::Timestamp;
+use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use super::agent::repair::too_deep_to_keep;
@@ -22,7 +23,6 @@ use crate::plan::{self, Step, Task, Work};
 use crate::result::{NodeResult, Outcome, StopReason};
 use crate::spend::{Allowance, Spend};
 use crate::template;
-use folio_memory::excerpt::cut;
 
 /// Something that a run is owed.
 #[derive(Debug, Clone, PartialEq)]

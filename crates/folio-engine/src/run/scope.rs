@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use folio_memory::canonical::canonical;
+use folio_memory::excerpt::short_line;
 use serde_json::{Value, json};
 
 use super::state::Run;
@@ -12,7 +13,6 @@ use crate::node::NodeId;
 use crate::plan::{Slug, Step};
 use crate::result::{Given, NodeResult, Output};
 use crate::template::{self, References, Scope, TemplateError};
-use folio_memory::excerpt::short_line;
 
 /// Characters of a title that is made of what others wrote: it stands in one line, in many places.
 const TITLE_CHARS: usize = 300;

@@ -1,10 +1,10 @@
 //! Why a template could not be filled in.
 
-use folio_memory::excerpt::cut;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
+use folio_memory::excerpt::cut;
 use minijinja::ErrorKind;
 use serde_json::Value;
 

@@ -1,6 +1,5 @@
 //! What a stretch of conversation comes to, found without a model (M7.8 V8).
 
-use crate::excerpt::short_line;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -10,6 +9,7 @@ use serde_json::Value;
 use super::message::CallResult;
 use super::{Message, Speaker, is_stand_in};
 use crate::actor::Trust;
+use crate::excerpt::short_line;
 
 /// Characters of a request, an error or a sentence that are kept.
 const CHARS: usize = 400;

@@ -368,7 +368,8 @@ proptest! {
         let text = told(summary, next, |parts| parts.join("\n"), |text| text.len() <= bytes);
         if let Some(text) = text {
             prop_assert!(text.len() <= bytes);
-            let newest = found.obligations.last().map(|said| said.trim_end().chars().take(48).collect::<String>());
+            let begin = |said: &String| said.chars().take(48).collect::<String>().trim_end().to_owned();
+            let newest = found.obligations.last().map(begin);
             prop_assert!(newest.is_none_or(|said| text.contains(&said)), "{}", text);
             let lines = text.lines().filter(|line| line.starts_with("- ") && !line.starts_with("- +")).count();
             let left: usize = text

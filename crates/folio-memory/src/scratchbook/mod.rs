@@ -6,7 +6,6 @@ mod order;
 mod stored;
 pub mod tools;
 
-use crate::excerpt::one_line;
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -19,6 +18,7 @@ pub(crate) use stored::stored_title;
 use crate::actor::Trust;
 use crate::change::FieldChange;
 use crate::entry::{Entry, EntryFields, EntryKind, Owner, Status, Tag, check_text, without_nul};
+use crate::excerpt::one_line;
 use crate::id::PageId;
 use crate::observation::nulls_of;
 use crate::page::{PageFields, PageRole};

@@ -18,7 +18,6 @@
 //! backslashes and then looks like it. A section whose comment ends with CR LF comes from an editor that ends every line so: each of
 //! them is read as LF.
 
-use crate::excerpt::cut;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -28,6 +27,7 @@ use super::{EntryLine, Line, PageLine, without_mark};
 use crate::actor::Trust;
 use crate::canonical::canonical;
 use crate::entry::{EntryFields, EntryKind, Owner};
+use crate::excerpt::cut;
 use crate::id::{EntryHandle, EntryId, PageId};
 use crate::page::PageRole;
 use crate::time::Timestamp;

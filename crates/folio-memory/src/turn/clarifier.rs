@@ -1,12 +1,12 @@
 //! Whether an input is clear (M7.11.2), and what to ask if it is not.
 
-use crate::excerpt::cut;
 use std::fmt;
 
 use super::decision::{Decision, Stage, Used};
 use super::router::Situation;
 use super::words::{common, subjects, subjects_of};
 use crate::entry::{Entry, EntryKind, State};
+use crate::excerpt::cut;
 use crate::goals::ACTION_PATH;
 use crate::id::TurnHandle;
 use crate::observation::Class;

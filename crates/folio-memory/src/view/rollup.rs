@@ -1,7 +1,6 @@
 //! What pages have come to, within a budget (M7.8 V10): first one line for each page, then what is newest on each, then
 //! more of their tails. Entry by entry: nothing ends within a line.
 
-use crate::excerpt::cut;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -9,6 +8,7 @@ use super::fit::beginning;
 use super::line::{Audience, Candidate, beyond_title, is_untrusted, one_line, quoted};
 use super::receipt::{Omitted, Receipt, Rendered, SectionReceipt, hash_of};
 use crate::entry::{Entry, EntryKind};
+use crate::excerpt::cut;
 use crate::id::{EntryHandle, EntryId, PageHandle};
 use crate::page::{Page, PageFields, PageRole};
 use crate::tokens::Tokens;

@@ -1,7 +1,6 @@
 //! An agent on another machine, by the Agent2Agent protocol, version 1.0, in its JSON-RPC form: it is given the task, and asked how far
 //! it is until it is done (E9.17).
 
-use folio_memory::excerpt::short_line;
 use std::time::Duration;
 
 use a2a::{
@@ -9,6 +8,7 @@ use a2a::{
     PartContent, SendMessageConfiguration, SendMessageRequest, SendMessageResponse, Task, TaskState, error_code,
     methods,
 };
+use folio_memory::excerpt::short_line;
 use folio_memory::readable::read;
 use futures_util::StreamExt as _;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};

@@ -5,7 +5,6 @@
 
 mod failed;
 
-use folio_memory::excerpt::cut;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -26,6 +25,7 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{
     Agent, Client, ErrorCode, JsonRpcMessage as _, Lines, on_receive_notification, on_receive_request,
 };
+use folio_memory::excerpt::cut;
 use folio_memory::readable::readable;
 use folio_process::{Ended, LINE_CHARS, Limits, ProcessError, Program};
 use futures_util::{SinkExt, StreamExt as _};

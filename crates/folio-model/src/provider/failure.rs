@@ -1,8 +1,8 @@
 //! Why a model did not answer, in words that say what can be done. The provider's own are handed on where they help.
 
-use folio_memory::excerpt::{cut, one_line};
 use std::time::Duration;
 
+use folio_memory::excerpt::{cut, one_line};
 use reqwest::header::{HeaderMap, LOCATION};
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
 //! What a request must be like, and what is answered then.
 
-use folio_memory::excerpt::cut;
 use std::fmt;
 use std::time::Duration;
 
+use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use crate::error::ModelErrorKind;

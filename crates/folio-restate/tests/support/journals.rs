@@ -82,8 +82,15 @@ impl Names {
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.replace(item)),
             Value::Object(fields) => {
-                // How long a prompt is depends on the ids in it.
-                const ACCIDENTS: [&str; 5] = ["duration_us", "deadline", "until", "tokens_in", "tokens_out"];
+                // How long a prompt is depends on the ids in it, and whether somebody is there on who drives it.
+                const ACCIDENTS: [&str; 6] = [
+                    "duration_us",
+                    "deadline",
+                    "until",
+                    "tokens_in",
+                    "tokens_out",
+                    "attended",
+                ];
                 fields.retain(|name, _| !ACCIDENTS.contains(&name.as_str()));
                 fields.iter_mut().for_each(|(_, field)| self.replace(field));
             }

@@ -8,12 +8,12 @@ mod export;
 mod learn;
 mod touched;
 
-use folio_memory::excerpt::cut;
 use std::borrow::Cow;
 
 use folio_memory::actor::Trust;
 use folio_memory::calibration::Calibration;
 use folio_memory::entry::{Outcome, Status};
+use folio_memory::excerpt::cut;
 use folio_memory::goals::ACTION_PATH;
 use folio_memory::id::{EntryRef, Ref, TurnHandle, TurnRef};
 use folio_memory::observation::{self, Class};

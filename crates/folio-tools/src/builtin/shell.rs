@@ -1,10 +1,10 @@
 //! `shell`: runs a command.
 
-use folio_memory::excerpt::cut;
 use std::ffi::OsString;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use folio_memory::excerpt::cut;
 use folio_process::{Ended, Finished, Limits, Program};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio_memory::Timestamp;
+use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use super::answer;
@@ -16,7 +17,6 @@ use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::spend::Spend;
 use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
-use folio_memory::excerpt::cut;
 
 /// Calls of models that one task may take for itself.
 const TURNS_MAX: u32 = 40;

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 
 use folio_memory::canonical::canonical;
+use folio_memory::excerpt::short_line;
 use serde_json::Value;
 
 use super::sizes::{Need, Sizes, shares};
@@ -14,7 +15,6 @@ use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::Purpose;
-use folio_memory::excerpt::short_line;
 
 /// References of a result that a digest names.
 const EVIDENCE_SHOWN: usize = 3;

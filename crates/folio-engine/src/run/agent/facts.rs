@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use folio_memory::EntryId;
+use folio_memory::excerpt::short_line;
 use serde_json::Value;
 
 use super::Said;
@@ -13,7 +14,6 @@ use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
 use crate::lines::line_of;
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose, Speaker};
-use folio_memory::excerpt::short_line;
 
 /// Characters of a question that are always shown.
 const QUESTION_MIN: usize = 80;

@@ -1,10 +1,10 @@
 //! What single fields of an answer say (E9.13).
 
+use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use super::schema::FINISH;
 use crate::result::{Finding, Outcome, Severity};
-use folio_memory::excerpt::cut;
 
 /// What is missing, as an answer says of a criterion; `other` if it says nothing.
 pub(super) fn gap_of(said: &Value, other: &str) -> String {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use folio_memory::Timestamp;
+use folio_memory::excerpt::cut;
 use serde_json::{Value, json};
 
 use super::Said;
@@ -14,7 +15,6 @@ use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{Purpose, Reply, Speaker, Stop};
-use folio_memory::excerpt::cut;
 
 /// What such a question says in the place of the call of a model, before how often the task was handed over.
 const OF_TASK: &str = "task:";

@@ -1,5 +1,6 @@
 //! What a reply says as an object, and what of one that was cut off is taken (E9.13).
 
+use folio_memory::excerpt::cut;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -9,7 +10,6 @@ use super::schema;
 use crate::result::{Outcome, StopReason};
 use crate::run::state::Run;
 use crate::talk::{Purpose, Reply, Stop};
-use folio_memory::excerpt::cut;
 
 /// Characters of a model's own text that becomes notes.
 pub(super) const NOTES_CHARS: usize = 4_000;

@@ -1,8 +1,8 @@
 //! Which tools a model is told of, and how much: a small window has no place for every word about each (seed 003, goals 3 and 5).
 
-use folio_memory::excerpt::cut;
 use std::sync::{Arc, OnceLock};
 
+use folio_memory::excerpt::cut;
 use folio_memory::tokens::Tokens;
 use serde_json::{Value, json};
 

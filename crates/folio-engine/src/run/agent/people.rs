@@ -4,6 +4,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use folio_memory::excerpt::cut;
+
 use super::{Agent, Fact, human};
 use crate::event::{Event, Proposal, Question, words};
 use crate::node::{Move, NodeId};
@@ -15,7 +17,6 @@ use crate::run::criteria::{CheckCall, SHELL};
 use crate::run::state::{JournalError, Run};
 use crate::run::tree::NodeKind;
 use crate::talk::{Message, Purpose, Speaker};
-use folio_memory::excerpt::cut;
 
 /// What a question about a criterion says in the place of the call of a model.
 const OF_CRITERION: &str = "criterion:";

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use folio_memory::canonical::canonical;
+use folio_memory::excerpt::{fits, short_line};
 use folio_memory::tokens::Tokens;
 use folio_memory::view;
 
@@ -23,7 +24,6 @@ use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
 use crate::template::{self, RESULT_READ};
-use folio_memory::excerpt::{fits, short_line};
 
 /// Tokens that a message costs besides its text.
 pub(super) const PER_MESSAGE: u64 = 6;

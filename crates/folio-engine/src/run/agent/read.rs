@@ -6,6 +6,7 @@ use std::mem::discriminant;
 use std::sync::Arc;
 
 use folio_memory::Timestamp;
+use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use super::fields::{finding_of, finished, gap_of, severity_of, text_of};
@@ -20,7 +21,6 @@ use crate::run::call_in_words;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{Purpose, Reply, Stop, Wanted};
-use folio_memory::excerpt::cut;
 
 /// Why a task is not `ok` that says it is.
 const NOTHING_DONE: &str = " (no call that it wanted went well)";

@@ -1,8 +1,9 @@
 //! What whoever wrote an answer that cannot be used reads when it is asked for again (E9.13). Whatever was written, there has to be room for that.
 
+use folio_memory::excerpt::cut;
+
 use super::schema;
 use crate::talk::Purpose;
-use folio_memory::excerpt::cut;
 
 /// Characters that are shown of such an answer.
 const ANSWER_CHARS: usize = 16_000;

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use folio_memory::Timestamp;
+use folio_memory::excerpt::cut;
 
 use super::fields::text_of;
 use super::object::{NOTES_CHARS, noted};
@@ -19,7 +20,6 @@ use crate::result::{NodeResult, Outcome, Output, StopReason};
 use crate::run::state::{JournalError, Run};
 use crate::run::tree::{Cancel, NodeKind};
 use crate::talk::{Purpose, Reply};
-use folio_memory::excerpt::cut;
 
 impl Run {
     /// What node `index` puts together, in the order of the plan: the results of its steps, those of groups and lists one by one, or

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use folio_memory::Timestamp;
+use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use super::Said;
@@ -14,7 +15,6 @@ use crate::event::{Event, Question};
 use crate::result::{Outcome, StopReason};
 use crate::run::state::Run;
 use crate::talk::{ModelRole, Purpose, Reply, Stop, Wanted};
-use folio_memory::excerpt::cut;
 
 /// Calls of tools that one reply may want.
 pub(super) const CALLS_MAX: usize = 16;

@@ -1,6 +1,5 @@
 //! One item, there and here.
 
-use crate::excerpt::cut;
 use serde_json::{Map, Value, json};
 
 use super::super::{MAX_PHASE_BYTES, MAX_TITLE_BYTES, page_of};
@@ -8,6 +7,7 @@ use super::Item;
 use crate::actor::{Source, Trust};
 use crate::change::NewEntry;
 use crate::entry::{Brought, Entry, EntryFields, EntryKind, Owner, State, Status, Tag, check_text};
+use crate::excerpt::cut;
 use crate::id::EntryId;
 use crate::space::{SpaceName, ThreadKey};
 use crate::time::Timestamp;

@@ -3,12 +3,12 @@
 //! It adds care and takes none away: it may find an input more urgent than the rules do, ask what nobody asked, and find left to do
 //! what seems done. What the rules found stands, whatever it says; where it fails, breaks or takes too long, that alone stands.
 
-use folio_memory::excerpt::short_line;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use folio_memory::excerpt::short_line;
 use folio_memory::trace::FAILED;
 use folio_memory::turn::{Clarity, Decision, Evaluation, Turn, Urgency};
 use folio_memory::{Actor, Entry, TurnId};
