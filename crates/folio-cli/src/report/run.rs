@@ -312,7 +312,7 @@ impl InFull {
         let mut left = OUTPUT_BYTES_MAX;
         Self {
             nodes: views.iter().map(|view| NodeShape::of(run, view, &mut left)).collect(),
-            tree: titles.nodes(run),
+            tree: titles.nodes_of(run, &views),
             forked_from: OriginShape::of(run.variable()),
             doing: run.result().is_none().then(|| (doing(run, driven), driven)),
             spent: views
@@ -553,8 +553,11 @@ pub(crate) struct Titles {
 impl Titles {
     /// The nodes of `run` as the tree shows them.
     pub(crate) fn nodes(&mut self, run: &Run) -> Vec<tree::Node> {
+        self.nodes_of(run, &run.tree_as_planned())
+    }
+
+    fn nodes_of(&mut self, run: &Run, views: &[NodeView<'_>]) -> Vec<tree::Node> {
         let asked = asked_in(run);
-        let views = run.tree_as_planned();
         views.iter().map(|view| self.node(run, view, &asked)).collect()
     }
 
