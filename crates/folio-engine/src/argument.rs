@@ -127,6 +127,33 @@ impl ArgKind {
     }
 }
 
+/// What is wrong with the arguments of a call that has to give exactly one of `names`, in words. Null is as good as nothing.
+///
+/// # Errors
+///
+/// `Missing` if it gives none of them, `Several` if it gives more than one.
+pub fn check_choice(names: &[String], args: &Map<String, Value>) -> Result<(), Choice> {
+    let is_given = |name: &&String| args.get(*name).is_some_and(|value| !value.is_null());
+    let words = || {
+        let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        one_of(&quoted)
+    };
+    match names.iter().filter(is_given).count() {
+        0 if !names.is_empty() => Err(Choice::Missing(format!("{} has to be given", words()))),
+        0 | 1 => Ok(()),
+        _ => Err(Choice::Several(format!("only {} can be given", words()))),
+    }
+}
+
+/// How a call fails to give exactly one of some arguments, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// It gives none of them.
+    Missing(String),
+    /// It gives more than one.
+    Several(String),
+}
+
 /// `args` with what is meant by texts where `schema` wants a number or a truth value: a template makes `"20"` where 20 is meant. `None` if
 /// nothing changes.
 #[must_use]

@@ -19,6 +19,7 @@ pub fn known_tools(registry: &Registry) -> plan::Known {
             plan::KnownTool {
                 required: of(true),
                 optional: of(false),
+                one_of: spec.one_of.clone(),
                 kinds: spec.args.iter().map(|a| (a.name.clone(), a.kind.clone())).collect(),
                 schema: spec.schema.clone(),
                 output: spec.output.clone(),

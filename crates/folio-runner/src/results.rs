@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use folio_engine::{Given, Output, Run};
 use folio_memory::passage::{self, Part, PartRead};
 use folio_store::{BlobHash, ErrorKind, Workspace};
-use folio_tools::ResultSource;
+use folio_tools::{ResultSource, as_text, field_of};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -120,6 +120,16 @@ impl ResultSource for RunResults {
         Ok(as_text(&*self.together(node, &given).await?).into_bytes())
     }
 
+    async fn read_field(&self, node: &str, field: &str) -> Result<Vec<u8>, String> {
+        let value = if let Some(hash) = node.strip_prefix("blob:") {
+            let bytes = self.blob(hash).await?;
+            Arc::new(serde_json::from_slice(&bytes).map_err(|_| format!("{node} is not JSON, and has no fields"))?)
+        } else {
+            self.together(node, &self.given(node).await?).await?
+        };
+        Ok(as_text(field_of(&value, field)?).into_bytes())
+    }
+
     async fn read_part(&self, node: &str, part: &Part, max_bytes: usize) -> Result<PartRead, String> {
         let why = match self.read(node).await {
             Ok(bytes) => return Ok(passage::read(&bytes, part, max_bytes)),
@@ -131,13 +141,5 @@ impl ResultSource for RunResults {
             Err(error) if error.kind() == ErrorKind::NotFound => Err(why),
             Err(error) => Err(error.to_string()),
         }
-    }
-}
-
-/// A text as it is, anything else as indented JSON.
-fn as_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => serde_json::to_string_pretty(other).unwrap_or_else(|_| other.to_string()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use folio_engine::argument::{Fit, kind_of, one_of};
+use folio_engine::argument::{Choice, Fit, check_choice, kind_of, one_of};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -61,6 +61,9 @@ pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<Option<Value>, Tool
         if !given.contains_key(&arg.name) {
             wrong.push(format!("`{}` is missing: {}", arg.name, arg.description));
         }
+    }
+    if let Err(Choice::Missing(why) | Choice::Several(why)) = check_choice(&spec.one_of, given) {
+        wrong.push(why);
     }
     if !wrong.is_empty() {
         return Err(ToolError::invalid(format!("{}: {}", spec.name, wrong.join("; "))));
@@ -153,6 +156,21 @@ mod tests {
         there is no argument `zzz`: one of path, max, hidden, glob or order
         `path` is missing: where to look
         "#);
+    }
+
+    #[test]
+    fn one_of_several_arguments_is_given_and_only_one() {
+        let spec = ToolSpec::new("shell", Effect::Opaque, "runs")
+            .optional("argv", ArgKind::List, "words")
+            .optional("command", ArgKind::Text, "a line")
+            .one_of(&["argv", "command"]);
+        assert_eq!(check(&spec, &json!({"argv": ["ls"], "command": null})).unwrap(), None);
+        let why = |args: Value| check(&spec, &args).unwrap_err().message;
+        assert_eq!(why(json!({})), "shell: one of `argv` or `command` has to be given");
+        assert_eq!(
+            why(json!({"argv": ["ls"], "command": "ls"})),
+            "shell: only one of `argv` or `command` can be given"
+        );
     }
 
     #[test]

@@ -6,49 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use folio_memory::passage::{self, Part, PartRead};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::hosts::HostList;
 use crate::response::{FailureKind, ToolError};
+use crate::results::{NoResults, ResultSource};
 use crate::roots::{Roots, RunFolder};
 use crate::tool::ToolRequest;
-
-/// Earlier results of the run, for `result_read`.
-#[async_trait]
-pub trait ResultSource: Send + Sync + Debug {
-    /// Reads the whole text of one result.
-    ///
-    /// `node` is the slug path of a node, its id, a `blob:` reference, or whatever else the source knows.
-    ///
-    /// # Errors
-    ///
-    /// One line saying what is not there and what is.
-    async fn read(&self, node: &str) -> Result<Vec<u8>, String>;
-
-    /// Reads a part of one result, at most `max_bytes` of it. Whoever keeps results that are too large for memory does so
-    /// without reading all of them.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::read`].
-    async fn read_part(&self, node: &str, part: &Part, max_bytes: usize) -> Result<PartRead, String> {
-        Ok(passage::read(&self.read(node).await?, part, max_bytes))
-    }
-}
-
-/// A run without earlier results.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoResults;
-
-#[async_trait]
-impl ResultSource for NoResults {
-    async fn read(&self, node: &str) -> Result<Vec<u8>, String> {
-        Err(format!("there is no result of {node}: nothing was done before"))
-    }
-}
 
 /// The scratchbook of the run's thread, for `scratch_*`.
 #[async_trait]

@@ -66,6 +66,9 @@ pub struct ToolSpec {
     pub effect: Effect,
     /// Its arguments. Empty when `schema` is given.
     pub args: Vec<ArgSpec>,
+    /// Arguments of which a call gives exactly one. Empty where there is no such choice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub one_of: Vec<String>,
     /// A full JSON Schema of the arguments, for a tool that comes with one (a tool of an MCP server).
     ///
     /// Plans and calls are checked against it.
@@ -97,6 +100,7 @@ impl ToolSpec {
             description: description.into(),
             effect,
             args: Vec::new(),
+            one_of: Vec::new(),
             schema: None,
             output: None,
             approval: Approval::Never,
@@ -134,6 +138,13 @@ impl ToolSpec {
             required: false,
             description: description.to_owned(),
         });
+        self
+    }
+
+    /// Says that a call gives exactly one of these optional arguments.
+    #[must_use]
+    pub fn one_of(mut self, names: &[&str]) -> Self {
+        self.one_of = names.iter().map(|name| (*name).to_owned()).collect();
         self
     }
 

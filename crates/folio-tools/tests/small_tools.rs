@@ -51,7 +51,7 @@ async fn several_observations_share_what_they_do_not_say() {
 async fn an_observation_without_content_is_refused() {
     let world = World::new();
     for (args, message) in [
-        (json!({}), "observe: has no `content`"),
+        (json!({}), "observe: one of `content` or `items` has to be given"),
         (
             json!({"items": ["x", {"content": " "}]}),
             "observe: item 2 has no `content`",
@@ -62,7 +62,7 @@ async fn an_observation_without_content_is_refused() {
         ),
         (
             json!({"content": "x", "items": []}),
-            "observe: give `content` or `items`, not both",
+            "observe: only one of `content` or `items` can be given",
         ),
     ] {
         assert_eq!(world.error("observe", args).await.message, message);
@@ -173,6 +173,34 @@ async fn a_large_result_can_be_read_part_by_part_to_the_last_byte() {
         }
         assert!(text == content);
     }
+}
+
+#[tokio::test]
+async fn a_text_inside_of_a_result_is_read_by_its_own_lines() {
+    let lines: String = (1..=300).map(|line| format!("line {line}\n")).collect();
+    let world = world_with(json!({"exit_code": 0, "stdout": lines, "files": [{"path": "a.rs"}]}).to_string());
+    let of_stdout = json!({"node": "scan", "field": "stdout", "lines": "100-", "max_bytes": 700});
+    let read = world.outputs("result_read", of_stdout).await;
+    assert!(read["text"].as_str().unwrap().starts_with("line 100\nline 101\n"));
+    assert_eq!(
+        (&read["total_lines"], &read["next"]["field"]),
+        (&json!(300), &json!("stdout"))
+    );
+    let more = world.outputs("result_read", read["next"].clone()).await;
+    assert_eq!(more["from"], read["to"]);
+    let found = world
+        .outputs(
+            "result_read",
+            json!({"node": "scan", "field": "stdout", "search": "line 300"}),
+        )
+        .await;
+    assert_eq!(found["matches"], json!([{"line": 300, "text": "line 300"}]));
+    let path = json!({"node": "scan", "field": "files[0].path"});
+    assert_eq!(world.outputs("result_read", path).await["text"], "a.rs");
+    let error = world
+        .error("result_read", json!({"node": "scan", "field": "stdot"}))
+        .await;
+    insta::assert_snapshot!(error.message, @"there is no field `stdot` in the result: there is `exit_code`, `stdout`, `files`");
 }
 
 #[tokio::test]

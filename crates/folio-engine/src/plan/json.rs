@@ -7,7 +7,9 @@ use serde_json::Number;
 
 use super::Place;
 use super::errors::PlanError;
-use super::spanned::{DEPTH_MAX, Entry, Node, Reading, START, Tree, duplicate_key, too_deep, unreadable};
+use super::spanned::{
+    DEPTH_MAX, Entry, Node, Reading, START, Tree, duplicate_key, too_deep, too_many_digits, unreadable,
+};
 
 pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
     let mut reader = Reader {
@@ -158,7 +160,14 @@ impl Reader<'_> {
             digits.push(c);
             self.next();
         }
-        serde_json::from_str(&digits).map_err(|_| unreadable(place, format!("`{digits}` is not a number")))
+        let number: Number =
+            serde_json::from_str(&digits).map_err(|_| unreadable(place, format!("`{digits}` is not a number")))?;
+        let is_whole = digits.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+        // A zero with a sign is kept as it is.
+        if is_whole && number.is_f64() && number.as_f64() != Some(0.0) {
+            return Err(unreadable(place, too_many_digits(&digits)));
+        }
+        Ok(number)
     }
 
     fn string(&mut self) -> Result<String, PlanError> {
@@ -246,6 +255,8 @@ mod tests {
             ("[\n  tru]", "2:3"),
             ("[01]", "1:2"),
             ("[1e999]", "1:2"),
+            ("[18446744073709551616]", "1:2"),
+            ("[-9223372036854775809]", "1:2"),
             ("[\"a\nb\"]", "1:4"),
             ("[\"a", "1:2"),
             ("[] x", "1:4"),

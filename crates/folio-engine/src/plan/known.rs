@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::KnownTool;
 use super::nearest::did_you_mean;
-use crate::argument::{Fit, as_meant, one_of};
+use crate::argument::{Choice, Fit, as_meant, check_choice, one_of};
 
 /// Mistakes of one call that are told.
 const MISTAKES_MAX: usize = 8;
@@ -30,6 +30,9 @@ impl KnownTool {
         let known = || self.required.iter().chain(&self.optional).map(String::as_str);
         let missing = self.required.iter().filter(|name| !given.contains_key(*name));
         let mut mistakes: Vec<String> = missing.map(|name| format!("`{name}` is missing")).collect();
+        if let Err(Choice::Missing(why) | Choice::Several(why)) = check_choice(&self.one_of, given) {
+            mistakes.push(why);
+        }
         let mut names: Vec<&String> = given.keys().collect();
         names.sort_unstable();
         for name in names {
@@ -66,8 +69,11 @@ fn by_schema(schema: &Value, given: &Map<String, Value>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::json;
 
+    use super::super::{Known, from_value};
     use super::*;
     use crate::argument::ArgKind;
 
@@ -117,5 +123,43 @@ mod tests {
             ..KnownTool::default()
         };
         assert_eq!(unusable.mistakes(&json!({"a": 1})), Vec::<String>::new());
+    }
+
+    #[test]
+    fn exactly_one_of_several_arguments_has_to_be_written_e9_1() {
+        let tool = KnownTool {
+            optional: vec!["argv".to_owned(), "command".to_owned(), "cwd".to_owned()],
+            one_of: vec!["argv".to_owned(), "command".to_owned()],
+            ..KnownTool::default()
+        };
+        let known = Known {
+            tools: Some(BTreeMap::from([("sh".to_owned(), tool.clone())])),
+            ..Known::default()
+        };
+        let told = |args| {
+            let plan = json!([{"id": "a", "do": {"tool": "sh", "args": args}}]);
+            let errors = from_value(&plan, &known).map_or_else(|errors| errors.0, |_| Vec::new());
+            errors
+                .iter()
+                .map(|error| format!("{} {}", error.code, error.message))
+                .collect::<Vec<_>>()
+        };
+        for good in [json!({"argv": ["ls"]}), json!({"command": "{{ goal }}", "argv": null})] {
+            assert_eq!(tool.mistakes(&good), Vec::<String>::new());
+        }
+        assert_eq!(told(json!({"argv": ["ls"], "cwd": "."})), Vec::<String>::new());
+        assert_eq!(
+            told(json!({"cwd": "."})),
+            ["P016 the tool `sh` needs an argument: one of `argv` or `command` has to be given"]
+        );
+        assert_eq!(
+            told(json!({"argv": ["ls"], "command": "ls"})),
+            ["P029 the tool `sh` does not take this: only one of `argv` or `command` can be given"]
+        );
+        // A model is told the same of the calls that it writes.
+        assert_eq!(
+            tool.mistakes(&json!({})),
+            ["one of `argv` or `command` has to be given"]
+        );
     }
 }

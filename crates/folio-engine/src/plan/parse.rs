@@ -39,9 +39,11 @@ pub struct KnownTool {
     pub required: Vec<String>,
     /// The arguments that may be given.
     pub optional: Vec<String>,
+    /// Arguments of which exactly one must be given, each of them among the optional ones.
+    pub one_of: Vec<String>,
     /// What arguments may hold, by their names; one that is not in it may hold anything.
     pub kinds: BTreeMap<String, ArgKind>,
-    /// The JSON Schema of the arguments, for a tool that comes with one: then `required`, `optional` and `kinds` do not count.
+    /// The JSON Schema of the arguments, for a tool that comes with one: then what stands before it does not count.
     pub schema: Option<Value>,
     /// The JSON Schema of what a call gives, as far as that is known.
     pub output: Option<Value>,

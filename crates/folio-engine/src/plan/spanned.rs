@@ -1,5 +1,6 @@
 //! The text of a plan as a tree that knows where everything stands.
 
+use folio_memory::excerpt::cut;
 use serde_json::{Map, Number, Value};
 
 use super::errors::{PlanError, code};
@@ -11,6 +12,8 @@ pub(super) const DEPTH_MAX: usize = 64;
 pub(super) const TEXT_BYTES_MAX: usize = 1 << 20;
 /// How many values there may be, those that an alias repeats counted each time.
 pub(super) const NODES_MAX: usize = 200_000;
+/// Characters of a number that a message shows.
+const NUMBER_CHARS: usize = 40;
 
 /// A value and where it begins.
 #[derive(Debug, Clone, PartialEq)]
@@ -155,6 +158,14 @@ pub(super) fn unreadable(place: Place, message: impl Into<String>) -> PlanError 
         message: message.into(),
         hint: None,
     }
+}
+
+/// That a whole number would not keep its digits.
+pub(super) fn too_many_digits(number: &str) -> String {
+    format!(
+        "`{}` has more digits than a number keeps; in quotes it is a text that has all of them",
+        cut(number, NUMBER_CHARS)
+    )
 }
 
 pub(super) fn duplicate_key(place: Place, key: &str, first: Place) -> PlanError {

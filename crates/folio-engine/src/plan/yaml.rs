@@ -8,7 +8,8 @@ use serde_json::Number;
 use super::Place;
 use super::errors::PlanError;
 use super::spanned::{
-    DEPTH_MAX, Entry, NODES_MAX, Node, Reading, START, Tree, duplicate_key, too_deep, too_many, unreadable,
+    DEPTH_MAX, Entry, NODES_MAX, Node, Reading, START, Tree, duplicate_key, too_deep, too_many, too_many_digits,
+    unreadable,
 };
 
 pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
@@ -18,7 +19,10 @@ pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
         let (event, span) = event.map_err(|error| match error.info() {
             // The scanner looks ahead and meets its own limit first.
             "recursion limit exceeded" => too_deep(place(*error.marker())),
-            info => unreadable(place(*error.marker()), info),
+            info => PlanError {
+                hint: hint(info).map(str::to_owned),
+                ..unreadable(place(*error.marker()), info)
+            },
         })?;
         let at = place(span.start);
         match event {
@@ -54,6 +58,20 @@ pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
         root,
         errors: builder.errors,
     })
+}
+
+/// What to do about a text that the parser refuses with `info`, where that is mostly the same thing.
+fn hint(info: &str) -> Option<&'static str> {
+    if info.starts_with("mapping values are not allowed") {
+        return Some("a text with `: ` in it stands in quotation marks: 'look at: this'");
+    }
+    if info.starts_with("unexpected character") {
+        return Some("a text that begins with such a character stands in quotation marks: '@team'");
+    }
+    if info.starts_with("tabs disallowed") {
+        return Some("indent with spaces");
+    }
+    None
 }
 
 fn place(marker: Marker) -> Place {
@@ -253,6 +271,9 @@ fn number(text: &str) -> Result<Option<Number>, String> {
     if !is_decimal {
         return Ok(None);
     }
+    if bare.contains(|c| c != '0') && bare.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(too_many_digits(text));
+    }
     // `1.2.3` and `2026-01-27` look like numbers at first, and are texts.
     match unsigned.parse::<f64>() {
         Ok(value) => match Number::from_f64(value) {
@@ -328,11 +349,38 @@ mod tests {
         assert!(refused("1: a").contains("must be a text, not a number"));
         assert!(refused("[a, b]: c").contains("must be a text"));
         assert!(refused("a: .inf").contains("`.inf`"));
+        for long in [
+            "18446744073709551616",
+            "-9223372036854775809",
+            "00491234567890123456789",
+        ] {
+            assert!(refused(&format!("a: {long}")).contains("keeps"), "{long}");
+        }
+        assert_eq!(
+            value("[-0, 1e20, '18446744073709551616']"),
+            json!([-0.0, 1e20, "18446744073709551616"])
+        );
         assert!(refused("a: !mine 1").contains("`!mine`"));
         assert!(refused("b: &x {a: 1}\nc:\n  <<: *x").contains("merge"));
         assert!(refused(&"- ".repeat(70)).contains("nested"));
         assert!(refused(&"[".repeat(5_000)).contains("nested"));
         assert!(refused("a: [1, 2").starts_with("1:") || refused("a: [1, 2").starts_with("2:"));
+    }
+
+    #[test]
+    fn what_mostly_goes_wrong_comes_with_what_to_do() {
+        for (text, hint) in [
+            ("a:\n  b: look at: this", "a text with `: ` in it"),
+            ("a: @team", "begins with such a character"),
+            ("a: `ls`", "begins with such a character"),
+            ("a:\n  - b: {c: 1}\n\t- d: 2", "indent with spaces"),
+        ] {
+            let told = read(text).unwrap_err().hint;
+            assert!(
+                told.as_deref().is_some_and(|told| told.contains(hint)),
+                "{text}: {told:?}"
+            );
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Reads the text of a template far enough to know which results, inputs, filters and tests it names.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::LazyLock;
 
 use minijinja::{Environment, context};
@@ -97,8 +97,9 @@ pub(super) struct Source {
     fields: BTreeSet<(String, String)>,
     inputs: BTreeSet<String>,
     all_results: bool,
-    filters: BTreeSet<String>,
-    tests: BTreeSet<String>,
+    /// Filters, and tests, by name, each with the line on which it is named first.
+    filters: BTreeMap<String, usize>,
+    tests: BTreeMap<String, usize>,
     statements: usize,
     elifs: usize,
     /// Whether what the template writes may be kept in a name.
@@ -170,27 +171,32 @@ impl Source {
                 .and_then(|expression| expression.eval(context! { name }))
                 .is_ok_and(|found| found.is_true())
         };
-        let unknown_filter = self
-            .filters
-            .iter()
-            .find(|name| !exists(name, "filter"))
-            .map(|name| ("filter", name));
-        let unknown_test = self
-            .tests
-            .iter()
-            .find(|name| !exists(name, "test"))
-            .map(|name| ("test", name));
-        match unknown_filter.or(unknown_test) {
-            None => Ok(()),
-            Some((what, name)) => Err(TemplateError {
-                kind: TemplateErrorKind::Syntax,
-                expression: super::error::excerpt(template),
-                reason: format!("there is no {what} `{name}`"),
-                line: None,
-                hint: None,
-                path: String::new(),
-            }),
-        }
+        let named = |named: &BTreeMap<String, usize>, what| {
+            let unknown = named.iter().filter(|(name, _)| !exists(name, what));
+            unknown
+                .map(|(name, line)| (*line, format!("{what} `{name}`")))
+                .collect::<Vec<_>>()
+        };
+        let mut unknown = named(&self.filters, "filter");
+        unknown.extend(named(&self.tests, "test"));
+        unknown.sort();
+        let Some((line, _)) = unknown.first() else {
+            return Ok(());
+        };
+        let names: Vec<&str> = unknown.iter().map(|(_, name)| name.as_str()).collect();
+        Err(TemplateError {
+            kind: TemplateErrorKind::Syntax,
+            expression: super::error::excerpt(template),
+            reason: format!("there is no {}", names.join(" and no ")),
+            line: u32::try_from(*line).ok(),
+            hint: None,
+            path: String::new(),
+        })
+    }
+
+    /// The line that has been reached, counted from 1.
+    fn line(&self) -> usize {
+        self.rewritten.matches('\n').count() + 1
     }
 
     /// Copies text that stands in the template. Where it may be kept instead of written, as in a macro, it is charged: a loop writes it any
@@ -314,12 +320,14 @@ impl Source {
             }
             before = match (before, piece) {
                 (Before::Pipe, name) if is_name => {
-                    self.filters.insert(name.to_owned());
+                    let line = self.line();
+                    self.filters.entry(name.to_owned()).or_insert(line);
                     Before::Name
                 }
                 (Before::Is, "not") => Before::Is,
                 (Before::Is, name) if is_name => {
-                    self.tests.insert(name.to_owned());
+                    let line = self.line();
+                    self.tests.entry(name.to_owned()).or_insert(line);
                     Before::Name
                 }
                 (Before::Dot, _) if is_name => Before::Name,

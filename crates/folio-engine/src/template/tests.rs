@@ -451,9 +451,17 @@ fn an_unknown_filter_or_test_is_found_without_running_the_template() {
         ("{{ 1 is purple }}", "there is no test `purple`"),
         ("{{ 1 is not purple }}", "there is no test `purple`"),
         ("{% filter shout %}x{% endfilter %}", "there is no filter `shout`"),
+        (
+            "{{ 1 | upper }}\n{{ 1 | shout }}\n{{ 1 is purple | cry }}",
+            "there is no filter `shout` and no filter `cry` and no test `purple`",
+        ),
     ] {
         assert_eq!(references_of_text(template).unwrap_err().reason, reason);
     }
+    assert_eq!(
+        references_of_text("{{ 1 | upper }}\n{{ 1 | shout }}").unwrap_err().line,
+        Some(2)
+    );
     assert!(references_of_text("{{ [1] | map('string') | join('|') }} {{ 1 is defined and 2 is not odd }}").is_ok());
 }
 

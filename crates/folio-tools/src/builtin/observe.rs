@@ -40,7 +40,8 @@ impl Default for Observe {
             .optional("tags", ArgKind::Texts, "Words to find it by.")
             .optional("ttl_minutes", ArgKind::Number, "How long it is worth knowing.")
             .optional("context", ArgKind::Object, "What it is about, such as {goal_id: …}.")
-            .optional("items", ArgKind::List, "Several observations."),
+            .optional("items", ArgKind::List, "Several observations.")
+            .one_of(&["content", "items"]),
         }
     }
 }
@@ -82,9 +83,6 @@ fn observations(args: &Value) -> Result<Vec<Value>, ToolError> {
     let Some(Value::Array(items)) = args.get("items") else {
         return Ok(vec![observation(shared, "")?]);
     };
-    if shared.remove("content").is_some() {
-        return Err(ToolError::invalid("observe: give `content` or `items`, not both"));
-    }
     if items.len() > ITEMS_MAX {
         return Err(ToolError::invalid(format!(
             "observe: {} items are more than {ITEMS_MAX}",

@@ -1,9 +1,9 @@
 //! `result_read`: a range of an earlier result.
 
 use async_trait::async_trait;
-use folio_memory::passage::{Found, Part, PartRead, Passage, Reading};
+use folio_memory::passage::{self, Found, Part, PartRead, Passage, Reading};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::arguments::parse;
 use crate::context::{ToolContext, ToolLimits};
@@ -23,7 +23,7 @@ impl Default for ResultRead {
                 "result_read",
                 Effect::Read,
                 "Reads a part of an earlier result of this run: by bytes (`from`, `to`), by lines \
-                 (`lines: 10-20`), or the lines that hold a text (`search`). Returns `text`, `from`, `to`, \
+                 (`lines: 10-20`), or the lines that hold a text (`search`); with `field`, of one text in it. Returns `text`, `from`, `to`, \
                  `total_bytes`, `total_lines` and, if there is more, `truncated` and the arguments that read \
                  on in `next`; a search returns `matches` [{line, text}] and `count`, and goes on at `from`.",
             )
@@ -38,6 +38,11 @@ impl Default for ResultRead {
                 ArgKind::Text,
                 "The task whose result it is (`scan/find-marks`), a result that was put away (`e42`), or a path as \
                  `/large_tool_results/e42`.",
+            )
+            .optional(
+                "field",
+                ArgKind::Text,
+                "What of the result to read, as `stdout` or `files[0].path`; all of it by default.",
             )
             .optional("from", ArgKind::Count, "The first byte, counted from 0.")
             .optional("to", ArgKind::Count, "The byte to stop before.")
@@ -55,6 +60,7 @@ impl Default for ResultRead {
 #[derive(Deserialize)]
 struct Args {
     node: String,
+    field: Option<String>,
     from: Option<u64>,
     to: Option<u64>,
     lines: Option<String>,
@@ -85,13 +91,10 @@ async fn result_read(
 ) -> Result<(Value, String, Option<Truncated>), ToolError> {
     let args: Args = parse(request)?;
     let part = wanted(&args)?;
-    let max_bytes = max_bytes(&args, &context.limits);
     let read = tokio::select! {
         biased;
         () = context.cancel.cancelled() => return Err(ToolError::cancelled()),
-        read = context.results.read_part(&args.node, &part, max_bytes) => read.map_err(|why| {
-            ToolError::new(FailureKind::NotFound, "no_result", why)
-        })?,
+        read = read(&args, &part, context) => read.map_err(|why| ToolError::new(FailureKind::NotFound, "no_result", why))?,
     };
     let PartRead {
         reading,
@@ -100,16 +103,43 @@ async fn result_read(
     } = read;
     match reading {
         Reading::Found(found) => Ok(found_lines(&args, &found, total_bytes)),
-        Reading::Passage(passage) => Ok(passage_read(&args.node, &passage, total_bytes, total_lines)),
+        Reading::Passage(passage) => Ok(passage_read(&args, &passage, total_bytes, total_lines)),
+    }
+}
+
+async fn read(args: &Args, part: &Part, context: &ToolContext) -> Result<PartRead, String> {
+    let max_bytes = max_bytes(args, &context.limits);
+    match &args.field {
+        Some(field) => {
+            let text = context.results.read_field(&args.node, field).await?;
+            Ok(passage::read(&text, part, max_bytes))
+        }
+        None => context.results.read_part(&args.node, part, max_bytes).await,
+    }
+}
+
+/// The arguments that read on behind what was read: `part` of the same.
+fn next(args: &Args, part: &[(&str, Value)]) -> Value {
+    let mut next = Map::from_iter([("node".to_owned(), json!(args.node))]);
+    next.extend(args.field.iter().map(|field| ("field".to_owned(), json!(field))));
+    next.extend(part.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    Value::Object(next)
+}
+
+/// What was read, in words.
+fn read_of(args: &Args) -> String {
+    match &args.field {
+        Some(field) => format!("{field} of {}", args.node),
+        None => args.node.clone(),
     }
 }
 
 fn found_lines(args: &Args, found: &Found, total_bytes: u64) -> (Value, String, Option<Truncated>) {
-    let (node, count, shown) = (&args.node, found.count, found.matches.len());
-    let notes = format!("{node}: {count} lines hold the text, {shown} of them shown");
+    let (count, shown) = (found.count, found.matches.len());
+    let notes = format!("{}: {count} lines hold the text, {shown} of them shown", read_of(args));
     let next = found
         .next
-        .map(|from| json!({"node": node, "search": args.search, "from": from}));
+        .map(|from| next(args, &[("search", json!(args.search)), ("from", json!(from))]));
     let outputs = json!({
         "matches": found.matches,
         "count": count,
@@ -121,17 +151,17 @@ fn found_lines(args: &Args, found: &Found, total_bytes: u64) -> (Value, String, 
 }
 
 fn passage_read(
-    node: &str,
+    args: &Args,
     passage: &Passage,
     total_bytes: u64,
     total_lines: u64,
 ) -> (Value, String, Option<Truncated>) {
     let text = passage.text();
     let next = passage.next.as_ref().map(|part| match part {
-        Part::Lines { from, to: u64::MAX } => json!({"node": node, "lines": format!("{from}-")}),
-        Part::Lines { from, to } => json!({"node": node, "lines": format!("{from}-{to}")}),
-        Part::Bytes { from, to: u64::MAX } | Part::Search { from, .. } => json!({"node": node, "from": from}),
-        Part::Bytes { from, to } => json!({"node": node, "from": from, "to": to}),
+        Part::Lines { from, to: u64::MAX } => next(args, &[("lines", json!(format!("{from}-")))]),
+        Part::Lines { from, to } => next(args, &[("lines", json!(format!("{from}-{to}")))]),
+        Part::Bytes { from, to: u64::MAX } | Part::Search { from, .. } => next(args, &[("from", json!(from))]),
+        Part::Bytes { from, to } => next(args, &[("from", json!(from)), ("to", json!(to))]),
     });
     let truncated = next.is_some();
     let outputs = json!({
@@ -145,7 +175,12 @@ fn passage_read(
         "truncated": truncated,
         "next": next,
     });
-    let notes = format!("{node}: bytes {} to {} of {total_bytes}", passage.from, passage.to);
+    let notes = format!(
+        "{}: bytes {} to {} of {total_bytes}",
+        read_of(args),
+        passage.from,
+        passage.to
+    );
     let cut = truncated.then_some(Truncated {
         kept_bytes: passage.to - passage.from,
         total_bytes,

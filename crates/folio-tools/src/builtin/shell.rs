@@ -45,6 +45,7 @@ impl Default for Shell {
             ])
             .optional("argv", ArgKind::List, "The program and its arguments.")
             .optional("command", ArgKind::Text, "A line for sh, instead of `argv`.")
+            .one_of(&["argv", "command"])
             .optional(
                 "cwd",
                 ArgKind::Text,
@@ -105,7 +106,6 @@ async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolRespo
         (None, Some(command)) if !command.trim().is_empty() => {
             vec!["sh".to_owned(), "-c".to_owned(), command.clone()]
         }
-        (Some(_), Some(_)) => return Err(ToolError::invalid("shell: give `argv` or `command`, not both")),
         _ => {
             return Err(ToolError::invalid(
                 "shell: give `argv` or `command`, and not an empty one",

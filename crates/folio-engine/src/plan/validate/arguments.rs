@@ -3,10 +3,10 @@
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::paths::LocationSegment;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Validator;
-use crate::argument::{Fit, as_meant};
+use crate::argument::{Choice, Fit, as_meant, check_choice};
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
 use crate::plan::{Call, KnownTool};
@@ -25,6 +25,18 @@ impl<'a> Validator<'a> {
         {
             let message = format!("the tool `{}` needs the argument `{name}`", call.tool);
             self.faults.add(args_at, code::MISSING_ARGUMENT, message);
+        }
+        let none = Map::new();
+        match check_choice(&tool.one_of, call.args.as_object().unwrap_or(&none)) {
+            Ok(()) => {}
+            Err(Choice::Missing(why)) => {
+                let message = format!("the tool `{}` needs an argument: {why}", call.tool);
+                self.faults.add(args_at, code::MISSING_ARGUMENT, message);
+            }
+            Err(Choice::Several(why)) => {
+                let message = format!("the tool `{}` does not take this: {why}", call.tool);
+                self.faults.add(args_at, code::BAD_ARGUMENT, message);
+            }
         }
         let known = || tool.required.iter().chain(&tool.optional).map(String::as_str);
         for (name, value) in call.args.as_object().into_iter().flatten() {
