@@ -195,7 +195,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         model: String,
         /// How long it took.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "folio_memory::is_default")]
         duration_us: u64,
         /// Whether the object in it had to be taken out of other words, or put right, before it could be read (E9.13).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -526,11 +526,6 @@ impl Event {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
-fn is_zero(n: &u64) -> bool {
-    *n == 0
-}
-
 /// What a model reads of its scratchbook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BookView {
@@ -585,9 +580,9 @@ pub struct Proposal {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Verdict>,
     /// Bytes of texts that its call wrote into memory (E9.10).
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub wrote: u64,
     /// How long the call of a tool took that it came of.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub duration_us: u64,
 }

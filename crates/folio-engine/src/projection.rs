@@ -622,14 +622,16 @@ fn preview(value: &Value) -> String {
     match value {
         Value::String(text) => cut(text, PREVIEW_CHARS),
         other => {
-            let mut text = CutWriter {
-                text: String::new(),
+            let mut beginning = Beginning {
+                bytes: Vec::new(),
                 left: PREVIEW_CHARS * 4,
             };
             // The only error is "enough".
-            let complete = serde_json::to_writer(&mut text, other).is_ok();
-            let shown = cut(&text.text, PREVIEW_CHARS);
-            if complete || shown.ends_with('…') {
+            let is_all = serde_json::to_writer(&mut beginning, other).is_ok();
+            // The last character may be there in part.
+            let text = beginning.bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+            let shown = cut(text, PREVIEW_CHARS);
+            if is_all || shown.ends_with('…') {
                 shown
             } else {
                 format!("{shown}…")
@@ -638,22 +640,43 @@ fn preview(value: &Value) -> String {
     }
 }
 
-struct CutWriter {
-    text: String,
+/// The first bytes of what is written to it.
+struct Beginning {
+    bytes: Vec<u8>,
     left: usize,
 }
 
-impl std::io::Write for CutWriter {
+impl std::io::Write for Beginning {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if bytes.len() > self.left {
+        let taken = bytes.len().min(self.left);
+        self.bytes.extend_from_slice(&bytes[..taken]);
+        self.left -= taken;
+        if taken < bytes.len() {
             return Err(std::io::Error::other("enough"));
         }
-        self.left -= bytes.len();
-        self.text.push_str(&String::from_utf8_lossy(bytes));
-        Ok(bytes.len())
+        Ok(taken)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_a_value_has_the_beginning_of_its_first_long_text() {
+        for text in ["long ".repeat(1_000), "ä😀".repeat(2_000)] {
+            let shown = preview(&json!({"text": text}));
+            let begins = format!("{{\"text\":\"{}", &text[..500]);
+            assert!(text.is_char_boundary(500) && shown.starts_with(&begins), "{shown}");
+            assert_eq!(shown.chars().count(), PREVIEW_CHARS);
+            assert!(shown.ends_with('…') && !shown.contains(char::REPLACEMENT_CHARACTER));
+        }
+        assert_eq!(preview(&json!({"a": [1, "ä"]})), r#"{"a":[1,"ä"]}"#);
     }
 }

@@ -250,24 +250,14 @@ pub struct NodeResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verdicts: Vec<Verdict>,
     /// Calls made for it, its own only.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub attempts: u32,
     /// How long its last call took.
-    #[serde(default, skip_serializing_if = "is_zero_u64")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub duration_us: u64,
     /// Bytes of texts that its last call wrote into memory, besides what follows from the journal (E9.10).
-    #[serde(default, skip_serializing_if = "is_zero_u64")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub wrote: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
-fn is_zero(n: &u32) -> bool {
-    *n == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
-fn is_zero_u64(n: &u64) -> bool {
-    *n == 0
 }
 
 impl NodeResult {

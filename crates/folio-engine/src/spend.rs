@@ -6,31 +6,26 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spend {
     /// Tokens that models read.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub tokens_in: u64,
     /// Of these, tokens that the provider had in its cache.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub tokens_cached: u64,
     /// Tokens that models wrote.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub tokens_out: u64,
     /// Millionths of a US dollar, as far as prices are known.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub micro_usd: u64,
     /// Calls of models.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub model_calls: u64,
     /// Of these, calls of which nobody knows what they cost: `micro_usd` has nothing of them.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub unpriced_calls: u64,
     /// Calls of tools.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub tool_calls: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 impl Spend {
@@ -266,6 +261,12 @@ impl Allowance {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         })
+    }
+
+    /// These limits, and those of `other` where there is none.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        Self::from_fn(|dimension| self.of(dimension).or(other.of(dimension)))
     }
 
     fn from_fn(limit: impl Fn(Dimension) -> Option<u64>) -> Self {

@@ -180,7 +180,8 @@ pub struct ToolOffer {
 }
 
 /// How much a tool is needed: what comes last is left out first where a window has no room for all definitions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Need {
     /// Without it nothing can be done.
     Always,

@@ -1,10 +1,10 @@
 //! One server: its connection is made when it is needed, and made again when it is gone.
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use folio_memory::json_fits;
 use folio_tools::{Effect, FailureKind, ToolContext, ToolError, ToolRequest};
 use rmcp::ServiceError;
 use rmcp::model::{CallToolRequestParams, CustomResult, ErrorCode, JsonObject, RequestMetaObject, ServerResult};
@@ -220,9 +220,7 @@ impl Server {
     /// The answer, if it is not too long. Of one that comes by HTTP in one piece the library does not see to that.
     fn within_limit(&self, answer: &ServerResult) -> Result<(), Lost> {
         let bytes_max = self.start.settings.answer_bytes();
-        let mut counted = Counted(0);
-        let is_measured = self.start.settings.url.is_some() && serde_json::to_writer(&mut counted, answer).is_ok();
-        if is_measured && counted.0 > bytes_max {
+        if self.start.settings.url.is_some() && !json_fits(answer, bytes_max as u64) {
             return Err(Lost::Untaken(Untaken::TooLong, longer_than(bytes_max)));
         }
         Ok(())
@@ -399,19 +397,5 @@ impl Server {
             self.start.name
         );
         ToolError::new(FailureKind::Unknown, "outcome_unknown", message).hint(hint)
-    }
-}
-
-/// Bytes that were written.
-struct Counted(usize);
-
-impl io::Write for Counted {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

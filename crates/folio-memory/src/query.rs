@@ -81,7 +81,7 @@ pub struct EntryQuery {
     /// Whose context has these values at these dotted paths (M7.2.18).
     pub context: Vec<(String, Value)>,
     /// Only what is pinned, or only what is not.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub pinned: Option<bool>,
     /// At least this sure; entries without confidence do not pass.
     pub min_confidence: Option<f64>,
@@ -102,7 +102,7 @@ pub struct EntryQuery {
     /// In which order.
     pub order: Order,
     /// How much types matter, for [`Order::Priority`]. A workspace fills it in from the types that its space knows.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub ranks: TypeRanks,
     /// How many at most; 0 means [`DEFAULT_LIMIT`].
     pub limit: u32,
@@ -195,10 +195,6 @@ impl EntryQuery {
             }
         }
     }
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// The value at a dotted path; `None` if there is none (M7.2.18). A dot that is part of a key has a backslash before it, and so has

@@ -1,6 +1,9 @@
 //! How much what is written counts as where bytes are limited (E9.10): a number that follows from the content alone and is had without
 //! writing it out.
 
+use std::io;
+
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::change::{Change, FieldChange};
@@ -23,6 +26,27 @@ pub fn value_bytes(value: &Value) -> u64 {
             let fields = fields.iter().map(|(name, value)| length(name) + value_bytes(value));
             VALUE + fields.sum::<u64>()
         }
+    }
+}
+
+/// Whether the JSON text of `value` has at most `bytes_max` bytes. Stops counting there; what is no JSON does not fit.
+#[must_use]
+pub fn json_fits(value: &impl Serialize, bytes_max: u64) -> bool {
+    serde_json::to_writer(&mut Room(bytes_max), value).is_ok()
+}
+
+/// Bytes that there is room for.
+struct Room(u64);
+
+impl io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.0.checked_sub(bytes.len() as u64);
+        self.0 = left.ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -104,5 +128,13 @@ mod tests {
             FieldChange::PinRank(None),
         ];
         assert_eq!(patch(fields).bytes(), 256 + 4 + 6 + 8);
+    }
+
+    #[test]
+    fn a_value_fits_into_as_many_bytes_as_its_json_has() {
+        let value = json!({"a": ["ä\n", 1.5, null]});
+        let bytes = value.to_string().len() as u64;
+        assert!(json_fits(&value, bytes) && !json_fits(&value, bytes - 1));
+        assert!(json_fits(&"", 2) && !json_fits(&"", 1));
     }
 }

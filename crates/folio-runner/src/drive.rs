@@ -18,7 +18,7 @@ use folio_engine::{Event, NodeId, Run};
 use folio_memory::id::Ref;
 use folio_memory::{Change, EntryId, RunId, ThreadKey, Timestamp};
 use folio_store::StoreError;
-use folio_store::workspace::{PolicyInForce, WorkspaceError};
+use folio_store::workspace::WorkspaceError;
 use folio_tools::ToolContext;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc;
@@ -57,7 +57,7 @@ const ANSWERS_AT_ONCE: usize = 32;
 /// A run that goes on by itself within this time does not only wait.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Something that was done outside and now is to be recorded.
+/// Something that was done outside: to be recorded, and then kept until it is durable.
 #[derive(Debug)]
 enum Done {
     /// A call ended, whose beginning is recorded in this batch.
@@ -69,7 +69,7 @@ enum Done {
     /// A program that was asked has a session. Its being asked is recorded in this batch.
     Session(Box<SessionBegun>, u64),
     /// What was said was put away by a compactor. Its being asked is recorded in this batch.
-    PutAway(Box<Result<PutAway, WorkspaceError>>, u64),
+    PutAway(Box<PutAway>, u64),
 }
 
 impl Done {
@@ -85,7 +85,8 @@ impl Done {
     }
 }
 
-type Pending = FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>;
+/// What is under way. It fails if the store is away, or damaged, and could not keep what was to be put away.
+type Pending = FuturesUnordered<Pin<Box<dyn Future<Output = Result<Done, WorkspaceError>> + Send>>>;
 
 /// One run while this process drives it.
 ///
@@ -117,7 +118,7 @@ pub(crate) struct Drive {
     pending: Pending,
     /// Results that calls ask for.
     questions: mpsc::Receiver<Question>,
-    ahead: Ahead<Outcome>,
+    ahead: Ahead<Done>,
     /// Steps of which nothing is written any more, because somebody has put their entries away.
     put_away: HashSet<EntryId>,
     /// How often in a row somebody else was quicker.
@@ -139,7 +140,7 @@ impl Drive {
         (id, fence): (RunId, u64),
         until: Until,
     ) -> Result<Self, RunnerError> {
-        let Opened { mut run, head, pages } = shared.open(id).await?;
+        let Opened { run, head, pages } = shared.open(id).await?;
         let policy = shared.workspace.policy().await?;
         if shared.options.models.is_none()
             && let Some(tasks) = needed_model(&run)
@@ -179,7 +180,6 @@ impl Drive {
         let locks = RunLocks::of(&shared.locks, &run);
         let is_answered = shared.options.has_person || until.leaves_to_person(&run);
         let has_person = is_answered && !grants::is_unattended(&run);
-        told(&shared, &mut run, (&context, has_person), &memory.policy, &locks);
         let prefer = Preferences::of(&shared.workspace).await?;
         let allowed_tools = grants::allowed_tools_of(&run);
         let followed = shared.others.follow(&shared.workspace, id, head);
@@ -207,6 +207,7 @@ impl Drive {
             held_up: HashSet::new(),
             calling_off: JoinSet::new(),
         };
+        drive.tell_run();
         // A request to stop may come in between; what is in flight is then looked at again.
         loop {
             let in_flight = drive.run.in_flight();
@@ -219,6 +220,26 @@ impl Drive {
             if drive.ahead.has_written(batch) {
                 return Ok(drive);
             }
+        }
+    }
+
+    /// Tells the run what is no part of its journal: who says yes to calls, what they write, which models there are.
+    fn tell_run(&mut self) {
+        let (shared, run) = (&self.shared, &mut self.run);
+        let registry = &shared.registry;
+        if self.has_person {
+            run.ask_first(Some(grants::asks_first(registry, run)));
+        }
+        run.know_elsewhere(Some(self.locks.elsewhere()));
+        let looking = registry.clone();
+        run.know_looks(Some(Arc::new(move |tool| grants::only_looks(&looking, tool))));
+        run.know_writes(Some(grants::writes_of(registry, &self.context, &shared.workspace, run)));
+        if let Some(models) = &shared.options.models {
+            run.equip(
+                shared
+                    .equipped
+                    .of(models, registry, self.has_person, run, &self.memory.policy),
+            );
         }
     }
 
@@ -270,7 +291,7 @@ impl Drive {
             tokio::select! {
                 biased;
                 (writing, written) = self.ahead.written() => self.take_in(writing, written).await?,
-                Some(first) = self.pending.next(), if has_room => done.push(first),
+                Some(first) = self.pending.next(), if has_room => done.push(first?),
                 Some(question) = self.questions.recv() => question.answer(&self.run, &self.ahead),
                 () = followed.foreign(), if is_durable => self.catch_up().await?,
                 () = &mut given_back, if waits => {}
@@ -288,6 +309,7 @@ impl Drive {
                 && answers < ANSWERS_AT_ONCE
                 && let Some(Some(more)) = futures_util::FutureExt::now_or_never(self.pending.next())
             {
+                let more = more?;
                 replied += more.replied();
                 answers += usize::from(matches!(more, Done::Asked(..)));
                 done.push(more);
@@ -303,14 +325,19 @@ impl Drive {
     }
 
     /// Applies what was done and all that follows, has it written, and begins what may begin.
-    async fn go_on(&mut self, done: Vec<Done>) -> Result<(), RunnerError> {
-        let mut outcomes = self.outcomes_of(done)?;
-        for outcome in &mut outcomes {
-            if let Outcome::Call(performed, ..) = outcome {
+    async fn go_on(&mut self, mut done: Vec<Done>) -> Result<(), RunnerError> {
+        // A call that was begun ahead may not be owed any more.
+        let is_owed = |performed: &Performed, batch| {
+            let begun = self.under_way.calls.get(&performed.node);
+            begun.is_some_and(|begun| begun.batch == batch)
+        };
+        done.retain(|done| !matches!(done, Done::Call(performed, batch) if !is_owed(performed, *batch)));
+        for done in &mut done {
+            if let Done::Call(performed, ..) = done {
                 appends::resolve_pages(&self.shared.workspace, self.run.id(), performed).await?;
             }
         }
-        self.conclude_all(outcomes).await?;
+        self.conclude_all(done).await?;
         loop {
             let outside = self.derive().await?;
             self.under_way.stop_checks(&self.run);
@@ -360,58 +387,17 @@ impl Drive {
         }
     }
 
-    /// What is to be recorded of what was done.
-    ///
-    /// # Errors
-    ///
-    /// If the store is away, or damaged, and could not keep what was to be put away.
-    fn outcomes_of(&mut self, done: Vec<Done>) -> Result<Vec<Outcome>, RunnerError> {
-        let mut outcomes = Vec::new();
-        for done in done {
-            let (performed, batch) = match done {
-                Done::Checked(node, batch, found) => {
-                    outcomes.push(Outcome::Checked(node, batch, found));
-                    continue;
-                }
-                Done::Asked(ended, batch) => {
-                    outcomes.push(Outcome::Asked(ended, batch));
-                    continue;
-                }
-                Done::Session(begun, batch) => {
-                    outcomes.push(Outcome::Session(begun, batch));
-                    continue;
-                }
-                Done::PutAway(done, batch) => {
-                    outcomes.push(Outcome::PutAway(Box::new((*done)?), batch));
-                    continue;
-                }
-                Done::Call(performed, batch) => (performed, batch),
-            };
-            // One that was begun ahead and is not owed any more.
-            if self
-                .under_way
-                .calls
-                .get(&performed.node)
-                .is_none_or(|call| call.batch != batch)
-            {
-                continue;
-            }
-            outcomes.push(Outcome::Call(performed, batch));
-        }
-        Ok(outcomes)
-    }
-
-    async fn conclude_all(&mut self, outcomes: Vec<Outcome>) -> Result<(), RunnerError> {
-        for mut outcome in outcomes {
+    async fn conclude_all(&mut self, all: Vec<Done>) -> Result<(), RunnerError> {
+        for mut done in all {
             // Nobody waits any more for what it would be told, and its program ends.
-            if let Outcome::Session(begun, _) = &outcome
+            if let Done::Session(begun, _) = &done
                 && self.session_began(begun).is_none()
             {
                 self.under_way.calls.remove(&begun.ask.0);
                 continue;
             }
-            self.conclude(&mut outcome).await?;
-            self.ahead.keep(outcome);
+            self.conclude(&mut done).await?;
+            self.ahead.keep(done);
         }
         Ok(())
     }
@@ -442,10 +428,10 @@ impl Drive {
     }
 
     /// Applies how a call or a check ended. One that was overtaken by a cancellation still counts: it did happen.
-    async fn conclude(&mut self, outcome: &mut Outcome) -> Result<(), RunnerError> {
+    async fn conclude(&mut self, done: &mut Done) -> Result<(), RunnerError> {
         let now = self.shared.workspace.clock().now();
-        match outcome {
-            Outcome::Call(performed, _) => {
+        match done {
+            Done::Call(performed, _) => {
                 let performed = &**performed;
                 self.under_way.calls.remove(&performed.node);
                 let node = performed.node;
@@ -465,7 +451,7 @@ impl Drive {
                 self.locks.follow(&self.run);
                 recorded
             }
-            Outcome::Asked(ended, _) => {
+            Done::Asked(ended, _) => {
                 let ended = &**ended;
                 let (node, _) = ended.ask;
                 self.under_way.calls.remove(&node);
@@ -473,15 +459,15 @@ impl Drive {
                 let event = self.bodies.at_hand(&self.run, answered).await?;
                 self.record_any(event).await
             }
-            Outcome::Session(begun, _) => {
+            Done::Session(begun, _) => {
                 let event = self.session_began(begun);
                 self.record_any(event).await
             }
-            Outcome::PutAway(done, _) => {
-                self.under_way.calls.remove(&done.node);
-                self.put_away_ended(done.as_ref().clone()).await
+            Done::PutAway(put, _) => {
+                self.under_way.calls.remove(&put.node);
+                self.put_away_ended(put.as_ref().clone()).await
             }
-            Outcome::Checked(node, batch, found) => {
+            Done::Checked(node, batch, found) => {
                 let (node, found) = (&*node, &*found);
                 match batch {
                     Some(_) => drop(self.under_way.calls.remove(node)),
@@ -536,42 +522,6 @@ impl Drive {
             source,
         }
     }
-}
-
-/// Tells `run` what is no part of its journal: who says yes to calls, what they write, which models there are.
-fn told(
-    shared: &Shared,
-    run: &mut Run,
-    (context, has_person): (&ToolContext, bool),
-    policy: &PolicyInForce,
-    locks: &RunLocks,
-) {
-    let registry = &shared.registry;
-    if has_person {
-        run.ask_first(Some(grants::asks_first(registry, run)));
-    }
-    run.know_elsewhere(Some(locks.elsewhere()));
-    let looking = registry.clone();
-    run.know_looks(Some(Arc::new(move |tool| grants::only_looks(&looking, tool))));
-    run.know_writes(Some(grants::writes_of(registry, context, &shared.workspace, run)));
-    if let Some(models) = &shared.options.models {
-        run.equip(shared.equipped.of(models, registry, has_person, run, policy));
-    }
-}
-
-/// Something that was done, kept until it is durable.
-#[derive(Debug)]
-enum Outcome {
-    /// A call ended, whose beginning is recorded in this batch.
-    Call(Box<Performed>, u64),
-    /// A model answered, or did not; its being asked is recorded in this batch.
-    Asked(Box<AskEnded>, u64),
-    /// A program that was asked has a session; its being asked is recorded in this batch.
-    Session(Box<SessionBegun>, u64),
-    /// What was said was put away by a compactor; its being asked is recorded in this batch.
-    PutAway(Box<PutAway>, u64),
-    /// The criteria of a node were checked; by commands, if that they were about to is recorded in this batch.
-    Checked(NodeId, Option<u64>, Vec<CheckFinding>),
 }
 
 #[cfg(test)]

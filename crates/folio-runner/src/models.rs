@@ -11,7 +11,7 @@ use folio_engine::run::{
     AgentProgram, AskAction, Equipment, FixedCosts, Judging, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
 };
 use folio_engine::spend::Spend;
-use folio_engine::talk::{ModelRole, Need, Purpose, ToolOffer};
+use folio_engine::talk::{ModelRole, Purpose, ToolOffer};
 use folio_engine::{NodeId, Run};
 use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::scratchbook::tools::{Definition, definitions};
@@ -400,16 +400,7 @@ fn offer_of(spec: &ToolSpec, short: &[Definition]) -> ToolOffer {
         description: description.into(),
         args_schema: Arc::new(args_schema),
         writes: !matches!(spec.effect, Effect::Pure | Effect::Read),
-        need: need_of(&spec.name),
-    }
-}
-
-fn need_of(tool: &str) -> Need {
-    match tool {
-        "read" | "write" | "scratch_add" => Need::Always,
-        "git" | "text" | "http_get" | "wait" | "page_append" | "observe" | "scratch_update" | "scratch_pin"
-        | "scratch_unpin" => Need::Seldom,
-        _ => Need::Often,
+        need: spec.need,
     }
 }
 

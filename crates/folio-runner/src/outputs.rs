@@ -1,11 +1,9 @@
 //! Where outputs are kept: in the journal if they are small, beside it if they are not.
 
-use std::io;
-
 use folio_engine::{Event, Output, Run};
 use folio_memory::entry::MAX_INLINE_BYTES;
+use folio_memory::json_fits;
 use folio_store::Blob;
-use serde_json::Value;
 
 use crate::bodies::Bodies;
 
@@ -18,7 +16,7 @@ pub(crate) fn move_large_output(run: &mut Run, event: &mut Event, blobs: &mut Ve
         _ => return,
     };
     let Some(value) = output.value() else { return };
-    if fits(&value, MAX_INLINE_BYTES) {
+    if json_fits(&value, MAX_INLINE_BYTES as u64) {
         return;
     }
     let (blob, value) = bodies.body_of(value);
@@ -29,27 +27,4 @@ pub(crate) fn move_large_output(run: &mut Run, event: &mut Event, blobs: &mut Ve
         bytes: blob.bytes().len() as u64,
     };
     blobs.push(blob);
-}
-
-/// Whether the JSON text of `value` has at most `max` bytes. Stops counting there.
-fn fits(value: &Value, max: usize) -> bool {
-    struct Counter {
-        left: usize,
-    }
-    impl io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.left = self
-                .left
-                .checked_sub(bytes.len())
-                .ok_or_else(|| io::Error::other("too large"))?;
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => true,
-        other => serde_json::to_writer(&mut Counter { left: max }, other).is_ok(),
-    }
 }

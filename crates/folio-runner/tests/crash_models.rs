@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use folio_engine::event::NewLimits;
+use folio_engine::spend::Allowance;
 use folio_engine::{Event, NodeId, Run};
 use folio_memory::{Actor, Role, RunId, Seq};
 use folio_model::{Cue, ScriptedModel, When};
@@ -333,9 +334,11 @@ async fn steered(runner: &Runner, run: &Run, outside: Outside) -> Result<(), fol
                 .map(drop)
         }
         Outside::Raises if run.limits().allowance.model_calls == Some(4) => {
-            let more = |_: &Run| NewLimits {
-                model_calls: Some(40),
-                ..NewLimits::default()
+            let more = |_: &Run| {
+                NewLimits::from(Allowance {
+                    model_calls: Some(40),
+                    ..Allowance::default()
+                })
             };
             runner.change_limits(id, None, more, &ada).await
         }

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 pub use folio_engine::argument::ArgKind;
+pub use folio_engine::talk::Need;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -84,6 +85,9 @@ pub struct ToolSpec {
     /// Whether a call may change something, in memory or outside of it, so that two branches of a race must
     /// not both make it.
     pub writes: bool,
+    /// How much models need to know of it where there is no room for all definitions.
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
+    pub need: Need,
     /// What a call writes, by name: a pattern as `board/{id}`, in which the arguments are filled in. Calls that write the same, or
     /// something inside of it or around it, are made one after the other. Empty for a tool of which nothing of that is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -106,6 +110,7 @@ impl ToolSpec {
             approval: Approval::Never,
             scratch_page_query: None,
             writes: !matches!(effect, Effect::Pure | Effect::Read),
+            need: Need::default(),
             resources: Vec::new(),
         }
     }
@@ -138,6 +143,13 @@ impl ToolSpec {
             required: false,
             description: description.to_owned(),
         });
+        self
+    }
+
+    /// Says how much models need to know of it.
+    #[must_use]
+    pub fn needed(mut self, need: Need) -> Self {
+        self.need = need;
         self
     }
 

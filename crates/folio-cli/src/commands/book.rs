@@ -365,7 +365,7 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
 /// The item that is called `name`. Of what is none it is told what it is, and which command is for it.
 async fn item(workspace: &Workspace, name: EntryRef) -> Result<Entry, Failure> {
     let entry = workspace.entry(name).await?;
-    if matches!(entry.kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task) {
+    if entry.kind.is_item() {
         return Ok(entry);
     }
     let hint = if entry.kind == EntryKind::Observation {

@@ -7,7 +7,7 @@ use clap::Args;
 use folio::Timestamp;
 use folio::engine::event::NewLimits;
 use folio::engine::run::{LimitKind, micro_usd};
-use folio::engine::spend::{Dimension, Purse};
+use folio::engine::spend::{Allowance, Dimension, Purse};
 use folio::engine::{NodeId, Run, StopReason};
 use folio::memory::id::RunRef;
 use folio::runner::Runner;
@@ -148,14 +148,16 @@ impl Raised {
         let of = |dimension: Dimension| purse.and_then(|purse| purse.limit.of(dimension));
         let minutes = |minutes: u64| Duration::from_secs(minutes.saturating_mul(60));
         NewLimits {
-            tokens: self.tokens.and_then(|n| n.on(of(Dimension::Tokens))),
-            tokens_in: self.tokens_in.and_then(|n| n.on(of(Dimension::TokensIn))),
-            tokens_cached: self.tokens_cached.and_then(|n| n.on(of(Dimension::TokensCached))),
-            tokens_out: self.tokens_out.and_then(|n| n.on(of(Dimension::TokensOut))),
-            micro_usd: self.usd.and_then(|n| n.on(of(Dimension::MicroUsd))),
-            model_calls: self.model_calls.and_then(|n| n.on(of(Dimension::ModelCalls))),
-            tool_calls: self.tool_calls.and_then(|n| n.on(of(Dimension::ToolCalls))),
-            bytes: self.bytes.and_then(|n| n.on(of(Dimension::Bytes))),
+            allowance: Allowance {
+                tokens: self.tokens.and_then(|n| n.on(of(Dimension::Tokens))),
+                tokens_in: self.tokens_in.and_then(|n| n.on(of(Dimension::TokensIn))),
+                tokens_cached: self.tokens_cached.and_then(|n| n.on(of(Dimension::TokensCached))),
+                tokens_out: self.tokens_out.and_then(|n| n.on(of(Dimension::TokensOut))),
+                micro_usd: self.usd.and_then(|n| n.on(of(Dimension::MicroUsd))),
+                model_calls: self.model_calls.and_then(|n| n.on(of(Dimension::ModelCalls))),
+                tool_calls: self.tool_calls.and_then(|n| n.on(of(Dimension::ToolCalls))),
+                bytes: self.bytes.and_then(|n| n.on(of(Dimension::Bytes))),
+            },
             nodes: self
                 .nodes
                 .and_then(|n| n.on(run.nodes_within(node).map(|(_, most)| most.into())))

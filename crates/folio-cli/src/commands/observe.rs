@@ -346,7 +346,7 @@ async fn is_observation(workspace: &Workspace, entry: &Entry) -> Result<(), Fail
     }
     let handle = entry.handle;
     let hint = match entry.kind {
-        EntryKind::Note | EntryKind::Todo | EntryKind::Task => format!(
+        kind if kind.is_item() => format!(
             "`folio book get {handle}` shows it, `folio book update {handle}` changes it, `folio archive {handle}` puts it away"
         ),
         EntryKind::Goal | EntryKind::PendingAction => {

@@ -284,7 +284,7 @@ pub(crate) struct InFull {
     /// What it used up.
     spent: SpendShape,
     /// Calls of models that were possibly paid for twice: their driver died before it saw their end, so they were made again (E9.9).
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "folio::memory::is_default")]
     paid_twice: u32,
     /// Whether no call of it is begun until somebody says so.
     paused: bool,
@@ -389,11 +389,6 @@ impl Report for InFull {
         }
         Ok(())
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
-fn is_none(n: &u32) -> bool {
-    *n == 0
 }
 
 /// Why a node waits before it is tried again.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::words;
+use crate::spend::{Allowance, Dimension};
 
 /// A call that waits for a person's yes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,30 +50,9 @@ pub enum Always {
 /// Limits as they are from now on. What is not named stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NewLimits {
-    /// Tokens in both directions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    /// Tokens that models read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens_in: Option<u64>,
-    /// Of these, tokens that the provider had in its cache.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens_cached: Option<u64>,
-    /// Tokens that models write.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens_out: Option<u64>,
-    /// Millionths of a US dollar.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub micro_usd: Option<u64>,
-    /// Calls of models.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model_calls: Option<u64>,
-    /// Calls of tools.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_calls: Option<u64>,
-    /// Bytes of the journal and of the pages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
+    /// What may be used up.
+    #[serde(flatten)]
+    pub allowance: Allowance,
     /// Nodes of the whole tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
@@ -85,6 +65,15 @@ pub struct NewLimits {
     /// Milliseconds that such a part may take from when it begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_ms: Option<u64>,
+}
+
+impl From<Allowance> for NewLimits {
+    fn from(allowance: Allowance) -> Self {
+        Self {
+            allowance,
+            ..Self::default()
+        }
+    }
 }
 
 impl NewLimits {
@@ -101,19 +90,12 @@ impl NewLimits {
     /// In words: `tokens 4000, nodes 300`.
     #[must_use]
     pub fn in_words(&self) -> String {
-        let numbers = [
-            ("tokens", self.tokens),
-            ("tokens_in", self.tokens_in),
-            ("tokens_cached", self.tokens_cached),
-            ("tokens_out", self.tokens_out),
-            ("micro_usd", self.micro_usd),
-            ("model_calls", self.model_calls),
-            ("tool_calls", self.tool_calls),
-            ("bytes", self.bytes),
-            ("nodes", self.nodes.or(self.part_nodes).map(u64::from)),
-        ];
-        let mut words: Vec<String> = numbers
+        let used_up = Dimension::ALL
             .into_iter()
+            .map(|dimension| (dimension.as_str(), self.allowance.of(dimension)));
+        let nodes = ("nodes", self.nodes.or(self.part_nodes).map(u64::from));
+        let mut words: Vec<String> = used_up
+            .chain([nodes])
             .filter_map(|(name, value)| Some(format!("{name} {}", value?)))
             .collect();
         words.extend(self.deadline.map(|deadline| format!("deadline {deadline}")));

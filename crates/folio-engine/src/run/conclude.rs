@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use folio_memory::Timestamp;
+use folio_memory::{Timestamp, json_fits};
 use serde_json::Value;
 
 use super::agent::Stage;
@@ -107,7 +107,7 @@ impl Run {
                 let mut result = NodeResult::failed(severity, failure.reason, failure.message);
                 result.code = Some(failure.code);
                 let limit = self.output_bytes_max(index);
-                if fits(&output, limit) {
+                if json_fits(&output, limit) {
                     result.output = Output::of(output);
                 } else {
                     let left_out = format!("; what it gave has more than the {limit} bytes that the budget allows");
@@ -119,7 +119,7 @@ impl Run {
             CallOutcome::Answered(answer) => {
                 if cancel.is_none()
                     && self.is_checked_by_others(&task.criteria)
-                    && fits(&answer.output, self.output_bytes_max(index))
+                    && json_fits(&answer.output, self.output_bytes_max(index))
                 {
                     return proposed(node, answer, duration_us);
                 }
@@ -146,7 +146,7 @@ impl Run {
         }
         self.judge(index, &task.criteria, &mut result);
         let limit = self.output_bytes_max(index);
-        if !fits(&answer.output, limit) {
+        if !json_fits(&answer.output, limit) {
             let notes = format!("its output has more than the {limit} bytes that the budget allows");
             let severity = self.severity_of(index, StopReason::BudgetBytes);
             return NodeResult::failed(severity, StopReason::BudgetBytes, notes);
@@ -344,27 +344,6 @@ fn finished(node: NodeId, result: NodeResult) -> Event {
     Event::Finished {
         node,
         result: Box::new(result),
-    }
-}
-
-/// Whether a value has at most `limit` bytes of JSON text. Stops counting there.
-fn fits(value: &Value, limit: u64) -> bool {
-    struct Counter(u64);
-    impl std::io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 = self
-                .0
-                .checked_sub(bytes.len() as u64)
-                .ok_or(std::io::ErrorKind::FileTooLarge)?;
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => limit >= 8,
-        other => serde_json::to_writer(&mut Counter(limit), other).is_ok(),
     }
 }
 

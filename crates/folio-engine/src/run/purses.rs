@@ -391,7 +391,7 @@ impl Run {
     }
 }
 
-fn reason_of(dimension: Dimension) -> StopReason {
+pub(super) fn reason_of(dimension: Dimension) -> StopReason {
     match dimension {
         Dimension::Tokens | Dimension::TokensIn | Dimension::TokensCached | Dimension::TokensOut => {
             StopReason::BudgetTokens

@@ -5,6 +5,7 @@ use std::time::Duration;
 use folio_memory::Timestamp;
 
 use super::agent::Stage;
+use super::purses::reason_of;
 use super::state::{JournalError, Run};
 use crate::event::{Event, NewLimits};
 use crate::node::NodeId;
@@ -69,18 +70,10 @@ impl Run {
             "" => "the run".to_owned(),
             path => path.to_owned(),
         };
-        let numbers = [
-            (Dimension::Tokens, limits.tokens),
-            (Dimension::TokensIn, limits.tokens_in),
-            (Dimension::TokensCached, limits.tokens_cached),
-            (Dimension::TokensOut, limits.tokens_out),
-            (Dimension::MicroUsd, limits.micro_usd),
-            (Dimension::ModelCalls, limits.model_calls),
-            (Dimension::ToolCalls, limits.tool_calls),
-            (Dimension::Bytes, limits.bytes),
-        ];
-        for (dimension, wanted) in numbers {
-            let Some(wanted) = wanted else { continue };
+        for dimension in Dimension::ALL {
+            let Some(wanted) = limits.allowance.of(dimension) else {
+                continue;
+            };
             let what = dimension.as_str();
             let Some(purse) = self.nodes[index].purse.as_deref() else {
                 return Err(LimitError::None { path: path(), what });
@@ -137,34 +130,21 @@ impl Run {
     pub(super) fn limits_changed(&mut self, node: Option<NodeId>, limits: &NewLimits) -> Result<(), JournalError> {
         let index = node.map_or(Ok(0), |id| self.index(id))?;
         if let Some(purse) = self.nodes[index].purse.as_deref_mut() {
-            let allowance = &mut purse.limit;
-            allowance.tokens = limits.tokens.or(allowance.tokens);
-            allowance.tokens_in = limits.tokens_in.or(allowance.tokens_in);
-            allowance.tokens_cached = limits.tokens_cached.or(allowance.tokens_cached);
-            allowance.tokens_out = limits.tokens_out.or(allowance.tokens_out);
-            allowance.micro_usd = limits.micro_usd.or(allowance.micro_usd);
-            allowance.model_calls = limits.model_calls.or(allowance.model_calls);
-            allowance.tool_calls = limits.tool_calls.or(allowance.tool_calls);
-            allowance.bytes = limits.bytes.or(allowance.bytes);
+            purse.limit = limits.allowance.or(&purse.limit);
             if index == 0 {
-                self.limits.allowance = *allowance;
+                self.limits.allowance = purse.limit;
             }
         }
         self.change_own(index, limits.part_ms.map(Duration::from_millis), limits.part_nodes);
         self.limits.nodes_max = limits.nodes.unwrap_or(self.limits.nodes_max);
         self.deadline = limits.deadline.or(self.deadline);
-        let tokens = [limits.tokens, limits.tokens_in, limits.tokens_cached, limits.tokens_out];
-        let raised = [
-            (tokens.iter().any(Option::is_some), StopReason::BudgetTokens),
-            (limits.micro_usd.is_some(), StopReason::BudgetUsd),
-            (limits.model_calls.is_some(), StopReason::BudgetModelCalls),
-            (limits.tool_calls.is_some(), StopReason::BudgetToolCalls),
-            (limits.bytes.is_some(), StopReason::BudgetBytes),
-            (
-                limits.deadline.is_some() || limits.part_ms.is_some(),
-                StopReason::Deadline,
-            ),
-        ];
+        let is_raised = |reason: StopReason| {
+            let of = Dimension::ALL
+                .into_iter()
+                .filter(|dimension| limits.allowance.of(*dimension).is_some());
+            let is_later = limits.deadline.is_some() || limits.part_ms.is_some();
+            of.map(reason_of).any(|raised| raised == reason) || (is_later && reason == StopReason::Deadline)
+        };
         let mut below = vec![index];
         while let Some(at) = below.pop() {
             below.extend(&self.nodes[at].children);
@@ -176,10 +156,7 @@ impl Run {
             else {
                 continue;
             };
-            let is_raised = agent
-                .spent
-                .is_some_and(|spent| raised.iter().any(|(is_named, reason)| *is_named && *reason == spent));
-            if is_raised && agent.stage == Stage::HandingBack {
+            if agent.spent.is_some_and(is_raised) && agent.stage == Stage::HandingBack {
                 agent.goes_on();
             }
         }

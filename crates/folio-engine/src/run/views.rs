@@ -18,16 +18,16 @@ use crate::spend::{Purse, Spend};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SoFar {
     /// What it used up.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub spent: Spend,
     /// Whether somebody paused all of it, and it has not ended.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub paused: bool,
     /// How much it asks people: questions, and what waits for a yes.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub asks: u32,
     /// How often in a row whoever drove it was gone while something of it was under way, and nothing has come of it since.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub broken_off: u32,
 }
 
@@ -40,10 +40,6 @@ impl SoFar {
     pub fn is_left_alone(&self) -> bool {
         self.broken_off >= Self::BROKEN_OFF_MAX
     }
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 impl Run {

@@ -77,6 +77,12 @@ impl EntryKind {
         }
     }
 
+    /// Whether it is an item of a scratchbook: a note, todo or task (seed 003).
+    #[must_use]
+    pub fn is_item(self) -> bool {
+        matches!(self, Self::Note | Self::Todo | Self::Task)
+    }
+
     /// Whether it is memory of its own, and not what a run writes on its pages.
     #[must_use]
     pub fn is_memory(self) -> bool {

@@ -28,25 +28,25 @@ pub struct SpacePolicy {
     #[serde(skip_serializing_if = "TypesPolicy::is_empty")]
     pub types: TypesPolicy,
     /// For whom a type that nobody registered is an error.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub strict_types: StrictTypes,
     /// What is taken out of texts before they are stored (M7.6.48).
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub redaction: Redaction,
     /// How long what is kept (M7.6.44, M7.6.49).
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub retention: RetentionPolicy,
     /// How much the space may hold (M7.6.46).
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub quota: QuotaPolicy,
     /// What tools may add and see (M7.3.23).
     #[serde(skip_serializing_if = "ManifestsPolicy::is_empty")]
     pub manifests: ManifestsPolicy,
     /// How much of a scratchbook a model reads, and where (M7.8).
-    #[serde(alias = "scratchbook_policy", skip_serializing_if = "is_default")]
+    #[serde(alias = "scratchbook_policy", skip_serializing_if = "crate::is_default")]
     pub scratchbook: ScratchbookPolicy,
     /// What is kept of what happened besides the log (M7.10).
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub trace: TracePolicy,
 }
 
@@ -92,11 +92,6 @@ impl KeptPolicy {
         }
         changed
     }
-}
-
-/// Whether a section need not be written down.
-pub(crate) fn is_default<T: Default + PartialEq>(section: &T) -> bool {
-    *section == T::default()
 }
 
 #[cfg(test)]

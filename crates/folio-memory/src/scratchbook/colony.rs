@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 pub use file_name::{MAX_THREAD_BYTES, file_name, name_of, thread_of};
 pub use item::{Incoming, item_of, take_in};
 
-use crate::entry::{Entry, EntryKind};
+use crate::entry::Entry;
 use crate::transfer::without_mark;
 use crate::warning::Invalid;
 
@@ -158,6 +158,5 @@ impl Book {
 /// Whether the form has a place for `entry`.
 #[must_use]
 pub fn has_place(entry: &Entry) -> bool {
-    let is_item = matches!(entry.kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task);
-    is_item && entry.fields.erased.is_none()
+    entry.kind.is_item() && entry.fields.erased.is_none()
 }

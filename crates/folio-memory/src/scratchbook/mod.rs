@@ -179,7 +179,7 @@ pub fn page_of(space: &SpaceName, thread: &ThreadKey) -> (PageId, PageFields) {
 /// `title_too_long` if such a title comes with a body: there is no place for the rest of it. `phase_too_long` for a phase of more than
 /// 512 bytes.
 pub fn draft(input: ItemInput, trust: Trust) -> Result<(EntryFields, Vec<Warning>), Invalid> {
-    if !is_item(input.kind) {
+    if !input.kind.is_item() {
         return Err(Invalid::new(
             "kind_invalid",
             "kind",
@@ -285,10 +285,6 @@ fn is_reopening(change: &FieldChange) -> bool {
         change,
         FieldChange::Status(Status::Open | Status::InProgress | Status::Blocked)
     )
-}
-
-fn is_item(kind: EntryKind) -> bool {
-    matches!(kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task)
 }
 
 /// The status of an item of `kind` that `text` names. Seed 003 calls every item open that is not done, so that a note is

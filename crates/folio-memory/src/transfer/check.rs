@@ -27,7 +27,7 @@ pub fn check_entry(new: &mut NewEntry, now: Timestamp) -> Result<Vec<Warning>, I
     if fields.erased.is_none() {
         match kind {
             EntryKind::Observation => observation::check_stored(fields, &mut warnings)?,
-            EntryKind::Note | EntryKind::Todo | EntryKind::Task => {
+            kind if kind.is_item() => {
                 for text in [&mut fields.title, &mut fields.body]
                     .into_iter()
                     .chain(&mut fields.phase)

@@ -44,13 +44,8 @@ pub struct SectionReceipt {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folded: Vec<Folded>,
     /// How many more there are that nobody looked at, because a section has so many lines.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub beyond: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl SectionReceipt {

@@ -49,7 +49,7 @@ impl Drive {
         let caller = self.actor();
         self.pending.push(Box::pin(async move {
             let performed = perform::call(registry, context, memory, caller, call).await;
-            Done::Call(Box::new(performed), batch)
+            Ok(Done::Call(Box::new(performed), batch))
         }));
     }
 
@@ -66,7 +66,8 @@ impl Drive {
         };
         let (registry, id) = (self.shared.registry.clone(), self.run.id());
         self.pending.push(Box::pin(async move {
-            Done::Checked(node, batch, perform::checks(registry, context, id, node, calls).await)
+            let found = perform::checks(registry, context, id, node, calls).await;
+            Ok(Done::Checked(node, batch, found))
         }));
     }
 
@@ -94,8 +95,8 @@ impl Drive {
             let id = (ask.node, ask.call);
             let asking = Box::pin(models::ask(model, all, ask, hands, tells));
             match sessions::first(id, asking, sessions).await {
-                First::Ended(ended) => Done::Asked(ended, batch),
-                First::Session(begun) => Done::Session(begun, batch),
+                First::Ended(ended) => Ok(Done::Asked(ended, batch)),
+                First::Session(begun) => Ok(Done::Session(begun, batch)),
             }
         }));
     }
@@ -117,7 +118,8 @@ impl Drive {
         };
         let cancel = self.under_way.begin(node, batch);
         self.pending.push(Box::pin(async move {
-            Done::PutAway(Box::new(putting.unless(cancel).await), batch)
+            let put = putting.unless(cancel).await?;
+            Ok(Done::PutAway(Box::new(put), batch))
         }));
     }
 

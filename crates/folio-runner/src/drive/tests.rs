@@ -51,7 +51,7 @@ async fn most_at_hand(steps: Value, outputs_at_hand: Option<usize>) -> (usize, u
         }
         tokio::select! {
             (writing, written) = drive.ahead.written() => drive.take_in(writing, written).await.unwrap(),
-            Some(first) = futures_util::StreamExt::next(&mut drive.pending) => done.push(first),
+            Some(first) = futures_util::StreamExt::next(&mut drive.pending) => done.push(first.unwrap()),
         }
     }
 }

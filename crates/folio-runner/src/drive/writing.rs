@@ -4,7 +4,7 @@ use folio_engine::Event;
 use folio_memory::{Actor, Role};
 use folio_store::{Commit, Committed, Expected, Record, RunAppend, StoreError};
 
-use super::{Done, Drive, Outcome, told};
+use super::{Done, Drive};
 use crate::ahead::Writing;
 use crate::error::RunnerError;
 use crate::steps::status_of;
@@ -31,7 +31,7 @@ impl Drive {
     }
 
     /// What the gathered batch is written as.
-    fn next_commit(&mut self) -> (Commit, Writing<Outcome>) {
+    fn next_commit(&mut self) -> (Commit, Writing<Done>) {
         let (mut batch, mut writing) = self.ahead.take();
         writing.patched = self.leave_out(&mut batch.changes);
         let workspace = &self.shared.workspace;
@@ -76,7 +76,7 @@ impl Drive {
     /// the run is folded anew with that in it, and what has happened of what was durably begun is applied again.
     pub(super) async fn take_in(
         &mut self,
-        writing: Writing<Outcome>,
+        writing: Writing<Done>,
         written: Result<Committed, RunnerError>,
     ) -> Result<(), RunnerError> {
         match written {
@@ -109,10 +109,10 @@ impl Drive {
                     self.call_off(executor.as_deref(), question);
                 }
                 for outcome in writing.outcomes {
-                    if let Outcome::Session(begun, batch) = outcome {
+                    if let Done::Session(begun, batch) = outcome {
                         let asking = begun.go_on();
                         self.pending
-                            .push(Box::pin(async move { Done::Asked(Box::new(asking.await), batch) }));
+                            .push(Box::pin(async move { Ok(Done::Asked(Box::new(asking.await), batch)) }));
                     }
                 }
                 Ok(())
@@ -134,23 +134,17 @@ impl Drive {
                 self.run = run;
                 self.bodies.start_anew();
                 self.pages = None;
-                told(
-                    &self.shared,
-                    &mut self.run,
-                    (&self.context, self.has_person),
-                    &self.memory.policy,
-                    &self.locks,
-                );
+                self.tell_run();
                 self.locks.follow(&self.run);
                 self.followed.knows(head);
                 let mut outcomes = self.ahead.start_anew(writing);
                 outcomes.retain(|outcome| match outcome {
-                    Outcome::Call(_, batch)
-                    | Outcome::Asked(_, batch)
-                    | Outcome::Session(_, batch)
-                    | Outcome::PutAway(_, batch)
-                    | Outcome::Checked(_, Some(batch), _) => self.ahead.has_written(*batch),
-                    Outcome::Checked(_, None, _) => true,
+                    Done::Call(_, batch)
+                    | Done::Asked(_, batch)
+                    | Done::Session(_, batch)
+                    | Done::PutAway(_, batch)
+                    | Done::Checked(_, Some(batch), _) => self.ahead.has_written(*batch),
+                    Done::Checked(_, None, _) => true,
                 });
                 // What was begun ahead was begun for nothing.
                 self.under_way.calls.retain(|_, call| {

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use folio_engine::event::NewLimits;
 use folio_engine::plan::{self, Known};
+use folio_engine::spend::Allowance;
 use folio_engine::{Event, NodeId, NodeResult, Outcome, Run};
 use folio_memory::{Actor, Role, RunId, Seq};
 use folio_model::{Cue, ScriptedModel, When};
@@ -326,9 +327,11 @@ async fn a_limit_ends_a_run_and_a_raised_one_lets_it_go_on(houses: &dyn Houses) 
     let (run, _) = house.runner.submit(goal).await.unwrap();
     let asks = |run: &Run, _: &[Event]| !run.questions().is_empty();
     let result = steered(&house, run, asks, async |runner, now| {
-        let more = |_: &Run| NewLimits {
-            model_calls: Some(10),
-            ..NewLimits::default()
+        let more = |_: &Run| {
+            NewLimits::from(Allowance {
+                model_calls: Some(10),
+                ..Allowance::default()
+            })
         };
         runner.change_limits(run, None, more, &ada()).await.unwrap();
         runner

@@ -11,7 +11,7 @@ use folio::memory::causes::causes;
 use folio::memory::id::IdError;
 use folio::memory::roles::Denied;
 use folio::memory::scratchbook::ScratchItem;
-use folio::memory::{Entry, EntryKind, Invalid};
+use folio::memory::{Entry, Invalid};
 use folio::runner::RunnerError;
 use folio::store::{ErrorKind, StoreError, WorkspaceError};
 use schemars::JsonSchema;
@@ -60,9 +60,10 @@ enum Current {
 
 impl Current {
     fn of(entry: &Entry) -> Self {
-        match entry.kind {
-            EntryKind::Note | EntryKind::Todo | EntryKind::Task => Self::Item(Box::new(ScratchItem::of(entry))),
-            _ => Self::Observation(Box::new(Observation::of(entry, entry.updated_at))),
+        if entry.kind.is_item() {
+            Self::Item(Box::new(ScratchItem::of(entry)))
+        } else {
+            Self::Observation(Box::new(Observation::of(entry, entry.updated_at)))
         }
     }
 }

@@ -18,10 +18,10 @@ pub struct TakenIn {
     /// What was put right.
     pub warnings: Vec<Correction>,
     /// How many of the stored ones were there before.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "folio::memory::is_default")]
     pub replayed: usize,
     /// How many wait until the store can be written.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "folio::memory::is_default")]
     pub spooled: usize,
 }
 
@@ -33,11 +33,6 @@ pub struct Stored {
     /// As it stands.
     #[serde(flatten)]
     pub item: Observation,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 impl TakenIn {

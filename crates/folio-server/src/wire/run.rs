@@ -371,7 +371,7 @@ pub(crate) struct NodeShape {
     /// What it and everything below used up.
     spent: SpendShape,
     /// Calls of models for it that were possibly paid for twice: their driver died before it saw their end, so they were made again.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "folio::memory::is_default")]
     paid_twice: u32,
     /// The limits that it has of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -395,36 +395,26 @@ pub(crate) struct ParkedShape {
 #[serde(default)]
 pub struct SpendShape {
     /// Tokens that models read.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "folio::memory::is_default")]
     tokens_in: u64,
     /// Of these, tokens that the provider had in its cache.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "folio::memory::is_default")]
     tokens_cached: u64,
     /// Tokens that models wrote.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "folio::memory::is_default")]
     tokens_out: u64,
     /// Millionths of a US dollar, as far as prices are known.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "folio::memory::is_default")]
     micro_usd: u64,
     /// Calls of models.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "folio::memory::is_default")]
     model_calls: u64,
     /// Of these, calls of which nobody knows what they cost: `micro_usd` has nothing of them.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "folio::memory::is_default")]
     unpriced_calls: u64,
     /// Calls of tools.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "folio::memory::is_default")]
     tool_calls: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
-fn is_none(n: &u32) -> bool {
-    *n == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 impl SpendShape {
@@ -452,7 +442,7 @@ pub(crate) struct LimitShape {
     /// What is used up, and set aside for calls under way.
     used: u64,
     /// How much of that is beyond the limit: what a call came to more than was set aside for it.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "folio::memory::is_default")]
     #[schemars(default)]
     over: u64,
 }

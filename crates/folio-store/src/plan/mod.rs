@@ -16,8 +16,8 @@ use folio_memory::id::RunHandle;
 use folio_memory::keeping::watched;
 use folio_memory::terms::terms_of;
 use folio_memory::{
-    Change, Entry, EntryHandle, EntryId, EntryKind, FieldChange, KeptPolicy, Link, NewEntry, NewPage, Page, PageHandle,
-    PageId, RunId, Seq, Timestamp, Turn, TurnId, history,
+    Change, Entry, EntryHandle, EntryId, FieldChange, KeptPolicy, Link, NewEntry, NewPage, Page, PageHandle, PageId,
+    RunId, Seq, Timestamp, Turn, TurnId, history,
 };
 
 pub(crate) use self::bodies::{brings_only, named};
@@ -203,7 +203,7 @@ type NamedEntry = (EntryId, usize, bool, Vec<FieldConflict>);
 /// scratchbook has an instant of its own, by which items are ordered (seed 003).
 fn instant_of(commit: &Prepared, before: Timestamp) -> Timestamp {
     let is_ordered = commit.record.changes.iter().any(|change| match change {
-        Change::AddEntry(new) => matches!(new.kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task),
+        Change::AddEntry(new) => new.kind.is_item(),
         _ => false,
     });
     if is_ordered && commit.at <= before {

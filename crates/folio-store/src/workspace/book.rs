@@ -308,7 +308,7 @@ impl Workspace {
 }
 
 fn check_item(entry: &Entry) -> Result<(), Invalid> {
-    if matches!(entry.kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task) {
+    if entry.kind.is_item() {
         return Ok(());
     }
     let message = format!(

@@ -140,7 +140,7 @@ impl Workspace {
 pub(super) fn place_of(kind: EntryKind) -> (&'static str, &'static str) {
     match kind {
         EntryKind::Observation => ("scratch_page", "observation"),
-        EntryKind::Note | EntryKind::Todo | EntryKind::Task => ("scratchbook", "item"),
+        kind if kind.is_item() => ("scratchbook", "item"),
         kind => ("page", kind.as_str()),
     }
 }

@@ -112,8 +112,7 @@ impl Workspace {
         let run = write.run.as_ref().map(|append| append.run);
         let mut policy = self.policy_to_go_by(&write).await?;
         let mut at = write.at.unwrap_or_else(|| self.now());
-        let is_item = |entry: &Entry| matches!(entry.kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task);
-        if seen.is_some_and(is_item) {
+        if seen.is_some_and(|entry| entry.kind.is_item()) {
             // Items are ordered by when they last changed (seed 003).
             let last = self.inner.committed_at.load(Ordering::Relaxed);
             at = at.max(Timestamp::from_nanos(last.saturating_add(1)));

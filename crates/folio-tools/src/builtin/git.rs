@@ -17,7 +17,7 @@ use super::Texts;
 use crate::arguments::parse;
 use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse, Truncated};
-use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
 
 /// Files or commits of one answer.
 const ROWS_MAX: usize = 10_000;
@@ -44,6 +44,7 @@ impl Default for Git {
                  deleted}]. The other commands are git's own with the flags that only look; they \
                  return `text`.",
             )
+            .needed(Need::Seldom)
             .gives(&[("files", "array"), ("commits_total", "integer"), ("text", "string")])
             .required("command", ArgKind::one_of(&commands), "What to look at.")
             .optional("args", ArgKind::Texts, "Arguments of one of git's own commands.")

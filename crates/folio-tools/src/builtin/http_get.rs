@@ -19,7 +19,7 @@ use crate::arguments::parse;
 use crate::context::ToolContext;
 use crate::hosts::HostList;
 use crate::response::{FailureKind, ToolError, ToolResponse};
-use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
 
 /// Bytes of an address that is asked for.
 const URL_BYTES: usize = 8_192;
@@ -54,6 +54,7 @@ impl Default for HttpGet {
                  `content_type`, `bytes`, `truncated`, and the text as `body`, or the value as `json` where it is JSON; of anything \
                  else only how long it is. Another status than 2xx and 304 is a failure that keeps these outputs.",
             )
+            .needed(Need::Seldom)
             .gives(&[
                 ("status", "integer"),
                 ("url", "string"),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse};
-use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
 use folio_engine::argument::kind_of;
 
 /// Observations of one call.
@@ -33,6 +33,7 @@ impl Default for Observe {
                  same fields, or texts; the other arguments are then the defaults of all items. \
                  Returns their `count`.",
             )
+            .needed(Need::Seldom)
             .writing()
             .optional("content", ArgKind::Text, "What was observed, in one or two sentences.")
             .optional("type", ArgKind::Text, "`contextual_insight` by default.")

@@ -8,7 +8,7 @@ use super::Texts;
 use crate::arguments::parse;
 use crate::context::ToolContext;
 use crate::response::{PageAppend as Append, PageTarget, ToolError, ToolResponse};
-use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
 
 /// Proposes an entry. The caller commits it together with the outcome of the call.
 #[derive(Debug)]
@@ -24,6 +24,7 @@ impl Default for PageAppend {
                 Effect::Pure,
                 "Appends an entry to a page. Returns nothing but the number of `bytes`.",
             )
+            .needed(Need::Seldom)
             .writing()
             .required("body", ArgKind::Text, "Markdown.")
             .optional("title", ArgKind::Text, "One line.")

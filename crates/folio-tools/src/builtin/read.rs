@@ -15,7 +15,7 @@ use crate::context::ToolContext;
 use crate::response::{EvidenceRef, ToolError, ToolResponse, Truncated};
 use crate::roots::Located;
 use crate::sha256::ContentHash;
-use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
 
 /// Reads lines of a text file.
 #[derive(Debug)]
@@ -34,6 +34,7 @@ impl Default for Read {
                  `truncated`; then `next` holds the arguments that read on. Of a binary file only \
                  `bytes` and `binary` are told.",
             )
+            .needed(Need::Always)
             .gives(&[
                 ("text", "string"),
                 ("from_line", "integer"),

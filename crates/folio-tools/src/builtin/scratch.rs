@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse};
-use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
 
 /// One of the six tools.
 #[derive(Debug)]
@@ -29,7 +29,12 @@ impl Scratch {
         let returns =
             "Returns `text`, for models, and the same as JSON: `handle` and what was written, or `items`, or `view`.";
         let description = format!("{} {returns}", definition.description);
-        let mut spec = ToolSpec::new(definition.name, effect, description);
+        let need = match definition.name {
+            "scratch_add" => Need::Always,
+            "scratch_update" | "scratch_pin" | "scratch_unpin" => Need::Seldom,
+            _ => Need::Often,
+        };
+        let mut spec = ToolSpec::new(definition.name, effect, description).needed(need);
         // Of two that change one item the later one sees what the earlier one made of it. What is added is nobody else's.
         if !definition.only_reads && definition.schema["properties"].get("id").is_some() {
             spec = spec.writes_to("scratchbook/{id}");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use self::given::Given;
 use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse};
-use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
 
 /// What can be computed, and what each needs.
 const OPS: &[(&str, &str)] = &[
@@ -70,6 +70,7 @@ impl Default for Text {
                     what.join("; ")
                 ),
             )
+            .needed(Need::Seldom)
             .required("op", ArgKind::one_of(&ops), "What to do.")
             .optional("value", ArgKind::Any, "The text, list or object.")
             .optional("values", ArgKind::List, "concat: the parts.")

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::arguments::parse;
 use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse};
-use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
 
 /// Milliseconds of the longest wait.
 const LONGEST_MS: u64 = 60_000;
@@ -28,6 +28,7 @@ impl Default for Wait {
                 Effect::Read,
                 "Waits, for at most a minute. Returns `waited_ms`.",
             )
+            .needed(Need::Seldom)
             .gives(&[("waited_ms", "integer")])
             .required("ms", ArgKind::UpTo(LONGEST_MS), "Milliseconds, up to 60000."),
         }

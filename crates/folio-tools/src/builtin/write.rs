@@ -17,7 +17,7 @@ use crate::context::{ToolContext, ToolLimits};
 use crate::response::{EvidenceRef, FailureKind, ToolError, ToolResponse};
 use crate::roots::{Located, RUN, io_failure, open_regular, read_small};
 use crate::sha256::content_hash;
-use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
 
 /// Holds, for every call that appends, where the file ended before it: a call that is made again after a
 /// crash finds there whether it was done.
@@ -52,6 +52,7 @@ impl Default for Write {
                  whole or not at all. Returns the `path` to read it by, its `bytes` and its `sha256`. \
                  The same call again changes nothing more.",
             )
+            .needed(Need::Always)
             .gives(&[("path", "string"), ("bytes", "integer"), ("sha256", "string")])
             .required("path", ArgKind::Text, "The file, relative to the folder of the run.")
             .required("content", ArgKind::Text, "The text.")

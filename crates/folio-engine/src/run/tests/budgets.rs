@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::models::*;
 use super::*;
 use crate::event::NewLimits;
-use crate::spend::{Amount, Dimension, Spend};
+use crate::spend::{Allowance, Amount, Dimension, Spend};
 use crate::talk::{Purpose, Reply, Stop};
 
 /// Goes through a journal with books of its own, and compares them with every purse after every event.
@@ -249,26 +249,26 @@ impl Sim {
             .collect();
         let node = with_purse[usize::try_from(roll).unwrap() % with_purse.len()];
         let limits = match roll % 5 {
-            0 => NewLimits {
+            0 => NewLimits::from(Allowance {
                 tokens: Some(roll % 90_000),
-                ..NewLimits::default()
-            },
-            4 => NewLimits {
+                ..Allowance::default()
+            }),
+            4 => NewLimits::from(Allowance {
                 bytes: Some(roll % 200_000),
-                ..NewLimits::default()
-            },
-            3 => NewLimits {
+                ..Allowance::default()
+            }),
+            3 => NewLimits::from(Allowance {
                 tokens_cached: Some(roll % 30_000),
-                ..NewLimits::default()
-            },
-            1 => NewLimits {
+                ..Allowance::default()
+            }),
+            1 => NewLimits::from(Allowance {
                 model_calls: Some(roll % 40),
-                ..NewLimits::default()
-            },
-            _ => NewLimits {
+                ..Allowance::default()
+            }),
+            _ => NewLimits::from(Allowance {
                 tool_calls: Some(roll % 20),
-                ..NewLimits::default()
-            },
+                ..Allowance::default()
+            }),
         };
         if let Ok(event) = self.run.change_limits(Some(node), limits, "ada", self.now) {
             self.record(event);

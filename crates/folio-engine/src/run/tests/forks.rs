@@ -4,6 +4,7 @@ use super::models::{equipment, goal_with, house, nested, said};
 use super::pages::Pages;
 use super::*;
 use crate::event::NewLimits;
+use crate::spend::Allowance;
 use crate::talk::Purpose;
 
 /// A run that begins at a moment of another one.
@@ -224,10 +225,10 @@ fn a_fork_before_a_limit_goes_on_with_more_as_if_there_had_been_more_at_first_e9
         sim.model = Arc::new(nested);
         sim.journal = made.events.into_iter().map(|event| (stopped.now, event)).collect();
         sim.pages = Pages::of(sim.run.id(), &sim.journal);
-        let more = NewLimits {
+        let more = NewLimits::from(Allowance {
             model_calls: Some(1_000),
-            ..NewLimits::default()
-        };
+            ..Allowance::default()
+        });
         let event = sim.run.change_limits(None, more, "ada", stopped.now).unwrap();
         sim.record(event);
         assert_eq!(notes(&driven(sim)), notes(&whole), "stopped after {calls}");

@@ -6,6 +6,7 @@ use super::models::{
 use super::*;
 use crate::event::NewLimits;
 use crate::run::{ModelFailure, ModelFailureKind};
+use crate::spend::Allowance;
 use crate::talk::{Purpose, Reply, Stop};
 
 fn refused() -> ModelAnswer {
@@ -45,10 +46,10 @@ fn at_the_limit(model: impl Fn(&AskAction) -> ModelAnswer + 'static) -> Sim {
 }
 
 fn raise(sim: &mut Sim) {
-    let more = NewLimits {
+    let more = NewLimits::from(Allowance {
         model_calls: Some(30),
-        ..NewLimits::default()
-    };
+        ..Allowance::default()
+    });
     let event = sim.run.change_limits(None, more, "ada", sim.now).unwrap();
     sim.record(event);
 }

@@ -6,7 +6,7 @@ use super::models::*;
 use super::*;
 use crate::event::NewLimits;
 use crate::run::LimitError;
-use crate::spend::Spend;
+use crate::spend::{Allowance, Spend};
 use crate::talk::{ModelRole, Purpose, Reply, Stop};
 
 #[test]
@@ -582,10 +582,10 @@ fn who_reads_much_from_a_cache_is_warned_and_goes_on_when_somebody_raises_the_li
     };
     let steps: Vec<bool> = sim.asks.iter().map(|ask| warned(ask, 50)).collect();
     assert_eq!(steps, [false, false, true], "400 of 1,250 are no half, and 800 are");
-    let more = NewLimits {
+    let more = NewLimits::from(Allowance {
         tokens_cached: Some(1_199),
-        ..NewLimits::default()
-    };
+        ..Allowance::default()
+    });
     assert!(
         matches!(
             sim.run.change_limits(None, more, "ada", sim.now),
@@ -597,10 +597,10 @@ fn who_reads_much_from_a_cache_is_warned_and_goes_on_when_somebody_raises_the_li
         ),
         "never below what is used up"
     );
-    let more = NewLimits {
+    let more = NewLimits::from(Allowance {
         tokens_cached: Some(9_000),
-        ..NewLimits::default()
-    };
+        ..Allowance::default()
+    });
     let event = sim.run.change_limits(None, more, "ada", sim.now).unwrap();
     sim.record(event);
     sim.derive();
@@ -668,9 +668,11 @@ fn who_has_written_too_much_goes_on_when_somebody_raises_the_limit_e9_10() {
 
     let mut sim = Sim::new(plan);
     sim.derive();
-    let more = |bytes| NewLimits {
-        bytes: Some(bytes),
-        ..NewLimits::default()
+    let more = |bytes| {
+        NewLimits::from(Allowance {
+            bytes: Some(bytes),
+            ..Allowance::default()
+        })
     };
     let refused = sim.run.change_limits(None, more(300), "ada", sim.now);
     assert!(

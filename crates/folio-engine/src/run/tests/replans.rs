@@ -8,6 +8,7 @@ use super::models::{
 };
 use super::*;
 use crate::projection;
+use crate::spend::Allowance;
 use crate::talk::Purpose;
 
 /// A house whose roof does not hold until the plan is changed; the walls beside it do.
@@ -411,10 +412,10 @@ fn nothing_is_set_aside_for_items_that_are_not_done_again_e9_10() {
         .unwrap()
         .spent
         .model_calls;
-    let limits = crate::event::NewLimits {
+    let limits = crate::event::NewLimits::from(Allowance {
         model_calls: Some(needed + 2),
-        ..crate::event::NewLimits::default()
-    };
+        ..Allowance::default()
+    });
     let event = sim.run.change_limits(None, limits, "ada", sim.now).unwrap();
     sim.record(event);
     let sim = sim.driven_on();

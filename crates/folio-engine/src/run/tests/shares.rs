@@ -126,10 +126,10 @@ fn what_has_begun_keeps_its_share_and_what_has_not_has_one_of_what_holds_then_e9
         let action = sim.run.due(sim.now, 1).into_iter().next().unwrap();
         sim.take(action);
     }
-    let more = NewLimits {
+    let more = NewLimits::from(Allowance {
         tokens: Some(400_000),
-        ..NewLimits::default()
-    };
+        ..Allowance::default()
+    });
     let event = sim.run.change_limits(None, more, "ada", sim.now).unwrap();
     sim.record(event);
     let quarter = sim.run.node_at("quarter").unwrap().id;

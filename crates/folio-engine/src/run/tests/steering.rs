@@ -6,6 +6,7 @@ use super::models::{
 };
 use super::*;
 use crate::event::{Always, NewLimits};
+use crate::spend::Allowance;
 use crate::talk::Purpose;
 
 const TWO: &str = "- parallel:
@@ -397,10 +398,10 @@ fn a_raised_limit_lets_a_task_go_on_that_has_not_handed_back_e9_10() {
     }
     let refused = sim.run.change_limits(
         None,
-        NewLimits {
+        NewLimits::from(Allowance {
             model_calls: Some(2),
-            ..NewLimits::default()
-        },
+            ..Allowance::default()
+        }),
         "ada",
         sim.now,
     );
@@ -410,10 +411,10 @@ fn a_raised_limit_lets_a_task_go_on_that_has_not_handed_back_e9_10() {
     );
     let event = sim.run.change_limits(
         None,
-        NewLimits {
+        NewLimits::from(Allowance {
             model_calls: Some(30),
-            ..NewLimits::default()
-        },
+            ..Allowance::default()
+        }),
         "ada",
         sim.now,
     );
@@ -445,10 +446,10 @@ fn a_limit_that_was_raised_may_be_reached_again_e9_10() {
             assert!(sim.end_one());
         }
     }
-    let more = NewLimits {
+    let more = NewLimits::from(Allowance {
         model_calls: Some(6),
-        ..NewLimits::default()
-    };
+        ..Allowance::default()
+    });
     let event = sim.run.change_limits(None, more, "ada", sim.now);
     sim.record(event.unwrap());
     let sim = sim.driven_on();
@@ -462,10 +463,10 @@ fn nodes_and_time_are_limits_of_the_run_and_others_of_whoever_has_them_e9_10() {
     let mut sim = Sim::new(TWO);
     sim.derive();
     let node = sim.run.node_at("again").unwrap().id;
-    let tokens = NewLimits {
+    let tokens = NewLimits::from(Allowance {
         tokens: Some(5),
-        ..NewLimits::default()
-    };
+        ..Allowance::default()
+    });
     assert!(matches!(
         sim.run.change_limits(Some(node), tokens, "ada", sim.now),
         Err(LimitError::None { .. })

@@ -4,6 +4,7 @@ use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
 use folio::Timestamp;
 use folio::engine::event::NewLimits;
+use folio::engine::spend::Allowance;
 use folio::engine::{NodeId, Run};
 use folio::store::RunRow;
 use schemars::JsonSchema;
@@ -100,14 +101,16 @@ struct LimitsInput {
 impl From<LimitsInput> for NewLimits {
     fn from(input: LimitsInput) -> Self {
         Self {
-            tokens: input.tokens,
-            tokens_in: input.tokens_in,
-            tokens_cached: input.tokens_cached,
-            tokens_out: input.tokens_out,
-            micro_usd: input.micro_usd,
-            model_calls: input.model_calls,
-            tool_calls: input.tool_calls,
-            bytes: input.bytes,
+            allowance: Allowance {
+                tokens: input.tokens,
+                tokens_in: input.tokens_in,
+                tokens_cached: input.tokens_cached,
+                tokens_out: input.tokens_out,
+                micro_usd: input.micro_usd,
+                model_calls: input.model_calls,
+                tool_calls: input.tool_calls,
+                bytes: input.bytes,
+            },
             nodes: input.nodes,
             deadline: input.deadline,
             ..Self::default()
