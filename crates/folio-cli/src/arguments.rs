@@ -14,7 +14,7 @@ use crate::later::Later;
 
 const FIRST_STEPS: &str = "\
 First steps:
-  folio run --plan examples/repo-review.yaml --input repo=.  review a git repository, without any
+  folio plan example | folio run --plan - --input repo=.     review a git repository, without any
                                                              account, key or server
   folio observe add 'The tests need a database' --tag tests  note something
   folio observe list                                         what is noted
@@ -23,8 +23,8 @@ First steps:
   folio tree                                                 every page that there is
 
 Settings: a flag wins over the environment (FOLIO_STORE, FOLIO_SPACE, FOLIO_THREAD, FOLIO_TURN,
-FOLIO_MODEL, FOLIO_ROLE, FOLIO_USER), and that over folio.toml in this folder or in the configuration
-folder, or the file that --config or FOLIO_CONFIG names.
+FOLIO_MODEL, FOLIO_ROLE, FOLIO_USER), and that over folio.toml in this folder or in the
+configuration folder, or the file that --config or FOLIO_CONFIG names.
 
 Exit codes: 0 done, 1 a run ended partial or failed, 2 usage or invalid input, 3 not found,
 4 refused, 5 store or service unavailable, 6 damaged data, 130 cancelled.";
@@ -164,7 +164,7 @@ pub(crate) enum Command {
     /// Tools: list, login, logout; what they say and ask: ingest, context
     #[command(subcommand)]
     Tool(Later<tool::Tool>),
-    /// Plans: schema and check of files, show and edit of runs
+    /// Plans: schema, example and check of files, show and edit of runs
     #[command(subcommand)]
     Plan(Later<plan::Plan>),
     /// Put the older messages of a conversation away that outgrows its window, and print it as it goes on

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use arguments::{Arguments, Command};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 use error::{Exit, Failure, without_passwords};
 use folio::store::sqlite;
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
         said.and_then(|said| Arguments::from_arg_matches(&said).map_err(|error| error.format(&mut command_line())));
     let arguments = match said {
         Ok(arguments) => arguments,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&with_place_of_role(error)),
     };
     let mut output = Output::new(&arguments.global);
     let is_hook = matches!(arguments.command, Some(Command::Hook(_)));
@@ -101,10 +102,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     let message = error.to_string();
     let told = without_passwords(&message);
     let written = if error.use_stderr() && wants_json {
-        let message = told.trim_start_matches("error: ").lines().next().unwrap_or_default();
-        let failure = Failure::usage("usage", message)
-            .hint("`folio --help` lists the commands, `folio COMMAND --help` their options");
-        writeln!(std::io::stderr(), "{}", failure.problem())
+        writeln!(std::io::stderr(), "{}", usage_failure(&told).problem())
     } else if error.use_stderr() && told != message {
         // It repeats what was given, which is then told without colours.
         write!(std::io::stderr(), "{told}")
@@ -127,6 +125,34 @@ fn usage(error: &clap::Error) -> ExitCode {
     } else {
         Exit::Usage.into()
     }
+}
+
+/// What clap says, for programs: the first paragraph with all that it names, and its tips as hints.
+fn usage_failure(told: &str) -> Failure {
+    let mut paragraph = told
+        .trim_start_matches("error: ")
+        .lines()
+        .take_while(|line| !line.is_empty());
+    let first = paragraph.next().unwrap_or_default().to_owned();
+    let named: Vec<&str> = paragraph.map(str::trim).collect();
+    let message = if named.is_empty() {
+        first
+    } else {
+        format!("{first} {}", named.join(", "))
+    };
+    let tips = told.lines().filter_map(|line| line.trim_start().strip_prefix("tip: "));
+    tips.fold(Failure::usage("usage", message), Failure::hint)
+        .hint("`folio --help` lists the commands, `folio COMMAND --help` their options")
+}
+
+/// Says of `--role` behind a command where it stands: it is no option of the command, and no value either, as clap would guess.
+fn with_place_of_role(mut error: clap::Error) -> clap::Error {
+    let is_role = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(name)) if name == "--role");
+    if error.kind() == ErrorKind::UnknownArgument && is_role {
+        let tip = "who acts stands in front of the command: 'folio --role ROLE COMMAND'";
+        let _guessed = error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 /// Whether a call that cannot be understood is one of `folio hook`: its mistakes stop nobody either.

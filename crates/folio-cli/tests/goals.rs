@@ -168,7 +168,7 @@ fn a_goal_without_a_model_says_how_to_name_one_and_a_wrong_name_what_is_wrong() 
     ! error[no_model]: only a model can make a plan for a goal, and none is configured
     !   hint: name one with --model anthropic:NAME, openai:NAME, ollama:NAME or openai+http://HOST/v1:NAME
     !   hint: or put it into FOLIO_MODEL, or into folio.toml as model = "…"
-    !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
+    !   hint: without a model: folio plan example | folio run --plan - --input repo=.
     = 2
     ----
     ! error[model_unknown]: "claude" does not name a model: it has no ':'; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, openai-responses, gemini, ollama; or scripted:FILE, or agent:NAME

@@ -227,6 +227,18 @@ fn the_tools_that_tasks_can_call_are_listed() {
     desk.send         idempotent  asks  Changes something: send.
     shell             opaque      asks  Runs a command without input, in a granted folder. Give `argv` (the program and…
     ");
+    assert_snapshot!(folio.ok(&["tool", "list", "desk.send", "wait"]), @"
+    desk.send  idempotent, asks
+      Changes something: send.
+    wait  read
+      Waits, for at most a minute. Returns `waited_ms`.
+      ms (integer), needed: Milliseconds, up to 60000.
+    ");
+    assert_snapshot!(folio.seen(&["tool", "list", "desk.shout"]), @"
+    ! error[not_found]: there is no tool desk.shout
+    !   hint: `folio tool list` lists those that there are
+    = 3
+    ");
 }
 
 #[test]

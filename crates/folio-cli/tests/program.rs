@@ -20,7 +20,7 @@ fn without_arguments_it_says_what_can_be_done_first() {
     let seen = Folio::new().call(&[]);
     assert_eq!((seen.code, seen.stderr.as_str()), (0, ""));
     for wanted in [
-        "folio run --plan examples/repo-review.yaml",
+        "folio plan example | folio run --plan -",
         "observe",
         "Exit codes",
         "FOLIO_STORE",
@@ -121,6 +121,42 @@ fn with_json_a_failure_is_one_problem_on_standard_error() {
     let usage = problem(&folio.call(&["observe", "list", "--json", "--colour"]));
     assert_eq!((&usage["code"], &usage["status"]), (&json!("usage"), &json!(400)));
     assert_eq!(usage["detail"], "unexpected argument '--colour' found");
+    assert_eq!(usage["hints"][0], "a similar argument exists: '--color'");
+    // Programs are told what is missing, and what could be said, as people are.
+    let missing = problem(&folio.call(&["observe", "get", "--json"]));
+    let wanted = "the following required arguments were not provided: <OBSERVATION>";
+    assert_eq!(missing["detail"], wanted);
+    let unknown = problem(&folio.call(&["run", "--planning", "soon", "--json"]));
+    let wanted = "invalid value 'soon' for '--planning <WHEN>' [possible values: always, auto, never]";
+    assert_eq!(unknown["detail"], wanted);
+}
+
+#[test]
+fn a_role_behind_the_command_is_told_where_it_stands() {
+    let said = Folio::new().call(&["observe", "add", "hi", "--role", "tool"]);
+    assert_eq!(said.code, 2, "{said}");
+    assert!(said.stderr.contains("'folio --role ROLE COMMAND'"), "{said}");
+    assert!(!said.stderr.contains("-- --role"), "{said}");
+}
+
+#[test]
+fn sets_of_tools_are_named_where_they_are_asked_for() {
+    let folio = Folio::new();
+    for command in ["mcp", "serve"] {
+        let help = folio.ok(&[command, "--help"]);
+        for set in folio_server::ToolSet::ALL {
+            assert!(help.contains(set.as_str()), "{command} {}:\n{help}", set.as_str());
+        }
+    }
+}
+
+#[test]
+fn the_program_has_a_plan_to_start_from() {
+    let folio = Folio::new();
+    let plan = folio.ok(&["plan", "example"]);
+    folio.file("review.yaml", &plan);
+    let checked = folio.ok(&["plan", "check", "review.yaml"]);
+    assert!(checked.starts_with("ok review.yaml"), "{checked}");
 }
 
 #[test]

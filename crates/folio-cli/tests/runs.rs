@@ -194,17 +194,17 @@ fn what_cannot_be_run_is_refused_before_anything_begins() {
     ];
     assert_snapshot!(seen.join("----\n"), @r#"
     ! error[nothing_to_run]: there is neither a plan nor a goal
-    !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
+    !   hint: without a model: folio plan example | folio run --plan - --input repo=.
     = 2
     ----
     ! error[nothing_to_run]: there is neither a plan nor a goal
-    !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
+    !   hint: without a model: folio plan example | folio run --plan - --input repo=.
     = 2
     ----
     ! error[no_model]: only a model can make a plan for a goal, and none is configured
     !   hint: name one with --model anthropic:NAME, openai:NAME, ollama:NAME or openai+http://HOST/v1:NAME
     !   hint: or put it into FOLIO_MODEL, or into folio.toml as model = "…"
-    !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
+    !   hint: without a model: folio plan example | folio run --plan - --input repo=.
     = 2
     ----
     ! error[needs_model]: model.yaml: only a model can do think, and there is none

@@ -318,7 +318,7 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
     assert_snapshot!(folio.seen(&["budget", "r1"]), @"
     r1
       tokens        0 of 2000000
-      micro_usd     0 of no limit
+      usd           0.000000 of no limit
       model_calls   0 of no limit
       tool_calls    1 of no limit
       bytes         N of 4294967296
@@ -328,7 +328,7 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
     assert_snapshot!(folio.seen(&["budget", "r1", "--tokens", "+500", "--nodes", "300", "--usd", "1.5"]), @"
     r1
       tokens        0 of 2000500
-      micro_usd     0 of 1500000
+      usd           0.000000 of 1.500000
       model_calls   0 of no limit
       tool_calls    1 of no limit
       bytes         N of 4294967296
@@ -345,6 +345,12 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
     assert!(cached.contains("\n  tokens_cached 0 of 700\n"), "{cached}");
     let added = folio.seen(&["budget", "r1", "--model-calls", "+5"]);
     assert!(added.contains("no limit in model_calls"), "{added}");
+    let added = folio.seen(&["budget", "r1", "--node", "second", "--usd", "+5"]);
+    assert!(added.contains("no limit in usd"), "{added}");
+    assert_snapshot!(folio.seen(&["budget", "r1", "--node", "second"]), @"
+    r1 second
+      no limits of its own; those of what it is in hold
+    ");
     assert_snapshot!(folio.seen(&["budget", "r1", "--node", "second", "--tokens", "5"]), @"
     ! error[limit_unusable]: second has no limit of its own in tokens; change that of the run
     !   hint: `folio budget RUN` prints what is used up, and the limits

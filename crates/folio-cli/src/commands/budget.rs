@@ -207,6 +207,7 @@ impl Raised {
                 Err(nothing_to_add_to("nodes"))
             }
             None => Ok(()),
+            Some((_, Dimension::MicroUsd)) => Err(nothing_to_add_to("usd")),
             Some((_, dimension)) => Err(nothing_to_add_to(dimension.as_str())),
         }
     }
@@ -279,8 +280,18 @@ impl Report for BudgetShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let gap = if self.path.is_empty() { "" } else { " " };
         writeln!(out, "{}{gap}{}", style.strong(&self.run), self.path)?;
+        if self.limits.is_empty() && self.nodes.is_none() && self.deadline.is_none() {
+            writeln!(out, "  no limits of its own; those of what it is in hold")?;
+        }
         for limit in self.limits.iter().chain(&self.nodes) {
-            let most = limit.limit.map_or("no limit".to_owned(), |limit| limit.to_string());
+            // The word and the unit of the flag that changes it, and of plans.
+            let is_money = limit.what == Dimension::MicroUsd.as_str();
+            let amount = |number: u64| match is_money {
+                true => format!("{}.{:06}", number / 1_000_000, number % 1_000_000),
+                false => number.to_string(),
+            };
+            let what = if is_money { "usd" } else { limit.what };
+            let most = limit.limit.map_or("no limit".to_owned(), amount);
             let unknown = match limit.unknown {
                 None => String::new(),
                 Some(1) => ", and 1 call of which nobody knows what it cost".to_owned(),
@@ -288,8 +299,8 @@ impl Report for BudgetShape {
             };
             let over = limit
                 .over
-                .map_or_else(String::new, |over| format!(", {over} beyond it"));
-            writeln!(out, "  {:<13} {} of {most}{over}{unknown}", limit.what, limit.used)?;
+                .map_or_else(String::new, |over| format!(", {} beyond it", amount(over)));
+            writeln!(out, "  {what:<13} {} of {most}{over}{unknown}", amount(limit.used))?;
         }
         if let Some(deadline) = self.deadline {
             writeln!(out, "  {:<13} {deadline}", "deadline")?;

@@ -32,7 +32,8 @@ impl McpArguments {
 /// What models are offered.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Offer {
-    /// More sets of tools for models, besides the six of the scratchbook
+    /// More sets of tools for models, besides the six of the scratchbook: memory, observe, plan, run, admin, with commas
+    /// between
     #[arg(long, value_name = "SETS", value_delimiter = ',')]
     tools: Vec<ToolSet>,
     /// Let runs that models start call a tool that waits for a yes without one, NAME.TOOL, or NAME.* for all of an MCP server;

@@ -13,11 +13,16 @@ use super::{Context, text_of};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
+/// A plan that shows most of what a plan can say, for whoever has the program and not its sources.
+const EXAMPLE: &str = include_str!("../../../../examples/repo-review.yaml");
+
 /// `folio plan`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Plan {
     /// Print the JSON schema of plan files, for an editor or a model
     Schema,
+    /// Print a plan to start from, the review of a git repository, which `folio run --plan -` carries out
+    Example,
     /// Check a plan file and print every mistake with its place
     Check(Check),
     /// Show the plan of a run, or of a part of it, as it stands
@@ -64,6 +69,7 @@ impl Report for Sound {
 pub(crate) async fn run(context: &Context<'_>, plan: Plan) -> Result<Exit, Failure> {
     match plan {
         Plan::Schema => context.output.text(&format!("{}\n", plan::schema().trim_end()))?,
+        Plan::Example => context.output.text(EXAMPLE)?,
         Plan::Check(check) => {
             let (file, plan) = read(context, &check.file).await?;
             let (steps, needs_model) = count(&plan.steps);

@@ -387,7 +387,7 @@ pub(super) fn unusable(error: &CassetteError) -> Failure {
 }
 
 /// What somebody without a model can do.
-const WITHOUT_MODEL: &str = "without a model: folio run --plan examples/repo-review.yaml --input repo=.";
+const WITHOUT_MODEL: &str = "without a model: folio plan example | folio run --plan - --input repo=.";
 
 /// That each of the tools which are called without a yes is there.
 pub(super) fn check_allowed(registry: &Registry, allowed: &[String]) -> Result<(), Failure> {

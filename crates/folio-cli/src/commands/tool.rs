@@ -20,7 +20,7 @@ use crate::report::tool::{Seen, TakenIn, ToolShape, ToolsShape};
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tool {
     /// List the tools that tasks of runs can call: those of Folio, and those of the MCP servers in the settings
-    List,
+    List(Listed),
     /// Log in to an MCP server of the settings, in a browser. What it gives out is kept, and renewed from then on
     Login(Login),
     /// Forget the login to an MCP server
@@ -30,6 +30,14 @@ pub(crate) enum Tool {
     Ingest(Ingest),
     /// Answer what a tool wants to know of the scratch page before it works
     Context(ContextOf),
+}
+
+/// `folio tool list`.
+#[derive(Debug, Args)]
+pub(crate) struct Listed {
+    /// These alone, with their arguments and all that is said of what they return
+    #[arg(value_name = "TOOL")]
+    names: Vec<String>,
 }
 
 /// `folio tool ingest`.
@@ -60,7 +68,7 @@ pub(crate) struct ContextOf {
 /// Carries out `folio tool`.
 pub(crate) async fn run(context: &Context<'_>, tool: Tool) -> Result<Exit, Failure> {
     match tool {
-        Tool::List => list(context).await,
+        Tool::List(listed) => list(context, &listed.names).await,
         Tool::Login(login) => tool_login::log_in(context, login).await,
         Tool::Logout(logout) => tool_login::log_out(context, logout).await,
         Tool::Ingest(ingest) => take_in(context, ingest).await,
@@ -68,10 +76,18 @@ pub(crate) async fn run(context: &Context<'_>, tool: Tool) -> Result<Exit, Failu
     }
 }
 
-async fn list(context: &Context<'_>) -> Result<Exit, Failure> {
+async fn list(context: &Context<'_>, names: &[String]) -> Result<Exit, Failure> {
     let registry = context.registry().await?;
-    let tools = registry.specs().map(ToolShape::of).collect();
-    context.output.report(&ToolsShape(List::whole(tools, 0)))?;
+    if let Some(name) = names.iter().find(|name| registry.get(name).is_none()) {
+        let unknown = Failure::new(Exit::NotFound, "not_found", format!("there is no tool {name}"));
+        return Err(unknown.hint("`folio tool list` lists those that there are"));
+    }
+    let wanted = registry
+        .specs()
+        .filter(|spec| names.is_empty() || names.contains(&spec.name));
+    let tools = List::whole(wanted.map(ToolShape::of).collect(), 0);
+    let in_full = !names.is_empty();
+    context.output.report(&ToolsShape { tools, in_full })?;
     Ok(Exit::Done)
 }
 

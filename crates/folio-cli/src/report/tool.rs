@@ -67,7 +67,12 @@ impl Report for LoggedOut {
 /// The tools that a task can call. No commit has to do with them: `as_of` is 0.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub(crate) struct ToolsShape(pub(crate) List<ToolShape>);
+pub(crate) struct ToolsShape {
+    pub(crate) tools: List<ToolShape>,
+    /// Whether people see all that is said of each, and not a line.
+    #[serde(skip)]
+    pub(crate) in_full: bool,
+}
 
 /// One of them.
 #[derive(Debug, Serialize)]
@@ -96,7 +101,7 @@ impl ToolShape {
 
 impl Report for ToolsShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let items = &self.0.items;
+        let items = &self.tools.items;
         let width = items.iter().map(|tool| tool.name.chars().count()).max();
         let width = width.unwrap_or_default().min(40);
         for tool in items {
@@ -110,12 +115,42 @@ impl Report for ToolsShape {
                 Effect::Destructive => "destructive",
             };
             let asks = if tool.asks { "asks" } else { "" };
-            writeln!(
-                out,
-                "{name}  {effect:<11} {asks:<4}  {}",
-                first_line(&tool.description, 80)
-            )?;
+            if self.in_full {
+                let asks = if tool.asks { ", asks" } else { "" };
+                writeln!(
+                    out,
+                    "{}  {effect}{asks}\n  {}",
+                    style.strong(&tool.name),
+                    tool.description.trim()
+                )?;
+                arguments(&tool.args, out, style)?;
+            } else {
+                writeln!(
+                    out,
+                    "{name}  {effect:<11} {asks:<4}  {}",
+                    first_line(&tool.description, 80)
+                )?;
+            }
         }
         Ok(())
     }
+}
+
+/// A line for each argument that `schema` names.
+fn arguments(schema: &Value, out: &mut String, style: Style) -> fmt::Result {
+    let needed = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (name, about) in schema["properties"].as_object().into_iter().flatten() {
+        let kind = about["type"]
+            .as_str()
+            .map(|kind| format!(" ({kind})"))
+            .unwrap_or_default();
+        let must = if needed.iter().any(|one| one == name) {
+            ", needed"
+        } else {
+            ""
+        };
+        let said = about["description"].as_str().unwrap_or_default();
+        writeln!(out, "  {}{kind}{must}: {}", style.strong(name), first_line(said, 200))?;
+    }
+    Ok(())
 }
