@@ -195,6 +195,26 @@ fn every_code_of_a_tool_that_fails_is_explained() {
 }
 
 #[test]
+fn every_reason_for_which_a_run_ends_is_explained() {
+    let source = read("crates/folio-engine/src/result.rs");
+    let (_, code) = source.split_once("impl StopReason {").expect("there are stop reasons");
+    let name = Regex::new(r#"Self::\w+ => "([a-z_]+)""#).expect("the expression is a constant");
+    let known: BTreeSet<&str> = name
+        .captures_iter(code)
+        .map(|found| found.extract::<1>().1[0])
+        .collect();
+    let page = read(&page_of("README"));
+    let (_, section) = page.split_once("## How a run ended").expect("there is such a section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let row = Regex::new(r"(?m)^\| `([a-z_]+)` \|").expect("the expression is a constant");
+    let told: BTreeSet<&str> = row
+        .captures_iter(section)
+        .map(|found| found.extract::<1>().1[0])
+        .collect();
+    assert_eq!(told, known);
+}
+
+#[test]
 fn every_warning_is_explained() {
     let codes = codes_in(
         "crates",
