@@ -1,9 +1,9 @@
 """A LangGraph agent with a scratchbook: it reads it before every answer, writes to it with tools, and its long conversations
 are put away instead of growing for ever.
 
-    pip install folio-client langgraph langchain langchain-anthropic
+    pip install ./clients/python langgraph langchain langchain-anthropic   # in the repository of Folio
     folio serve &
-    python langgraph_agent.py --model anthropic:claude-sonnet-5 "Plan the move to the new office"
+    python clients/python/examples/langgraph_agent.py --model anthropic:claude-sonnet-5 "Plan the move to the new office"
 
 Start it again with another sentence and the same `--thread`: what it wrote down is there.
 """

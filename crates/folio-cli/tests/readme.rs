@@ -70,6 +70,10 @@ fn the_commands_of_the_readme_do_what_it_says_one_after_the_other() {
             environment.push((name.to_owned(), value.to_owned()));
             continue;
         }
+        if let Some(variable) = line.strip_prefix("unset ") {
+            environment.retain(|(name, _)| name != variable);
+            continue;
+        }
         let command = line.strip_prefix("cargo run --release -- ");
         let Some(command) = command.or_else(|| line.strip_prefix("folio ")) else {
             continue;
@@ -93,6 +97,11 @@ fn the_commands_of_the_readme_do_what_it_says_one_after_the_other() {
         called += 1;
     }
     assert!(called > 12, "only {called} commands");
+    assert_eq!(
+        environment,
+        [],
+        "whoever goes on in that shell with another page is where that page is"
+    );
     let noticed = folio.json(&["observe", "list"]);
     assert!(
         noticed["total"].as_u64() > Some(0),
