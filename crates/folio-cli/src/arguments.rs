@@ -8,9 +8,11 @@ use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 use crate::commands::{
     again, approve, archive, backup, bench, blob, book, budget, cancel, completions, context, diff, doctor, episodes,
     evict, export, files, forget, goals, hook, import, mcp, migrate, observe, offload, page, patterns, people, plan,
-    policy, resume, run, runs, search, serve, show, tidy, token, tokens, tool, trace, tree, turn, watch, why, worker,
+    policy, resume, run, runs, search, serve, show, tidy, token, tokens, tool, trace, tree, trust, turn, watch, why,
+    worker,
 };
 use crate::later::Later;
+use crate::settings::Untrusted;
 
 const FIRST_STEPS: &str = "\
 First steps:
@@ -195,6 +197,8 @@ pub(crate) enum Command {
     Restore(Later<backup::Restore>),
     /// Copy everything that the store has into another one, of whichever kind, while others go on using it
     Migrate(Later<migrate::Migrate>),
+    /// Say that you have looked at the folio.toml of a repository: it is obeyed as it stands now
+    Trust(Later<trust::Trust>),
     /// Look for damage in the store, and whether the MCP servers of the settings are there
     Doctor(Later<doctor::Doctor>),
     /// Show runs and pages in the browser, be the memory of models at /mcp, and go on with runs whose process is gone
@@ -216,6 +220,15 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// What it does where a file with settings came with a repository and nobody has looked at it. A hook stops nobody, and who looks for what is
+    /// wrong is told.
+    pub(crate) fn with_untrusted(&self) -> Untrusted {
+        match self {
+            Self::Hook(_) | Self::Doctor(_) | Self::Trust(_) => Untrusted::PassedOver,
+            _ => Untrusted::Refused,
+        }
+    }
+
     /// Whether it may do several things at the same time.
     pub(crate) fn drives_runs(&self) -> bool {
         matches!(

@@ -54,7 +54,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Keeping",
         &[
-            "export", "import", "backup", "restore", "migrate", "archive", "tidy", "forget", "policy", "doctor",
+            "export", "import", "backup", "restore", "migrate", "archive", "tidy", "forget", "policy", "trust",
+            "doctor",
         ],
     ),
     ("Serving", &["serve", "worker", "mcp", "hook", "token"]),

@@ -74,9 +74,14 @@ fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
         output.text(&command_line().render_help().to_string())?;
         return Ok(Exit::Done);
     };
-    let settings = Settings::resolve(&arguments.global)?;
+    let settings = Settings::resolve(&arguments.global, command.with_untrusted())?;
     output.set_color(settings.color);
     settings.describe(output);
+    if let (Some(unseen), false) = (&settings.passed_over, matches!(command, Command::Trust(_))) {
+        output.note(format_args!(
+            "{unseen}: it is passed over; `folio trust` once you have looked at it"
+        ));
+    }
     // What only asks or adds is one conversation with one store; only runs have work for many threads.
     let mut runtime = if command.drives_runs() {
         tokio::runtime::Builder::new_multi_thread()

@@ -5,6 +5,7 @@ mod file;
 mod surroundings;
 #[cfg(test)]
 mod tests;
+mod trust;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,9 +21,11 @@ use folio::tools::HostList;
 use folio::{OpenError, Role, SpaceName, ThreadKey};
 use folio_telemetry::TelemetryOptions;
 
-use self::file::{beside, beside_file, check_agents, name_of, read_file};
+pub(crate) use self::file::Untrusted;
+use self::file::{Read, beside, beside_file, check_agents, name_of, read_file};
 use self::surroundings::Surroundings;
 pub(crate) use self::surroundings::kept_out;
+pub(crate) use self::trust::{SettingsFile, Unseen};
 use crate::arguments::{Color, Global, turn_ref};
 use crate::error::Failure;
 use crate::output::Output;
@@ -85,6 +88,8 @@ pub(crate) struct Settings {
     pub(crate) editor: Option<String>,
     /// The file that some of it comes from.
     file: Option<PathBuf>,
+    /// The file that would hold if somebody had looked at it.
+    pub(crate) passed_over: Option<Unseen>,
     /// The flags that another call needs to mean the same store and space.
     repeated: String,
 }
@@ -120,12 +125,12 @@ impl Said {
 }
 
 impl Settings {
-    /// Reads all the sources.
+    /// Reads all the sources; a file of a repository that nobody has looked at is refused or passed over, as `untrusted` says.
     ///
     /// # Errors
     ///
     /// A mistake in one of them, which it names.
-    pub(crate) fn resolve(flags: &Global) -> Result<Self, Failure> {
+    pub(crate) fn resolve(flags: &Global, untrusted: Untrusted) -> Result<Self, Failure> {
         let folders = etcetera::choose_base_strategy()
             .ok()
             .map(|base| (base.data_dir(), base.config_dir()));
@@ -138,6 +143,7 @@ impl Settings {
                 folders,
                 current,
             },
+            untrusted,
         )
     }
 
@@ -152,8 +158,12 @@ impl Settings {
         Some(self.data.as_ref()?.join(format!("{name}{OUTBOX_SUFFIX}")))
     }
 
-    fn resolve_in(flags: &Global, around: &Surroundings<'_>) -> Result<Self, Failure> {
-        let (file, from_file) = read_file(flags.config.as_deref(), around)?;
+    fn resolve_in(flags: &Global, around: &Surroundings<'_>, untrusted: Untrusted) -> Result<Self, Failure> {
+        let Read {
+            file,
+            settings: from_file,
+            passed_over,
+        } = read_file(flags.config.as_deref(), around, untrusted)?;
         let said = |flag: Option<&String>, variable, key: &str, in_file: Option<String>| {
             let said = match flag {
                 Some(text) => Some(Said::by_flag(text.clone())),
@@ -247,7 +257,18 @@ impl Settings {
             color,
             user: user.into_iter().flatten().next().unwrap_or_default(),
             file,
+            passed_over,
         })
+    }
+
+    /// The file with settings at `path`, or in the folder at `path`, or in this one.
+    ///
+    /// # Errors
+    ///
+    /// If there is no place where it could be noted that somebody looked at it.
+    pub(crate) fn file_at(&self, path: Option<&Path>) -> Result<SettingsFile, Failure> {
+        let path = self.current.join(path.unwrap_or(Path::new("")));
+        SettingsFile::at(&path, self.data.as_deref())
     }
 
     /// What has to follow another command so that it means the same store and space; empty, or begins with a space.
@@ -326,6 +347,10 @@ fn repeated(flags: &Global) -> String {
 
 /// The worktree that `folder` is in, not the repository: two worktrees are two pieces of work.
 fn default_thread(folder: &Path) -> String {
-    let worktree = folder.ancestors().find(|folder| folder.join(".git").exists());
-    worktree.map_or_else(|| ThreadKey::main().0, |folder| folder.to_string_lossy().into_owned())
+    worktree_of(folder).map_or_else(|| ThreadKey::main().0, |folder| folder.to_string_lossy().into_owned())
+}
+
+/// The worktree of git that `folder` is in.
+fn worktree_of(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|folder| folder.join(".git").exists())
 }

@@ -9,6 +9,7 @@ use super::Context;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 use crate::servers::{self, LookedAt};
+use crate::settings::Unseen;
 
 /// `folio doctor`.
 #[derive(Debug, Args)]
@@ -24,6 +25,9 @@ struct Findings {
     /// The MCP servers of the settings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     servers: Vec<LookedAt>,
+    /// The file with settings that was passed over, since nobody has looked at it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    untrusted: Option<Unseen>,
 }
 
 impl Report for Findings {
@@ -60,6 +64,7 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
         checked: found.checked,
         problems: found.problems,
         servers,
+        untrusted: context.settings.passed_over.clone(),
     })?;
     Ok(exit)
 }

@@ -26,6 +26,14 @@ pub(crate) fn text_or_stdin(text: String) -> Result<String, Failure> {
     text_from(std::io::stdin().lock(), "standard input", cannot)
 }
 
+/// Opens a file that nobody at the terminal has named. What is no file is not opened: from a pipe that nobody writes to, nothing ever comes.
+pub(crate) fn opened_if_file(path: &Path) -> std::io::Result<File> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
+    File::open(path)
+}
+
 /// The text of `file`, or standard input if it is `-`. `doing` says what for, if it cannot be had: `read`.
 pub(crate) fn text_of(doing: &str, file: &Path) -> Result<String, Failure> {
     if file == Path::new("-") {

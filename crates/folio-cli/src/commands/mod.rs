@@ -48,6 +48,7 @@ pub(crate) mod tool;
 mod tool_login;
 pub(crate) mod trace;
 pub(crate) mod tree;
+pub(crate) mod trust;
 pub(crate) mod turn;
 pub(crate) mod watch;
 pub(crate) mod why;
@@ -72,7 +73,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 
-pub(crate) use self::input::{MAX_INPUT_BYTES, json_file, json_or_text, once, text_of, text_or_stdin};
+pub(crate) use self::input::{MAX_INPUT_BYTES, json_file, json_or_text, once, opened_if_file, text_of, text_or_stdin};
 use crate::arguments::Command;
 use crate::error::{Exit, Failure};
 use crate::later::Later;
@@ -373,6 +374,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Backup(Later(backup)) => backup::back_up(context, *backup).await,
         Command::Restore(Later(restore)) => backup::restore(context, *restore).await,
         Command::Migrate(Later(migrate)) => migrate::run(context, *migrate).await,
+        Command::Trust(Later(trust)) => trust::run(context, &trust),
         Command::Doctor(Later(doctor)) => doctor::run(context, *doctor).await,
         Command::Token(Later(token)) => token::run(context, *token).await,
         Command::Serve(Later(serve)) => serve::run(context, *serve).await,

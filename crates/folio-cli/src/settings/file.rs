@@ -10,13 +10,19 @@ use folio::tools::HostList;
 use serde::Deserialize;
 
 use super::surroundings::Surroundings;
+use super::trust::Unseen;
 use crate::arguments::Color;
+use crate::commands::opened_if_file;
 use crate::error::Failure;
 
 /// The name of the file with settings.
 pub(super) const FILE_NAME: &str = "folio.toml";
 /// Bytes of a file with settings.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+/// The keys of [`FromFile`] that can do no more than choose among what is the user's already. What is not here can start programs, send what is
+/// secret somewhere, or have memory written elsewhere; in a file that came with a repository it counts once somebody has looked at it.
+pub(super) const HARMLESS: [&str; 3] = ["space", "thread", "color"];
 
 /// The settings of a file. What it does not name is as if there were no file.
 #[derive(Debug, Default, Deserialize)]
@@ -53,54 +59,95 @@ pub(super) struct TelemetrySection {
     pub(super) endpoint: Option<String>,
 }
 
-/// The file that was asked for, or the first that is there: in this folder, in the configuration folder.
+/// What becomes of a file that came with a repository, and that nobody has looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Untrusted {
+    /// Nothing is done.
+    Refused,
+    /// It is as if it were not there.
+    PassedOver,
+}
+
+/// The file with settings that holds, and what it says.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    pub(super) file: Option<PathBuf>,
+    pub(super) settings: FromFile,
+    /// The file that would hold if somebody had looked at it.
+    pub(super) passed_over: Option<Unseen>,
+}
+
+/// Reads the file that was asked for, or the first that is there: in this folder, in the configuration folder.
 pub(super) fn read_file(
     asked: Option<&Path>,
     around: &Surroundings<'_>,
-) -> Result<(Option<PathBuf>, FromFile), Failure> {
+    untrusted: Untrusted,
+) -> Result<Read, Failure> {
     let by_variable = match asked {
         Some(_) => None,
         None => around.text("FOLIO_CONFIG")?.map(PathBuf::from),
     };
-    let asked = asked.map(Path::to_owned).or_else(|| by_variable.clone());
-    let candidates = match &asked {
-        Some(path) => vec![path.clone()],
-        None => {
-            let configured = around
-                .folders
-                .iter()
-                .map(|(_, config)| config.join("folio").join(FILE_NAME));
-            std::iter::once(around.current.join(FILE_NAME))
-                .chain(configured)
-                .collect()
-        }
-    };
-    for path in candidates {
-        let text = match read_text(&path, asked.is_some()) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() => continue,
-            Err(error) => {
-                let failure = Failure::file("read the settings in", &path, &error);
-                return Err(if by_variable.is_some() {
-                    failure.about("FOLIO_CONFIG")
-                } else {
-                    failure
-                });
+    if let Some(path) = asked.or(by_variable.as_deref()) {
+        let text = read_text(path, true).map_err(|error| {
+            let failure = unreadable(path, &error);
+            match &by_variable {
+                Some(_) => failure.about("FOLIO_CONFIG"),
+                None => failure,
             }
-        };
-        let settings = toml::from_str(&text).map_err(|error| {
-            let place = error
-                .span()
-                .map_or_else(String::new, |span| place_of(&text, span.start));
-            Failure::usage(
-                "settings_invalid",
-                format!("{}{place}: {}", path.display(), in_plain_words(error.message())),
-            )
-            .hint("a settings file may name store, space, thread, model, models, agents, mcp, http, telemetry, lost_calls and color")
         })?;
-        return Ok((Some(path), settings));
+        return Ok(Read {
+            settings: parsed(&text, path)?,
+            file: Some(path.to_owned()),
+            passed_over: None,
+        });
     }
-    Ok((None, FromFile::default()))
+    let own = around.folders.iter().map(|(_, config)| config.join("folio"));
+    let mut passed_over = None;
+    for folder in std::iter::once(around.current.clone()).chain(own) {
+        let path = folder.join(FILE_NAME);
+        let text = match read_text(&path, false) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(unreadable(&path, &error)),
+        };
+        let settings = parsed(&text, &path)?;
+        if let Some(unseen) = Unseen::among(&text, &folder, around) {
+            match untrusted {
+                Untrusted::Refused => return Err(unseen.refused()),
+                Untrusted::PassedOver => {
+                    passed_over = Some(unseen);
+                    continue;
+                }
+            }
+        }
+        return Ok(Read {
+            file: Some(path),
+            settings,
+            passed_over,
+        });
+    }
+    Ok(Read {
+        passed_over,
+        ..Read::default()
+    })
+}
+
+pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::file("read the settings in", path, error)
+}
+
+/// The settings that `text` holds, which is that of the file at `path`.
+pub(super) fn parsed(text: &str, path: &Path) -> Result<FromFile, Failure> {
+    toml::from_str(text).map_err(|error| {
+        let place = error
+            .span()
+            .map_or_else(String::new, |span| place_of(text, span.start));
+        Failure::usage(
+            "settings_invalid",
+            format!("{}{place}: {}", path.display(), in_plain_words(error.message())),
+        )
+        .hint("a settings file may name store, space, thread, model, models, agents, mcp, http, telemetry, lost_calls and color")
+    })
 }
 
 /// What a file says of agents is looked at whoever is asked: what is wrong there is a mistake of the file.
@@ -114,14 +161,13 @@ pub(super) fn check_agents(agents: &AgentsSection, file: Option<&Path>) -> Resul
         .hint("an agent is a program with `command`, another machine with `form = \"a2a\"` and `url`, or a tool with `form = \"tool\"`"))
 }
 
-/// What the file at `path` says. What was found and is no file is not opened: from a pipe that nobody writes to, nothing ever comes. Whoever
-/// names one knows what comes out of it (`--config <(…)`).
-fn read_text(path: &Path, is_asked: bool) -> std::io::Result<String> {
-    if !is_asked && !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("it is no file"));
-    }
+/// What the file at `path` says. Whoever names one knows what comes out of it, also if it is no file (`--config <(…)`).
+pub(super) fn read_text(path: &Path, is_asked: bool) -> std::io::Result<String> {
     let mut text = String::new();
-    let file = std::fs::File::open(path)?;
+    let file = match is_asked {
+        true => std::fs::File::open(path)?,
+        false => opened_if_file(path)?,
+    };
     if file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_FILE_BYTES {
         return Err(std::io::Error::other(format!(
             "it has more than {MAX_FILE_BYTES} bytes"

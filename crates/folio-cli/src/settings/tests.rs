@@ -25,7 +25,7 @@ fn resolve(flags: &Global, variables: &[(&str, &str)], current: &Path) -> Result
 }
 
 fn resolve_around(flags: &Global, around: &Surroundings<'_>) -> Result<Settings, Failure> {
-    Settings::resolve_in(flags, around)
+    Settings::resolve_in(flags, around, Untrusted::Refused)
 }
 
 fn folder_with(settings: &str) -> tempfile::TempDir {

@@ -1,0 +1,66 @@
+//! `folio trust`: somebody has looked at a file with settings that came with a repository.
+
+use std::fmt::{self, Write as _};
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::Context;
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// `folio trust`.
+#[derive(Debug, Args)]
+pub(crate) struct Trust {
+    /// The file, or the folder that it is in [default: this folder]
+    path: Option<PathBuf>,
+    /// Trust it no more
+    #[arg(long)]
+    remove: bool,
+}
+
+/// What holds of a file from now on.
+#[derive(Debug, Serialize)]
+struct Trusted {
+    file: String,
+    trusted: bool,
+    /// What it sets that can hurt.
+    sets: Map<String, Value>,
+    #[serde(skip)]
+    words: &'static str,
+}
+
+impl Report for Trusted {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        writeln!(out, "{} {}", style.strong(&self.file), self.words)?;
+        self.sets
+            .iter()
+            .try_for_each(|(key, value)| writeln!(out, "  {key} = {value}"))
+    }
+}
+
+/// Carries out `folio trust`.
+pub(crate) fn run(context: &Context<'_>, trust: &Trust) -> Result<Exit, Failure> {
+    context.only_people("say which settings are trusted")?;
+    let file = context.settings.file_at(trust.path.as_deref())?;
+    let (sets, words) = if trust.remove {
+        match file.distrust()? {
+            true => (Vec::new(), "is not trusted any more"),
+            false => (Vec::new(), "was not trusted"),
+        }
+    } else {
+        match file.trust()? {
+            sets if sets.is_empty() => (sets, "is trusted as it stands; it sets nothing that needs it"),
+            sets => (sets, "is trusted as it stands, and sets"),
+        }
+    };
+    context.output.report(&Trusted {
+        file: file.path.display().to_string(),
+        trusted: !trust.remove,
+        sets: sets.into_iter().collect(),
+        words,
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,185 @@
+//! Whether somebody has looked at a file with settings that came with a repository: it may start programs, and say where memory is.
+//!
+//! That somebody has is a file in the user's own folder for data, one for each place. It holds a digest of the place and of what stood there, so
+//! that nothing counts that was changed afterwards.
+
+use std::fmt;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use folio::memory::canonical::digest_of;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::file::{FILE_NAME, HARMLESS, parsed, read_text, unreadable};
+use super::surroundings::Surroundings;
+use super::worktree_of;
+use crate::error::{Failure, without_passwords};
+
+/// A file with settings of a repository that nobody has looked at, at least not since it was changed.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Unseen {
+    file: String,
+    /// What it sets that can hurt.
+    sets: Vec<String>,
+    /// Whether somebody has looked at what stood there before.
+    changed: bool,
+}
+
+impl Unseen {
+    /// What is wrong with obeying the file of `folder`, which holds `text`; nothing if it is outside of every worktree, if it is the user's own, if
+    /// it can do no harm, or if somebody has looked at it.
+    pub(super) fn among(text: &str, folder: &Path, around: &Surroundings<'_>) -> Option<Self> {
+        worktree_of(folder)?;
+        let sets: Vec<_> = harmful(text).into_iter().map(|(key, _)| key).collect();
+        let is_own = |(_, config): &(PathBuf, PathBuf)| real(&config.join("folio")) == real(folder);
+        if sets.is_empty() || around.folders.as_ref().is_some_and(is_own) {
+            return None;
+        }
+        let data = around.folders.as_ref().map(|(data, _)| data.join("folio"));
+        let file = real(folder).join(FILE_NAME);
+        let noted = data.and_then(|data| std::fs::read_to_string(note_for(&file, &data)).ok());
+        let changed = noted.is_some();
+        let is_seen = noted.is_some_and(|noted| noted.lines().next() == Some(&digest(&file, text)));
+        (!is_seen).then(|| Self {
+            file: file.display().to_string(),
+            sets,
+            changed,
+        })
+    }
+
+    pub(super) fn refused(&self) -> Failure {
+        Failure::usage("settings_untrusted", self.to_string()).hint("look at it, then: folio trust")
+    }
+}
+
+impl fmt::Display for Unseen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (file, sets) = (&self.file, self.sets.join(", "));
+        let why = match self.changed {
+            true => "has changed since it was trusted",
+            false => "is not trusted",
+        };
+        write!(f, "{file}, which stands in a repository and sets {sets}, {why}")
+    }
+}
+
+/// A file with settings, and where it is noted that somebody has looked at it.
+#[derive(Debug)]
+pub(crate) struct SettingsFile {
+    pub(crate) path: PathBuf,
+    note: PathBuf,
+}
+
+impl SettingsFile {
+    /// The one at `path`, or in the folder at `path`.
+    pub(super) fn at(path: &Path, data: Option<&Path>) -> Result<Self, Failure> {
+        let data = data.ok_or_else(|| {
+            Failure::usage(
+                "no_home",
+                "the user has no home folder, so there is no place to note what is trusted",
+            )
+            .hint("name the file with --config FILE or FOLIO_CONFIG")
+        })?;
+        let path = match path.is_dir() {
+            true => path.join(FILE_NAME),
+            false => path.to_owned(),
+        };
+        // Of two names of a folder either means the same file. What a link in it leads to may change, and is read each time.
+        let folder = path.parent().map(real).unwrap_or_default();
+        let path = folder.join(path.file_name().unwrap_or_default());
+        Ok(Self {
+            note: note_for(&path, data),
+            path,
+        })
+    }
+
+    /// Notes that somebody has looked at it as it stands, and gives what it sets that can hurt.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, is none, or cannot be noted.
+    pub(crate) fn trust(&self) -> Result<Vec<(String, Value)>, Failure> {
+        let text = read_text(&self.path, false).map_err(|error| unreadable(&self.path, &error))?;
+        parsed(&text, &self.path)?;
+        let line = format!("{}\n{}\n", digest(&self.path, &text), self.path.display());
+        written(&self.note, &line).map_err(|error| Failure::file("note what is trusted in", &self.note, &error))?;
+        Ok(harmful(&text))
+    }
+
+    /// Notes that nobody has, and says whether somebody had.
+    ///
+    /// # Errors
+    ///
+    /// If that cannot be noted.
+    pub(crate) fn distrust(&self) -> Result<bool, Failure> {
+        match std::fs::remove_file(&self.note) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Failure::file("remove", &self.note, &error)),
+        }
+    }
+}
+
+/// What `text` sets that can hurt: one for a key, and for each of a table.
+fn harmful(text: &str) -> Vec<(String, Value)> {
+    let Ok(table) = toml::from_str::<toml::Table>(text) else {
+        return vec![("what cannot be read".to_owned(), Value::Null)];
+    };
+    let of_key = |(key, value): (String, toml::Value)| match value {
+        toml::Value::Table(table) if !table.is_empty() => {
+            let inner = table.into_iter();
+            inner.map(|(name, value)| (format!("{key}.{name}"), value)).collect()
+        }
+        value => vec![(key, value)],
+    };
+    let harmful = table.into_iter().filter(|(key, _)| !HARMLESS.contains(&key.as_str()));
+    harmful
+        .flat_map(of_key)
+        .map(|(key, value)| (key, shown(&value)))
+        .collect()
+}
+
+/// `value` as people may see it.
+fn shown(value: &toml::Value) -> Value {
+    fn without(value: &mut Value) {
+        match value {
+            Value::String(text) => *text = without_passwords(text).into_owned(),
+            Value::Array(items) => items.iter_mut().for_each(without),
+            Value::Object(fields) => fields.values_mut().for_each(without),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let mut value = serde_json::to_value(value).unwrap_or_default();
+    without(&mut value);
+    value
+}
+
+/// `folder` without links in its name, as far as it is there.
+fn real(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
+}
+
+fn note_for(file: &Path, data: &Path) -> PathBuf {
+    let name = digest_of([file.as_os_str().as_bytes()]);
+    data.join("trusted").join(hex(&name[..16]))
+}
+
+fn digest(file: &Path, text: &str) -> String {
+    hex(&digest_of([file.as_os_str().as_bytes(), text.as_bytes()]))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Writes `text` to the file at `path`, which nobody else can read, and which is there whole or as it was.
+fn written(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    std::fs::create_dir_all(folder)?;
+    let mut beside = tempfile::NamedTempFile::new_in(folder)?;
+    beside.write_all(text.as_bytes())?;
+    beside.persist(path)?;
+    Ok(())
+}

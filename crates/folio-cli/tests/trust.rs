@@ -1,0 +1,171 @@
+//! A `folio.toml` that came with a repository, until somebody has looked at it.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use support::{Called, Folio, session};
+
+/// A server that leaves a mark when it is started, and is none.
+const STARTS_A_PROGRAM: &str = "[mcp.helper]\ncommand = [\"sh\", \"-c\", \"touch started\"]\n";
+
+/// A worktree with a `folio.toml` that says `settings`.
+fn repository(settings: &str) -> Folio {
+    let folio = Folio::new();
+    folio.file(".git/HEAD", "ref: refs/heads/main\n");
+    folio.file("folio.toml", settings);
+    folio
+}
+
+fn hook(folio: &Folio, name: &str) -> Called {
+    let mut command = folio.command(&["hook", name]);
+    Called::of(command.write_stdin(r#"{"prompt": "What now?"}"#).output().unwrap())
+}
+
+#[test]
+fn what_came_with_a_repository_is_refused_until_somebody_looked_at_it_and_again_when_it_is_changed() {
+    let folio = repository(&format!(
+        "{STARTS_A_PROGRAM}[telemetry]\nendpoint = \"http://me:hunter2@h\"\n"
+    ));
+    for arguments in [&["tool", "list"][..], &["observe", "list"], &["mcp", "--tools", "run"]] {
+        let called = folio.call(arguments);
+        assert_eq!(called.code, 2, "{arguments:?}: {}", called.stderr);
+        assert!(called.stderr.contains("settings_untrusted"), "{}", called.stderr);
+    }
+    insta::assert_snapshot!(session(&folio, &["tree", "trust", "tree"]), @r#"
+    $ folio tree
+    ! error[settings_untrusted]: FOLDER/folio.toml, which stands in a repository and sets mcp.helper, telemetry.endpoint, is not trusted
+    !   hint: look at it, then: folio trust
+    = 2
+    $ folio trust
+    FOLDER/folio.toml is trusted as it stands, and sets
+      mcp.helper = {"command":["sh","-c","touch started"]}
+      telemetry.endpoint = "http://…@h"
+    $ folio tree
+    ! there is no file FOLDER/home/.local/share/folio/folio.db yet
+    ! there are no pages yet
+    "#);
+    // The servers of the file are started from now on.
+    folio.call(&["tool", "list"]);
+    assert!(folio.path().join("started").exists());
+
+    folio.file("folio.toml", STARTS_A_PROGRAM.replace("started", "again"));
+    insta::assert_snapshot!(session(&folio, &["tree"]), @"
+    $ folio tree
+    ! error[settings_untrusted]: FOLDER/folio.toml, which stands in a repository and sets mcp.helper, has changed since it was trusted
+    !   hint: look at it, then: folio trust
+    = 2
+    ");
+    folio.ok(&["trust", "folio.toml"]);
+    folio.ok(&["tree"]);
+    insta::assert_snapshot!(session(&folio, &["trust --remove", "trust --remove", "tree"]), @"
+    $ folio trust --remove
+    FOLDER/folio.toml is not trusted any more
+    $ folio trust --remove
+    FOLDER/folio.toml was not trusted
+    $ folio tree
+    ! error[settings_untrusted]: FOLDER/folio.toml, which stands in a repository and sets mcp.helper, is not trusted
+    !   hint: look at it, then: folio trust
+    = 2
+    ");
+    assert!(!folio.path().join("again").exists());
+}
+
+#[test]
+fn every_key_but_those_that_can_do_no_harm_needs_trust() {
+    for settings in [
+        "store = \"sqlite:notes.db\"",
+        "model = \"openai+http://127.0.0.1:1/v1:x\"",
+        "models.default = \"openai:x\"",
+        "agents.a.command = [\"a\"]",
+        "http.allow = [\"example.com\"]",
+        "telemetry.endpoint = \"http://127.0.0.1:1\"",
+        "lost_calls.default = \"again\"",
+        "mcp = {}",
+    ] {
+        let called = repository(settings).call(&["tree"]);
+        let is_refused = called.stderr.contains("settings_untrusted") || called.stderr.contains("settings_invalid");
+        assert!(is_refused && called.code == 2, "{settings}: {called}");
+    }
+    let folio = repository("space = \"work\"\nthread = \"t\"\ncolor = \"never\"\n");
+    folio.ok(&["tree"]);
+    let said = folio.ok(&["trust"]);
+    assert!(said.contains("sets nothing that needs it"), "{said}");
+}
+
+#[test]
+fn trust_is_of_a_place_and_its_content_and_nobody_else_can_read_it() {
+    let folio = repository("store = \"sqlite:notes.db\"\n");
+    folio.file("inner/folio.toml", "store = \"sqlite:notes.db\"\n");
+    let below = |folder: &str| {
+        let mut command = folio.command(&["tree"]);
+        command
+            .current_dir(folio.path().join(folder))
+            .output()
+            .unwrap()
+            .status
+            .code()
+    };
+    folio.ok(&["trust", "inner"]);
+    assert_eq!(
+        (below("inner"), below(".")),
+        (Some(0), Some(2)),
+        "the same text elsewhere"
+    );
+    let notes = folio.path().join("home/.local/share/folio/trusted");
+    let note = std::fs::read_dir(&notes).unwrap().next().unwrap().unwrap();
+    assert_eq!(note.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        std::fs::read_dir(&notes).unwrap().count(),
+        1,
+        "nothing else is left there"
+    );
+    assert_eq!(folio.call(&["trust", "nowhere"]).code, 3);
+    assert_eq!(folio.call(&["--role", "client", "trust"]).code, 4);
+}
+
+#[test]
+fn whoever_names_a_file_has_looked_at_it_and_so_has_its_user_and_whoever_is_in_no_repository() {
+    let settings = "store = \"sqlite:notes.db\"\n";
+    let folio = repository(settings);
+    folio.ok(&["--config", "folio.toml", "tree"]);
+    folio
+        .command(&["tree"])
+        .env("FOLIO_CONFIG", "folio.toml")
+        .assert()
+        .success();
+    // The user's home may be a worktree, too.
+    folio.file("home/.config/folio/folio.toml", settings);
+    let mut at_home = folio.command(&["tree"]);
+    at_home
+        .current_dir(folio.path().join("home/.config/folio"))
+        .assert()
+        .success();
+    let outside = Folio::new();
+    outside.file("folio.toml", settings);
+    outside.ok(&["tree"]);
+}
+
+#[test]
+fn a_hook_and_the_doctor_pass_over_what_is_not_trusted_and_say_so() {
+    let folio = repository("store = \"sqlite:notes.db\"\n");
+    for name in ["session-start", "user-prompt", "stop"] {
+        let called = hook(&folio, name);
+        assert_eq!(called.code, 0, "{called}");
+        assert!(called.stderr.contains("is not trusted: it is passed over"), "{called}");
+    }
+    assert!(!folio.path().join("notes.db").exists());
+    assert!(folio.path().join("home/.local/share/folio/folio.db").exists());
+    let found = folio.json(&["doctor"]);
+    assert_eq!(found["untrusted"]["sets"][0], "store");
+    folio.ok(&["trust"]);
+    assert_eq!(hook(&folio, "session-start").stderr, "");
+    assert!(folio.path().join("notes.db").exists());
+    assert_eq!(folio.json(&["doctor"]).get("untrusted"), None);
+}
