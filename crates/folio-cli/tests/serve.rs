@@ -52,6 +52,29 @@ fn an_address_that_others_reach_is_taken_when_there_is_a_token_and_answers_who_s
 }
 
 #[test]
+fn strangers_who_only_connect_leave_files_for_everything_else() {
+    let folio = Folio::new();
+    let mut limited = std::process::Command::new("/bin/sh");
+    limited.args(["-c", "ulimit -n 128; exec \"$0\" \"$@\""]);
+    limited.arg(assert_cmd::cargo::cargo_bin!("folio"));
+    limited.args(["--store", "sqlite:f.db", "serve", "--listen", "127.0.0.1:0"]);
+    limited.env_clear().env("HOME", folio.path()).current_dir(folio.path());
+    let served = Served::of(limited);
+    let connect = |_| std::net::TcpStream::connect(("127.0.0.1", served.port)).unwrap();
+    let strangers: Vec<_> = (0..300).map(connect).collect();
+    assert_eq!(served.status("/healthz", None), "200");
+    let wanted = json!({"plan": {"steps": [
+        {"id": "w", "do": {"tool": "write", "args": {"path": "a.txt", "content": "a"}}},
+        {"id": "l", "needs": ["w"], "do": {"tool": "list", "args": {"path": "."}}}]}});
+    let begun = served.post("/v1/spaces/main/runs", &wanted.to_string());
+    assert!(begun.contains(" 201 "), "{begun}");
+    let arguments = ["--store", "sqlite:f.db", "runs"];
+    let ended = folio.until(&arguments, |runs| runs["items"][0]["status"] != json!("running"));
+    assert_eq!(ended["items"][0]["status"], json!("ok"), "{ended}");
+    drop(strangers);
+}
+
+#[test]
 fn a_server_that_is_told_to_stop_ends_its_streams_and_goes() {
     let folio = Folio::new();
     let mut served = Served::new(&folio, "127.0.0.1:0");

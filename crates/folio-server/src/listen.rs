@@ -1,6 +1,7 @@
 //! The connections on which a server is asked.
 
 mod line;
+mod places;
 
 use std::future::Future;
 use std::pin::pin;
@@ -16,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use self::line::{Line, Live};
+use self::places::{Answer, Place, Places};
 
 /// How long the head of a request may take to arrive, and how long a connection may stay open on which nobody asks anything. A head says
 /// who asks: until it is there, anybody could hold as many connections as there may be.
@@ -23,19 +25,30 @@ const HEAD_MAX: Duration = Duration::from_secs(30);
 /// How long after a connection that could not be taken the next one is. Where no more files can be open, that takes others to close some.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
-/// Answers with `router` until `stop`, and then until what was being answered is.
-pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
+/// Answers with `router` until `stop`, and then until what was being answered is. Up to `most` connections are open at once: one more takes the
+/// place of the one on which nothing has been answered for longest, or waits until there is one.
+pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize, stop: impl Future<Output = ()>) {
     // As it is, each connection would get a table of all routes of its own.
     let router: Router = router.with_state(());
     let (ending, _) = watch::channel(());
+    let places = Places::of(most);
     let mut stop = pin!(stop);
     loop {
+        let accept = async {
+            places.any().await;
+            listener.accept().await
+        };
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = accept => accepted,
             () = &mut stop => break,
         };
         match accepted {
-            Ok((stream, _)) => drop(tokio::spawn(answer(stream, router.clone(), ending.subscribe()))),
+            Ok((stream, _)) => drop(tokio::spawn(answer(
+                stream,
+                places.take(),
+                router.clone(),
+                ending.subscribe(),
+            ))),
             // Whoever was about to connect connects again.
             Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
         }
@@ -45,20 +58,23 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Futu
     ending.closed().await;
 }
 
-/// Answers what is asked on one connection, one after the other, until it is closed, or `ends` rings.
-async fn answer(stream: TcpStream, router: Router, mut ends: watch::Receiver<()>) {
+/// Answers what is asked on one connection, one after the other, until it is closed, its `place` is needed, or `ends` rings.
+async fn answer(stream: TcpStream, place: Place, router: Router, mut ends: watch::Receiver<()>) {
     // Live updates are small and must not wait for one another. Without the option they are merely later.
     let _later = stream.set_nodelay(true);
     let live = Live::default();
     let line = Line::new(stream, live.clone());
     let router = TowerToHyperService::new(router);
-    let answered = service_fn(move |request| {
-        let (answer, live) = (router.call(request), live.clone());
+    let answered = service_fn(|request| {
+        let (answer, live, working) = (router.call(request), live.clone(), place.working());
         live.set(false);
         async move {
             let answer = answer.await?;
             live.set(is_live(answer.headers()));
-            Ok::<_, std::convert::Infallible>(answer)
+            Ok::<_, std::convert::Infallible>(answer.map(|body| Answer {
+                body,
+                _working: working,
+            }))
         }
     });
     let serving = http1::Builder::new()
@@ -71,6 +87,7 @@ async fn answer(stream: TcpStream, router: Router, mut ends: watch::Receiver<()>
     tokio::select! {
         _broken = serving.as_mut() => return,
         _ended = ends.changed() => {}
+        () = place.is_needed() => if place.is_idle() { return },
     }
     // What is being answered goes on, and nothing more comes on this one.
     serving.as_mut().graceful_shutdown();
@@ -107,7 +124,7 @@ mod tests {
             "done"
         });
         let router = Router::new().route("/slow", slow);
-        let serving = tokio::spawn(serve(listener, router, std::future::pending()));
+        let serving = tokio::spawn(serve(listener, router, 9, std::future::pending()));
         let mut stream = TcpStream::connect(at).await.unwrap();
         stream.write_all(said.as_bytes()).await.unwrap();
         let mut all = String::new();
@@ -158,7 +175,7 @@ mod tests {
     async fn serve_once(listener: TcpListener, router: Router) {
         let (stream, _) = listener.accept().await.unwrap();
         let (_ending, ends) = watch::channel(());
-        answer(stream, router.with_state(()), ends).await;
+        answer(stream, Places::of(1).take(), router.with_state(()), ends).await;
     }
 
     /// One who asked for `path` and has read the head of the answer.
@@ -210,5 +227,84 @@ mod tests {
         stream.read_to_string(&mut all).await.unwrap();
         assert!(all.starts_with("HTTP/1.1 200 OK") && all.ends_with("done"), "{all}");
         serving.await.unwrap();
+    }
+
+    /// What comes on `stream` until it is closed.
+    async fn rest_of(stream: &mut TcpStream) -> String {
+        let mut all = Vec::new();
+        // Whoever was about to say something is told that nobody listens.
+        let _closed = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut all))
+            .await
+            .expect("it is closed");
+        String::from_utf8(all).unwrap()
+    }
+
+    #[tokio::test]
+    async fn who_only_connects_keeps_nobody_out_and_what_is_being_answered_goes_on() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (asked, mut is_asked) = mpsc::channel(1);
+        let go_on = std::sync::Arc::new(tokio::sync::Notify::new());
+        let until = std::sync::Arc::clone(&go_on);
+        let slow = get(move || async move {
+            asked.send(()).await.unwrap();
+            until.notified().await;
+            "done"
+        });
+        let router = Router::new().route("/slow", slow).route("/quick", get(async || "here"));
+        let serving = tokio::spawn(serve(listener, router, 3, std::future::pending()));
+        let mut slow = TcpStream::connect(at).await.unwrap();
+        slow.write_all(b"GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            .await
+            .unwrap();
+        is_asked.recv().await.unwrap();
+        let mut strangers = Vec::new();
+        for _ in 0..9 {
+            strangers.push(TcpStream::connect(at).await.unwrap());
+            let mut quick = TcpStream::connect(at).await.unwrap();
+            quick
+                .write_all(b"GET /quick HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                .await
+                .unwrap();
+            assert!(rest_of(&mut quick).await.ends_with("here"));
+        }
+        for stranger in &mut strangers[..8] {
+            assert_eq!(rest_of(stranger).await, "");
+        }
+        go_on.notify_one();
+        assert!(rest_of(&mut slow).await.ends_with("done"));
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn where_all_are_being_answered_one_more_waits_for_a_place() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (asked, mut is_asked) = mpsc::channel(1);
+        let go_on = std::sync::Arc::new(tokio::sync::Notify::new());
+        let until = std::sync::Arc::clone(&go_on);
+        let slow = get(move || async move {
+            asked.send(()).await.unwrap();
+            until.notified().await;
+            "done"
+        });
+        let router = Router::new().route("/slow", slow);
+        let serving = tokio::spawn(serve(listener, router, 1, std::future::pending()));
+        let head = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
+        let (mut first, mut second) = (
+            TcpStream::connect(at).await.unwrap(),
+            TcpStream::connect(at).await.unwrap(),
+        );
+        first.write_all(head).await.unwrap();
+        is_asked.recv().await.unwrap();
+        second.write_all(head).await.unwrap();
+        go_on.notify_one();
+        assert!(rest_of(&mut first).await.ends_with("done"), "it goes when it is idle");
+        is_asked.recv().await.unwrap();
+        go_on.notify_one();
+        let mut begun = [0; 12];
+        second.read_exact(&mut begun).await.unwrap();
+        assert_eq!(&begun, b"HTTP/1.1 200");
+        serving.abort();
     }
 }

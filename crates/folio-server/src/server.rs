@@ -30,6 +30,8 @@ pub struct ServeOptions {
     pub local: Actor,
     /// The folder that runs may read: what a relative path means, and what no path leads out of.
     pub folder: Option<PathBuf>,
+    /// Connections that are open at once. One more takes the place of the one on which nothing has been answered for longest.
+    pub connections: usize,
     /// Requests that one token may make in a second, over two seconds.
     pub per_second: u32,
     /// How whole spaces are brought out and in.
@@ -65,6 +67,9 @@ impl ServeOptions {
     /// The requests that a token may make in a second when nothing is said.
     pub const DEFAULT_PER_SECOND: u32 = 100;
 
+    /// The connections that are open at once when nothing is said.
+    pub const DEFAULT_CONNECTIONS: usize = 512;
+
     /// Listens at `listen`.
     #[must_use]
     pub fn at(listen: SocketAddr) -> Self {
@@ -72,6 +77,7 @@ impl ServeOptions {
             listen,
             local: Actor::new(Role::Human, ""),
             folder: None,
+            connections: Self::DEFAULT_CONNECTIONS,
             per_second: Self::DEFAULT_PER_SECOND,
             transfers: TransferLimits::default(),
         }
@@ -214,7 +220,7 @@ impl Server {
             stop.send_replace(true);
             conversations.cancel();
         };
-        let serving = listen::serve(self.listener, router, told);
+        let serving = listen::serve(self.listener, router, self.options.connections, told);
         let grace_is_over = async move {
             wait_until_stopping(stopping).await;
             tokio::time::sleep(GRACE).await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use folio::Workspace;
 use folio_server::{ServeError, ServeOptions, Server};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::mcp::Offer;
 use super::run::{Driving, Minds, MindsOfMany};
@@ -16,6 +17,12 @@ use crate::leftovers::{Leftovers, Waiting};
 
 /// How long a space is left alone before it is looked for what is due.
 const BETWEEN: Duration = Duration::from_secs(60);
+
+/// Files that are open at once. More are no use, and programs that tools start take longer to begin where there may be millions: some close each
+/// number that a file could have.
+const FILES_MAX: u64 = 65_536;
+/// Connections that are open at once.
+const CONNECTIONS_MAX: usize = 4_096;
 
 /// `folio serve`.
 #[derive(Debug, Args)]
@@ -59,6 +66,7 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     options.local = context.person();
     options.folder = Some(context.settings.current.clone());
     options.per_second = serve.rate;
+    options.connections = connections();
     let server = Server::bind(&options, runner.clone())
         .await
         .map_err(refused)?
@@ -85,6 +93,24 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     };
     served.map_err(refused)?;
     Ok(Exit::Done)
+}
+
+/// Has this process keep as many files open as it may, and gives how many of them connections may take: a half, so that the store, tools and
+/// programs have what they need, whoever connects.
+fn connections() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.unwrap_or(FILES_MAX).min(FILES_MAX);
+    if limit.current.is_some_and(|files| files < wanted) {
+        let raised = Rlimit {
+            current: Some(wanted),
+            ..limit
+        };
+        // Where it cannot be raised, there are fewer.
+        let _as_it_was = setrlimit(Resource::Nofile, raised);
+    }
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(FILES_MAX);
+    let half = usize::try_from(files / 2).unwrap_or(CONNECTIONS_MAX);
+    half.clamp(1, CONNECTIONS_MAX)
 }
 
 /// Does from time to time what `folio tidy` does, for as long as nobody stops it.

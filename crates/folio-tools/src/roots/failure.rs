@@ -62,6 +62,11 @@ mod tests {
         );
         check(io::ErrorKind::NotADirectory, FailureKind::NotFound, "not_found");
         check(io::ErrorKind::InvalidFilename, FailureKind::InvalidArgs, "invalid_args");
+        // Others close some of theirs.
+        for none_left in [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE] {
+            let failure = io_failure("read", "a", &io::Error::from_raw_os_error(none_left.raw_os_error()));
+            assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Unavailable, "io"));
+        }
         let by_the_system = io::Error::from_raw_os_error(rustix::io::Errno::ACCESS.raw_os_error());
         assert_eq!(io_failure("read", "a", &by_the_system).code, "permission_denied");
     }
