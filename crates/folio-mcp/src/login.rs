@@ -6,6 +6,7 @@
 mod tokens;
 
 use std::error::Error;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use folio_memory::causes::causes;
@@ -38,7 +39,7 @@ impl Login {
     ///
     /// # Errors
     ///
-    /// `Login`: the settings name nothing to log in to, or the server does not say where.
+    /// `Login`: the settings name nothing to log in to, or the server does not say where, or not at a web page that nobody else can read along.
     pub async fn begin(server: &ToStart, redirect: &str) -> Result<Self, McpError> {
         let begun = tokio::time::timeout(TIME, Self::begin_in_time(server, redirect)).await;
         let session = begun
@@ -68,7 +69,9 @@ impl Login {
             request = request.with_client_secret(secret.reveal());
         }
         let session = AuthorizationSession::new(manager, request).await;
-        session.map_err(|(_, error)| of_login(&error, server))
+        let session = session.map_err(|(_, error)| of_login(&error, server))?;
+        fit_to_open(session.get_authorization_url())?;
+        Ok(session)
     }
 
     /// What is to be opened in a browser.
@@ -188,6 +191,22 @@ fn tokens_of(server: &ToStart) -> Result<TokenFile, String> {
     }
 }
 
+/// Refuses an address that nobody should open because a server says so: a file, a program of this machine, or a page to which a password would
+/// go as it is, unless that page is of this machine.
+fn fit_to_open(address: &str) -> Result<(), String> {
+    let url =
+        reqwest::Url::parse(address).map_err(|error| format!("where it has people log in is no address: {error}"))?;
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    match url.scheme() {
+        "https" => Ok(()),
+        "http" if is_here => Ok(()),
+        scheme => Err(format!(
+            "it has people log in at an address with {scheme}:, and only https: is opened, or http: on this machine"
+        )),
+    }
+}
+
 /// What an address says if somebody said no.
 fn refusal(came_back: &str) -> Option<String> {
     let url = reqwest::Url::parse(came_back).ok()?;
@@ -216,5 +235,33 @@ fn failed(server: &str, reason: String) -> McpError {
     McpError::Login {
         server: server.to_owned(),
         reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_are_sent_to_no_address_that_could_do_something_else_than_log_them_in() {
+        for fit in [
+            "https://login.example/authorize?x=1",
+            "http://127.0.0.1:7/a",
+            "http://localhost/a",
+            "http://[::1]:7/a",
+        ] {
+            assert_eq!(fit_to_open(fit), Ok(()), "{fit}");
+        }
+        for unfit in [
+            "file:///etc/passwd?response_type=code",
+            "http://login.example/authorize",
+            "http://localhost.login.example/",
+            "http://127.0.0.1@login.example/",
+            "javascript:alert(1)",
+            "vscode://x",
+            "what",
+        ] {
+            assert!(fit_to_open(unfit).is_err(), "{unfit}");
+        }
     }
 }
