@@ -101,6 +101,11 @@ fn too_slow(time: Duration) -> Problem {
 
 /// Why a request is not even looked at.
 fn refusal(method: &Method, uri: &Uri, headers: &HeaderMap, any_host: bool) -> Option<Problem> {
+    // Of two names a server in front of this one may have looked at the other (RFC 9112, 3.2).
+    if headers.get_all(header::HOST).iter().nth(1).is_some() {
+        let detail = "the request has more than one header Host";
+        return Some(Problem::new(StatusCode::BAD_REQUEST, "header_invalid", detail));
+    }
     // A request may name the host in its first line, too; then that counts.
     let host = uri
         .authority()
@@ -193,6 +198,27 @@ mod tests {
             (60, 20, 0, too_slow),
         ] {
             assert_eq!(status(parts, every, after).await, wanted, "{parts} {every} {after}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_names_two_hosts_is_refused_whichever_comes_first() {
+        for hosts in [
+            ["localhost", "evil.example"],
+            ["evil.example", "localhost"],
+            ["localhost"; 2],
+        ] {
+            let named = hosts.map(|host| (header::HOST, HeaderValue::from_static(host)));
+            for any_host in [false, true] {
+                let refused = refusal(
+                    &Method::GET,
+                    &Uri::from_static("/"),
+                    &named.clone().into_iter().collect(),
+                    any_host,
+                );
+                let status = refused.map(|problem| problem.into_response().status());
+                assert_eq!(status, Some(StatusCode::BAD_REQUEST), "{hosts:?}");
+            }
         }
     }
 
