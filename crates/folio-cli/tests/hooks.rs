@@ -297,3 +297,12 @@ fn what_is_too_long_for_a_hook_is_called_so() {
         called.stderr
     );
 }
+
+#[test]
+fn a_transcript_that_is_a_pipe_is_not_waited_for() {
+    let folio = Folio::new();
+    let pipe = folio.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let called = folio.hook(&["pre-compact"], &json!({"transcript_path": pipe}));
+    assert!(called.code == 1 && called.stderr.contains("it is no file"), "{called}");
+}

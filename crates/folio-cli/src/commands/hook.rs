@@ -7,7 +7,6 @@
 mod transcript;
 
 use folio::memory::counted::counted;
-use std::fs::File;
 use std::io::{BufReader, IsTerminal as _, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::context::counter;
-use super::{Context, MAX_INPUT_BYTES, input::too_large};
+use super::{Context, MAX_INPUT_BYTES, input::too_large, opened_if_file};
 use crate::error::{Exit, Failure};
 use crate::models;
 use crate::output::{Report, Style};
@@ -173,7 +172,7 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
         let message = "standard input does not name the transcript";
         return Err(Failure::usage("transcript_missing", message).hint("`transcript_path` of the hook's JSON names it"));
     };
-    let opened = File::open(&path).map_err(|error| Failure::file("read", &path, &error))?;
+    let opened = opened_if_file(&path).map_err(|error| Failure::file("read", &path, &error))?;
     let transcript = transcript::read(BufReader::new(opened)).map_err(|error| Failure::file("read", &path, &error))?;
     let workspace = context.outside().await?;
     let (mut put_away, mut known) = (0, 0);
