@@ -4,8 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use folio::memory::roles::may_steer;
 use folio::store::{AccessToken, KeptToken};
-use folio::{Role, Timestamp};
+use folio::{Actor, Role, Timestamp};
 use serde::Serialize;
 
 use super::Context;
@@ -167,6 +168,11 @@ pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Fai
                 kept.revoked_at = Some(now);
                 store.keep_token(kept).await?;
                 return Err(unwritten.worth_telling("the token was not shown, and is revoked"));
+            }
+            if may_steer(&Actor::new(kept.role, kept.name)).is_ok() {
+                context.output.note(
+                    "its holder can begin runs, and by them read every file below the folder that `folio serve` is started in",
+                );
             }
             let id = kept.id;
             context.output.note(format_args!(
