@@ -52,6 +52,31 @@ fn an_address_that_others_reach_is_taken_when_there_is_a_token_and_answers_who_s
 }
 
 #[test]
+fn a_token_can_be_demanded_of_those_on_this_machine_too() {
+    let folio = Folio::new();
+    let arguments = [
+        "--store",
+        "sqlite:f.db",
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--require-token",
+    ];
+    let refused = folio.call(&arguments);
+    assert!(
+        refused.code == 2 && refused.stderr.contains("token_needed"),
+        "{refused}"
+    );
+    let made = folio.call(&["--store", "sqlite:f.db", "token", "new", "--role", "client"]);
+    assert!(made.stderr.contains("read every file below the folder"), "{made}");
+    let served = Served::of(folio.process(&arguments));
+    assert_eq!(served.status(LIST, None), "401");
+    assert_eq!(served.status(LIST, Some(made.stdout.trim())), "200");
+    let of_a_tool = folio.call(&["--store", "sqlite:f.db", "token", "new", "--role", "tool"]);
+    assert!(!of_a_tool.stderr.contains("begin runs"), "{of_a_tool}");
+}
+
+#[test]
 fn strangers_who_only_connect_leave_files_for_everything_else() {
     let folio = Folio::new();
     let mut limited = std::process::Command::new("/bin/sh");

@@ -26,8 +26,10 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct ServeOptions {
     /// A loopback address, or any other if there is an access token for the space. Port 0 takes any free port.
     pub listen: SocketAddr,
-    /// Who asks at a loopback address without a token: whoever can reach it.
+    /// Who asks at a loopback address without a token: whoever can reach it, unless one is required.
     pub local: Actor,
+    /// Whether a token is demanded at a loopback address, too.
+    pub require_token: bool,
     /// The folder that runs may read: what a relative path means, and what no path leads out of.
     pub folder: Option<PathBuf>,
     /// Connections that are open at once. One more takes the place of the one on which nothing has been answered for longest.
@@ -76,6 +78,7 @@ impl ServeOptions {
         Self {
             listen,
             local: Actor::new(Role::Human, ""),
+            require_token: false,
             folder: None,
             connections: Self::DEFAULT_CONNECTIONS,
             per_second: Self::DEFAULT_PER_SECOND,
@@ -94,8 +97,10 @@ impl Default for ServeOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Others could reach it, and nobody could show a token.
-    #[error("cannot listen at {address}: others can reach it, and there is no access token for the space {space}")]
+    /// A token is demanded, and nobody could show one.
+    #[error(
+        "cannot listen at {address}: who asks there has to show a token, and there is no access token for the space {space}"
+    )]
     NoToken {
         /// The address.
         address: SocketAddr,
@@ -135,10 +140,10 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// `NoToken` if it is no loopback address and nobody could show a token; `Store` if that cannot be read; `Bind` if the address is taken or not of this machine.
+    /// `NoToken` if it is no loopback address, or a token is required, and nobody could show one; `Store` if that cannot be read; `Bind` if the address is taken or not of this machine.
     pub async fn bind(options: &ServeOptions, runner: Runner) -> Result<Self, ServeError> {
         let address = options.listen;
-        let needs_token = !address.ip().is_loopback();
+        let needs_token = options.require_token || !address.ip().is_loopback();
         let workspace = runner.workspace();
         if needs_token {
             let tokens = workspace.store().tokens().await.map_err(ServeError::Store)?;

@@ -27,9 +27,15 @@ const CONNECTIONS_MAX: usize = 4_096;
 /// `folio serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where to listen; another address than one of this machine alone needs an access token (`folio token new`)
+    /// Where to listen; another address than one of this machine alone needs an access token (`folio token new`).
+    ///
+    /// At an address of this machine alone no token is needed: each user of this machine, and each command and agent that a
+    /// run starts, can do there what you can, commands included. --require-token demands one of them, too.
     #[arg(long, value_name = "ADDRESS", default_value_t = ServeOptions::default().listen, value_parser = address)]
     listen: SocketAddr,
+    /// Demand an access token at an address of this machine alone, too
+    #[arg(long)]
+    require_token: bool,
     /// Do not go on with runs whose process is gone
     #[arg(long)]
     no_resume: bool,
@@ -66,6 +72,7 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     options.local = context.person();
     options.folder = Some(context.settings.current.clone());
     options.per_second = serve.rate;
+    options.require_token = serve.require_token;
     options.connections = connections();
     let server = Server::bind(&options, runner.clone())
         .await
@@ -131,7 +138,7 @@ async fn keep_small(context: &Context<'_>, workspace: &Workspace) {
 fn refused(error: ServeError) -> Failure {
     match error {
         ServeError::NoToken { .. } => Failure::usage("token_needed", error.to_string())
-            .hint("folio token new --role client makes one; or listen at 127.0.0.1"),
+            .hint("folio token new --role client makes one; or listen at 127.0.0.1, without --require-token"),
         ServeError::Store(error) => error.into(),
         error => {
             let failure = Failure::new(Exit::Unavailable, "cannot_serve", error.to_string()).caused_by(&error);
