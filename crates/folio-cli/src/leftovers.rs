@@ -1,6 +1,7 @@
 //! Runs whose process is gone: whoever drives runs goes on with them, beside its own work (E9.9).
 
 use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use folio::engine::run::SoFar;
@@ -24,6 +25,26 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// How long everything in a run waits until a program gives it up that is there for another one.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether the store is a file of another user; then it is said which runs in it are left as they are. What they may do stands in that file, and
+/// whoever works here has allowed none of it.
+pub(crate) async fn are_of_another(runner: &Runner, output: &Output) -> Result<bool, Failure> {
+    let location = runner.workspace().store().location();
+    let me = rustix::process::geteuid().as_raw();
+    // What is no file has no owner.
+    let is_of_another = std::fs::metadata(&location).is_ok_and(|file| file.uid() != me);
+    if is_of_another {
+        let rows = runner.unfinished().await?;
+        let left: Vec<_> = rows.iter().map(|row| row.handle.to_string()).collect();
+        if !left.is_empty() {
+            let left = left.join(", ");
+            output.note(format_args!(
+                "{location} belongs to another user, so what goes on in it is left as it is: {left}; `folio resume RUN` goes on with one, and with what its user allowed it"
+            ));
+        }
+    }
+    Ok(is_of_another)
+}
 
 /// A run, and what came of driving it here.
 type Ended = (RunRow, Result<Driven, RunnerError>);

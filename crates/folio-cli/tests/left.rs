@@ -280,3 +280,23 @@ fn tokens_and_copies_of_a_store_are_for_people_m7_7() {
         folio.ok(call);
     }
 }
+
+#[test]
+fn runs_in_a_file_of_another_user_are_left_until_somebody_names_one() {
+    let folio = folio();
+    driven(&folio, "r1", "slow.yaml").kill();
+    let store = folio.path().join("home/.local/share/folio/folio.db");
+    if std::os::unix::fs::chown(&store, Some(65_534), None).is_err() {
+        // Only who may do everything can give a file away.
+        return;
+    }
+    let told = folio.call(&["run", "--plan", "quick.yaml"]);
+    assert_eq!(told.code, 0, "{told}");
+    assert!(
+        told.stderr.contains("belongs to another user") && told.stderr.contains("r1; `folio resume RUN`"),
+        "{told}"
+    );
+    assert!(is_left(&folio, "r1"));
+    assert_eq!(folio.call(&["resume", "r1"]).code, 0);
+    assert_eq!(status(&folio, "r1"), "ok");
+}

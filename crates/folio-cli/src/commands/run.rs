@@ -18,7 +18,7 @@ use super::{Absent, Context, once, plan};
 use crate::arguments::pair;
 use crate::error::{Exit, Failure};
 use crate::follow;
-use crate::leftovers::{Leftovers, Waiting};
+use crate::leftovers::{Leftovers, Waiting, are_of_another};
 use crate::models;
 use crate::who::Who;
 
@@ -303,7 +303,8 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         thread: context.settings.thread.clone(),
         actor: context.actor(),
     };
-    let leftovers = if run.no_resume || run.driving.is_elsewhere() {
+    let leaves = run.no_resume || run.driving.is_elsewhere();
+    let leftovers = if leaves || are_of_another(&runner, context.output).await? {
         Leftovers::default()
     } else {
         Leftovers::take_up(&runner, context.output, Waiting::GivenUp).await?

@@ -13,7 +13,7 @@ use super::mcp::Offer;
 use super::run::{Driving, Minds, MindsOfMany};
 use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
-use crate::leftovers::{Leftovers, Waiting};
+use crate::leftovers::{Leftovers, Waiting, are_of_another};
 
 /// How long a space is left alone before it is looked for what is due.
 const BETWEEN: Duration = Duration::from_secs(60);
@@ -78,7 +78,8 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
         .await
         .map_err(refused)?
         .with_mcp(serve.offer.options(context));
-    let leftovers = if serve.no_resume || serve.driving.is_elsewhere() {
+    let leaves = serve.no_resume || serve.driving.is_elsewhere();
+    let leftovers = if leaves || are_of_another(&runner, context.output).await? {
         None
     } else {
         Some(Leftovers::take_up(&runner, context.output, Waiting::Kept).await?)
