@@ -19,6 +19,27 @@ describe('reading', () => {
     await ended(handle, 'cancelled');
   };
 
+  it('looks once more for what changed while a look was refused', async () => {
+    // Nothing but the module is there, and time stands still.
+    const page = await house.page('/ui/ask.js');
+    const looks = await page.evaluate(async () => {
+      const { live } = await import('/ui/ask.js');
+      const later = [], beats = [], looks = [];
+      window.setTimeout = (then) => later.push(then);
+      window.setInterval = (then) => beats.push(then);
+      window.fetch = () => new Promise(() => {});
+      const first = live(() => new Promise((_, refused) => looks.push(refused)), new AbortController().signal, { isOwed: () => true });
+      beats[0]();
+      later.shift()();
+      looks[0](new Error('too many at a time'));
+      await first.catch(() => {});
+      later.shift()?.();
+      return looks.length;
+    });
+    assert.equal(looks, 2);
+    await page.done();
+  });
+
   it('finds what failed among many with one press, says why, and shows all again', async () => {
     const numbers = Array.from({ length: 120 }, (_, n) => n);
     const criteria = [{ text: 'It is another one.', check: { json_schema: { schema: { properties: { value: { not: { enum: [77, '77'] } } } } } } }];

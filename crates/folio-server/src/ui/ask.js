@@ -204,8 +204,11 @@ export function live(again, signal, { isOwed = () => false, concerns = ({ change
     if (isBusy) { isAsked = true; return; }
     isBusy = true;
     last = Date.now();
-    try { await again(); connection(true); } catch (error) { if (isGone(error)) connection(false); else if (!signal.aborted) throw error; } finally { isBusy = false; }
-    if (isAsked) { isAsked = false; later(); }
+    try { await again(); connection(true); } catch (error) { if (isGone(error)) connection(false); else if (!signal.aborted) throw error; } finally {
+      isBusy = false;
+      // Also if this look was refused: what it was asked for meanwhile is not on the page.
+      if (isAsked) { isAsked = false; later(); }
+    }
   };
   const say = (error) => { if (!signal.aborted) $('connection').textContent = error.message; };
   const later = (pause = AT_ONCE) => {
