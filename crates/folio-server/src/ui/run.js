@@ -280,7 +280,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     },
     resumed() { run.driven = true; },
   };
-  const laterSummary = soon(() => { if (!signal.aborted) { summary(); drawControls(); } }, 60);
+  // It goes through the whole tree, and tells of a pause as well: of a hundred thousand nodes once in a second.
+  const laterSummary = soon(() => { if (!signal.aborted) { summary(); drawControls(); } }, () => Math.max(60, tree.nodes.size / 100));
   let heard = Date.now();
   // That a driver has died, and that another run is waited for, is no event.
   const untold = ({ driven, held_up: heldUp }) => JSON.stringify([driven, heldUp]);
