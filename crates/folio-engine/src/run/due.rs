@@ -181,10 +181,12 @@ impl Run {
             .skipped
             .iter()
             .filter(|index| !self.is_inherited(**index))
+            .take(ACTIONS_MAX)
             .map(|index| Action::Record(self.skipping(*index)))
             .collect();
         let held_back = self.held_back();
-        actions.extend(held_back.iter().map(|index| Action::Record(self.skipping(*index))));
+        let skipping = held_back.iter().take(ACTIONS_MAX);
+        actions.extend(skipping.map(|index| Action::Record(self.skipping(*index))));
         actions.extend(self.inheriting().take(ACTIONS_MAX));
         let settled = self.settled.iter();
         // What is recorded makes room for the rest, so there is always more of it next time.

@@ -33,12 +33,8 @@ impl Run {
     /// back, for the others are there to do without it (E9.5).
     pub(super) fn has_enough_left(&self, container: usize) -> bool {
         let node = &self.nodes[container];
-        let open = node
-            .children
-            .iter()
-            .filter(|child| self.nodes[**child].result.is_none());
         node.enough_ok()
-            .is_some_and(|enough| node.children_ok as usize + open.count() >= enough as usize)
+            .is_some_and(|enough| node.children_ok + node.children_left >= enough)
     }
 
     /// Begins no more children of `container`: those that have not begun are skipped.

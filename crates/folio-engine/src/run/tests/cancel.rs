@@ -37,6 +37,37 @@ fn what_is_done_stays_done_and_nothing_new_begins_e9_11() {
 }
 
 #[test]
+fn of_many_that_do_not_begin_any_more_some_are_named_at_a_time_until_all_have_ended_e9_11() {
+    let items: Vec<u32> = (0..2_500).collect();
+    let plan = json!({"budget": {"nodes": 2_600}, "steps": [{"id": "all", "for_each": items, "max_items": 2_500, "concurrency": 1,
+                                 "step": {"id": "one", "do": {"tool": "echo", "args": {}}}}]});
+    let mut sim = Sim::new(&plan.to_string());
+    sim.derive();
+    sim.record(Event::CancelRequested {
+        node: None,
+        by: "somebody".to_owned(),
+    });
+    let (mut named, mut most) = (0, 0);
+    loop {
+        let events: Vec<Event> = (sim.run.due(sim.now, 4).into_iter())
+            .filter_map(|action| match action {
+                Action::Record(event) => Some(event),
+                _ => None,
+            })
+            .collect();
+        if events.is_empty() {
+            break;
+        }
+        most = most.max(events.len());
+        named += events.len();
+        events.into_iter().for_each(|event| sim.record(event));
+    }
+    assert!(most <= 1_024, "{most} at once");
+    assert_eq!(named, 2_499, "each of them once");
+    assert_eq!(sim.driven_on().status("all"), Outcome::Cancelled);
+}
+
+#[test]
 fn a_subtree_stops_and_the_rest_goes_on_e9_11() {
     let mut sim = at_work();
     let sub = sim.run.tree().into_iter().find(|node| node.slug() == "sub").unwrap().id;
