@@ -79,19 +79,44 @@ impl Writer {
         false
     }
 
-    /// The commits of `space` that go into the next transaction. If none is left, nobody works on the space any more.
-    fn next(&self, space: &SpaceName) -> Vec<Waiting> {
-        let mut spaces = self.spaces();
-        let group = spaces.get_mut(space).map(group).unwrap_or_default();
-        if group.is_empty() {
-            spaces.remove(space);
-            self.busy.send_modify(|busy| *busy -= 1);
-        }
-        group
+    /// Nobody works on `space` any more. Whoever still waits there hears that nobody will write it.
+    fn leave(&self, spaces: &mut HashMap<SpaceName, VecDeque<Waiting>>, space: &SpaceName) {
+        spaces.remove(space);
+        self.busy.send_modify(|busy| *busy -= 1);
     }
 
     fn spaces(&self) -> MutexGuard<'_, HashMap<SpaceName, VecDeque<Waiting>>> {
         self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// That somebody works on a space, until nothing is left there; or until this is dropped, because what was written made it panic or its runtime ended:
+/// the next commit of the space begins anew then, instead of waiting for nobody.
+#[derive(Debug)]
+struct AtWork<'w> {
+    writer: &'w Writer,
+    space: &'w SpaceName,
+    is_over: bool,
+}
+
+impl AtWork<'_> {
+    /// The commits that go into the next transaction. If none is left, nobody works on the space any more.
+    fn next(&mut self) -> Vec<Waiting> {
+        let mut spaces = self.writer.spaces();
+        let group = spaces.get_mut(self.space).map(group).unwrap_or_default();
+        if group.is_empty() {
+            self.is_over = true;
+            self.writer.leave(&mut spaces, self.space);
+        }
+        group
+    }
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.writer.leave(&mut self.writer.spaces(), self.space);
+        }
     }
 }
 
@@ -153,8 +178,13 @@ impl Inner {
             let inner = Arc::clone(&self);
             // Whoever brings a commit may go away; what was begun goes on.
             tokio::spawn(async move {
+                let mut at_work = AtWork {
+                    writer: &inner.writer,
+                    space: &space,
+                    is_over: false,
+                };
                 loop {
-                    let group = inner.writer.next(&space);
+                    let group = at_work.next();
                     if group.is_empty() {
                         break;
                     }
@@ -394,6 +424,29 @@ mod tests {
             sizes(vec![waiting(None, patch(Some(1))), waiting(None, patch(None))]),
             [2]
         );
+    }
+
+    #[tokio::test]
+    async fn a_space_is_written_to_again_after_what_wrote_there_broke() {
+        let writer = Writer::default();
+        let space = SpaceName::main();
+        let (mut second, heard) = (waiting(None, Vec::new()), oneshot::channel());
+        second.answer = heard.0;
+        assert!(!writer.queue(waiting(None, Vec::new())));
+        let broke = std::panic::AssertUnwindSafe(async {
+            let mut at_work = AtWork {
+                writer: &writer,
+                space: &space,
+                is_over: false,
+            };
+            assert_eq!(at_work.next().len(), 1);
+            assert!(writer.queue(second), "somebody is at it");
+            panic!("in the middle of it");
+        });
+        assert!(futures_util::FutureExt::catch_unwind(broke).await.is_err());
+        heard.1.await.expect_err("nobody will write it");
+        writer.is_idle().await;
+        assert!(!writer.queue(waiting(None, Vec::new())), "whoever comes now begins");
     }
 
     #[test]
