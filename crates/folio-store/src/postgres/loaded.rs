@@ -30,6 +30,8 @@ pub(super) struct Loaded {
     pub(super) entries: HashMap<EntryId, LoadedEntry>,
     pub(super) pages: HashMap<PageId, LoadedPage>,
     pub(super) runs: HashMap<RunId, LoadedRun>,
+    /// Which of them has which number: there may be as many as commits.
+    by_number: HashMap<u64, RunId>,
     pub(super) turns: HashMap<TurnId, LoadedTurn>,
     /// The policy, and whether it has changed.
     pub(super) policy: (KeptPolicy, bool),
@@ -203,11 +205,13 @@ impl Loaded {
             };
             (loaded.now.begun.id, loaded)
         };
+        let runs: HashMap<RunId, LoadedRun> = runs?.into_iter().collect();
         Ok(Self {
             space: session.space,
             entries: entries?.into_iter().map(entry).collect(),
             pages: pages?.into_iter().map(page).collect(),
-            runs: runs?.into_iter().collect(),
+            by_number: runs.iter().map(|(id, run)| (run.number, *id)).collect(),
+            runs,
             turns: turns?.into_iter().map(turn).collect(),
             policy: (policy?, false),
             kept: kept?,
@@ -309,6 +313,7 @@ impl Loaded {
                     status: append.status.clone(),
                     begun: Some((append.title.clone().unwrap_or_default(), seq, at)),
                 };
+                self.by_number.insert(loaded.number, append.run);
                 self.runs.insert(append.run, loaded);
             } else if let Some(loaded) = self.runs.get_mut(&append.run) {
                 loaded.head = seq;
@@ -320,8 +325,10 @@ impl Loaded {
         if let Some(planned) = &decided.writes {
             self.written.absorb(planned);
             for place in &planned.overtaken {
-                let overtaken = self.runs.values_mut().find(|run| run.number == place.number());
-                overtaken.into_iter().for_each(|run| run.owner = None);
+                let overtaken = self.by_number.get(&place.number());
+                if let Some(run) = overtaken.and_then(|run| self.runs.get_mut(run)) {
+                    run.owner = None;
+                }
             }
         }
         for planned in &decided.turns {
@@ -345,7 +352,7 @@ impl Loaded {
     }
 
     fn run_at(&self, place: Place) -> Option<&LoadedRun> {
-        self.runs.values().find(|run| run.number == place.number())
+        self.runs.get(self.by_number.get(&place.number())?)
     }
 }
 
