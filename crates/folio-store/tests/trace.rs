@@ -11,6 +11,7 @@ use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{TraceEntry, TraceQuery};
 use folio_store::{ErrorKind, Store, Workspace};
 use folio_testkit::{FaultyStore, SeededIds, SimClock};
+use futures_util::FutureExt as _;
 
 fn house() -> (Workspace, Arc<FaultyStore>) {
     let (space, store, _) = house_with_clock();
@@ -180,6 +181,16 @@ async fn notes_that_nobody_can_write_go_in_the_end_and_one_note_says_how_many() 
     assert_eq!(lines.len(), 1);
     assert_eq!(lines[0].operation, "drop_notes");
     assert_eq!(lines[0].detail, Some(serde_json::json!({"count": 8})));
+}
+
+#[tokio::test]
+async fn what_somebody_began_to_write_and_waited_for_no_longer_is_written_all_the_same_m7_10() {
+    let (space, _) = house();
+    space.observations(EntryQuery::default()).await.unwrap();
+    assert_eq!(space.notes_state().waiting, 1);
+    assert!(space.flush_trace().now_or_never().is_none(), "it waits for the store");
+    let lines = space.trace(TraceQuery::default()).await.unwrap();
+    assert_eq!(lines.iter().filter(|line| !line.is_logged).count(), 1);
 }
 
 #[tokio::test]

@@ -101,8 +101,26 @@ impl Notebook {
         }
     }
 
-    /// Writes what is waiting. Says why it could not the first time that it cannot, and counts the others.
-    pub(super) async fn flush(&self) -> Result<(), StoreError> {
+    /// Writes what is waiting, to its end also if whoever wants it does not wait for that: what was taken out to be written would be lost. Says why it could
+    /// not the first time that it cannot, and counts the others.
+    pub(super) async fn flush(self: &Arc<Self>) -> Result<(), StoreError> {
+        let notebook = Arc::clone(self);
+        let written = tokio::spawn(async move { notebook.write_waiting().await }).await;
+        let Err(error) = written.unwrap_or_else(|broken| match broken.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends, and whoever waits with it.
+            Err(_) => Ok(()),
+        }) else {
+            return Ok(());
+        };
+        if std::mem::replace(&mut self.state().is_reported, true) {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    }
+
+    async fn write_waiting(&self) -> Result<(), StoreError> {
         let _turn = self.writing.lock().await;
         let (mut notes, untold) = {
             let mut state = self.state();
@@ -137,11 +155,7 @@ impl Notebook {
                 state.waiting.push_front(note);
             }
         }
-        if std::mem::replace(&mut state.is_reported, true) {
-            Ok(())
-        } else {
-            Err(error)
-        }
+        Err(error)
     }
 
     pub(super) fn health(&self) -> NotesState {
