@@ -140,6 +140,27 @@ async fn a_line_that_was_not_ended_is_put_aside_and_the_others_are_delivered() {
 }
 
 #[tokio::test]
+async fn what_a_newer_version_put_there_waits_for_it_and_the_others_are_delivered_once() {
+    let (folder, house) = waiting(Fault::NotWritten).await;
+    let ours = std::fs::read_to_string(file(&folder)).unwrap();
+    let newer = |number: u32| ours.replacen("\"v\":1", &format!("\"v\":{}", number + 1), 1);
+    let (one, two) = (newer(1), newer(2));
+    std::fs::write(file(&folder), format!("{one}torn\n{ours}{two}")).unwrap();
+    let delivered = house.space.deliver_outbox().await.unwrap();
+    assert_eq!((delivered.items, delivered.damaged), (2, 1));
+    assert_eq!(std::fs::read_to_string(file(&folder)).unwrap(), format!("{one}{two}"));
+    let aside = folder.path().join("outbox.jsonl.damaged");
+    assert_eq!(std::fs::read_to_string(&aside).unwrap(), "torn\n");
+    assert_eq!(house.space.deliver_outbox().await.unwrap(), Delivered::default());
+    assert_eq!(
+        house.traced("deliver_observations").await.len(),
+        2,
+        "of what was delivered, and of what is damaged"
+    );
+    assert_eq!(contents(&house.all().await), ["b", "a", "before"]);
+}
+
+#[tokio::test]
 async fn a_store_that_goes_on_failing_keeps_everything_waiting() {
     let (folder, house) = waiting(Fault::NotWritten).await;
     house.store.fail_next(Fault::Gone);

@@ -2,7 +2,7 @@
 //!
 //! A line of JSON for each answer, appended and flushed to the disk. The ids of the entries stand in it, so delivering a
 //! line twice, because the process died before the file was emptied, adds nothing. A file that is being read or written
-//! is locked. It is emptied only when all of it is delivered.
+//! is locked. It is emptied only when all of it is delivered; lines of a newer version stay for that version.
 
 mod forgetting;
 
@@ -160,13 +160,15 @@ impl Workspace {
             return Ok(Delivered::default());
         };
         let mut delivered = Delivered::default();
-        let mut others = false;
+        // A newer version wrote them, and will deliver them.
+        let mut others = Vec::new();
         let mut damaged = Vec::new();
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let spooled = match serde_json::from_slice::<Spooled>(line) {
                 Ok(spooled) if spooled.v <= FORMAT => spooled,
                 Ok(_) => {
-                    others = true;
+                    others.extend_from_slice(line);
+                    others.push(b'\n');
                     continue;
                 }
                 Err(_) => {
@@ -202,12 +204,11 @@ impl Workspace {
                 "items": batch.stored.len() - batch.replayed, "replayed": batch.replayed, "noticed_at": spooled.at,
             })));
         }
-        if others {
-            // A newer version wrote some of it, and will deliver it.
+        if others == bytes {
             return Ok(delivered);
         }
         let path = file.to_owned();
-        let emptied = tokio::task::spawn_blocking(move || empty(&locked, &path, &damaged)).await;
+        let emptied = tokio::task::spawn_blocking(move || empty(&locked, &path, &damaged, &others)).await;
         let emptied = emptied.map_err(io::Error::other).and_then(|emptied| emptied);
         emptied.map_err(|error| self.outbox_failed("empty", error))?;
         if delivered.damaged > 0 {
@@ -302,13 +303,25 @@ fn beside(path: &Path) -> PathBuf {
     aside.into()
 }
 
-/// Empties the locked file, after what could not be read was put aside.
-fn empty(file: &File, path: &Path, damaged: &[u8]) -> io::Result<()> {
+/// Empties the locked file but for the lines of `others`, after what could not be read was put aside.
+fn empty(mut file: &File, path: &Path, damaged: &[u8], others: &[u8]) -> io::Result<()> {
     if !damaged.is_empty() {
         let mut aside = private::options().append(true).create(true).open(beside(path))?;
         aside.write_all(damaged)?;
         aside.sync_all()?;
     }
-    file.set_len(0)?;
+    if !others.is_empty() {
+        // Behind everything first: whoever dies while it is written to the front leaves it there twice, and it is delivered once.
+        let length = file.seek(io::SeekFrom::End(0))?;
+        let written = file.write_all(b"\n").and_then(|()| file.write_all(others));
+        if let Err(error) = written.and_then(|()| file.sync_all()) {
+            file.set_len(length).unwrap_or_default();
+            return Err(error);
+        }
+        file.rewind()?;
+        file.write_all(others)?;
+        file.sync_all()?;
+    }
+    file.set_len(others.len() as u64)?;
     file.sync_all()
 }
