@@ -104,7 +104,7 @@ impl Drop for Hold<'_> {
     }
 }
 
-/// The claim on a run. Dropped before it is given up, because whoever drove it was dropped or panicked, it is given up as soon as that is
+/// The claim on a run, which waits for no other run any more once this is gone. Dropped before it is given up, because whoever drove it was dropped or panicked, it is given up as soon as that is
 /// possible: nobody else could go on with the run as long as this process lives.
 #[derive(Debug)]
 pub(crate) struct Claim {
@@ -139,6 +139,8 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
+        let Self { shared, run, .. } = &*self;
+        shared.waiting.send_if_modified(|waiting| waiting.remove(run).is_some());
         if self.is_given_up {
             return;
         }

@@ -468,9 +468,6 @@ impl Runner {
             drive.run(busy).await
         };
         let result = driven.await;
-        self.shared
-            .waiting
-            .send_if_modified(|waiting| waiting.remove(&run).is_some());
         claim.give_up().await;
         if let Ok(Driven::Ended(_)) = result {
             self.end_own_turn(run).await;

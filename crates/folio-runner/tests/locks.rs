@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use folio_engine::{Outcome, plan};
-use folio_memory::{Actor, Role, SpaceName};
-use folio_runner::{NewRun, Runner, RunnerOptions};
+use folio_engine::{NodeResult, Outcome, plan};
+use folio_memory::{Actor, Role, RunId, SpaceName};
+use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::TraceQuery;
 use folio_store::{RandomIds, SystemClock, Workspace};
 use folio_tools::{ArgKind, Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
+use futures_util::FutureExt as _;
 use serde_json::json;
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 
 /// Writes on a desk for a while, and sees how many do.
 #[derive(Debug)]
@@ -116,34 +118,58 @@ impl Tool for Holds {
     }
 }
 
-#[tokio::test]
-async fn a_run_that_waits_for_another_says_for_which_and_what_it_writes_e9_15() {
-    let ends = Arc::new(Semaphore::new(0));
+/// A runner whose calls of `write_on` end when they are told to.
+fn holding(ends: &Arc<Semaphore>) -> Runner {
     let mut registry = Registry::with_builtins();
     registry.register(Arc::new(Holds {
         spec: ToolSpec::new("write_on", Effect::Idempotent, "Writes on a desk.")
             .required("desk", ArgKind::Text, "Which.")
             .writes_to("desks/{desk}"),
-        ends: Arc::clone(&ends),
+        ends: Arc::clone(ends),
     }));
-    let runner = runner(registry);
-    let begin = async |desk: &str| {
-        let steps = json!({"title": "t", "steps": [{"id": "a", "do": {"tool": "write_on", "args": {"desk": desk}}}]});
-        let plan = plan::from_value(&steps, &runner.known()).unwrap();
-        let (run, _) = runner
-            .submit(NewRun::of(plan, Actor::new(Role::Human, "ada")))
-            .await
-            .unwrap();
-        let driver = runner.clone();
-        (run, tokio::spawn(async move { driver.drive(run).await }))
-    };
-    let (first, one) = begin("one").await;
-    // It has begun.
-    let mut watch = runner.watch(first);
+    runner(registry)
+}
+
+/// A run that writes on `desk`, and who drives it.
+async fn begun(runner: &Runner, desk: &str) -> (RunId, JoinHandle<Result<NodeResult, RunnerError>>) {
+    let steps = json!({"title": "t", "steps": [{"id": "a", "do": {"tool": "write_on", "args": {"desk": desk}}}]});
+    let plan = plan::from_value(&steps, &runner.known()).unwrap();
+    let new = NewRun::of(plan, Actor::new(Role::Human, "ada"));
+    let (run, _) = runner.submit(new).await.unwrap();
+    let driver = runner.clone();
+    (run, tokio::spawn(async move { driver.drive(run).await }))
+}
+
+/// The same, once it writes.
+async fn writing(runner: &Runner, desk: &str) -> (RunId, JoinHandle<Result<NodeResult, RunnerError>>) {
+    let (run, driven) = begun(runner, desk).await;
+    let mut watch = runner.watch(run);
     while watch.run().in_flight().is_empty() {
         watch.next().await.unwrap();
     }
-    let (second, other) = begin("one/part").await;
+    (run, driven)
+}
+
+#[tokio::test]
+async fn of_a_run_that_is_not_driven_any_more_nobody_says_that_it_waits_e9_15() {
+    let ends = Arc::new(Semaphore::new(0));
+    let runner = holding(&ends);
+    let (_, one) = writing(&runner, "one").await;
+    let (second, other) = begun(&runner, "one").await;
+    let held_up = runner.held_up(second, None).await.unwrap();
+    other.abort();
+    assert!(other.await.unwrap_err().is_cancelled());
+    assert_eq!(runner.held_up(second, Some(&held_up)).now_or_never(), Some(None));
+    ends.add_permits(1);
+    assert_eq!(one.await.unwrap().unwrap().status, Outcome::Ok);
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_another_says_for_which_and_what_it_writes_e9_15() {
+    let ends = Arc::new(Semaphore::new(0));
+    let runner = holding(&ends);
+    let (first, one) = writing(&runner, "one").await;
+    let (second, other) = begun(&runner, "one/part").await;
     let held_up = runner.held_up(second, None).await.unwrap();
     assert_eq!((held_up.name.as_str(), held_up.by), ("desks/one", first));
     let (row, _) = runner.seen(second).await.unwrap();
