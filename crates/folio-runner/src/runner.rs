@@ -119,7 +119,7 @@ pub(crate) struct Shared {
     pub(crate) waiting: watch::Sender<HashMap<RunId, HeldUp>>,
     /// The places of all models together, if somebody limits them.
     pub(crate) model_places: Option<Arc<Places>>,
-    submitted: submitted::Submitted,
+    pub(crate) submitted: submitted::Submitted,
     /// Whether this process is about to end, so that nothing more is begun.
     pub(crate) leaving: CancellationToken,
 }
@@ -348,7 +348,8 @@ impl Runner {
             });
         }
         // A store keeps instants from running backwards; then the run began at another one than was thought.
-        if committed.at == now {
+        // Of those that others drive nobody here takes one up.
+        if committed.at == now && self.shared.options.dispatch.is_none() {
             let (pages, head) = (pages.map(|pages| pages.named(&committed.pages)), committed.seq);
             self.shared.submitted.keep(Opened { run, head, pages });
         }

@@ -54,11 +54,52 @@ impl Submitted {
 mod tests {
     use std::sync::Arc;
 
+    use async_trait::async_trait;
+    use folio_engine::plan;
     use folio_engine::template::Templates;
-    use folio_memory::Timestamp;
+    use folio_memory::{Actor, Role, SpaceName, Timestamp};
+    use folio_store::sqlite::{OpenOptions, SqliteStore};
+    use folio_store::{RandomIds, SystemClock, Workspace};
     use folio_testkit::SeededIds;
+    use folio_tools::Registry;
 
     use super::*;
+    use crate::{Dispatch, Fate, NewRun, Runner, RunnerError, RunnerOptions};
+
+    /// Others, who take what they are given.
+    #[derive(Debug)]
+    struct Elsewhere;
+
+    #[async_trait]
+    impl Dispatch for Elsewhere {
+        async fn dispatch(&self, _: &SpaceName, _: RunId, _: Seq) -> Result<(), RunnerError> {
+            Ok(())
+        }
+
+        async fn fate(&self, _: &SpaceName, _: RunId, _: Seq) -> Result<Fate, RunnerError> {
+            Ok(Fate::Taken)
+        }
+    }
+
+    #[tokio::test]
+    async fn what_others_drive_is_kept_for_nobody() {
+        for dispatch in [None, Some(Arc::new(Elsewhere) as Arc<dyn Dispatch>)] {
+            let is_here = dispatch.is_none();
+            let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+            let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds::default()));
+            let options = RunnerOptions {
+                dispatch,
+                ..RunnerOptions::default()
+            };
+            let workspace = Workspace::new(store, clock, ids, SpaceName::main());
+            let runner = Runner::new(workspace, Registry::with_builtins(), options);
+            let text = "title: One\nsteps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
+            let plan = plan::parse(text, &runner.known()).unwrap();
+            let new = NewRun::of(plan, Actor::new(Role::Human, "ada"));
+            let (run, _) = runner.submit(new).await.unwrap();
+            assert_eq!(runner.shared.submitted.take(run).is_some(), is_here);
+        }
+    }
 
     #[test]
     fn each_is_given_away_once_and_the_oldest_go_first() {
