@@ -31,7 +31,8 @@ pub(crate) struct Others {
 /// The runs, and the task, while there are any.
 #[derive(Debug, Default)]
 struct LookedAfter {
-    driven: HashMap<RunId, Weak<Followed>>,
+    /// Of one that others drive there are as many as wait for it here.
+    driven: HashMap<RunId, Vec<Weak<Followed>>>,
     /// It ends with the runtime that it was begun in, which need not be the one that others drive in.
     task: Option<JoinHandle<()>>,
 }
@@ -56,7 +57,8 @@ impl Others {
             ring: Notify::new(),
         });
         let mut looked_after = self.looked_after();
-        looked_after.driven.insert(run, Arc::downgrade(&followed));
+        let same = looked_after.driven.entry(run).or_default();
+        same.push(Arc::downgrade(&followed));
         self.has_new.store(true, Ordering::Release);
         if looked_after.task.as_ref().is_none_or(JoinHandle::is_finished) {
             let looking = look_after(Arc::clone(self), workspace.clone(), head);
@@ -74,20 +76,22 @@ impl Others {
     ///
     /// A missed ring costs nothing but time: every commit checks.
     async fn look(&self, workspace: &Workspace) -> Result<(), StoreError> {
-        let driven: HashMap<RunId, Arc<Followed>> = {
+        let driven: HashMap<RunId, Vec<Arc<Followed>>> = {
             let looked_after = self.looked_after();
             let followed = looked_after
                 .driven
                 .iter()
-                .filter_map(|(run, followed)| Some((*run, followed.upgrade()?)));
+                .map(|(run, followed)| (*run, followed.iter().filter_map(Weak::upgrade).collect()));
             followed.collect()
         };
         let heads = workspace
             .store()
             .run_heads(workspace.space(), driven.keys().copied().collect());
         for (run, head) in heads.await? {
-            if let Some(followed) = driven.get(&run).filter(|followed| head > followed.head()) {
-                followed.ring.notify_one();
+            for followed in driven.get(&run).into_iter().flatten() {
+                if head > followed.head() {
+                    followed.ring.notify_one();
+                }
             }
         }
         Ok(())
@@ -101,7 +105,10 @@ async fn look_after(others: Arc<Others>, workspace: Workspace, mut seen: Seq) {
         tokio::time::sleep(rest).await;
         {
             let mut looked_after = others.looked_after();
-            looked_after.driven.retain(|_, followed| followed.strong_count() > 0);
+            looked_after.driven.retain(|_, same| {
+                same.retain(|followed| followed.strong_count() > 0);
+                !same.is_empty()
+            });
             if looked_after.driven.is_empty() {
                 // Whoever comes now begins another one.
                 looked_after.task = None;

@@ -158,6 +158,16 @@ async fn nobody_is_asked_any_more_about_a_run_that_was_taken() {
     assert_eq!(house.asked(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn each_that_waits_for_one_run_hears_that_it_has_ended() {
+    let house = House::new([Ok(Fate::Open)], Some(2));
+    let run = house.submit().await;
+    let busy = [Busy::default().begin(), Busy::default().begin()];
+    let both = busy.each_ref().map(|busy| house.submitter.see_to(run, busy));
+    let ended = tokio::time::timeout(Duration::from_hours(24 * 365), futures_util::future::try_join_all(both));
+    ended.await.expect("nobody waits for a run that has ended").unwrap();
+}
+
 #[tokio::test]
 async fn what_its_submitter_says_of_people_holds_whoever_drives_it_e9_14() {
     let house = House::new([refused()], None);

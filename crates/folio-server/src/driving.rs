@@ -83,12 +83,20 @@ impl Driving {
         Ok(Place { busy, _held: held })
     }
 
-    /// Drives the run `id` until it ends. It is stopped in the name of `by` when its request is dropped.
-    pub(crate) fn drive(&self, runner: Runner, id: RunId, by: Actor, place: Place) -> AskedFor {
+    /// Drives the run `id` until it ends. It is stopped in the name of `by` when its request is dropped. Nothing if it is driven here already.
+    pub(crate) fn drive(&self, runner: Runner, id: RunId, by: Actor, place: Place) -> Option<AskedFor> {
+        // Held until it is among them: two requests with one key are answered at the same time.
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.retain(|(.., driven)| !driven.is_finished());
+        if runs.iter().any(|(run, ..)| *run == id) {
+            return None;
+        }
         let taken_back = CancellationToken::new();
         let token = taken_back.clone();
         let driven = tokio::spawn(async move {
-            let driving = runner.see_to(id, &place.busy);
+            // All of it: a part that is not named here would be given back at once.
+            let Place { busy, _held } = place;
+            let driving = runner.see_to(id, &busy);
             tokio::pin!(driving);
             // What a run comes to is in its journal, and so is that nobody drives it.
             tokio::select! {
@@ -100,10 +108,8 @@ impl Driving {
                 }
             }
         });
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.retain(|(.., driven)| !driven.is_finished());
         runs.push((id, taken_back.clone(), driven));
-        AskedFor(taken_back.drop_guard())
+        Some(AskedFor(taken_back.drop_guard()))
     }
 
     /// Has a run recorded by `recording`, and driven until it ends in the name of `by`. Both are done once they are begun, also if whoever asked for
@@ -120,8 +126,8 @@ impl Driving {
         let begun = tokio::spawn(async move {
             let (id, replayed) = recording.await?;
             // Asked for again, it is driven already, or whoever drove it is gone.
-            if let Some(place) = place.filter(|_| !driving.drives(id)) {
-                driving.drive(runner, id, by, place).keep_going();
+            if let Some(asked_for) = place.and_then(|place| driving.drive(runner, id, by, place)) {
+                asked_for.keep_going();
             }
             Ok((id, replayed))
         });
@@ -162,18 +168,36 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_run_is_driven_although_whoever_asked_for_it_went_away_while_it_was_recorded() {
+    /// A store, what drives its runs, and a run that is to be.
+    async fn house() -> (Folio, Runner, NewRun) {
         let folio = Folio::open("memory:").await.expect("a store");
         let workspace = folio.workspace(SpaceName::main());
-        let runner = Runner::new(workspace.clone(), Registry::with_builtins(), RunnerOptions::default());
+        let runner = Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default());
         let text = "title: One\nsteps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
         let plan = plan::parse(text, &runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
-        let by = Actor::new(Role::Human, "ada");
+        (folio, runner, NewRun::of(plan, Actor::new(Role::Human, "ada")))
+    }
+
+    #[tokio::test]
+    async fn a_run_that_two_requests_ask_for_at_once_is_driven_once() {
+        let (_folio, runner, new) = house().await;
+        let by = new.actor.clone();
+        let (id, _) = runner.submit(new).await.expect("a run");
+        let driving = Driving::of(&runner);
+        let place = || driving.place().expect("a place");
+        let first = driving.drive(runner.clone(), id, by.clone(), place());
+        assert!(driving.drive(runner.clone(), id, by, place()).is_none());
+        assert_eq!(driving.places.available_permits(), MOST_WITH_WAITING - 1);
+        first.expect("the first one").keep_going();
+    }
+
+    #[tokio::test]
+    async fn a_run_is_driven_although_whoever_asked_for_it_went_away_while_it_was_recorded() {
+        let (folio, runner, new) = house().await;
+        let (by, submits) = (new.actor.clone(), runner.clone());
         let driving = Driving::of(&runner);
         let (go_on, held) = oneshot::channel::<()>();
         let (tell, told) = oneshot::channel();
-        let (submits, new) = (runner.clone(), NewRun::of(plan, by.clone()));
         let recording = async move {
             let _let_go = held.await;
             let submitted = submits.submit_once(new).await?;

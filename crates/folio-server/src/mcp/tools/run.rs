@@ -176,7 +176,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     let by = call.caller.actor.clone();
     let asked_for = call.mcp.shared.driving.drive(runner.clone(), id, by, place);
     let row = call.caller.workspace.run(RunRef::Id(id)).await?;
-    waiting.asked_for = Some(asked_for);
+    waiting.asked_for = asked_for;
     // What a task asks, its client sees in the task.
     waiting.asks &= !has_tasks;
     let asks = waited(&call, &row, waiting).await?;
