@@ -34,21 +34,16 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize, st
     let places = Places::of(most);
     let mut stop = pin!(stop);
     loop {
-        let accept = async {
-            places.any().await;
-            listener.accept().await
+        let accepted = async {
+            let (stream, _) = listener.accept().await?;
+            Ok::<_, std::io::Error>((stream, places.take().await))
         };
         let accepted = tokio::select! {
-            accepted = accept => accepted,
+            accepted = accepted => accepted,
             () = &mut stop => break,
         };
         match accepted {
-            Ok((stream, _)) => drop(tokio::spawn(answer(
-                stream,
-                places.take(),
-                router.clone(),
-                ending.subscribe(),
-            ))),
+            Ok((stream, place)) => drop(tokio::spawn(answer(stream, place, router.clone(), ending.subscribe()))),
             // Whoever was about to connect connects again.
             Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
         }
@@ -175,7 +170,7 @@ mod tests {
     async fn serve_once(listener: TcpListener, router: Router) {
         let (stream, _) = listener.accept().await.unwrap();
         let (_ending, ends) = watch::channel(());
-        answer(stream, Places::of(1).take(), router.with_state(()), ends).await;
+        answer(stream, Places::of(1).take().await, router.with_state(()), ends).await;
     }
 
     /// One who asked for `path` and has read the head of the answer.
@@ -291,12 +286,10 @@ mod tests {
         let router = Router::new().route("/slow", slow);
         let serving = tokio::spawn(serve(listener, router, 1, std::future::pending()));
         let head = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
-        let (mut first, mut second) = (
-            TcpStream::connect(at).await.unwrap(),
-            TcpStream::connect(at).await.unwrap(),
-        );
+        let mut first = TcpStream::connect(at).await.unwrap();
         first.write_all(head).await.unwrap();
         is_asked.recv().await.unwrap();
+        let mut second = TcpStream::connect(at).await.unwrap();
         second.write_all(head).await.unwrap();
         go_on.notify_one();
         assert!(rest_of(&mut first).await.ends_with("done"), "it goes when it is idle");

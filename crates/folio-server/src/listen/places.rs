@@ -66,37 +66,34 @@ impl Places {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is a place, or a connection that can go for one: while something is answered on all of them, others wait to be taken.
-    pub(super) async fn any(&self) {
+    /// A place for one more connection. If there is none left, the one goes on which nothing has been answered for longest; while something is
+    /// answered on all of them, it is waited for.
+    pub(super) async fn take(&self) -> Place {
         loop {
             let freed = self.freed.notified();
-            {
-                let taken = self.taken();
-                if taken.open.len() < self.most || !taken.idle.is_empty() {
-                    return;
-                }
+            if let Some(place) = self.take_now() {
+                return place;
             }
             freed.await;
         }
     }
 
-    /// A place for a connection that is there. If there is none left, the one goes on which nothing has been answered for longest.
-    pub(super) fn take(&self) -> Place {
+    fn take_now(&self) -> Option<Place> {
         let mut taken = self.taken();
-        if taken.open.len() >= self.most
-            && let Some((_, id)) = taken.idle.pop_first()
-            && let Some((end, _)) = taken.open.get(&id)
-        {
-            end.notify_one();
+        if taken.open.len() >= self.most {
+            let (_, longest) = taken.idle.pop_first()?;
+            if let Some((end, _)) = taken.open.get(&longest) {
+                end.notify_one();
+            }
         }
         let (id, end) = (taken.next(), Arc::new(Notify::new()));
         taken.open.insert(id, (Arc::clone(&end), None));
         taken.rests(id);
-        Place {
+        Some(Place {
             id,
             end,
             places: self.clone(),
-        }
+        })
     }
 }
 
