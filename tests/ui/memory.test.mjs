@@ -274,6 +274,44 @@ describe('where a token is demanded', () => {
     await page.getByRole('treeitem', { name: 'Behind a token, cancelled' }).waitFor();
     await page.done();
   });
+
+  it('asks for another one where that opens another space', async () => {
+    const other = house.folio('--space', 'other', 'token', 'new', '--role', 'human').trim().split('\n').pop();
+    const page = await house.page('/turns', { quiet: true });
+    const asked = [];
+    page.on('request', (request) => asked.push(request.url()));
+    const field = page.getByRole('textbox', { name: 'Token' });
+    await field.fill(other);
+    await field.press('Enter');
+    await page.getByText('opens the space other, and no other').waitFor();
+    await page.reload();
+    await field.fill(house.token);
+    await field.press('Enter');
+    await page.getByRole('heading', { name: 'Turns', level: 1 }).waitFor();
+    await page.locator('#space').getByText('space main').waitFor();
+    assert.deepEqual(asked.filter((url) => url.includes('null')), []);
+    await page.done();
+  });
+});
+
+describe('where the beginning is refused', () => {
+  let house;
+  before(async () => {
+    house = await House.open();
+    await house.serve();
+  });
+  after(() => house?.close());
+
+  it('begins once more with the next part that somebody goes to', async () => {
+    const page = await house.page('/docs', { quiet: true });
+    await page.route(/\/v1\/spaces$/, (route) => route.fulfill({ status: 503, json: { detail: 'Not now.' } }), { times: 1 });
+    await page.goto(`${house.base}/`);
+    await page.getByRole('alert').getByText('Not now.').waitFor();
+    await page.getByRole('link', { name: 'Turns' }).click();
+    await page.locator('.empty').filter({ hasText: 'folio turn begin' }).waitFor();
+    await page.locator('#space').getByText('space main').waitFor();
+    await page.done();
+  });
 });
 
 describe('where a token runs out', () => {

@@ -230,7 +230,7 @@ describe('runs', () => {
     await page.getByRole('heading', { name: 'Look inside' }).waitFor();
     await about.getByText('Something is said.').waitFor();
     await about.getByText('what is inside').first().waitFor();
-    await about.getByText('1 call of tools').waitFor();
+    await about.getByText('1 call of a tool').waitFor();
     assert.match(page.url(), /node=/);
     await page.reload();
     await page.getByRole('heading', { name: 'Look inside' }).waitFor();

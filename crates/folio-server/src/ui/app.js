@@ -29,6 +29,9 @@ const PARTS = [
   [/^\/search$/, showSearch, '/search'],
 ];
 
+/** Milliseconds after which people notice that they wait. */
+const NOTICED = 300;
+
 let life = new AbortController();
 /** Shows another piece of what is shown, if that can. */
 let move = null;
@@ -48,15 +51,49 @@ async function show() {
   view.className = '';
   view.replaceChildren();
   const title = (text) => { document.title = text ? `${text} · Folio` : 'Folio'; };
+  const wait = waiting(view, signal);
   try {
-    const name = pattern.exec(path)?.[1];
-    const asked = { name: name && decodeURIComponent(name), query: new URLSearchParams(location.search), signal, title, go, mayGo, onmove: (then) => { move = then; } };
+    const asked = { name: named(pattern.exec(path)?.[1]), query: new URLSearchParams(location.search), signal, title, go, mayGo, onmove: (then) => { move = then; } };
+    // Where the beginning was refused, the next part that somebody goes to begins once more.
+    const space = await begin();
+    $('space').textContent = `space ${space}`;
+    if (signal.aborted) return;
     await patiently(() => part(view, asked), signal);
   } catch (error) {
     if (signal.aborted) return;
     // What cannot be shown is not asked for again with every commit.
     life.abort();
     failed(error, home);
+  } finally {
+    wait.over();
+  }
+}
+
+/** Says in `view` that something is on its way, if that takes longer than is noticed, until it is `over()`. */
+function waiting(view, signal) {
+  const said = element('p', { class: 'loading' }, 'Loading …');
+  const timer = setTimeout(() => {
+    if (signal.aborted) return;
+    view.append(said);
+    view.ariaBusy = 'true';
+    announce(said.textContent);
+  }, NOTICED);
+  return {
+    over() {
+      clearTimeout(timer);
+      said.remove();
+      // Somebody may have gone to another part, which is on its way.
+      if (!view.querySelector(':scope > .loading')) view.ariaBusy = null;
+    },
+  };
+}
+
+/** The name that a part of an address stands for; what stands for none is at no address of ours. */
+function named(part) {
+  try {
+    return part && decodeURIComponent(part);
+  } catch {
+    throw Object.assign(new Error(`No name is written as ${part} in an address.`), { status: 404 });
   }
 }
 
@@ -69,6 +106,12 @@ function failed(error, home) {
   $('view').replaceChildren(element('h1', {}, isLost ? 'Nothing is here' : 'It cannot be shown'), trouble(told(error)), element('p', { class: 'up' }, element('a', { href: home }, `← ${back.textContent}`)));
 }
 
+/** Has what the address leads to within a part be seen: the part has marked it. */
+function lead() {
+  const led = $('view').querySelector('.led');
+  if (led && led.getBoundingClientRect().bottom > innerHeight) led.scrollIntoView({ block: 'center' });
+}
+
 /** Whether everything that is shown may give way: asks where something is written that would be lost. */
 const mayGo = async () => await mayLeave() && await mayDrop();
 
@@ -79,6 +122,7 @@ async function go(to, { replace = false } = {}) {
   address(to, { push: !replace });
   await show();
   scrollTo(0, 0);
+  lead();
   // A part may have a field that is written in first.
   if (!$('view').contains(document.activeElement)) $('view').focus({ preventScroll: true });
   announce(document.title);
@@ -115,10 +159,5 @@ addEventListener('popstate', async ({ state }) => {
 addEventListener('beforeunload', (event) => { if (isChanged() || isAnswering()) event.preventDefault(); });
 setInterval(() => { if (!document.hidden) tick(); }, 1000);
 
-try {
-  const served = await begin();
-  $('space').textContent = `space ${served.space}`;
-  await show();
-} catch (error) {
-  failed(error, '/');
-}
+await show();
+lead();

@@ -73,7 +73,8 @@ async function raw(path, options = {}) {
     const answer = await fetch(path, { ...options, headers });
     if (answer.ok) return answer;
     const problem = await answer.json().catch(() => ({}));
-    if (answer.status !== 401) throw new Refusal(problem, answer.status);
+    // A token that opens another space is of no use here: as one that opens nothing, another is asked for.
+    if (answer.status !== 401 && problem.code !== 'token_of_another_space') throw new Refusal(problem, answer.status);
     await unlock(token ? problem.detail : 'This server answers those who show a token.');
   }
 }
@@ -96,11 +97,12 @@ export async function patiently(ask, signal) {
   }
 }
 
-/** Learns which space is served and who asks; waits until the server is there. */
+/** Learns which space is served, unless that is known, and names it; waits until the server is there. */
 export async function begin() {
+  if (space !== null) return space;
   const { items: [served] } = await patiently(async () => (await raw('/v1/spaces')).json());
   space = served.space;
-  return served;
+  return space;
 }
 
 /** A path with the fields of a query; those without a value are left out. */

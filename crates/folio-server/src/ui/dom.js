@@ -53,14 +53,16 @@ export function settle(block, parts) {
   while (block.childNodes.length > parts.length) block.lastChild.remove();
 }
 
-/** What may be wider than there is room for: then it is moved by itself, with the keyboard, too. */
-export function wide(...children) {
-  const made = element('div', { class: 'wide' }, ...children);
-  const fits = () => made.scrollWidth <= made.clientWidth;
-  new ResizeObserver(() => (fits() ? ['tabindex', 'role', 'aria-label'].forEach((name) => made.removeAttribute(name))
-    : Object.entries({ tabindex: 0, role: 'region', 'aria-label': 'A wide table' }).forEach((pair) => made.setAttribute(...pair)))).observe(made);
-  return made;
+/** Has the keyboard move `block`, which is called `label`, while there is more in it than room. */
+export function moved(block, label) {
+  const fits = () => block.scrollWidth <= block.clientWidth && block.scrollHeight <= block.clientHeight;
+  new ResizeObserver(() => (fits() ? ['tabindex', 'role', 'aria-label'].forEach((name) => block.removeAttribute(name))
+    : Object.entries({ tabindex: 0, role: 'region', 'aria-label': label }).forEach((pair) => block.setAttribute(...pair)))).observe(block);
+  return block;
 }
+
+/** What may be wider than there is room for: then it is moved by itself, with the keyboard, too. */
+export const wide = (...children) => moved(element('div', { class: 'wide' }, ...children), 'A wide table');
 
 /** A heading that has room for a few lines, and shows the others to whoever asks; its text is set at `heading`. */
 export function headline(text, tag = 'h1') {

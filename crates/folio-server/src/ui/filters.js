@@ -3,12 +3,24 @@
 import { query as addressOf } from './ask.js';
 import { address, trouble } from './dom.js';
 
+/** A value that stays with the address in the history, so that whoever comes back finds it as it was: `first` until it is set. */
+export function kept(name, first) {
+  let value = history.state?.[name] ?? first;
+  return {
+    get value() { return value; },
+    set value(to) {
+      value = to;
+      history.replaceState({ ...history.state, [name]: to }, '');
+    },
+  };
+}
+
 /** The fields of `query`, and a function that changes one (nothing takes it away), writes the address, and calls `then`. */
 export function filters(query, then) {
   const wanted = Object.fromEntries(query);
   const change = (name, value) => {
     value ? (wanted[name] = value) : delete wanted[name];
-    address(addressOf(location.pathname, wanted));
+    address(addressOf(location.pathname, wanted), { state: history.state });
     then();
   };
   return { wanted, change };

@@ -12,7 +12,7 @@ const STATES = {
 };
 /** Why something ended as it did, if not because it was done. */
 const REASONS = {
-  criteria_unmet: 'what was wanted was not reached', retries_exhausted: 'every attempt failed', policy_denied: 'it was not allowed', invalid_input: 'what was asked for makes no sense',
+  criteria_unmet: 'what was wanted was not reached', retries_exhausted: 'every attempt failed', policy_denied: 'it was not allowed', invalid_input: 'the call could not be made as it was written',
   unsatisfiable: 'it cannot be done here', budget_nodes: 'the limit of nodes was reached', budget_depth: 'the limit of depth was reached', budget_children: 'the limit of one group was reached',
   budget_bytes: 'the limit of bytes was reached', budget_tokens: 'the limit of tokens was reached', budget_usd: 'the limit of money was reached', budget_model_calls: 'the limit of calls of models was reached',
   budget_tool_calls: 'the limit of calls of tools was reached', window_full: 'it does not fit into what the model can read', auth: 'the key of the model was refused', refused: 'the model would not do it',

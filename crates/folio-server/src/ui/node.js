@@ -12,11 +12,15 @@ const PART = 32 * 1024;
 const MANY = 50;
 const LIMITS = { tokens: 'tokens', tokens_in: 'tokens read', tokens_cached: 'tokens read from a cache', tokens_out: 'tokens written', micro_usd: 'dollars', model_calls: 'calls of models', tool_calls: 'calls of tools', bytes: 'of journal and pages', nodes: 'nodes' };
 
-/** The parts of what is known of a node. `find(id)` gives another node of the run, `choose` shows it; `state` is where the node stands. */
-export function nodeParts(node, { find, choose, state }) {
+/**
+ * The parts of what is known of a node. `find(id)` gives another node of the run, `choose` shows it; `state` is where the node stands, `isKept` whether
+ * it was done in the run that this one was begun from.
+ */
+export function nodeParts(node, { find, choose, state, isKept = false }) {
   const { result } = node;
   const parts = [element('p', { class: 'line' }, stateLine(state), state === 'superseded' && element('span', { class: 'quiet' }, `was: ${words(node.outcome)}`), node.stop_reason && element('span', { class: 'quiet', title: node.stop_reason }, why(node.stop_reason)),
     result?.severity && element('span', { class: 'badge calm' }, `${result.severity} failure`), node.attempt > 1 && element('span', { class: 'meta' }, `attempt ${node.attempt}`))];
+  if (isKept) parts.push(element('p', { class: 'quiet' }, 'Kept of the run that this one was begun from: it was not done again.'));
   if (node.parked) parts.push(element('p', { class: 'quiet' }, `again at ${absolute(node.parked.until)}: ${node.parked.cause}`));
   if (node.call) parts.push(element('p', { class: 'quiet' }, element('code', {}, revealed(node.call))));
   if (result?.notes) parts.push(...markdown(result.notes));
@@ -86,8 +90,8 @@ function blob({ hash, bytes: size }) {
 function budget(node) {
   const { spent, limits = [], paid_twice: twice } = node;
   const used = cost(spent);
-  const callsOf = (count, whom) => count && `${number(count)} ${count === 1 ? 'call' : 'calls'} of ${whom}`;
-  const calls = [callsOf(spent.model_calls, 'models'), callsOf(spent.tool_calls, 'tools'), twice && `${number(twice)} possibly paid for twice: nobody saw the end of the first`].filter(Boolean);
+  const callsOf = (count, whom) => count && (count === 1 ? `1 call of a ${whom}` : `${number(count)} calls of ${whom}s`);
+  const calls = [callsOf(spent.model_calls, 'model'), callsOf(spent.tool_calls, 'tool'), twice && `${number(twice)} possibly paid for twice: nobody saw the end of the first`].filter(Boolean);
   if (!used && calls.length === 0 && limits.length === 0) return [];
   const figure = (name, n) => ({ micro_usd: dollars, bytes }[name] ?? number)(n);
   const rows = limits.map((one) => element('li', {}, meter(one.limit ? one.used / one.limit : 1, `${LIMITS[one.what]}: ${figure(one.what, one.used)} of ${figure(one.what, one.limit)}`, { isLimit: true }),

@@ -65,14 +65,21 @@ function body(one, again) {
 }
 
 const NAMES = { body: 'content', content_ref: 'long content', pinned: 'pin', expires_at: 'ends' };
-const text = (value) => (typeof value === 'string' ? value : value === null || value === undefined ? '' : value.until ? absolute(value.until) : JSON.stringify(value, null, 2));
+/** The value of a field in words; moments as they are written everywhere else on the page. */
+function text(value, field) {
+  if (value === null || value === undefined) return '';
+  if (typeof value === 'string') return field.endsWith('_at') ? absolute(value) : value;
+  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value.join(', ');
+  return value.until ? absolute(value.until) : JSON.stringify(value, null, 2);
+}
 
 function version(version) {
   const isFirst = version.version === 1;
   const changes = version.changes.filter(({ field }) => !isFirst || !['source', 'trust'].includes(field)).map(({ field, before, after }) => {
     const isLong = (field === 'content' || field === 'body') && !isFirst;
+    const [was, is] = [text(before, field), text(after, field)];
     return [element('dt', {}, NAMES[field] ?? field.replaceAll('_', ' ')),
-      element('dd', {}, isLong ? difference(text(before), text(after)) : isFirst ? written('bdi', {}, text(after)) : [written('del', {}, text(before) || 'nothing'), ' → ', written('ins', {}, text(after) || 'nothing')])];
+      element('dd', {}, isLong ? difference(was, is) : isFirst ? written('bdi', {}, is) : [written('del', {}, was || 'nothing'), ' → ', written('ins', {}, is || 'nothing')])];
   });
   const clashes = (version.conflicts ?? []).map(({ field }) => element('p', { class: 'partial' }, `wrote over another change of ${field}`));
   return element('li', { value: version.version, class: 'panel' },

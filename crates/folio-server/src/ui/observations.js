@@ -2,7 +2,7 @@
 
 import { get, live, query as addressOf } from './ask.js';
 import { element, empty, keep, settle, soon, written } from './dom.js';
-import { filters, latest } from './filters.js';
+import { filters, kept, latest } from './filters.js';
 import { meter, moment, number, perCent } from './format.js';
 
 const MANY = 50;
@@ -19,7 +19,7 @@ const ORDERS = [['', 'newest first'], ['oldest', 'oldest first'], ['priority', '
 export async function showObservations(view, { query, signal, title }) {
   title('Scratch page');
   view.className = 'narrow';
-  let limit = MANY;
+  const limit = kept('limit', MANY);
   const list = element('ul', { class: 'cards' });
   const count = element('p', { class: 'meta', role: 'status' });
   const note = element('div');
@@ -41,14 +41,14 @@ export async function showObservations(view, { query, signal, title }) {
 
   const draw = latest({
     signal,
-    ask: () => get(addressOf('/observations', { ...wanted, ...asWritten(wanted), limit }), { signal }),
+    ask: () => get(addressOf('/observations', { ...wanted, ...asWritten(wanted), limit: limit.value }), { signal }),
     show(answer) {
       count.textContent = `${answer.at_least ? 'at least ' : ''}${number(answer.total)} of them${answer.returned < answer.total ? `, ${number(answer.returned)} shown` : ''}`;
       keep(list, answer.items, (one) => one.observation_id, card);
-      const more = element('button', { type: 'button', onclick: () => { limit = Math.min(1000, limit + MANY); draw(); } }, 'More');
+      const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(1000, limit.value + MANY); draw(); } }, 'More');
       const isFiltered = Object.keys(wanted).length > 0;
       const nothing = isFiltered ? empty('Nothing is like that.') : empty('Nothing yet. Try', 'folio observe add "The tests need a database" --tag tests');
-      settle(note, [...(answer.returned === 0 ? [nothing] : []), ...(answer.next && limit < 1000 ? [more] : [])]);
+      settle(note, [...(answer.returned === 0 ? [nothing] : []), ...(answer.next && limit.value < 1000 ? [more] : [])]);
       count.hidden = answer.returned === 0;
     },
     refused(why) {

@@ -5,18 +5,21 @@ import { element, headline, keep, settle, written } from './dom.js';
 import { moment } from './format.js';
 import { markdown } from './markdown.js';
 
-export async function showPage(view, { name, signal, title }) {
+export async function showPage(view, { name, signal, title, go }) {
   view.className = 'narrow';
   const { heading: head, block: top } = headline(name), about = element('p', { class: 'meta' });
   const text = element('article', { class: 'text panel' });
   const below = element('ul', { class: 'plain' });
   view.append(top, about, text, element('section', { 'aria-label': 'Pages below' }, below));
   const at = encodeURIComponent(name);
+  const sought = location.hash.slice(1);
   let id = null;
   await live(async () => {
     const [page, md, children] = await Promise.all([
       get(`/pages/${at}`, { signal }), get(`/pages/${at}.md`, { as: 'text', signal }), get(`/pages/${at}/children`, { signal }),
     ]);
+    // The items of a scratchbook are shown with their thread, those that are done, too.
+    if (sought && page.role === 'scratchbook' && page.thread) return go(`/threads/${encodeURIComponent(page.thread)}#${sought}`, { replace: true });
     title(page.title);
     id = page.page_id;
     if (head.textContent !== page.title) head.textContent = page.title;
@@ -28,5 +31,6 @@ export async function showPage(view, { name, signal, title }) {
     const isTold = (handle) => text.querySelector(`a[href="/pages/${handle}"]`);
     keep(below, children.items.filter(({ handle }) => !isTold(handle)).map(({ handle, title: called }) => ({ handle, called })), (page) => page.handle,
       ({ handle, called }) => element('li', {}, written('a', { href: `/pages/${handle}` }, called), ` ${handle}`));
+    return undefined;
   }, signal, { concerns: ({ changes }) => changes.some((one) => one.page_id === id) });
 }

@@ -1,7 +1,7 @@
 // What a run asks people: questions, and calls and plans that wait for a yes.
 
 import { QUIET, get, post, told } from './ask.js';
-import { $, announce, element, keep, sure, trouble, written } from './dom.js';
+import { $, announce, element, keep, moved, sure, trouble, written } from './dom.js';
 import { revealed } from './format.js';
 
 /** Questions that are shown before somebody wants all of them. */
@@ -130,7 +130,7 @@ function question(item, who, note, say) {
   return element('form', {
     class: 'question',
     onsubmit: (event) => { event.preventDefault(); say(`/questions/${item.id}/answer`, { answer: hasChoices ? event.submitter.value : field.value }, 'Answered.'); },
-  }, element('p', {}, element('span', { class: 'quiet' }, who, ' asks: '), written('bdi', {}, item.question)), ...parts, note);
+  }, moved(element('p', { class: 'asked' }, element('span', { class: 'quiet' }, who, ' asks: '), written('bdi', {}, item.question)), 'What is asked'), ...parts, note);
 }
 
 // None of the buttons is the one that Enter presses: in the reason it says no, and without a reason nothing.

@@ -24,9 +24,10 @@ const WAITING = ['waiting_input', 'awaiting_approval'];
 const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', branches: 'Branches', plan: 'Plan', summary: 'Summary' };
 
 export async function showRun(view, { name, query, signal, title, go, mayGo, onmove }) {
-  let run = await get(`/runs/${encodeURIComponent(name)}`, { signal });
+  title(`Run ${name}`);
+  const place = `/runs/${encodeURIComponent(name)}`;
+  let [run, known] = await Promise.all([get(place, { signal }), get(`${place}/tree`, { signal })]);
   const at = `/runs/${run.handle}`;
-  const known = await get(`${at}/tree`, { signal });
   title(run.title);
   view.className = 'run';
 
@@ -45,7 +46,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const seek = element('input', { type: 'search', dir: 'auto', class: 'seek', placeholder: 'Find in the tree', 'aria-label': 'Find in the tree', oninput: (event) => tree.sift({ sought: event.currentTarget.value.trim() }) });
   const tally = element('p', { class: 'tally', role: 'group', 'aria-label': 'Only these in the tree' }), waiting = element('p', { class: 'said', role: 'status' });
   const { run: first, node: before } = run.forked_from ?? {};
-  const origin = first && element('span', { class: 'meta' }, 'begun from ', element('a', { href: `/runs/${first}` }, 'another run'), before ? ` before ${before}` : '');
+  const beforeWhat = known.nodes.find(({ path }) => path === before)?.title ?? before;
+  const origin = first && element('span', { class: 'meta' }, 'begun from ', element('a', { href: `/runs/${first}` }, 'another run'), before ? [' before ', written('bdi', {}, beforeWhat)] : '');
   if (origin) get(`/runs/${first}`, { signal }).then(({ handle }) => { Object.assign(origin.querySelector('a'), { textContent: handle, href: `/runs/${handle}` }); }, () => {});
   const turn = run.turn_id && element('a', { href: `/turns/${run.turn_id}` }, 'Trace of its turn');
   view.append(
@@ -58,6 +60,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
 
   // Until when somebody may still come to drive what was begun or continued just now.
   let hopedUntil = Math.min(Date.parse(run.updated_at), Date.now()) + CHANCE;
+  // Whether nobody came although somebody could have: then nobody comes for another word of somebody who looks at it either.
+  let isLeft = false;
   const isHoped = () => {
     if (run.driven) hopedUntil = 0;
     return Date.now() < hopedUntil;
@@ -78,9 +82,13 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const ended = Object.values(count).reduce((sum, some) => sum + some, 0);
     // Where nothing is under way, somebody is waited for.
     const waitsFor = !BUSY.some((one) => stands[one]) && (asked.count() ? 'asks' : run.held_up ? 'held' : null);
-    const now = root.outcome ?? (root.paused ? 'paused' : !run.driven ? (isHoped() ? 'taken_up' : 'interrupted') : waitsFor || 'running');
+    const isStopping = root.state === 'cancelling';
+    const now = root.outcome ?? (root.paused && !isStopping ? 'paused' : !run.driven ? (isHoped() ? 'taken_up' : 'interrupted') : isStopping ? 'cancelling' : waitsFor || 'running');
+    if (now === 'interrupted') isLeft = true; else if (run.driven) isLeft = false;
     if (standing !== now) { if (standing) laterPane(); standing = now; }
-    const took = (root.finished_at ? Date.parse(root.finished_at) : Date.now()) - Date.parse(root.started_at ?? run.created_at);
+    // Nobody is at work: the clocks stand where they stood when somebody was last.
+    const stoodAt = run.driven || root.outcome ? null : Date.parse(run.updated_at);
+    const took = (root.finished_at ? Date.parse(root.finished_at) : stoodAt ?? Date.now()) - Date.parse(root.started_at ?? run.created_at);
     const parts = [stateLine(now), element('span', { class: 'quiet' }, `${ended} of ${nodes.size} nodes`)];
     const used = cost(root.spent);
     parts.push(element('span', { class: 'time' }, span(took)), used && element('span', { class: 'quiet' }, used), element('span', { class: 'quiet' }, run.handle, ' · ', moment(run.created_at)));
@@ -88,13 +96,15 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     if (state.said !== text) { state.said = text; state.replaceChildren(...parts.filter(Boolean)); }
     drawTally(count);
     const { held_up: heldUp } = root.outcome ? {} : run;
-    const waits = heldUp ? JSON.stringify(heldUp) : '';
+    const waits = now === 'interrupted' ? `${now} ${isStopping}` : heldUp ? JSON.stringify(heldUp) : '';
     if (waiting.said !== waits) {
       waiting.said = waits;
-      waiting.replaceChildren(...(heldUp ? ['Waits: a call of ', element('a', { href: `/runs/${heldUp.by}` }, heldUp.by), ' writes ', element('code', {}, revealed(heldUp.name)), ', and this run is to write there, too. It goes on when that call has ended.'] : []));
+      const command = element('code', {}, `folio resume ${run.handle}`);
+      waiting.replaceChildren(...(now === 'interrupted' ? (isStopping ? ['It is to be stopped, which is done as soon as somebody takes it up: ', command] : ['It goes on where it was as soon as somebody takes it up: ', command])
+        : heldUp ? ['Waits: a call of ', element('a', { href: `/runs/${heldUp.by}` }, heldUp.by), ' writes ', element('code', {}, revealed(heldUp.name)), ', and this run is to write there, too. It goes on when that call has ended.'] : []));
     }
     Object.assign(progress, { max: nodes.size, value: ended });
-    tree.drives(run.driven || isHoped());
+    tree.drives(run.driven || isHoped(), stoodAt);
   }
   // What did not end well is found with one press, however large the tree is.
   function drawTally(count) {
@@ -133,7 +143,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const body = node ? { node: node.id } : {};
     const button = (text, onclick) => element('button', { type: 'button', onclick }, text);
     const made = [];
-    if (!tree.root.outcome && !(node ?? tree.root).outcome) {
+    const isStopping = (node ?? tree.root).state === 'cancelling';
+    if (!tree.root.outcome && !(node ?? tree.root).outcome && !isStopping) {
       const isPaused = (node ?? tree.root).paused;
       made.push(isPaused ? button('Go on', () => doing(() => post(`${at}/continue`, body))) : button('Pause', () => doing(() => post(`${at}/pause`, body))),
         button('Limits', () => doing(() => changeLimits(run.handle, { node: node?.id, what }))),
@@ -180,6 +191,12 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   }
   // Back and forward between parts of the run.
   onmove((to) => {
+    // Where the tree gives way to what is read, it comes back as it was left.
+    if (isNarrow() && !to.has('node')) {
+      view.classList.remove('reading');
+      tree.focus(tree.selected ?? tree.root);
+      return;
+    }
     const node = tree.nodes.get(to.get('node')) ?? tree.root;
     tab = to.get('tab') ?? usual(node);
     view.classList.toggle('reading', to.has('node'));
@@ -188,7 +205,9 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   });
   function tabsOf(node) {
     if (node === tree.root) return Object.keys(RUN_TABS).filter((one) => ['result', 'log', 'branches', 'plan'].includes(one) || run.pages[one]);
-    return ['result', 'log', ...(node.plan_version > 0 || node.kind === 'plan' ? ['plan'] : [])];
+    // The page of a group is that of what it is in.
+    const hasPage = !node.page_id || node.page_id !== node.above?.page_id;
+    return ['result', ...(hasPage ? ['log'] : []), ...(node.plan_version > 0 || node.kind === 'plan' ? ['plan'] : [])];
   }
   function chose(node, isByPerson) {
     // Chosen once more, with its plan being changed: that stays.
@@ -223,7 +242,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       if (wanted === 'result') {
         detail = await get(nodePath(node), { signal });
         const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf(detail, run.driven || isHoped());
-        put(`${node.id}${state}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, find: (id) => tree.nodes.get(id), choose: (other) => { tree.focus(other); tree.select(other); } }));
+        put(`${node.id}${state}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, isKept: tree.isKept(node), find: (id) => tree.nodes.get(id), choose: (other) => { tree.focus(other); tree.select(other); } }));
       } else if (wanted === 'plan') {
         if (!isOld()) await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal, isOld });
       } else if (wanted === 'branches') {
@@ -254,7 +273,10 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   };
   const laterQuestions = soon(() => { if (!signal.aborted) (tree.root.outcome ? asked.none() : asked.look().catch(() => {})); }, pause(150));
   const apply = {
-    run_started: ({ nodes }) => nodes.forEach((node) => tree.add(node)),
+    run_started({ at, nodes }) {
+      nodes.forEach((node) => tree.add(node));
+      tree.root.started_at ??= at;
+    },
     expanded: ({ at, nodes }, node) => { nodes.forEach((made) => tree.add(made)); Object.assign(node, { state: 'running_children', started_at: node.started_at ?? at }); },
     started: ({ at, attempt, call }, node) => Object.assign(node, { state: 'executing', attempt, call, started_at: node.started_at ?? at }),
     attempt_failed: (_, node) => Object.assign(node, { state: 'parked' }),
@@ -272,7 +294,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       }
       const one = node ?? tree.root;
       if (what === 'limits_changed') get(nodePath(one), { signal }).then(({ limits }) => { one.limits = limits; tree.touch(one); }, () => {});
-      if (what === 'continued') hopedUntil = Date.now() + CHANCE;
+      if (what === 'continued' && !isLeft) hopedUntil = Date.now() + CHANCE;
       if (what === 'paused' || what === 'continued') one.paused = what === 'paused';
       else if (node) Object.assign(node, { state: stands ?? node.state, call: text || node.call, started_at: node.started_at ?? at, plan_version: node.plan_version || Number(what === 'planned') });
       tree.touch(one);
@@ -329,6 +351,9 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   }
 
   known.nodes.forEach((node) => tree.add(node));
+  // The run begins before the first of its parts does, and the run is what its root stands for.
+  tree.root.started_at = run.started_at ?? tree.root.started_at;
+  if (first) tree.keptUntil = Date.parse(run.created_at);
   seek.hidden = tree.nodes.size < SEARCHED;
   const wanted = tree.nodes.get(query.get('node'));
   if (known.status !== 'running' && run.pages.report && !query.has('tab') && (!wanted || wanted === tree.root)) tab = 'report';
@@ -337,6 +362,10 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   tree.select(wanted ?? tree.root, false);
   view.classList.toggle('reading', Boolean(wanted));
   if (wanted) tree.focus(wanted);
+  else if (query.has('node')) {
+    note.replaceChildren(trouble(new Error('There is no such part in this run.')));
+    readdress();
+  }
   const timer = setInterval(() => { if (!tree.root.outcome && !document.hidden) { tree.tick(); summary(); } }, 1000);
   signal.addEventListener('abort', () => clearInterval(timer));
   $('view').dataset.ready = 'yes';

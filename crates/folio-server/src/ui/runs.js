@@ -2,7 +2,7 @@
 
 import { CHANCE, get, live } from './ask.js';
 import { address, element, empty, keep, settle, soon, written } from './dom.js';
-import { latest } from './filters.js';
+import { kept, latest } from './filters.js';
 import { cost, mark, moment, number, span, words } from './format.js';
 
 const STATUSES = ['running', 'ok', 'partial', 'failed', 'cancelled'];
@@ -19,13 +19,14 @@ export async function showRuns(view, { query: asked, signal, title }) {
   title('Runs');
   view.className = 'narrow';
   const wanted = new Set(asked.getAll('status'));
-  let text = asked.get('text') ?? '', limit = MANY;
+  let text = asked.get('text') ?? '';
+  const limit = kept('limit', MANY);
   const list = element('ul', { class: 'cards' });
   const note = element('div');
   const readdress = () => {
     const fields = new URLSearchParams([...wanted].map((status) => ['status', status]));
     if (text) fields.set('text', text);
-    address(fields.size ? `/?${fields}` : '/');
+    address(fields.size ? `/?${fields}` : '/', { state: history.state });
   };
   const choices = STATUSES.map((status) => element('button', {
     type: 'button', class: 'chip', 'aria-pressed': String(wanted.has(status)),
@@ -38,7 +39,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
   }, mark(status), words(status)));
   const field = element('input', {
     type: 'search', 'aria-label': 'Only runs with this in their title', placeholder: 'in the title', value: text,
-    oninput: ({ currentTarget }) => { text = currentTarget.value; readdress(); sift(); if (text && next && limit < MOST) laterDraw(); },
+    oninput: ({ currentTarget }) => { text = currentTarget.value; readdress(); sift(); if (text && next && limit.value < MOST) laterDraw(); },
   });
   view.append(element('h1', {}, 'Runs'), element('div', { class: 'filters', role: 'group', 'aria-label': 'Which runs' }, field, ...choices), list, note);
 
@@ -52,30 +53,38 @@ export async function showRuns(view, { query: asked, signal, title }) {
     laterAsk();
   }, { rootMargin: '200px' });
   signal.addEventListener('abort', () => watcher.disconnect());
+  // Those that nobody came for: that somebody wants something of one brings nobody.
+  const left = new Set();
+  const isTakenUp = ({ handle, status, driven }, writtenAt) => {
+    if (status !== 'running' || driven) { left.delete(handle); return false; }
+    const isNew = !left.has(handle) && Date.now() - Date.parse(writtenAt) < CHANCE;
+    if (!isNew && !facts.get(handle)?.paused) left.add(handle);
+    return isNew;
+  };
   const sift = () => {
     const runs = known.filter((run) => run.title.toLowerCase().includes(text.toLowerCase()) || run.handle === text)
       .map((run) => ({ ...run, used: facts.get(run.handle)?.used, paused: facts.get(run.handle)?.paused, asks: run.status === 'running' ? facts.get(run.handle)?.asks : 0 }));
     keep(list, runs, (run) => run.handle, card);
     for (const one of list.children) watcher.observe(one);
-    const more = element('button', { type: 'button', onclick: () => { limit += MANY; draw().catch(() => {}); } }, 'Older ones');
+    const more = element('button', { type: 'button', onclick: () => { limit.value += MANY; draw().catch(() => {}); } }, 'Older ones');
     const isFiltered = wanted.size > 0 || text !== '';
     const nothing = isFiltered ? empty(next ? `None of the newest ${number(known.length)} is like that.` : 'No run is like that.') : empty('No runs yet. One is started with', 'folio run --plan FILE');
-    settle(note, [...(runs.length === 0 ? [nothing] : []), ...(next && !text && limit < MOST ? [more] : [])]);
+    settle(note, [...(runs.length === 0 ? [nothing] : []), ...(next && !text && limit.value < MOST ? [more] : [])]);
   };
   const look = latest({
     signal,
     ask: () => {
       // What has the title may be far back.
-      const fields = new URLSearchParams({ limit: String(text ? MOST : limit) });
+      const fields = new URLSearchParams({ limit: String(text ? MOST : limit.value) });
       for (const status of wanted) fields.append('status', status);
       return get(`/runs?${fields}`, { signal });
     },
     show(answer) {
       heads = new Map(answer.items.map((run) => [run.handle, run.head]));
       going = new Set(answer.items.filter((run) => run.status === 'running').map((run) => run.handle));
-      known = answer.items.map(({ updated_at: at, head, ...run }) => ({ ...run, ended_at: run.status === 'running' ? null : at, isNew: run.status === 'running' && Date.now() - Date.parse(at) < CHANCE }));
-      next = answer.next;
       for (const run of answer.items) if (run.spent) facts.set(run.handle, factOf(run, run.head));
+      known = answer.items.map(({ updated_at: at, head, ...run }) => ({ ...run, ended_at: run.status === 'running' ? null : at, isNew: isTakenUp(run, at) }));
+      next = answer.next;
       sift();
     },
     refused(why) {

@@ -2,7 +2,7 @@
 
 import { get, live, query as addressOf } from './ask.js';
 import { element, empty, keep, settle, soon, written } from './dom.js';
-import { filters, latest } from './filters.js';
+import { filters, kept, latest } from './filters.js';
 import { moment, number } from './format.js';
 import { kindOf } from './observations.js';
 
@@ -13,10 +13,10 @@ const MANY = 30;
 export async function showSearch(view, { query, signal, title }) {
   title('Search');
   view.className = 'narrow';
-  let limit = MANY;
+  const limit = kept('limit', MANY);
   const list = element('ul', { class: 'cards' }), count = element('p', { class: 'meta', role: 'status' }), note = element('div');
   const later = soon(() => draw().catch(() => {}), 200);
-  const { wanted, change } = filters(query, () => { limit = MANY; later(); });
+  const { wanted, change } = filters(query, () => { limit.value = MANY; later(); });
   const field = element('input', { type: 'search', dir: 'auto', 'aria-label': 'Words', placeholder: 'Words, in any form', class: 'large', value: wanted.q ?? '', autocomplete: 'off', oninput: (event) => change('q', event.currentTarget.value.trim()) });
   view.append(element('h1', {}, 'Search'),
     element('form', { class: 'filters', role: 'search', onsubmit: (event) => { event.preventDefault(); later(); } }, field,
@@ -27,13 +27,13 @@ export async function showSearch(view, { query, signal, title }) {
   field.focus();
   const draw = latest({
     signal,
-    ask: async () => (wanted.q ? get(addressOf('/search', { ...wanted, limit }), { signal }) : null),
+    ask: async () => (wanted.q ? get(addressOf('/search', { ...wanted, limit: limit.value }), { signal }) : null),
     show(found) {
       if (!found) { count.textContent = ''; list.replaceChildren(); note.replaceChildren(empty('Titles, texts and tags of observations, notes, todos, tasks and summaries are searched.')); return; }
       count.textContent = found.total === 0 ? '' : `${found.at_least ? 'at least ' : ''}${number(found.total)} found`;
       keep(list, found.items, (one) => one.entry_id, card);
-      const more = element('button', { type: 'button', onclick: () => { limit = Math.min(1000, limit * 2); draw(); } }, 'More');
-      settle(note, [...(found.returned === 0 ? [empty('Nothing has these words.')] : []), ...(found.next && limit < 1000 ? [more] : [])]);
+      const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(1000, limit.value * 2); draw(); } }, 'More');
+      settle(note, [...(found.returned === 0 ? [empty('Nothing has these words.')] : []), ...(found.next && limit.value < 1000 ? [more] : [])]);
     },
     refused(why) {
       list.replaceChildren();
@@ -45,7 +45,8 @@ export async function showSearch(view, { query, signal, title }) {
 }
 
 function card(one) {
-  const to = one.kind === 'observation' ? `/observations/${one.handle}` : `/pages/${one.page_id}`;
+  // The page of a scratchbook leads on to its items; a summary is none.
+  const to = one.kind === 'observation' ? `/observations/${one.handle}` : `/pages/${one.page_id}${one.kind === 'summary' ? '' : `#${one.handle}`}`;
   return element('li', { class: 'card stack' },
     element('p', { class: 'line' }, one.kind === 'observation' ? kindOf(one) : element('span', { class: 'kind' }, one.kind.replaceAll('_', ' ')),
       one.state === 'live' ? null : element('span', { class: 'badge calm' }, one.state), element('a', { class: 'handle', href: to }, one.handle)),

@@ -2,7 +2,7 @@
 
 import { get, live, query as addressOf } from './ask.js';
 import { element, empty, keep, settle, soon, wide, written } from './dom.js';
-import { filters, latest } from './filters.js';
+import { filters, kept, latest } from './filters.js';
 import { meter, moment, number } from './format.js';
 import { tagsOf } from './observations.js';
 
@@ -37,7 +37,7 @@ export async function showThread(view, { name, query, signal, title }) {
   const sum = element('p', { class: 'line meta' }), receipt = wide(), note = element('div');
   const items = element('ul', { class: 'cards' }), count = element('p', { class: 'meta', role: 'status' }), rest = element('div'), led = element('ul', { class: 'cards' });
   const sought = location.hash.slice(1);
-  let limit = MANY;
+  const limit = kept('limit', MANY);
   const later = soon(() => draw().catch(() => {}), 200);
   const { wanted, change } = filters(query, later);
   const field = (name, type, label, hint) => element('label', {}, `${label} `, element('input', { type, min: 0, placeholder: hint, class: 'short', value: wanted[name] ?? '', oninput: (event) => change(name, event.currentTarget.value.trim()) }));
@@ -52,7 +52,7 @@ export async function showThread(view, { name, query, signal, title }) {
     led, element('h2', {}, 'Items'), count, items, rest);
   const draw = latest({
     signal,
-    ask: () => Promise.all([get(addressOf(at, wanted), { signal }), get(`${at}/items?all=true&limit=${limit}`, { signal }),
+    ask: () => Promise.all([get(addressOf(at, wanted), { signal }), get(`${at}/items?all=true&limit=${limit.value}`, { signal }),
       sought ? get(`${at}/items/${encodeURIComponent(sought)}`, { signal }).catch((error) => { if (error.status === 404) return null; throw error; }) : null]),
     show([shown, all, one]) {
       note.replaceChildren();
@@ -66,8 +66,8 @@ export async function showThread(view, { name, query, signal, title }) {
       for (const card of led.children) card.classList.add('led');
       keep(items, all.items, (item) => item.item_id, itemCard);
       count.textContent = all.next ? `${number(all.items.length)} of ${all.at_least ? 'at least ' : ''}${number(all.total)} are shown.` : '';
-      settle(rest, all.next && limit < MOST ? [element('button', { type: 'button', onclick: () => { limit = Math.min(MOST, limit * 2); draw().catch(() => {}); } }, 'More')] : []);
-      if (all.items.length === 0) items.replaceChildren(element('li', { 'data-key': '' }, empty('No items yet. Try', `folio --thread ${name} book add todo "Ask for a review"`)));
+      settle(rest, all.next && limit.value < MOST ? [element('button', { type: 'button', onclick: () => { limit.value = Math.min(MOST, limit.value * 2); draw().catch(() => {}); } }, 'More')] : []);
+      if (all.items.length === 0) items.replaceChildren(element('li', { 'data-key': '' }, empty('No items yet. Try', `folio --thread ${quoted(name)} book add todo "Ask for a review"`)));
     },
     refused(why) {
       for (const old of [sum, text, receipt, led, items, rest]) old.replaceChildren();
@@ -77,6 +77,9 @@ export async function showThread(view, { name, query, signal, title }) {
   });
   await live(draw, signal);
 }
+
+/** A name as shells read it. */
+const quoted = (name) => (/^[\w.:@/-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 
 const names = (handles, section) => handles.flatMap((handle, at) => [at ? ' ' : '', linkTo(handle, section)]);
 /** The sections that hold observations and nothing else. */
@@ -93,6 +96,8 @@ export function receiptTable(receipt) {
     const why = new Map();
     for (const { name, reason } of section.omitted ?? []) why.set(reason, [...(why.get(reason) ?? []), name]);
     const left = [...why].flatMap(([reason, omitted]) => [element('span', { class: 'reason' }, `${reason.replaceAll('_', ' ')}: `), ...names(omitted, section.section), element('br')]);
+    // The names are those that come first; of the others is told how many there are.
+    if (section.beyond) left.push(`and ${number(section.beyond)} more`);
     const cells = [[`${number(section.tokens)} of ${number(section.reserved)}`], names(section.shown ?? [], section.section), names(section.shortened ?? [], section.section), left];
     return element('tr', {}, element('th', { scope: 'row' }, section.section.replaceAll('_', ' ')), ...cells.map((parts, at) => element('td', { class: at === 0 ? 'figure' : null, 'data-label': FACTS[at] }, ...parts)));
   });

@@ -11,7 +11,7 @@ const LEVELS = 5;
 const BEYOND = 8;
 
 /** States in which somebody is at work, as long as somebody drives the run. */
-const AT_WORK = new Set(['executing', 'running_children', 'deciding', 'aggregating', 'verifying', 'replanning', 'cancelling']);
+const AT_WORK = new Set(['executing', 'running_children', 'deciding', 'aggregating', 'verifying', 'replanning']);
 
 export const stateOf = (node, isDriven = true) => (node.outcome && node.superseded ? 'superseded' : node.outcome)
   ?? (node.paused && node.state !== 'executing' ? 'paused' : !isDriven && AT_WORK.has(node.state) ? 'interrupted' : node.state);
@@ -30,7 +30,7 @@ function fullness({ limits, spent, outcome }) {
 export class Tree {
   /** `onselect(node, isByPerson)` is called when another node is chosen, `onsift()` when all are shown again; `mayLeave()` says before that whether a person may choose one. */
   constructor({ onselect, onopen = () => {}, onsift = () => {}, mayLeave = async () => true, signal }) {
-    Object.assign(this, { onselect, onopen, onsift, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), flat: [], changed: new Set(), sought: '', only: null, isDriven: true, frame: 0 });
+    Object.assign(this, { onselect, onopen, onsift, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), flat: [], changed: new Set(), sought: '', only: null, isDriven: true, stoodAt: null, keptUntil: null, frame: 0 });
     this.list = element('div', { role: 'tree', 'aria-label': 'Tree of the run', class: 'rows', onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) });
     this.none = element('p', { class: 'empty', role: 'status' });
     this.scroller = element('div', { class: 'tree', onscroll: () => this.later() }, this.list);
@@ -75,8 +75,9 @@ export class Tree {
     this.later();
   }
 
-  /** Whether somebody drives the run: if not, nobody is at work. */
-  drives(isDriven) {
+  /** Whether somebody drives the run: if not, nobody is at work. `stoodAt` is the moment at which its clocks stand, if they do. */
+  drives(isDriven, stoodAt = null) {
+    this.stoodAt = stoodAt;
     if (isDriven === this.isDriven) return;
     this.isDriven = isDriven;
     for (const node of this.nodes.values()) if (!node.outcome) this.changed.add(node);
@@ -183,9 +184,13 @@ export class Tree {
     this.clock(node);
   }
 
+  /** Whether a node was done in the run that this one was begun from, and is kept of that: it took no time here. */
+  isKept(node) { return this.keptUntil !== null && Boolean(node.finished_at) && Date.parse(node.finished_at) <= this.keptUntil; }
+
   clock(node) {
     if (!node.started_at || !node.time) return;
-    const text = span((node.finished_at ? Date.parse(node.finished_at) : Date.now()) - Date.parse(node.started_at));
+    const end = node.finished_at ? Date.parse(node.finished_at) : this.stoodAt ?? Date.now();
+    const text = this.isKept(node) ? 'kept' : span(end - Date.parse(node.started_at));
     if (node.time.textContent !== text) node.time.textContent = text;
   }
 

@@ -2,12 +2,12 @@
 
 import { get, live, query as addressOf } from './ask.js';
 import { element, empty, headline, keep, settle, wide, written } from './dom.js';
-import { latest } from './filters.js';
+import { kept, latest } from './filters.js';
 import { absolute, moment, span } from './format.js';
 import { receiptTable } from './threads.js';
 
 const MANY = 500;
-/** Lines of a trace that are shown at most. */
+/** Lines of a trace that are shown at a time, at most: what comes before them takes their place. */
 const MOST = 20_000;
 
 export async function showTurn(view, { name, signal, title }) {
@@ -16,14 +16,20 @@ export async function showTurn(view, { name, signal, title }) {
   const { heading: head, block: top } = headline(`Turn ${name}`), about = element('p', { class: 'meta' });
   const decided = element('ul', { class: 'decisions' });
   const chips = element('div', { class: 'filters', role: 'group', 'aria-label': 'Which parts of the program' });
-  const line = element('ol', { class: 'timeline', 'aria-label': 'What happened, in order' }), note = element('div');
+  const line = element('ol', { class: 'timeline', 'aria-label': 'What happened, in order' }), note = element('div', { class: 'buttons' });
   const receipts = element('div');
   view.append(element('p', { class: 'up' }, element('a', { href: '/turns' }, '← Turns')), top, about, element('h2', {}, 'Decisions'), decided,
     element('h2', {}, 'What happened'), chips, note, line, element('h2', {}, 'What models were shown'), receipts);
-  let limit = MANY, only = null, known = null, scale = null;
+  /** How many lines are shown, of which part of the program, and where those begin that come after what is shown: the newest if nothing is said. */
+  const limit = kept('limit', MANY), only = kept('only', null), before = kept('before', []);
+  /** Parts of the program that have said something. */
+  const parts = new Set(only.value ? [only.value] : []);
+  let known = null, scale = null;
+  const turnTo = (cursors) => { before.value = cursors; return draw(); };
+  const choose = (part) => { only.value = part; return turnTo([]); };
   const draw = latest({
     signal,
-    ask: () => Promise.all([get(at, { signal }), get(addressOf(`${at}/trace`, { limit }), { signal }), get(`${at}/receipts`, { signal })]),
+    ask: () => Promise.all([get(at, { signal }), get(addressOf(`${at}/trace`, { component: only.value, limit: limit.value, cursor: before.value.at(-1) }), { signal }), get(`${at}/receipts`, { signal })]),
     show([turn, trace, shown]) {
       known = turn;
       const input = turn.input || `Turn ${turn.handle}`;
@@ -34,24 +40,25 @@ export async function showTurn(view, { name, signal, title }) {
         ...(turn.run_id ? [' · of ', element('a', { href: `/runs/${turn.run_id}` }, 'a run')] : [])]);
       keep(decided, turn.decisions, (one) => JSON.stringify(one), (one) => decision(one, turn.thread));
       if (turn.decisions.length === 0) decided.replaceChildren(element('li', { 'data-key': '' }, empty('None.')));
-      const parts = [...new Set(trace.items.map((entry) => entry.component))].sort();
-      keep(chips, parts.length < 2 ? [] : parts.map((part) => ({ part, isOnly: only === part })), ({ part }) => part, ({ part, isOnly }) => element('button', {
-        type: 'button', class: 'chip', 'aria-pressed': String(isOnly), onclick: () => { only = isOnly ? null : part; draw(); },
+      for (const entry of trace.items) parts.add(entry.component);
+      keep(chips, parts.size < 2 ? [] : [...parts].sort().map((part) => ({ part, isOnly: only.value === part })), ({ part }) => part, ({ part, isOnly }) => element('button', {
+        type: 'button', class: 'chip', 'aria-pressed': String(isOnly), onclick: () => choose(isOnly ? null : part),
       }, part.replaceAll('_', ' ')));
       const begin = Date.parse(turn.started_at);
-      const last = Math.max(begin + 1, ...trace.items.map((entry) => Date.parse(entry.timestamp)));
+      const last = Math.max(begin + 1, turn.ended_at ? Date.parse(turn.ended_at) : 0, ...trace.items.map((entry) => Date.parse(entry.timestamp)));
       // While the turn goes on there is room for what comes, so that not every line moves with each new one.
       if (turn.ended_at || !scale || last > scale.last) scale = { begin, last: turn.ended_at ? last : begin + (last - begin) * 1.25 };
-      const entries = trace.items.filter((entry) => !only || entry.component === only);
-      const key = keys();
-      keep(line, entries, key, (entry) => entryRow(entry, begin));
+      keep(line, trace.items, keys(), (entry) => entryRow(entry, begin));
       for (const row of line.children) if (row.scale !== scale) row.place?.(scale);
       // Of a long trace the end is given.
-      const isCut = Boolean(trace.at_least) && limit < MOST;
-      if (note.isCut !== isCut) {
-        note.isCut = isCut;
-        note.replaceChildren(...(isCut ? [element('button', { type: 'button', onclick: () => { limit = Math.min(MOST, limit * 4); draw(); } }, 'What came before that')] : []));
-      }
+      const earlier = !trace.next ? null : () => {
+        if (limit.value >= MOST) return turnTo([...before.value, trace.next]);
+        limit.value = Math.min(MOST, limit.value * 4);
+        return draw();
+      };
+      const later = before.value.length === 0 ? null : () => turnTo(before.value.slice(0, -1));
+      keep(note, [['What came before that', earlier], ['What came after that', later]].filter(([, then]) => then).map(([text, then]) => ({ text, then, on: trace.next })), ({ text }) => text,
+        ({ text, then }) => element('button', { type: 'button', onclick: () => then().catch(() => {}) }, text));
       if (trace.items.length === 0) line.replaceChildren(element('li', { 'data-key': '' }, empty('Nothing yet.')));
       keep(receipts, shown.items.map((one, at) => ({ ...one, at })), ({ at }) => at, (one) => element('details', { class: 'panel' },
         element('summary', {}, `${one.of}${one.thread ? ` of ${one.thread}` : ''}: ${one.receipt.tokens} of ${one.receipt.budget} tokens, `, moment(one.timestamp)), wide(receiptTable(one.receipt))));

@@ -2,7 +2,7 @@
 
 import { get, live, query as addressOf } from './ask.js';
 import { element, empty, keep, settle, written } from './dom.js';
-import { filters, latest } from './filters.js';
+import { filters, kept, latest } from './filters.js';
 import { moment, span } from './format.js';
 
 const MANY = 50;
@@ -10,7 +10,7 @@ const MANY = 50;
 export async function showTurns(view, { query, signal, title }) {
   title('Turns');
   view.className = 'narrow';
-  let limit = MANY;
+  const limit = kept('limit', MANY);
   const list = element('ul', { class: 'cards' }), note = element('div');
   const { wanted, change } = filters(query, () => draw().catch(() => {}));
   view.append(element('h1', {}, 'Turns'), element('p', { class: 'quiet lead' }, 'What came in, what was decided because of what is remembered, and what was done.'),
@@ -20,12 +20,12 @@ export async function showTurns(view, { query, signal, title }) {
     list, note);
   const draw = latest({
     signal,
-    ask: () => get(addressOf('/turns', { ...wanted, limit }), { signal }),
+    ask: () => get(addressOf('/turns', { ...wanted, limit: limit.value }), { signal }),
     show({ items, next }) {
       keep(list, items, (turn) => turn.turn_id, card);
-      const more = element('button', { type: 'button', onclick: () => { limit = Math.min(1000, limit + MANY); draw(); } }, 'Older ones');
+      const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(1000, limit.value + MANY); draw(); } }, 'Older ones');
       const nothing = Object.keys(wanted).length ? empty('No turn is like that.') : empty('No turns yet. Try', 'folio turn begin --input "Rotate the key"');
-      settle(note, [...(items.length === 0 ? [nothing] : []), ...(next && limit < 1000 ? [more] : [])]);
+      settle(note, [...(items.length === 0 ? [nothing] : []), ...(next && limit.value < 1000 ? [more] : [])]);
     },
     refused(why) {
       list.replaceChildren();

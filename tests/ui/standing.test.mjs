@@ -1,0 +1,161 @@
+// Where a run stands, as its page and its list say it: nobody drives it, what it was begun from, how long it took, what it asks.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { House, LONG, echo, fits, hindrances, until } from './house.mjs';
+
+describe('standing', () => {
+  let house;
+  before(async () => {
+    house = await House.open();
+    await house.serve();
+  });
+  after(() => house?.close());
+
+  const node = (page, title) => page.getByRole('treeitem', { name: title });
+  const ended = (handle, status) => until(async () => (await house.ask('GET', `/runs/${handle}`)).status === status, `${handle} ${status}`);
+  const stopped = async (handle) => {
+    await house.ask('POST', `/runs/${handle}/cancel`, {});
+    await ended(handle, 'cancelled');
+  };
+
+  it('says of a run how long it took as everybody else does, in its list and in its tree, too', async () => {
+    const run = await house.run({ plan: { title: 'Of one length', steps: [{ id: 'a', title: 'Begin', do: { tool: 'wait', args: { ms: 200 } } }] } });
+    await ended(run, 'ok');
+    const page = await house.page('/');
+    // A run whose first part began long after it.
+    const later = (text) => new Date(Date.parse(text) + 70_000).toISOString();
+    await page.route(new RegExp(`/v1/.*/runs/${run}$`), async (route) => {
+      const response = await route.fetch(), told = await response.json();
+      return route.fulfill({ response, json: { ...told, updated_at: later(told.updated_at), finished_at: later(told.finished_at) } });
+    });
+    await page.route(new RegExp(`/v1/.*/runs/${run}/tree$`), async (route) => {
+      const response = await route.fetch(), told = await response.json();
+      return route.fulfill({ response, json: { ...told, nodes: told.nodes.map((one) => ({ ...one, started_at: later(one.started_at), finished_at: later(one.finished_at) })) } });
+    });
+    await page.getByRole('link', { name: 'Of one length' }).click();
+    await page.locator('.state .time').getByText(/^1 min 10 s$/).waitFor();
+    assert.equal(await node(page, 'Of one length, done').locator('.time').innerText(), '1 min 10 s');
+    assert.match(await node(page, 'Begin, done').locator('.time').innerText(), /^\d+ ms$|^\d\.\d s$/);
+    await page.unrouteAll({ behavior: 'wait' });
+    await page.done();
+  });
+
+  it('says what a fork has kept of the run that it was begun from, and before which part it began', async () => {
+    const steps = [{ id: 'a', title: 'Before it', do: { tool: 'wait', args: { ms: 30 } } }, { id: 'b', title: 'A part of the middle', do: echo(2) }];
+    const run = await house.run({ plan: { title: 'To be forked', steps } });
+    await ended(run, 'ok');
+    const { handle } = await house.ask('POST', `/runs/${run}/fork`, { at: 'b' });
+    await ended(handle, 'ok');
+    const page = await house.page(`/runs/${handle}`, { width: 400 });
+    await page.getByText(`begun from ${run} before A part of the middle`).waitFor();
+    assert.equal(await node(page, 'Before it, done').locator('.time').innerText(), 'kept');
+    assert.match(await node(page, 'A part of the middle, done').locator('.time').innerText(), /\d m?s$/);
+    assert.ok(await fits(page));
+    await node(page, 'Before it, done').click();
+    await page.getByRole('article').getByText('it was not done again').waitFor();
+    await page.done();
+  });
+
+  it('shows a log of what has one, and of a group none', async () => {
+    const steps = [{ id: 'both', title: 'Both of them', parallel: [{ id: 'a', title: 'One', do: echo(1) }, { id: 'inner', title: 'A group in it', sequence: [{ id: 'b', title: 'Other', do: echo(2) }] }] }];
+    const run = await house.run({ plan: { title: 'With a group', steps } });
+    await ended(run, 'ok');
+    const page = await house.page(`/runs/${run}`);
+    const log = page.getByRole('button', { name: 'Log', exact: true });
+    await log.click();
+    for (const [title, many] of [['Both of them', 0], ['One', 1], ['A group in it', 0], ['Other', 1]]) {
+      await node(page, `${title}, done`).click();
+      await page.getByRole('heading', { name: title, level: 2 }).waitFor();
+      assert.equal(await log.count(), many, title);
+    }
+    await page.getByRole('article').getByText('It has not').waitFor({ state: 'detached' });
+    await log.click();
+    await page.getByRole('article').getByText('2').first().waitFor();
+    await page.done();
+  });
+
+  it('leaves the field for an answer in sight, however much is asked', async () => {
+    const steps = [{ id: 'look', title: 'Look', executor: 'human', description: Array.from({ length: 120 }, (_, n) => `Line ${n} of what is to be known`).join('\n') }];
+    const run = await house.run({ plan: { title: 'Asks at length', steps } });
+    for (const [width, height] of [[1280, 800], [400, 700]]) {
+      const page = await house.page(`/runs/${run}`, { width, height });
+      const field = page.getByRole('textbox', { name: /^Answer to/ });
+      await field.waitFor();
+      const { y } = await field.boundingBox();
+      assert.ok(y < height, `the field is at ${y} of ${height}`);
+      // All of it is read with the keyboard, too.
+      const asked = page.getByRole('region', { name: 'What is asked' });
+      await asked.focus();
+      await page.keyboard.press('End');
+      await until(() => asked.evaluate((one) => one.scrollTop > 0 && one.scrollTop + one.clientHeight >= one.scrollHeight - 2), 'its end');
+      assert.deepEqual(await hindrances(page), []);
+      await page.done();
+    }
+    await stopped(run);
+  });
+
+  it('names in a receipt how much more was left out than it names', async () => {
+    const item = (n) => house.ask('POST', '/threads/much/scratchbook/items', { kind: 'note', title: `Something to be known, number ${n}` });
+    for (let n = 0; n < 140; n += 20) await Promise.all(Array.from({ length: 20 }, (_, at) => item(n + at)));
+    const { receipt } = await house.ask('GET', '/threads/much/scratchbook');
+    const { beyond } = receipt.sections.find(({ section }) => section === 'notes');
+    assert.ok(beyond > 0, JSON.stringify(receipt));
+    const page = await house.page('/threads/much');
+    await page.getByRole('row', { name: /^notes/ }).getByText(`and ${beyond} more`).waitFor();
+    await page.done();
+  });
+
+  it('says how a run goes on that nobody drives, and what was asked of it', async () => {
+    const steps = [{ id: 'a', title: 'Begin', do: LONG }, { id: 'b', title: 'Not begun', do: echo(1) }];
+    house.file('left.json', { title: 'Left by its driver', steps });
+    await house.stop();
+    await house.serve('--no-resume');
+    const driver = house.begin('run', '--plan', 'left.json', '--attended');
+    const [list, page] = [await house.page('/'), await house.page('/')];
+    await page.getByRole('link', { name: /Left by its driver/ }).click();
+    await node(page, 'Begin, at work').waitFor();
+    const run = new URL(page.url()).pathname.split('/').pop();
+    const card = (text) => list.getByRole('link', { name: new RegExp(`Left by its driver.*${text}`) });
+    await card('running').waitFor();
+    driver.kill('SIGKILL');
+    const state = page.locator('.state');
+    await state.getByText('nobody drives it').waitFor();
+    await page.getByText(`It goes on where it was as soon as somebody takes it up: folio resume ${run}`).waitFor();
+    await card('nobody drives it').waitFor();
+    // Its clocks stand, however often they are looked at.
+    const clocks = async () => [await state.locator('.time').innerText(), await node(page, 'Begin, interrupted').locator('.time').innerText()];
+    const before = await clocks();
+    await page.evaluate(() => { window.now = Date.now; Date.now = () => window.now() + 3_600_000; });
+    await until(() => state.evaluate((one) => one.said.includes('hour ago')), 'they are looked at');
+    assert.deepEqual(await clocks(), before);
+    await page.evaluate(() => { Date.now = window.now; });
+    assert.deepEqual(await hindrances(page), []);
+    // A word of somebody who looks at it brings nobody.
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await state.getByText('paused').waitFor();
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Pause' }).waitFor();
+    await state.getByText('nobody drives it').waitFor();
+    assert.equal(await state.getByText('is being taken up').count(), 0);
+    await card('nobody drives it').waitFor();
+    // That it is to be stopped is remembered, and said.
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Stop it' }).click();
+    await page.getByText(`It is to be stopped, which is done as soon as somebody takes it up: folio resume ${run}`).waitFor();
+    await node(page, 'Begin, being stopped').waitFor();
+    await node(page, 'Not begun, being stopped').waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Cancel' }).count(), 0);
+    await page.reload();
+    await page.getByText('It is to be stopped').waitFor();
+    await node(page, 'Not begun, being stopped').waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Cancel' }).count(), 0);
+    assert.ok(await fits(page));
+    // It ends with the code of a run that was cancelled.
+    assert.throws(() => house.folio('resume', run), ({ status }) => status > 0);
+    await state.getByText('cancelled').waitFor();
+    await page.getByText('It is to be stopped').waitFor({ state: 'detached' });
+    await list.done();
+    await page.done();
+  });
+});

@@ -1,0 +1,174 @@
+// Ways through the page: what somebody comes back to is as it was left, and what a link leads to is seen.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { House, echo, fits, hindrances, until } from './house.mjs';
+
+describe('ways', () => {
+  let house;
+  before(async () => {
+    house = await House.open();
+    await house.serve();
+  });
+  after(() => house?.close());
+
+  const node = (page, title) => page.getByRole('treeitem', { name: title });
+  const ended = (handle, status) => until(async () => (await house.ask('GET', `/runs/${handle}`)).status === status, `${handle} ${status}`);
+
+  it('comes back to the tree as it was left, where that gives way to what is read', async () => {
+    const plan = { title: 'A tall tree', steps: [{ id: 'each', title: 'Each of them', for_each: Array.from({ length: 120 }, (_, n) => n), as: 'n', max_items: 200, step: { id: 'one', title: 'Number {{ n }}.', do: echo('{{ n }}') } }] };
+    const run = await house.run({ plan });
+    await ended(run, 'ok');
+    const page = await house.page(`/runs/${run}`, { width: 360, height: 700 });
+    await node(page, 'Each of them').locator('.twist').click();
+    await node(page, 'Number 0.').waitFor();
+    const tree = page.locator('.tree');
+    const ways = [['Number 60.', () => page.getByRole('button', { name: '← Tree' }).click()], ['Number 90.', () => page.goBack()]];
+    for (const [title, back] of ways) {
+      await tree.evaluate((one, at) => { one.scrollTop = at; }, Number(title.match(/\d+/)[0]) * 40 - 100);
+      await node(page, title).waitFor();
+      const top = await tree.evaluate((one) => one.scrollTop);
+      await node(page, title).click();
+      await page.getByRole('heading', { name: title, level: 2 }).waitFor();
+      await node(page, title).waitFor({ state: 'hidden' });
+      await back();
+      await node(page, title).waitFor();
+      assert.equal(await tree.evaluate((one) => one.scrollTop), top);
+      assert.equal(await page.evaluate(() => document.activeElement.querySelector('.title').textContent), title);
+      assert.equal(await node(page, title).getAttribute('aria-selected'), 'true');
+      assert.doesNotMatch(page.url(), /node=/);
+    }
+    await page.goForward();
+    await page.getByRole('heading', { name: 'Number 90.', level: 2 }).waitFor();
+    await page.done();
+  });
+
+  it('shows as much of a list as somebody had who comes back to it', async () => {
+    const add = (n) => house.ask('POST', '/observations', { content: `Noticed as number ${n}.` });
+    for (let n = 0; n < 65; n += 13) await Promise.all(Array.from({ length: 13 }, (_, at) => add(n + at)));
+    const page = await house.page('/observations');
+    const cards = page.locator('.cards > li');
+    await page.getByRole('button', { name: 'More' }).click();
+    await until(async () => (await cards.count()) === 65, 'all of them are there');
+    await cards.last().scrollIntoViewIfNeeded();
+    const top = await page.evaluate(() => scrollY);
+    await cards.last().locator('.content').click();
+    await page.getByRole('heading', { name: 'History' }).waitFor();
+    await page.goBack();
+    await until(async () => (await cards.count()) === 65, 'all of them are there again');
+    await until(async () => Math.abs((await page.evaluate(() => scrollY)) - top) < 5, 'the list stands where it stood');
+    // Another list begins anew.
+    await page.getByRole('link', { name: 'Scratch page', exact: true }).click();
+    await until(async () => (await cards.count()) === 50, 'as many as at first');
+    await page.done();
+  });
+
+  it('leads from what was found to where it stands, however long that is', async () => {
+    const item = (n) => house.ask('POST', '/threads/main/scratchbook/items', { kind: 'note', title: n === 170 ? 'A unicorn.' : `Item ${n}.` });
+    for (let n = 0; n < 200; n += 20) await Promise.all(Array.from({ length: 20 }, (_, at) => item(n + at)));
+    const page = await house.page('/search?q=unicorn');
+    const seen = async (one) => { const { y, height } = await one.boundingBox(); return y >= 0 && y + height <= 800; };
+    await page.locator('.content').click();
+    await page.getByRole('heading', { name: 'Scratchbook of main', level: 1 }).waitFor();
+    const led = page.locator('.led', { hasText: 'A unicorn.' });
+    await led.waitFor();
+    await until(() => seen(led), 'it is in sight');
+    assert.deepEqual(await hindrances(page), []);
+    await page.reload();
+    await until(() => seen(led), 'it is in sight of who comes to the address');
+    await page.goBack();
+    await page.getByRole('searchbox', { name: 'Words' }).waitFor();
+    await page.done();
+  });
+
+  it('goes back to the first line of a trace, however long it is', async () => {
+    const steps = Array.from({ length: 60 }, (_, n) => ({ id: `s${n}`, title: `Step ${n}`, do: echo(n) }));
+    const run = await house.run({ plan: { title: 'A turn without an end', steps } });
+    await ended(run, 'ok');
+    const { items } = await house.ask('GET', '/turns?limit=100');
+    const turn = items.find((one) => one.input === 'A turn without an end').handle;
+    const whole = await until(async () => {
+      const told = await house.ask('GET', `/turns/${turn}/trace?limit=10000`);
+      return told.items.at(-1).component === 'reflector' && told;
+    }, 'the turn has ended');
+    const page = await house.page('/turns');
+    // A hundredth of what is asked for stands for a trace that is a hundred times as long.
+    await page.route(/\/trace\?/, (route) => route.continue({ url: route.request().url().replace(/limit=(\d+)/, (_, n) => `limit=${n / 100}`) }));
+    await page.locator(`a[href="/turns/${turn}"]`).click();
+    const entries = page.getByRole('list', { name: 'What happened, in order' }).getByRole('listitem');
+    const operations = () => page.locator('.entry strong').allInnerTexts();
+    const lines = [], wanted = whole.items.map((one) => one.operation.replaceAll('_', ' '));
+    await entries.filter({ hasText: 'end turn' }).waitFor();
+    const earlier = page.getByRole('button', { name: 'What came before that' });
+    for (const many of [20, 80, 200]) {
+      await earlier.click();
+      await until(async () => (await entries.count()) === many, `${many} lines`);
+    }
+    lines.unshift(...await operations());
+    while (lines.length < wanted.length) {
+      const first = await entries.first().innerText();
+      await earlier.click();
+      await until(async () => (await entries.first().innerText()) !== first, 'what came before');
+      lines.unshift(...await operations());
+    }
+    assert.deepEqual(lines, wanted);
+    await earlier.waitFor({ state: 'detached' });
+    await entries.filter({ hasText: 'begin turn' }).waitFor();
+    // What came at the beginning can be asked for alone now, and the way back to the end is there.
+    await page.getByRole('button', { name: 'What came after that' }).click();
+    await entries.filter({ hasText: 'begin turn' }).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'router', exact: true }).click();
+    await until(async () => (await entries.locator('.kind').allInnerTexts()).every((part) => part === 'router'), 'only the router');
+    assert.equal(await page.getByRole('button', { name: 'What came after that' }).count(), 0);
+    await page.done();
+  });
+
+  it('says that something is on its way, and asks for a run and its tree at once', async () => {
+    const run = await house.run({ plan: { title: 'From far away', steps: [{ id: 'a', title: 'Begin', do: echo(1) }] } });
+    await ended(run, 'ok');
+    const page = await house.page('/');
+    const held = [];
+    await page.route(new RegExp(`/v1/.*/runs/${run}(/tree)?$`), (route) => { held.push(route); });
+    await page.getByRole('link', { name: 'From far away' }).click();
+    await until(() => held.length === 2, 'both are asked for');
+    await page.getByRole('main').getByText('Loading …').waitFor();
+    assert.equal(await page.title(), `Run ${run} · Folio`);
+    assert.equal(await page.getByRole('main').getAttribute('aria-busy'), 'true');
+    for (const route of held) await route.continue();
+    await node(page, 'Begin, done').waitFor();
+    assert.equal(await page.getByText('Loading …').count(), 0);
+    assert.equal(await page.getByRole('main').getAttribute('aria-busy'), null);
+    // The browser learns of every module from the document, and not from one after the other.
+    const [named, loaded] = await page.evaluate(() => [[...document.querySelectorAll('link[rel=modulepreload], script[src]')].map((one) => new URL(one.href || one.src).pathname),
+      performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname).filter((path) => path.endsWith('.js'))]);
+    assert.deepEqual([...new Set(loaded)].sort(), named.sort());
+    await page.done();
+  });
+
+  it('says that nothing is at addresses that name nothing', async () => {
+    const page = await house.page('/runs/%E0%A4%A', { quiet: true });
+    await page.getByRole('heading', { name: 'Nothing is here', level: 1 }).waitFor();
+    await page.done();
+    const run = await house.run({ plan: { title: 'With one part', steps: [{ id: 'a', title: 'Begin', do: echo(1) }] } });
+    await ended(run, 'ok');
+    const part = await house.page(`/runs/${run}?node=deadbeef`);
+    await part.getByRole('alert').getByText('There is no such part in this run.').waitFor();
+    assert.doesNotMatch(part.url(), /deadbeef/);
+    await part.done();
+    const empty = await house.page('/threads/of%20two%20words');
+    await empty.getByText("folio --thread 'of two words' book add").waitFor();
+    await empty.done();
+  });
+
+  it('keeps an observation with a tag without an end within the window, and writes its past as people do', async () => {
+    const { handle } = await house.ask('POST', '/observations', { content: 'With a tag', tags: ['x'.repeat(60)], ttl_minutes: 90 });
+    await house.ask('PATCH', `/observations/${handle}`, { tags: ['x'.repeat(60), 'a', 'b'] });
+    const page = await house.page(`/observations/${handle}`, { width: 360 });
+    await page.getByText('Version 2').waitFor();
+    assert.ok(await fits(page), 'its tag is wider than the window');
+    const past = await page.locator('.versions').innerText();
+    assert.doesNotMatch(past, /\d{4}-\d\d-\d\dT|\[/, 'moments and lists as elsewhere');
+    assert.match(past, /a, b/);
+    await page.done();
+  });
+});
