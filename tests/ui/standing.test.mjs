@@ -19,6 +19,50 @@ describe('standing', () => {
     await ended(handle, 'cancelled');
   };
 
+  it('has the tree be as it is after what happened', async () => {
+    const page = await house.page('/');
+    const told = await page.evaluate(async () => {
+      const [{ happen }, { Tree, stateOf }, { countsOf, standingOf }] = await Promise.all(['happened', 'tree', 'standing'].map((name) => import(`/ui/${name}.js`)));
+      const tree = new Tree({ onselect: () => {}, signal: new AbortController().signal });
+      const made = (id, parent, kind = 'call') => ({ id, parent, kind, title: id });
+      const lines = [], run = { driven: true };
+      const does = (event, more) => {
+        happen(tree, { event, at: '2026-01-01T00:00:00Z', ...more });
+        const { ends, stands } = countsOf(tree);
+        lines.push(`${[...tree.nodes.values()].map((node) => `${node.id} ${stateOf(node)}${node.spent.tool_calls ?? ''}`).join(', ')}: ${standingOf(run, tree.root, stands, { asks: stands.waiting_input ?? 0, isHoped: false })} ${JSON.stringify(ends)}`);
+      };
+      does('run_started', { nodes: [made('top', null, 'plan')] });
+      does('expanded', { node: 'top', nodes: [made('a', 'top'), made('group', 'top', 'parallel'), made('b', 'group')] });
+      does('started', { node: 'b', attempt: 1, call: 'wait', spent: { tool_calls: 1 } });
+      does('attempt_failed', { node: 'b' });
+      does('finished', { node: 'b', outcome: 'ok', spent: { tool_calls: 2 } });
+      does('told', { node: 'a', state: 'waiting_input' });
+      does('told', { what: 'paused' });
+      does('told', { what: 'continued' });
+      does('told', { superseded: ['group'], nodes: [made('c', 'top')] });
+      does('told', { superseded: ['b'] });
+      does('cancel_requested', {});
+      run.driven = false;
+      does('of another version', { node: 'c' });
+      return lines;
+    });
+    assert.deepEqual(told, [
+      'top created: running {}',
+      'top running_children, a created, group created, b created: running {}',
+      'top running_children1, a created, group created1, b executing1: running {}',
+      'top running_children1, a created, group created1, b parked1: running {}',
+      'top running_children2, a created, group created2, b ok2: running {"ok":1}',
+      'top running_children2, a waiting_input, group created2, b ok2: asks {"ok":1}',
+      'top paused2, a waiting_input, group created2, b ok2: paused {"ok":1}',
+      'top running_children2, a waiting_input, group created2, b ok2: asks {"ok":1}',
+      'top running_children2, a waiting_input, group created2, b ok2, c created: asks {"ok":1}',
+      'top running_children2, a waiting_input, group created2, b superseded2, c created: asks {"superseded":1}',
+      'top cancelling2, a cancelling, group cancelling2, b superseded2, c cancelling: cancelling {"superseded":1}',
+      'top cancelling2, a cancelling, group cancelling2, b superseded2, c cancelling: interrupted {"superseded":1}',
+    ]);
+    await page.done();
+  });
+
   it('says of a run how long it took as everybody else does, in its list and in its tree, too', async () => {
     const run = await house.run({ plan: { title: 'Of one length', steps: [{ id: 'a', title: 'Begin', do: { tool: 'wait', args: { ms: 200 } } }] } });
     await ended(run, 'ok');

@@ -32,7 +32,7 @@ macro_rules! files {
 }
 
 /// What the page loads, from below `/ui/`.
-const FILES: [(&str, &str); 25] = files![
+const FILES: [(&str, &str); 27] = files![
     "app.js",
     "ask.js",
     "branches.js",
@@ -41,6 +41,7 @@ const FILES: [(&str, &str); 25] = files![
     "dom.js",
     "filters.js",
     "format.js",
+    "happened.js",
     "icon.svg",
     "limits.js",
     "markdown.js",
@@ -53,6 +54,7 @@ const FILES: [(&str, &str); 25] = files![
     "run.js",
     "runs.js",
     "search.js",
+    "standing.js",
     "style.css",
     "threads.js",
     "tree.js",

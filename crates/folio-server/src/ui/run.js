@@ -3,12 +3,14 @@
 import { CHANCE, QUIET, follow, get, patiently, post, query as addressOf, told } from './ask.js';
 import { branches, branchesOf } from './branches.js';
 import { $, address, announce, element, empty, headline, keep, settle, soon, sure, trouble, written } from './dom.js';
-import { cost, mark, moment, number, revealed, span, stateLine, words } from './format.js';
+import { cost, mark, moment, number, span, stateLine, words } from './format.js';
+import { happen } from './happened.js';
 import { changeLimits } from './limits.js';
 import { markdown } from './markdown.js';
 import { nodeParts } from './node.js';
 import { mayLeave, showPlan } from './plan.js';
 import { questions } from './questions.js';
+import { countsOf, showWaiting, standingOf } from './standing.js';
 import { Tree, stateOf } from './tree.js';
 
 /** Why runs end that more of something would have let go on. */
@@ -17,10 +19,6 @@ const LIMITED = /^(budget_|deadline$)/;
 const SEARCHED = 25;
 /** Ends of nodes that somebody may look for. */
 const TALLIED = ['failed', 'partial', 'skipped', 'cancelled', 'superseded'];
-/** States in which something is under way. */
-const BUSY = ['executing', 'deciding', 'aggregating', 'verifying', 'replanning', 'cancelling', 'parked'];
-/** States in which somebody is waited for. */
-const WAITING = ['waiting_input', 'awaiting_approval'];
 const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', branches: 'Branches', plan: 'Plan', summary: 'Summary' };
 
 export async function showRun(view, { name, query, signal, title, go, mayGo, onmove }) {
@@ -70,20 +68,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   // ---- the line above, and what people may do
   function summary() {
     const { root, nodes } = tree;
-    const count = {}, stands = {};
-    // A task that waits for what is below it to be allowed or answered is itself not at work.
-    const held = new Set();
-    for (const node of nodes.values()) if (!node.outcome && WAITING.includes(node.state)) for (let above = node.above; above && !held.has(above); above = above.above) held.add(above);
-    for (const node of nodes.values()) {
-      if (node.state === 'executing' && held.has(node)) continue;
-      const of = node.outcome ? count : stands, what = node.outcome ? stateOf(node) : node.state;
-      of[what] = (of[what] ?? 0) + 1;
-    }
-    const ended = Object.values(count).reduce((sum, some) => sum + some, 0);
-    // Where nothing is under way, somebody is waited for.
-    const waitsFor = !BUSY.some((one) => stands[one]) && (asked.count() ? 'asks' : run.held_up ? 'held' : null);
-    const isStopping = root.state === 'cancelling';
-    const now = root.outcome ?? (root.paused && !isStopping ? 'paused' : !run.driven ? (isHoped() ? 'taken_up' : 'interrupted') : isStopping ? 'cancelling' : waitsFor || 'running');
+    const { ends, stands, ended } = countsOf(tree);
+    const now = standingOf(run, root, stands, { asks: asked.count(), isHoped: isHoped() });
     if (now === 'interrupted') isLeft = true; else if (run.driven) isLeft = false;
     if (standing !== now) { if (standing) laterPane(); standing = now; }
     // Nobody is at work: the clocks stand where they stood when somebody was last.
@@ -94,15 +80,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     parts.push(element('span', { class: 'time' }, span(took)), used && element('span', { class: 'quiet' }, used), element('span', { class: 'quiet' }, run.handle, ' · ', moment(run.created_at)));
     const text = parts.filter(Boolean).map((part) => part.textContent).join('|');
     if (state.said !== text) { state.said = text; state.replaceChildren(...parts.filter(Boolean)); }
-    drawTally(count);
-    const { held_up: heldUp } = root.outcome ? {} : run;
-    const waits = now === 'interrupted' ? `${now} ${isStopping}` : heldUp ? JSON.stringify(heldUp) : '';
-    if (waiting.said !== waits) {
-      waiting.said = waits;
-      const command = element('code', {}, `folio resume ${run.handle}`);
-      waiting.replaceChildren(...(now === 'interrupted' ? (isStopping ? ['It is to be stopped, which is done as soon as somebody takes it up: ', command] : ['It goes on where it was as soon as somebody takes it up: ', command])
-        : heldUp ? ['Waits: a call of ', element('a', { href: `/runs/${heldUp.by}` }, heldUp.by), ' writes ', element('code', {}, revealed(heldUp.name)), ', and this run is to write there, too. It goes on when that call has ended.'] : []));
-    }
+    drawTally(ends);
+    showWaiting(waiting, run, root, now);
     Object.assign(progress, { max: nodes.size, value: ended });
     tree.drives(run.driven || isHoped(), stoodAt);
   }
@@ -263,41 +242,13 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const laterPane = soon(() => { if (!signal.aborted) drawPane(); }, pause(400));
 
   // ---- what happens
-  const charge = (node, spent) => {
-    if (!node || !spent) return;
-    const before = node.spent ?? {};
-    for (const key of new Set([...Object.keys(before), ...Object.keys(spent)])) {
-      const more = (spent[key] ?? 0) - (before[key] ?? 0);
-      if (more > 0) for (let one = node; one; one = one.above) { one.spent = { ...one.spent, [key]: (one.spent?.[key] ?? 0) + more }; tree.touch(one); }
-    }
-  };
   const laterQuestions = soon(() => { if (!signal.aborted) (tree.root.outcome ? asked.none() : asked.look().catch(() => {})); }, pause(150));
-  const apply = {
-    run_started({ at, nodes }) {
-      nodes.forEach((node) => tree.add(node));
-      tree.root.started_at ??= at;
-    },
-    expanded: ({ at, nodes }, node) => { nodes.forEach((made) => tree.add(made)); Object.assign(node, { state: 'running_children', started_at: node.started_at ?? at }); },
-    started: ({ at, attempt, call }, node) => Object.assign(node, { state: 'executing', attempt, call, started_at: node.started_at ?? at }),
-    attempt_failed: (_, node) => Object.assign(node, { state: 'parked' }),
-    finished: ({ at, outcome, notes, stop_reason }, node) => Object.assign(node, { state: 'terminal', outcome, notes, stop_reason, finished_at: at }),
-    cancel_requested(_, node) {
-      const stop = [node ?? tree.root];
-      for (const each of stop) if (!each.outcome) { each.state = 'cancelling'; tree.touch(each); stop.push(...each.children); }
-    },
-    told({ at, text, state: stands, what, nodes = [], superseded = [] }, node) {
-      nodes.forEach((made) => tree.add(made));
-      tree.order(nodes);
-      for (const id of superseded) {
-        const gone = [tree.nodes.get(id)].filter(Boolean), isGroup = /^(parallel|sequence)$/.test(gone[0]?.kind);
-        for (const each of gone) { each.superseded = true; tree.touch(each); if (!isGroup) gone.push(...each.children); }
-      }
+  // What of an event concerns more than the tree.
+  const besides = {
+    told({ what }, node) {
       const one = node ?? tree.root;
       if (what === 'limits_changed') get(nodePath(one), { signal }).then(({ limits }) => { one.limits = limits; tree.touch(one); }, () => {});
       if (what === 'continued' && !isLeft) hopedUntil = Date.now() + CHANCE;
-      if (what === 'paused' || what === 'continued') one.paused = what === 'paused';
-      else if (node) Object.assign(node, { state: stands ?? node.state, call: text || node.call, started_at: node.started_at ?? at, plan_version: node.plan_version || Number(what === 'planned') });
-      tree.touch(one);
       laterQuestions();
     },
     resumed() { run.driven = true; },
@@ -322,8 +273,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     if (event === 'problem' && data.status === 401) return undefined;
     if (event === 'problem') { note.replaceChildren(trouble(new Error(data.detail))); return false; }
     const node = tree.nodes.get(data.node);
-    apply[data.event]?.(data, node);
-    if (node) { tree.touch(node); charge(node, data.spent); }
+    happen(tree, data);
+    besides[data.event]?.(data, node);
     if (data.event !== 'cancel_requested' && data.event !== 'told') run.driven = true;
     // The result of a run says what its parts came to, so that every change may be one of it.
     if (node === tree.selected || tree.selected === tree.root) laterPane();

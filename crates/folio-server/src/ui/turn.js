@@ -40,7 +40,8 @@ export async function showTurn(view, { name, signal, title }) {
         ...(turn.run_id ? [' · of ', element('a', { href: `/runs/${turn.run_id}` }, 'a run')] : [])]);
       keep(decided, turn.decisions, (one) => JSON.stringify(one), (one) => decision(one, turn.thread));
       if (turn.decisions.length === 0) decided.replaceChildren(element('li', { 'data-key': '' }, empty('None.')));
-      for (const entry of trace.items) parts.add(entry.component);
+      // Those that decided something, and what began the turn, can be chosen before their lines are shown.
+      for (const part of ['turn', ...turn.decisions.map(({ stage }) => stage), ...trace.items.map(({ component }) => component)]) parts.add(part);
       keep(chips, parts.size < 2 ? [] : [...parts].sort().map((part) => ({ part, isOnly: only.value === part })), ({ part }) => part, ({ part, isOnly }) => element('button', {
         type: 'button', class: 'chip', 'aria-pressed': String(isOnly), onclick: () => choose(isOnly ? null : part),
       }, part.replaceAll('_', ' ')));

@@ -1,0 +1,54 @@
+// What an event of a run does to its tree.
+
+/** By the name of an event: what it does to `tree`, and to the `node` that it is of, if it is of one. */
+const DOES = {
+  run_started(tree, { at, nodes }) {
+    nodes.forEach((made) => tree.add(made));
+    tree.root.started_at ??= at;
+  },
+  expanded(tree, { at, nodes }, node) {
+    nodes.forEach((made) => tree.add(made));
+    Object.assign(node, { state: 'running_children', started_at: node.started_at ?? at });
+  },
+  started: (_, { at, attempt, call }, node) => Object.assign(node, { state: 'executing', attempt, call, started_at: node.started_at ?? at }),
+  attempt_failed: (_, __, node) => Object.assign(node, { state: 'parked' }),
+  finished: (_, { at, outcome, notes, stop_reason }, node) => Object.assign(node, { state: 'terminal', outcome, notes, stop_reason, finished_at: at }),
+  cancel_requested(tree, _, node) {
+    const stop = [node ?? tree.root];
+    for (const each of stop) if (!each.outcome) { each.state = 'cancelling'; tree.touch(each); stop.push(...each.children); }
+  },
+  told(tree, { at, text, state, what, nodes = [], superseded = [] }, node) {
+    nodes.forEach((made) => tree.add(made));
+    tree.order(nodes);
+    for (const id of superseded) replace(tree, tree.nodes.get(id));
+    const one = node ?? tree.root;
+    if (what === 'paused' || what === 'continued') one.paused = what === 'paused';
+    else if (node) Object.assign(node, { state: state ?? node.state, call: text || node.call, started_at: node.started_at ?? at, plan_version: node.plan_version || Number(what === 'planned') });
+    tree.touch(one);
+  },
+};
+
+/** Has `tree` be as it is after an event, `data`. Of events that concern no part of it nothing is done. */
+export function happen(tree, data) {
+  const node = tree.nodes.get(data.node);
+  DOES[data.event]?.(tree, data, node);
+  if (!node) return;
+  tree.touch(node);
+  charge(tree, node, data.spent);
+}
+
+/** Another version of the plan took the place of `node`, and of what it holds: the members of a group are told of themselves. */
+function replace(tree, node) {
+  const gone = node ? [node] : [], isGroup = /^(parallel|sequence)$/.test(node?.kind);
+  for (const each of gone) { each.superseded = true; tree.touch(each); if (!isGroup) gone.push(...each.children); }
+}
+
+/** What `node` has used up by now: what of that is new, all that it is in have used up, too. */
+function charge(tree, node, spent) {
+  if (!spent) return;
+  const before = node.spent ?? {};
+  for (const key of new Set([...Object.keys(before), ...Object.keys(spent)])) {
+    const more = (spent[key] ?? 0) - (before[key] ?? 0);
+    if (more > 0) for (let one = node; one; one = one.above) { one.spent = { ...one.spent, [key]: (one.spent?.[key] ?? 0) + more }; tree.touch(one); }
+  }
+}

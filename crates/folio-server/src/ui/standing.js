@@ -1,0 +1,51 @@
+// Where a run stands as a whole: how many of its parts ended how, what is under way, and what it waits for.
+
+import { element } from './dom.js';
+import { revealed } from './format.js';
+import { stateOf } from './tree.js';
+
+/** States in which something is under way. */
+const BUSY = ['executing', 'deciding', 'aggregating', 'verifying', 'replanning', 'cancelling', 'parked'];
+/** States in which somebody is waited for. */
+const WAITING = ['waiting_input', 'awaiting_approval'];
+
+/** Of the nodes of `tree` those that ended, by how, those that go on, by where they stand, and how many ended. */
+export function countsOf({ nodes }) {
+  const ends = {}, stands = {};
+  // A task that waits for what is below it to be allowed or answered is itself not at work.
+  const held = new Set();
+  for (const node of nodes.values()) if (!node.outcome && WAITING.includes(node.state)) for (let above = node.above; above && !held.has(above); above = above.above) held.add(above);
+  for (const node of nodes.values()) {
+    if (node.state === 'executing' && held.has(node)) continue;
+    const of = node.outcome ? ends : stands, what = node.outcome ? stateOf(node) : node.state;
+    of[what] = (of[what] ?? 0) + 1;
+  }
+  return { ends, stands, ended: Object.values(ends).reduce((sum, some) => sum + some, 0) };
+}
+
+/** The state of `run`, whose tree has this `root`; `asks` is how much it asks people, `isHoped` whether somebody may still come to drive it. */
+export function standingOf(run, root, stands, { asks, isHoped }) {
+  if (root.outcome) return root.outcome;
+  const isStopping = root.state === 'cancelling';
+  if (root.paused && !isStopping) return 'paused';
+  if (!run.driven) return isHoped ? 'taken_up' : 'interrupted';
+  if (isStopping) return 'cancelling';
+  // Where nothing is under way, somebody is waited for.
+  const isIdle = !BUSY.some((one) => stands[one]);
+  return (isIdle && (asks ? 'asks' : run.held_up && 'held')) || 'running';
+}
+
+/** Has `line` say what `run` waits for, if that is neither time nor an answer; what it says already stays. */
+export function showWaiting(line, run, root, standing) {
+  const { held_up: heldUp } = root.outcome ? {} : run;
+  const isLeft = standing === 'interrupted', isStopping = root.state === 'cancelling';
+  const said = isLeft ? `${standing} ${isStopping}` : heldUp ? JSON.stringify(heldUp) : '';
+  if (line.said === said) return;
+  line.said = said;
+  const resume = element('code', {}, `folio resume ${run.handle}`);
+  if (isLeft) line.replaceChildren(isStopping ? 'It is to be stopped, which is done as soon as somebody takes it up: ' : 'It goes on where it was as soon as somebody takes it up: ', resume);
+  else if (heldUp) {
+    line.replaceChildren('Waits: a call of ', element('a', { href: `/runs/${heldUp.by}` }, heldUp.by), ' writes ', element('code', {}, revealed(heldUp.name)),
+      ', and this run is to write there, too. It goes on when that call has ended.');
+  } else line.replaceChildren();
+}
