@@ -67,6 +67,17 @@ fn a_paused_run_keeps_nobody_from_ending() {
 }
 
 #[test]
+fn the_clocks_of_a_run_that_nobody_drives_stand() {
+    let folio = folio();
+    driven(&folio, "r1", "slow.yaml").kill();
+    // That takes some seconds to be known.
+    folio.until(&["runs"], |seen| seen["items"][0]["driven"] == false);
+    let told = folio.ok(&["show", "r1"]);
+    let counts = told.lines().find(|line| line.contains("0 of 2 done")).unwrap();
+    assert!(counts.trim_start().starts_with("0."), "{told}");
+}
+
+#[test]
 fn a_list_has_the_runs_that_stand_as_it_is_asked() {
     let folio = folio();
     driven(&folio, "r1", "slow.yaml").kill();

@@ -583,7 +583,11 @@ impl Titles {
             depth: view.depth as usize,
             title: self.title(run, view),
             mark: mark_of(view),
-            started_at: view.started_at,
+            // The run begins before the first of its parts does, and the run is what its root stands for.
+            started_at: match view.parent {
+                None => view.started_at.and(run.started_at()),
+                Some(_) => view.started_at,
+            },
             finished_at: view.finished_at,
             note: super::first_line(&note, 200),
         }
