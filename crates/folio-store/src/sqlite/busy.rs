@@ -7,20 +7,54 @@ use std::time::Duration;
 use rusqlite::ErrorCode;
 
 const SHORTEST: Duration = Duration::from_micros(100);
-const LONGEST: Duration = Duration::from_millis(2);
 
-/// What SQLite asks whether it should try again: sleeps a little, and gives up after `limit`.
+/// The longest pause of somebody who has just come, and of somebody whose patience is about to end.
+///
+/// Hundreds who ask every other millisecond take the processor from the one they wait for.
+const LONGEST_AT_FIRST: Duration = Duration::from_millis(50);
+const LONGEST_AT_LAST: Duration = Duration::from_millis(2);
+
+/// What SQLite asks whether it should try again: sleeps a little, and gives up after `limit` of real time.
 pub(super) fn patience(limit: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
-    let mut pauses = Pauses::new();
+    let mut noise = Noise::new();
+    let mut since = now();
     move |tries| {
         if tries == 0 {
-            pauses.waited = Duration::ZERO;
+            since = now();
         }
-        pauses.waited < limit && {
-            pauses.sleep();
-            true
-        }
+        let waited = since.elapsed();
+        // Whoever is woken late has had no turn since: he tries once more before he gives up.
+        let Some(left) = limit.checked_sub(waited).filter(|left| !left.is_zero()) else {
+            return false;
+        };
+        let pause = pause(waited, limit, noise.share()).min(left);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "SQLite waits inside of a call, on a thread of the store"
+        )]
+        std::thread::sleep(pause);
+        true
     }
+}
+
+/// How long somebody pauses who has `waited` so long and has patience for `limit`; `share`, of 0 to 1, makes pauses different, so that two
+/// who wait for each other do not do so for ever.
+///
+/// At first the pause grows with the wait: a short transaction is met soon, a long one costs little. It can only grow so far, and then
+/// shrinks again: among many who wait, those who have waited longest ask most often, and are first.
+fn pause(waited: Duration, limit: Duration, share: f64) -> Duration {
+    let part = (waited.as_secs_f64() / limit.as_secs_f64().max(f64::MIN_POSITIVE)).min(1.0);
+    let longest = LONGEST_AT_FIRST.mul_f64(1.0 - part) + LONGEST_AT_LAST.mul_f64(part);
+    let longest = (waited / 4).min(longest).max(SHORTEST);
+    longest.mul_f64(0.5 + share / 2.0)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "other processes do not stand still where a test has stopped the clock"
+)]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
 }
 
 /// As [`patience`], but gives up at once while `is_in_a_hurry` is set.
@@ -52,35 +86,71 @@ pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Pauses of different lengths, so that two who wait for each other do not do so for ever.
-struct Pauses {
-    waited: Duration,
-    noise: u64,
-}
+/// Numbers that differ between those who wait.
+struct Noise(u64);
 
-impl Pauses {
+impl Noise {
     fn new() -> Self {
         let mut bytes = [0; 8];
         // Without randomness the pauses are merely less varied.
-        let noise = getrandom::fill(&mut bytes).map_or(1, |()| u64::from_le_bytes(bytes) | 1);
-        Self {
-            waited: Duration::ZERO,
-            noise,
-        }
+        Self(getrandom::fill(&mut bytes).map_or(1, |()| u64::from_le_bytes(bytes) | 1))
     }
 
-    fn sleep(&mut self) {
-        self.noise ^= self.noise << 13;
-        self.noise ^= self.noise >> 7;
-        self.noise ^= self.noise << 17;
-        // The longer the wait so far, the longer the pause: a short transaction is met soon, a long one costs little.
-        let longest = (self.waited / 4).clamp(SHORTEST, LONGEST);
-        let pause = SHORTEST / 2 + longest.mul_f64(f64::from(u8::try_from(self.noise >> 56).unwrap_or(0)) / 255.0);
-        self.waited += pause;
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "SQLite waits inside of a call, on a thread of the store"
-        )]
-        std::thread::sleep(pause);
+    /// From 0 to 1.
+    fn share(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        f64::from(u8::try_from(self.0 >> 56).unwrap_or(0)) / 255.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    fn longest_after(waited: Duration) -> Duration {
+        pause(waited, LIMIT, 1.0)
+    }
+
+    #[test]
+    fn pauses_grow_and_then_shrink_so_that_who_has_waited_longest_asks_most_often() {
+        let waits = [0, 8, 80, 190].map(Duration::from_millis);
+        let growing = waits.map(longest_after);
+        assert!(growing.is_sorted(), "{growing:?}");
+        assert_eq!((growing[0], growing[1]), (SHORTEST, Duration::from_millis(2)));
+        let waits = [1, 3, 5, 9].map(Duration::from_secs);
+        let shrinking = waits.map(longest_after);
+        assert!(shrinking.iter().rev().is_sorted(), "{shrinking:?}");
+        assert_eq!(longest_after(LIMIT), LONGEST_AT_LAST);
+        assert_eq!(longest_after(LIMIT * 9), LONGEST_AT_LAST);
+    }
+
+    #[test]
+    fn no_two_pauses_need_be_the_same_and_none_is_nothing() {
+        let waited = Duration::from_secs(1);
+        assert_eq!(pause(waited, LIMIT, 0.0) * 2, pause(waited, LIMIT, 1.0));
+        assert!(pause(Duration::ZERO, LIMIT, 0.0) > Duration::ZERO);
+        assert!(pause(Duration::ZERO, Duration::ZERO, 0.0) > Duration::ZERO);
+    }
+
+    #[test]
+    fn patience_is_of_real_time_and_begins_anew_with_each_wait() {
+        let limit = Duration::from_millis(20);
+        let mut again = patience(limit);
+        for _ in 0..2 {
+            let begun = now();
+            let mut tries = 0;
+            while again(tries) {
+                tries += 1;
+            }
+            assert!(begun.elapsed() >= limit);
+            assert!(tries > 0);
+        }
+        // However late somebody is woken, he tries once more; what he was asleep counts.
+        let mut again = patience(Duration::from_nanos(1));
+        assert!(!again(1));
     }
 }
