@@ -75,6 +75,9 @@ pub struct RunRow {
     pub head: Seq,
     /// Whether a living process drives it.
     pub driven: bool,
+    /// Whether anybody has ever driven it. Until then, whoever submitted it may be about to.
+    #[serde(skip)]
+    pub was_driven: bool,
 }
 
 impl RunRow {

@@ -54,17 +54,27 @@ pub(crate) async fn aside(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenE
         // Then the caller's own thread is all that there is.
         return open(url, make);
     };
+    let (answer, opened) = tokio::sync::oneshot::channel();
     let owned = url.to_owned();
-    match runtime.spawn_blocking(move || open(&owned, make)).await {
+    // A thread of its own rather than one of the runtime, which panics where none can be started.
+    let thread = std::thread::Builder::new()
+        .name("folio-open".to_owned())
+        .spawn(move || {
+            let _entered = runtime.enter();
+            // Whoever does not wait any more does not need it.
+            drop(answer.send(open(&owned, make)));
+        });
+    let thread = thread.map_err(|error| StoreError::Unavailable {
+        doing: "open",
+        location: "a store".to_owned(),
+        reason: format!("no thread can be started: {error}"),
+        source: Some(Box::new(error)),
+    })?;
+    match opened.await {
         Ok(opened) => opened,
-        Err(broken) => match broken.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(ended) => Err(OpenError::Store(StoreError::Unavailable {
-                doing: "open",
-                location: "a store".to_owned(),
-                reason: "the program is about to end".to_owned(),
-                source: Some(Box::new(ended)),
-            })),
+        Err(_) => match thread.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(()) => unreachable!("a thread that ends has answered"),
         },
     }
 }

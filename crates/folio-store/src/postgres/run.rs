@@ -41,7 +41,7 @@ const LAST_RECORDS: &str = looked_up!(
 );
 
 const SELECT: &str =
-    "SELECT number, id, title, status, created_at, owner, coalesce(head, 0), coalesce(log.at, created_at)
+    "SELECT number, id, title, status, created_at, owner, coalesce(head, 0), coalesce(log.at, created_at), fence
     FROM run CROSS JOIN LATERAL (SELECT max(seq) AS head FROM touch
         WHERE touch.space = run.space AND what = 'r' AND touch.number = run.number) AS last
     LEFT JOIN log ON log.space = run.space AND log.seq = head WHERE";
@@ -243,5 +243,6 @@ fn from_row(row: &Row, alive: &HashSet<OwnerId>) -> Result<RunRow, Failure> {
         updated_at: instant(row, 7)?,
         head: seq(row, 6)?,
         driven,
+        was_driven: count(row, 8)? > 0,
     })
 }

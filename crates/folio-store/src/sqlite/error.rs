@@ -8,8 +8,11 @@ pub(super) use crate::error::not_found;
 /// Why a file is no store.
 pub(super) const NO_DATABASE: &str = "it is not an SQLite file";
 /// Why an empty file is none either.
-pub(super) const CUT_OFF: &str =
-    "it is empty, and the log of a store stands beside it: keep that log, and restore the file from a backup";
+pub(super) const CUT_OFF: &str = "it is empty, and the log of a store stands beside it: if the store was renamed, put it back in place of \
+    the empty file; otherwise keep that log, and restore the file from a backup";
+/// Why none is made where only the log of one is.
+pub(super) const WITHOUT_FILE: &str = "there is no such file, but the log of a store stands where it should be: if the store was renamed, \
+    put it back; otherwise keep that log, and restore the file from a backup";
 /// What is to be done where nothing more can be written.
 const DISK_FULL: &str = "the disk is full; free some space and try again";
 
@@ -88,7 +91,7 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
         ErrorCode::PermissionDenied => "permission denied",
         ErrorCode::CannotOpen => "the file cannot be opened",
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
-            "another program has kept it locked for ten seconds; try again, or find out which"
+            "others had it locked for ten seconds: one of them all the time, or many in turn; try again, or find out which"
         }
         // The index of the write-ahead log is made longer before anything is read, and only that fails where there is no space.
         ErrorCode::SystemIoFailure if extended == Some(ffi::SQLITE_IOERR_SHMSIZE) => DISK_FULL,

@@ -11,7 +11,7 @@
 //! - `living`: indexes in memory; `marks`: whether what lists tell has changed
 //! - `text`, `text_words`, `text_list`, `text_check`: the index of words, and what is found in it
 //! - `backup`: copies of the file, and back
-//! - `closing`: waiting until a file is closed
+//! - `closing`: waiting until a file is closed; `moved`: whether it is still at its place
 //! - `lease`: which processes that drive runs are alive
 //! - `wake`: waiting for commits, and the thread that keeps watch
 //! - `busy`: waiting for another process that writes
@@ -39,6 +39,7 @@ mod list;
 mod living;
 mod marks;
 mod migrate;
+mod moved;
 mod open;
 mod packed;
 mod page;
@@ -134,6 +135,11 @@ pub struct SqliteStore {
     target: Target,
 }
 
+/// What a thread of a store does.
+type Work = Box<dyn FnOnce() + Send>;
+/// What starts a thread by name.
+type Start<'s> = dyn FnMut(&str, Work) -> std::io::Result<JoinHandle<()>> + 's;
+
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SqliteStore")
@@ -150,6 +156,13 @@ impl SqliteStore {
     /// `Unavailable` with the reason if it cannot be opened or made, or was written by a newer version; `Invalid` if it is
     /// the file of another program; `Corrupt` if it is damaged or no database at all.
     pub fn open(options: &OpenOptions) -> Result<Arc<Self>, StoreError> {
+        Self::open_with(options, &mut |name, work| {
+            std::thread::Builder::new().name(name.to_owned()).spawn(work)
+        })
+    }
+
+    /// The same, with threads that `start` starts.
+    fn open_with(options: &OpenOptions, start: &mut Start<'_>) -> Result<Arc<Self>, StoreError> {
         let target = Target::of(options);
         let conn = target.prepare()?;
         let owners = Arc::new(Owners::new(target.file.clone(), options.lease));
@@ -157,7 +170,7 @@ impl SqliteStore {
         let marks = Arc::new(Marks::default());
         let writer = Writer::new(
             conn,
-            target.location.clone(),
+            target.clone(),
             Arc::clone(&owners),
             Arc::clone(&wake),
             Arc::clone(&marks),
@@ -179,16 +192,16 @@ impl SqliteStore {
             threads: Vec::new(),
         };
         let (watched, weak) = (Arc::clone(&writer), jobs.downgrade());
-        store.spawn("folio-writer", move || writer.run(queue))?;
-        store.spawn("folio-watch", move || {
-            wake.keep_watch(&target, &owners, &watched, &weak);
-        })?;
+        // Nobody else can send: were a thread refused, the writer would otherwise be waited for without an end.
         store.jobs = Some(jobs);
+        store.spawn("folio-writer", Box::new(move || writer.run(queue)), start)?;
+        let watch = move || wake.keep_watch(&target, &owners, &watched, &weak);
+        store.spawn("folio-watch", Box::new(watch), start)?;
         Ok(Arc::new(store))
     }
 
-    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    fn spawn(&mut self, name: &str, work: Work, start: &mut Start<'_>) -> Result<(), StoreError> {
+        let thread = start(name, work);
         let thread =
             thread.map_err(|error| self.unavailable("open", "no thread can be started", Some(Box::new(error))))?;
         self.threads.push(thread);
@@ -672,5 +685,29 @@ impl Store for SqliteStore {
         let failed = |error| self.unavailable("read from", "its size is not known", Some(error));
         let counted = counted.await.map_err(|error| failed(Box::new(error)))?;
         Ok(Some(counted.map_err(|error| failed(Box::new(error)))?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_whose_threads_cannot_be_started_is_refused_and_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = OpenOptions::at(folder.path().join("folio.db"));
+        for allowed in 0..2 {
+            let mut started = 0;
+            let refused = SqliteStore::open_with(&options, &mut |_, work| {
+                started += 1;
+                if started > allowed {
+                    return Err(std::io::Error::from_raw_os_error(11));
+                }
+                std::thread::Builder::new().spawn(work)
+            });
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains("no thread can be started"), "{refused}");
+        }
+        SqliteStore::open(&options).unwrap();
     }
 }

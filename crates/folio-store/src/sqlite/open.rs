@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -12,8 +12,9 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::busy;
 use super::closing::Open;
-use super::error::{CUT_OFF, Failure, NO_DATABASE, explained};
+use super::error::{CUT_OFF, Failure, NO_DATABASE, WITHOUT_FILE, explained};
 use super::migrate::{self, MIGRATIONS, Migration};
+use super::moved::{Places, identity_of};
 use crate::error::StoreError;
 use crate::live::LiveOptions;
 use crate::private;
@@ -77,6 +78,8 @@ pub(super) struct Target {
     /// Whether nothing can be written to the file or beside it, so that it is read only.
     is_read_only: bool,
     pages_max: Option<u64>,
+    /// Where it was when it was made ready to be written to.
+    places: Arc<OnceLock<Places>>,
     /// Says that it is open; none if everything is in memory.
     _open: Option<Arc<Open>>,
 }
@@ -97,6 +100,7 @@ impl Target {
                 name,
                 is_read_only: false,
                 pages_max,
+                places: Arc::default(),
                 _open: None,
             }
         } else {
@@ -110,6 +114,7 @@ impl Target {
                 name,
                 is_read_only,
                 pages_max,
+                places: Arc::default(),
                 _open: Some(Open::new()),
             }
         }
@@ -127,19 +132,65 @@ impl Target {
         if let Some(folder) = self.file.as_deref().and_then(Path::parent) {
             make_folders(folder).map_err(|error| self.unavailable("create", folder.display().to_string(), error))?;
         }
+        let mut identity = None;
         if let Some(file) = &self.file {
+            self.may_be_made(file)?;
             make_private(file);
+            identity = identity_of(file).ok();
         }
-        self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
+        let conn = self
+            .connect(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
             .map_err(Failure::from)
             .and_then(|conn| self.prepare_connection(conn, migrations))
-            .map_err(|failure| self.explained(failure))
+            .map_err(|failure| self.explained(failure))?;
+        if let Some(file) = self.file.as_deref().filter(|_| !self.is_read_only)
+            && let Some(places) = Places::of(file, identity)
+        {
+            // Whoever was first has the same.
+            self.places.set(places).unwrap_or_default();
+        }
+        Ok(conn)
+    }
+
+    /// That the file is still where it was when it was opened, with what stands beside it. Costs a microsecond or two.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable`, with what happened and what to do.
+    pub(super) fn is_at_its_place(&self, doing: &'static str) -> Result<(), StoreError> {
+        self.places
+            .get()
+            .map_or(Ok(()), |places| places.check(doing, &self.location))
+    }
+
+    /// That `file` is there, or can be made with nothing in its way: one that is made and then refused would stand in the way of whoever
+    /// puts the right one there.
+    fn may_be_made(&self, file: &Path) -> Result<(), StoreError> {
+        if file.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir()) {
+            return Err(self.unwritable("it is a device, a pipe or a socket, not a file"));
+        }
+        let made = made_at(file);
+        // The log first: whoever makes the store meanwhile has made the file before.
+        match log_of(&made).metadata() {
+            // What SQLite makes beside it has a longer name.
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidFilename && !file.exists() => {
+                Err(self.unavailable("create", self.location.clone(), error))
+            }
+            Ok(log) if log.len() > 0 && !file.exists() => Err(StoreError::Corrupt {
+                location: self.location.clone(),
+                reason: WITHOUT_FILE.to_owned(),
+                source: None,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// A connection that can only read.
     pub(super) fn connect_reader(&self) -> Result<Connection, Failure> {
         // A read-only connection could not recover the write-ahead log after a crash, so it is opened for both where that is possible.
         let mut conn = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        // Those that are open already go on with the file that was there: a new one must not read from another.
+        self.is_at_its_place("read from")?;
         set_up(&mut conn)?;
         conn.execute_batch("PRAGMA query_only = on; PRAGMA cache_size = -4000")?;
         Ok(conn)
@@ -251,9 +302,14 @@ pub(super) fn long_enough(file: &Path, location: &str) -> Result<(), Failure> {
 
 /// Where the write-ahead log of `file` is.
 fn log_of(file: &Path) -> PathBuf {
-    let mut log = file.as_os_str().to_owned();
-    log.push("-wal");
-    log.into()
+    beside(file, "-wal")
+}
+
+/// Where that stands beside `file` whose name has this `suffix`.
+pub(super) fn beside(file: &Path, suffix: &str) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
 }
 
 /// Whether the file is there and can be read, and nothing can be written beside it: its folder is not ours, or the whole file system is
@@ -300,6 +356,12 @@ pub(super) fn set_up(conn: &mut Connection) -> Result<(), Failure> {
 /// Makes the file for its owner alone, if there is none and it can be made. What SQLite makes beside it is as it is. Where the name is a link
 /// that leads nowhere, the file is made where it leads.
 fn make_private(file: &Path) {
+    // If it cannot be made, SQLite says why.
+    let _made = private::options().write(true).create_new(true).open(made_at(file));
+}
+
+/// Where `file` is made: where it leads, if it is a link.
+fn made_at(file: &Path) -> PathBuf {
     let mut file = file.to_owned();
     for _ in 0..LINKS_MAX {
         let Ok(leads_to) = file.read_link() else { break };
@@ -307,8 +369,7 @@ fn make_private(file: &Path) {
             .parent()
             .map_or_else(|| leads_to.clone(), |folder| folder.join(&leads_to));
     }
-    // If it cannot be made, SQLite says why.
-    let _made = private::options().write(true).create_new(true).open(file);
+    file
 }
 
 /// Makes `folder` and what is missing above it for its owner alone, so that the names survive a loss of power, too.
@@ -362,6 +423,7 @@ pub(super) fn in_words(error: &std::io::Error) -> String {
         Kind::IsADirectory => "it is a folder, not a file".to_owned(),
         Kind::NotADirectory | Kind::AlreadyExists => "something on the way to it is a file, not a folder".to_owned(),
         Kind::StorageFull => "the disk is full".to_owned(),
+        Kind::InvalidFilename => "its name, or that of what is kept beside it, is too long".to_owned(),
         _ => error.to_string(),
     }
 }

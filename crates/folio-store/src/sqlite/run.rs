@@ -210,7 +210,7 @@ pub(super) fn owner_of(conn: &Connection, place: Place) -> Result<(Option<OwnerI
     })?)
 }
 
-const COLUMNS: &str = "place, id, title, status, created_at, owner";
+const COLUMNS: &str = "place, id, title, status, created_at, owner, fence";
 
 /// Reads [`COLUMNS`]. `alive` has who of the drivers was asked after already: for each a file is opened.
 fn from_row(
@@ -246,5 +246,6 @@ fn from_row(
         updated_at,
         head,
         driven,
+        was_driven: from_column(row.get(6)?) > 0,
     })
 }

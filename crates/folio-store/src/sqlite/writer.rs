@@ -19,7 +19,7 @@ use super::error::{Failure, repeated};
 use super::job::{Done, Job};
 use super::lease::Owners;
 use super::marks::{Marks, Wrote};
-use super::open::BUSY_WAIT;
+use super::open::{BUSY_WAIT, Target};
 use super::scope::{Known, Scope};
 use super::text::FAR;
 use super::wake::Wake;
@@ -59,7 +59,8 @@ struct WalLength {
 #[derive(Debug)]
 struct Pen {
     conn: Connection,
-    location: String,
+    // Dropped behind the connection.
+    target: Target,
     owners: Arc<Owners>,
     wake: Arc<Wake>,
     marks: Arc<Marks>,
@@ -77,7 +78,7 @@ struct Pen {
 impl Writer {
     pub(super) fn new(
         mut conn: Connection,
-        location: String,
+        target: Target,
         owners: Arc<Owners>,
         wake: Arc<Wake>,
         marks: Arc<Marks>,
@@ -97,7 +98,7 @@ impl Writer {
         let usual = Duration::ZERO;
         let pen = Mutex::new(Pen {
             conn,
-            location,
+            target,
             owners,
             wake,
             marks,
@@ -265,6 +266,7 @@ impl Pen {
         if !self.conn.is_autocommit() {
             self.roll_back();
         }
+        self.target.is_at_its_place("write to")?;
         if anew {
             self.conn.execute_batch("VACUUM")?;
         }
@@ -379,11 +381,13 @@ impl Pen {
     }
 
     /// Makes the transaction durable that made the commits `wrote`.
-    fn commit(&self, wrote: &[Wrote]) -> rusqlite::Result<()> {
+    fn commit(&self, wrote: &[Wrote]) -> Result<(), Failure> {
+        // As late as can be: whatever is acknowledged has to be found again.
+        self.target.is_at_its_place("write to")?;
         let changing = self.marks.begin(wrote);
         let committed = execute(&self.conn, "COMMIT");
         self.marks.settle(&changing, wrote, committed.is_ok());
-        committed
+        Ok(committed?)
     }
 
     /// Ends the transaction in which `done` came about.
@@ -409,7 +413,7 @@ impl Pen {
 
     fn answer(&self, job: Job, done: Result<Done, Failure>) {
         job.answer(
-            done.map_err(|failure| failure.into_error("write to", &self.location)),
+            done.map_err(|failure| failure.into_error("write to", &self.target.location)),
             &self.owners,
         );
     }

@@ -1,0 +1,73 @@
+//! Whether the file, and what SQLite keeps beside it, is still at its place.
+//!
+//! Whoever has a file open goes on with it when it is renamed, replaced or removed, and would acknowledge what nobody finds again.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::open::beside;
+use crate::error::StoreError;
+
+/// What the file system knows a file by, whatever it is called.
+type Identity = (u64, u64);
+
+/// Why nothing can be written any more.
+const MOVED: &str = "the file was moved or removed while this process had it open; put it back at its place with what stands beside it, \
+    or end this process";
+const REPLACED: &str =
+    "another file has taken its place while this process had it open; put it back at its place, or end this process";
+const BESIDE: &str = "the -wal or -shm beside it was moved or removed while this process had it open; put it back at its place, or end \
+    this process";
+
+/// What was at the places of an open file.
+#[derive(Debug)]
+pub(super) struct Places {
+    file: (PathBuf, Identity),
+    /// The write-ahead log and its index. As long as somebody has the file open, SQLite neither removes nor replaces them.
+    beside: Vec<(PathBuf, Identity)>,
+}
+
+impl Places {
+    /// Those of `file`, which was `identity` when it was opened, with what stands beside it now. `None` if that cannot be told.
+    pub(super) fn of(file: &Path, identity: Option<Identity>) -> Option<Self> {
+        let identity = identity.or_else(|| identity_of(file).ok())?;
+        // Where the name is a link they stand beside what it leads to.
+        let real = file.canonicalize().ok()?;
+        let beside = ["-wal", "-shm"].map(|suffix| beside(&real, suffix));
+        let beside = beside.into_iter().filter_map(|path| {
+            let identity = identity_of(&path).ok()?;
+            Some((path, identity))
+        });
+        Some(Self {
+            file: (file.to_owned(), identity),
+            beside: beside.collect(),
+        })
+    }
+
+    /// That everything is where it was; costs a few questions to the file system, a microsecond or two.
+    pub(super) fn check(&self, doing: &'static str, location: &str) -> Result<(), StoreError> {
+        let refused = |reason: &str, source: Option<std::io::Error>| StoreError::Unavailable {
+            doing,
+            location: location.to_owned(),
+            reason: reason.to_owned(),
+            source: source.map(Into::into),
+        };
+        let (path, identity) = &self.file;
+        match identity_of(path) {
+            Ok(found) if found == *identity => {}
+            Ok(_) => return Err(refused(REPLACED, None)),
+            Err(error) => return Err(refused(MOVED, Some(error))),
+        }
+        let is_there = |(path, identity): &(PathBuf, Identity)| identity_of(path).is_ok_and(|found| found == *identity);
+        match self.beside.iter().all(is_there) {
+            true => Ok(()),
+            false => Err(refused(BESIDE, None)),
+        }
+    }
+}
+
+/// What the file at `path` is known by.
+pub(super) fn identity_of(path: &Path) -> std::io::Result<Identity> {
+    let about = path.metadata()?;
+    Ok((about.dev(), about.ino()))
+}

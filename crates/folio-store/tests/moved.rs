@@ -1,0 +1,141 @@
+//! A file that is moved, replaced or removed while a process has it open, and a log that is left without its file.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs::{remove_file, rename};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use folio_memory::{Change, PageRole, RunId};
+use folio_store::sqlite::{OpenOptions, SqliteStore};
+use folio_store::{Committed, ErrorKind, StoreError};
+use folio_testkit::contract::scene::Scene;
+
+/// A store in a folder of its own, open, with a note in it.
+struct House {
+    folder: tempfile::TempDir,
+    scene: Scene,
+}
+
+impl House {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let scene = Scene::on(open(&folder.path().join("s.db")).unwrap());
+        scene.a_note("one").await;
+        Self { folder, scene }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Why nothing can be written.
+    async fn refusal(&self) -> String {
+        let refused = try_to_write(&self.scene).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
+        // What asks whether the store is ready is told the same: a write that changes nothing.
+        let nobody = RunId::derived(&["nobody"]);
+        let ready = self.scene.store.release_run(&self.scene.space, nobody, 0).await;
+        assert_eq!(ready.unwrap_err().to_string(), refused.to_string());
+        refused.to_string()
+    }
+}
+
+/// Commits a page, or says why not.
+async fn try_to_write(scene: &Scene) -> Result<Committed, StoreError> {
+    let page = scene.page(PageRole::Note);
+    scene.try_commit(vec![Change::EnsurePage(Box::new(page))]).await
+}
+
+fn open(path: &Path) -> Result<std::sync::Arc<SqliteStore>, StoreError> {
+    SqliteStore::open(&OpenOptions::at(path))
+}
+
+#[tokio::test]
+async fn nothing_is_acknowledged_of_a_file_that_was_renamed_until_it_is_back() {
+    let house = House::new().await;
+    let head = house.scene.head().await;
+    rename(house.at("s.db"), house.at("moved.db")).unwrap();
+    let refused = house.refusal().await;
+    assert!(refused.contains("was moved or removed while this process"), "{refused}");
+    // What it has can be read by whoever has it open already.
+    assert_eq!(house.scene.head().await, head);
+    rename(house.at("moved.db"), house.at("s.db")).unwrap();
+    try_to_write(&house.scene).await.unwrap();
+    let House { folder, scene } = house;
+    drop(scene);
+    let again = Scene::on(open(&folder.path().join("s.db")).unwrap());
+    assert_eq!(again.head().await.0, head.0 + 1);
+    assert_eq!(again.store.check().await.unwrap().problems, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn nothing_is_acknowledged_of_files_that_were_removed_or_replaced() {
+    let house = House::new().await;
+    for name in ["s.db", "s.db-wal", "s.db-shm"] {
+        remove_file(house.at(name)).unwrap();
+    }
+    let refused = house.refusal().await;
+    assert!(refused.contains("was moved or removed while this process"), "{refused}");
+    // Whoever makes a new one has a store of his own, which the old process neither writes to nor reads from.
+    let other = Scene::on(open(&house.at("s.db")).unwrap());
+    let refused = house.refusal().await;
+    assert!(refused.contains("another file has taken its place"), "{refused}");
+    let copied = house.scene.store.back_up(&house.at("copy.db")).await;
+    assert_eq!(copied.unwrap_err().kind(), ErrorKind::Unavailable);
+    other.a_note("new").await;
+}
+
+#[tokio::test]
+async fn nothing_is_acknowledged_where_only_the_log_was_removed() {
+    for name in ["s.db-wal", "s.db-shm"] {
+        let house = House::new().await;
+        remove_file(house.at(name)).unwrap();
+        let refused = house.refusal().await;
+        assert!(refused.contains("the -wal or -shm beside it"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn the_name_of_a_store_may_be_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let (link, file) = (folder.path().join("link.db"), folder.path().join("s.db"));
+    symlink("s.db", &link).unwrap();
+    let scene = Scene::on(open(&link).unwrap());
+    scene.a_note("one").await;
+    rename(&file, folder.path().join("moved.db")).unwrap();
+    try_to_write(&scene).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_log_without_its_file_is_told_and_nothing_is_put_in_the_way_of_the_file() {
+    let house = House::new().await;
+    rename(house.at("s.db"), house.at("moved.db")).unwrap();
+    let refused = open(&house.at("s.db")).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Corrupt);
+    assert!(refused.to_string().contains("put it back"), "{refused}");
+    assert!(!house.at("s.db").exists());
+    rename(house.at("moved.db"), house.at("s.db")).unwrap();
+    assert_eq!(
+        Scene::on(open(&house.at("s.db")).unwrap()).head().await,
+        house.scene.head().await
+    );
+}
+
+#[test]
+fn what_is_no_file_is_told_as_such() {
+    let refused = open(Path::new("/dev/null")).unwrap_err();
+    assert!(
+        refused.to_string().contains("it is a device, a pipe or a socket"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_name_too_long_for_what_is_kept_beside_the_file_makes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(format!("{}.db", "n".repeat(249)));
+    let refused = open(&path).unwrap_err();
+    assert!(refused.to_string().contains("is too long"), "{refused}");
+    assert!(!path.exists());
+}
