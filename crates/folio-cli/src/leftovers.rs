@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use folio::engine::run::SoFar;
-use folio::memory::{RunId, Seq};
+use folio::memory::{RunId, Seq, Timestamp};
 use folio::runner::{Busy, BusyRun, Driven, Runner, RunnerError};
 use folio::store::{ErrorKind, RunRow};
 use tokio::task::{JoinError, JoinSet};
@@ -22,6 +22,9 @@ const MOST: usize = 8;
 const MOST_WITH_WAITING: usize = 256;
 /// How long what is under way has to end when the program was told to.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// How long whoever submitted a run may take to begin to drive it: he may have to wait ten seconds for a store in which others write.
+const BEGUN_WITHIN: Duration = Duration::from_secs(15);
 
 /// How long everything in a run waits until a program gives it up that is there for another one.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
@@ -90,7 +93,7 @@ impl Leftovers {
             waiting,
             ..Self::default()
         };
-        let rows = runner.unfinished().await?;
+        let rows = left(runner).await?;
         let said = runner.workspace().runs_so_far(&rows).await?;
         // Who is there for all runs has said that nobody answers.
         let is_alone = waiting == Waiting::GivenUp && !runner.has_person();
@@ -167,7 +170,7 @@ impl Leftovers {
                 }
                 _ = again.tick() => {
                     // If the store is away, it is looked at again when it may be back.
-                    let Ok(rows) = runner.unfinished().await else { continue };
+                    let Ok(rows) = left(runner).await else { continue };
                     let before = std::mem::take(&mut seen);
                     seen.extend(rows.iter().map(|row| (row.id, row.head)));
                     let is_left = |row: &RunRow| before.get(&row.id) == Some(&row.head) && !given_up.contains(&row.id);
@@ -216,6 +219,20 @@ impl Leftovers {
     }
 }
 
+/// The runs that nobody drives, without those whose first driver may just be coming: he would find his own run taken.
+async fn left(runner: &Runner) -> Result<Vec<RunRow>, RunnerError> {
+    let rows = runner.unfinished().await?.into_iter();
+    let now = runner.workspace().now();
+    Ok(rows.filter(|row| !is_being_begun(row, now)).collect())
+}
+
+/// Whether `row` is that of a run which was submitted a moment ago, and which nobody has driven yet.
+fn is_being_begun(row: &RunRow, now: Timestamp) -> bool {
+    // The clocks of two processes may differ a little; an instant far ahead is that of a clock that was wrong.
+    let apart = now.since(row.created_at).max(row.created_at.since(now));
+    !row.was_driven && apart < BEGUN_WITHIN
+}
+
 /// Why nobody goes on with a run by itself whose processes went away again and again.
 pub(crate) fn left_alone(row: &RunRow) -> String {
     format!(
@@ -251,4 +268,38 @@ fn said(ended: &Result<Ended, JoinError>, output: &Output) -> Option<RunId> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use folio::engine::Run;
+    use folio::memory::id::RunHandle;
+
+    use super::*;
+
+    #[test]
+    fn a_run_is_no_leftover_before_whoever_submitted_it_had_the_time_to_drive_it() {
+        let submitted = Timestamp::from_millis(1_000_000);
+        let row = |was_driven| RunRow {
+            id: RunId::derived(&["r"]),
+            handle: RunHandle(1),
+            title: String::new(),
+            status: Run::RUNNING.to_owned(),
+            created_at: submitted,
+            updated_at: submitted,
+            head: Seq(1),
+            driven: false,
+            was_driven,
+        };
+        let later = |millis| submitted.plus(Duration::from_millis(millis));
+        assert!(is_being_begun(&row(false), later(0)));
+        assert!(is_being_begun(&row(false), later(14_999)));
+        assert!(!is_being_begun(&row(false), later(15_000)));
+        // Its driver is gone.
+        assert!(!is_being_begun(&row(true), later(0)));
+        // It was written by a clock that ran ahead.
+        let early = |millis| submitted.minus(Duration::from_millis(millis));
+        assert!(is_being_begun(&row(false), early(14_999)));
+        assert!(!is_being_begun(&row(false), early(15_000)));
+    }
 }

@@ -123,6 +123,8 @@ fn on_a_full_disk_a_run_stops_with_5_loses_nothing_and_goes_on_when_there_is_roo
     assert_eq!(called.code, 5, "{}", called.stderr);
     let problem = problem(&called);
     assert_eq!(problem["code"], "store_unavailable", "{problem}");
+    let hints = problem["hints"].to_string();
+    assert!(hints.contains("`folio resume r1` goes on where it was"), "{problem}");
     let finished = called
         .stdout
         .lines()
@@ -134,6 +136,36 @@ fn on_a_full_disk_a_run_stops_with_5_loses_nothing_and_goes_on_when_there_is_roo
     folio.ok(&["resume", "--quiet"]);
     assert_eq!(folio.json(&["runs"])["items"][0]["status"], "ok");
     assert_eq!(folio.json(&["observe", "list", "--limit", "1"])["total"], 1001);
+}
+
+#[test]
+fn the_doctor_finds_a_journal_that_cannot_be_shown() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        "steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]\n",
+    );
+    let at = |arguments: &[&str]| folio.call(&[&["--store", "sqlite:s.db"], arguments].concat());
+    let ran = at(&["run", "--plan", "plan.yaml"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let healthy = at(&["doctor"]);
+    assert_eq!(healthy.code, 0, "{healthy}");
+    assert!(healthy.stdout.contains("the journals of 1 run,"), "{healthy}");
+
+    // One letter of the plan in the journal is another one: the rows say what the log says, and it is no plan.
+    let file = folio.path().join("s.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let (right, wrong) = (b"\"steps\":", b"\"stepz\":");
+    let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(right)).collect();
+    assert!(!places.is_empty(), "the plan is not in the file as it is written");
+    for place in places {
+        bytes[place..place + wrong.len()].copy_from_slice(wrong);
+    }
+    std::fs::write(&file, bytes).unwrap();
+    assert_eq!(at(&["show", "r1"]).code, 6);
+    let damaged = at(&["doctor"]);
+    assert_eq!(damaged.code, 6, "{damaged}");
+    assert!(damaged.stdout.contains("space main: run r1: "), "{damaged}");
 }
 
 #[test]

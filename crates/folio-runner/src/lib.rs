@@ -14,7 +14,8 @@
 //! - `book`: the scratchbook of the run's thread, for tools
 //! - `prefer`: what comes first when more is due than may be under way
 //! - [`watch`]: a run as others see it, live; [`beside`]: the same while it is driven here, for whoever is told so; `journal`: the same part by part; `fork`: another run from a moment of one;
-//!   `takeover`: the files that such a run takes over; `again`: whether the pages of a run say what it says
+//!   `takeover`: the files that such a run takes over; `again`: whether the pages of a run say what it says;
+//!   `journals`: whether those of all runs can be gone through
 //! - [`cassette`]: what models of a run answer, kept, and a run gone through with it
 
 mod advisor;
@@ -37,6 +38,7 @@ mod fork;
 mod grants;
 mod held;
 mod journal;
+mod journals;
 mod known;
 mod locks;
 mod lone;
@@ -70,6 +72,7 @@ pub use dispatch::{Dispatch, Driven, Fate};
 pub use error::RunnerError;
 pub use fork::Forked;
 pub use grants::{allows_tool, check_allowed};
+pub use journals::check_journals;
 pub use known::known_tools;
 pub use locks::HeldUp;
 pub use lost::{LostCall, LostCalls};

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use clap::Args;
+use folio::runner::check_journals;
 use serde::Serialize;
 
 use super::Context;
@@ -51,7 +52,17 @@ impl Report for Findings {
 pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failure> {
     // Nothing is wrong with what was made a moment ago.
     let folio = context.existing().await?;
-    let found = folio.store().check().await?;
+    let mut found = folio.store().check().await?;
+    let journals = check_journals(folio.store()).await;
+    match journals {
+        Ok(journals) => {
+            found.checked.extend(journals.checked);
+            found.problems.extend(journals.problems);
+        }
+        // What is known to be damaged need not be read to the end.
+        Err(error) if found.problems.is_empty() => return Err(error.into()),
+        Err(_) => {}
+    }
     let servers = servers::look_at(&context.settings).await;
     let exit = match found.problems.is_empty() {
         false => Exit::Damaged,

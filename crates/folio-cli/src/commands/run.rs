@@ -316,7 +316,13 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     if let Some(recorder) = recorder {
         recorder.end(runner.workspace())?;
     }
-    let ended = ended?;
+    let ended = ended.map_err(|failure| match failure.exit() {
+        Exit::Unavailable if context.settings.keeps() => failure.hint(format!(
+            "`folio resume {handle}{}` goes on where it was",
+            context.settings.repeated()
+        )),
+        _ => failure,
+    })?;
     if ended != Exit::Cancelled {
         leftovers.finish(&runner, context.output).await?;
     }

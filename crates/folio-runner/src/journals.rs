@@ -1,0 +1,83 @@
+//! Whether the journals of all runs of a store can be gone through: what `folio doctor` looks at beyond the store's own check.
+
+use std::sync::Arc;
+
+use folio_engine::template::Templates;
+use folio_memory::SpaceName;
+use folio_memory::causes::with_causes;
+use folio_memory::counted::counted;
+use folio_store::{Checkup, ErrorKind, RunQuery, RunRow, Store, StoreError};
+
+use crate::error::RunnerError;
+use crate::watch::Watch;
+
+/// Runs that are asked for at a time.
+const AT_ONCE: u32 = 500;
+/// Most problems that are told; beyond, one knows that it is bad.
+const TOLD: usize = 20;
+
+/// Folds the journal of every run of every space, as whoever shows a run does; what cannot be folded is a problem. Those that a newer
+/// version wrote are none.
+///
+/// What the rows of a store are is what its log says; whether the events in it make a run, only the engine knows. Has a part of one journal
+/// in memory at one time, and the run that it makes.
+///
+/// # Errors
+///
+/// `Store` if the store went away.
+pub async fn check_journals(store: &Arc<dyn Store>) -> Result<Checkup, RunnerError> {
+    let templates = Arc::new(Templates::new());
+    let (mut runs, mut problems) = (0_u64, Vec::new());
+    for space in store.spaces().await? {
+        let mut query = RunQuery {
+            limit: AT_ONCE,
+            ..RunQuery::default()
+        };
+        loop {
+            let rows = match store.runs(&space, &query).await {
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    problems.push(format!("space {space}: {}", with_causes(&error)));
+                    break;
+                }
+                rows => rows?,
+            };
+            for row in &rows {
+                runs += 1;
+                problems.extend(problem_of(store, &space, row, &templates).await?);
+            }
+            query.before = rows.last().map(|row| row.handle.0);
+            if rows.len() < AT_ONCE as usize {
+                break;
+            }
+        }
+    }
+    problems.truncate(TOLD);
+    Ok(Checkup {
+        checked: vec![format!(
+            "the journals of {}, each from its first event",
+            counted(runs, "run")
+        )],
+        problems,
+    })
+}
+
+/// Why the run of `row` cannot be shown, if it cannot.
+async fn problem_of(
+    store: &Arc<dyn Store>,
+    space: &SpaceName,
+    row: &RunRow,
+    templates: &Arc<Templates>,
+) -> Result<Option<String>, RunnerError> {
+    let mut watch = Watch::with_templates(Arc::clone(store), space.clone(), row.id, Arc::clone(templates));
+    match watch.catch_up().await {
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == ErrorKind::Corrupt => Ok(Some(format!(
+            "space {space}: run {}: {}",
+            row.handle,
+            with_causes(&error)
+        ))),
+        // That is no damage, whoever finds it.
+        Err(RunnerError::Journal { .. } | RunnerError::Store(StoreError::RunTooNew { .. })) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
