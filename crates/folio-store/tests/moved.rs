@@ -112,7 +112,7 @@ async fn a_log_without_its_file_is_told_and_nothing_is_put_in_the_way_of_the_fil
     let house = House::new().await;
     rename(house.at("s.db"), house.at("moved.db")).unwrap();
     let refused = open(&house.at("s.db")).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Corrupt);
+    assert_eq!(refused.kind(), ErrorKind::Unavailable);
     assert!(refused.to_string().contains("put it back"), "{refused}");
     assert!(!house.at("s.db").exists());
     rename(house.at("moved.db"), house.at("s.db")).unwrap();
@@ -120,6 +120,16 @@ async fn a_log_without_its_file_is_told_and_nothing_is_put_in_the_way_of_the_fil
         Scene::on(open(&house.at("s.db")).unwrap()).head().await,
         house.scene.head().await
     );
+}
+
+#[test]
+fn an_empty_log_without_its_file_belongs_to_somebody_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    std::fs::write(folder.path().join("s.db-wal"), "").unwrap();
+    let refused = open(&path).unwrap_err();
+    assert!(refused.to_string().contains("its -wal is there"), "{refused}");
+    assert!(!path.exists());
 }
 
 #[test]

@@ -11,8 +11,8 @@ pub(super) const NO_DATABASE: &str = "it is not an SQLite file";
 pub(super) const CUT_OFF: &str = "it is empty, and the log of a store stands beside it: if the store was renamed, put it back in place of \
     the empty file; otherwise keep that log, and restore the file from a backup";
 /// Why none is made where only the log of one is.
-pub(super) const WITHOUT_FILE: &str = "there is no such file, but the log of a store stands where it should be: if the store was renamed, \
-    put it back; otherwise keep that log, and restore the file from a backup";
+pub(super) const WITHOUT_FILE: &str = "there is no such file, but its -wal is there: if the store was renamed, put it back; if it was \
+    removed on purpose, end whoever has it open and remove its -wal and -shm, too; otherwise keep them, and restore it from a backup";
 /// What is to be done where nothing more can be written.
 const DISK_FULL: &str = "the disk is full; free some space and try again";
 

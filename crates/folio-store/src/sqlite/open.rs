@@ -176,11 +176,8 @@ impl Target {
             Err(error) if error.kind() == std::io::ErrorKind::InvalidFilename && !file.exists() => {
                 Err(self.unavailable("create", self.location.clone(), error))
             }
-            Ok(log) if log.len() > 0 && !file.exists() => Err(StoreError::Corrupt {
-                location: self.location.clone(),
-                reason: WITHOUT_FILE.to_owned(),
-                source: None,
-            }),
+            // An empty one, too: whoever has the file open under another name may write to it.
+            Ok(_) if !file.exists() => Err(self.unwritable(WITHOUT_FILE)),
             _ => Ok(()),
         }
     }

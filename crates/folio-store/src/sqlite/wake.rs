@@ -145,8 +145,11 @@ impl Wake {
                 Duty::Tidy => {
                     // Most of it beside those who write, the rest in their way: as long as they add to the log, it could
                     // never be moved completely and begin anew.
-                    watcher.tidy();
-                    writer.tidy();
+                    // Not of a file that was moved: its log may be that of another one by now.
+                    if target.is_at_its_place("write to").is_ok() {
+                        watcher.tidy();
+                        writer.tidy();
+                    }
                     self.state().long_log = false;
                 }
                 Duty::Index => {
