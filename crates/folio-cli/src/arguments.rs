@@ -220,11 +220,13 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// What it does where a file with settings came with a repository and nobody has looked at it. A hook stops nobody, and who looks for what is
-    /// wrong is told.
+    /// What it does where a file with settings came with a repository and nobody has looked at it. A hook stops nobody, who looks for what is
+    /// wrong is told, and some have no use for settings: a shell that is started asks for completions wherever it is.
     pub(crate) fn with_untrusted(&self) -> Untrusted {
         match self {
-            Self::Hook(_) | Self::Doctor(_) | Self::Trust(_) => Untrusted::PassedOver,
+            Self::Hook(_) | Self::Doctor(_) => Untrusted::PassedOver,
+            Self::Trust(_) | Self::Completions(_) => Untrusted::Ignored,
+            Self::Plan(Later(plan)) if plan.only_prints() => Untrusted::Ignored,
             _ => Untrusted::Refused,
         }
     }

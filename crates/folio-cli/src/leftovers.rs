@@ -29,9 +29,9 @@ const BEGUN_WITHIN: Duration = Duration::from_secs(15);
 /// How long everything in a run waits until a program gives it up that is there for another one.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether the store is a file of another user; then it is said which runs in it are left as they are. What they may do stands in that file, and
-/// whoever works here has allowed none of it.
-pub(crate) async fn are_of_another(runner: &Runner, output: &Output) -> Result<bool, Failure> {
+/// Whether the store is a file of another user; then it is said which runs in it are left as they are, and by whoever is there for all that
+/// come (`Kept`) that it leaves them. What they may do stands in that file, and whoever works here has allowed none of it.
+pub(crate) async fn are_of_another(runner: &Runner, output: &Output, waiting: Waiting) -> Result<bool, Failure> {
     let location = runner.workspace().store().location();
     let me = rustix::process::geteuid().as_raw();
     // What is no file has no owner.
@@ -39,10 +39,14 @@ pub(crate) async fn are_of_another(runner: &Runner, output: &Output) -> Result<b
     if is_of_another {
         let rows = runner.unfinished().await?;
         let left: Vec<_> = rows.iter().map(|row| row.handle.to_string()).collect();
-        if !left.is_empty() {
-            let left = left.join(", ");
+        if waiting == Waiting::Kept || !left.is_empty() {
+            let named = if left.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", left.join(", "))
+            };
             output.note(format_args!(
-                "{location} belongs to another user, so what goes on in it is left as it is: {left}; `folio resume RUN` goes on with one, and with what its user allowed it"
+                "{location} belongs to another user, so runs in it whose process is gone are left as they are{named}; `folio resume RUN` goes on with one, and with what its user allowed it"
             ));
         }
     }
@@ -93,7 +97,18 @@ impl Leftovers {
             waiting,
             ..Self::default()
         };
-        let rows = left(runner).await?;
+        let now = runner.workspace().now();
+        let unfinished = runner.unfinished().await?;
+        let (coming, rows): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(|row| is_being_begun(row, now));
+        if waiting == Waiting::GivenUp {
+            // Who is there for all runs looks again.
+            for row in coming {
+                output.note(format_args!(
+                    "{} was submitted a moment ago, and is left to whoever did",
+                    row.handle
+                ));
+            }
+        }
         let said = runner.workspace().runs_so_far(&rows).await?;
         // Who is there for all runs has said that nobody answers.
         let is_alone = waiting == Waiting::GivenUp && !runner.has_person();
@@ -133,8 +148,8 @@ impl Leftovers {
 
     /// Goes on with them and, from now on, with whatever else loses its process, until this is dropped.
     ///
-    /// A run is taken up if nobody drives it, and nothing happens in it, from one look to the next: one that was submitted
-    /// just now has a driver in a moment.
+    /// A run is taken up if nobody drives it, and nothing happens in it, from one look to the next; one that was submitted and that nobody has
+    /// driven yet, fifteen seconds after that.
     pub(crate) async fn keep_going_on(mut self, runner: &Runner, output: &Output) {
         self.go_on(runner, output).await;
     }
@@ -170,7 +185,9 @@ impl Leftovers {
                 }
                 _ = again.tick() => {
                     // If the store is away, it is looked at again when it may be back.
-                    let Ok(rows) = left(runner).await else { continue };
+                    let Ok(mut rows) = runner.unfinished().await else { continue };
+                    let now = runner.workspace().now();
+                    rows.retain(|row| !is_being_begun(row, now));
                     let before = std::mem::take(&mut seen);
                     seen.extend(rows.iter().map(|row| (row.id, row.head)));
                     let is_left = |row: &RunRow| before.get(&row.id) == Some(&row.head) && !given_up.contains(&row.id);
@@ -219,14 +236,8 @@ impl Leftovers {
     }
 }
 
-/// The runs that nobody drives, without those whose first driver may just be coming: he would find his own run taken.
-async fn left(runner: &Runner) -> Result<Vec<RunRow>, RunnerError> {
-    let rows = runner.unfinished().await?.into_iter();
-    let now = runner.workspace().now();
-    Ok(rows.filter(|row| !is_being_begun(row, now)).collect())
-}
-
-/// Whether `row` is that of a run which was submitted a moment ago, and which nobody has driven yet.
+/// Whether `row` is that of a run which was submitted a moment ago, and which nobody has driven yet: whoever submitted it may just be coming, and
+/// would find his own run taken.
 fn is_being_begun(row: &RunRow, now: Timestamp) -> bool {
     // The clocks of two processes may differ a little; an instant far ahead is that of a clock that was wrong.
     let apart = now.since(row.created_at).max(row.created_at.since(now));

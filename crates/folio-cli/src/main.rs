@@ -27,7 +27,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use error::{Exit, Failure, without_passwords};
 use folio::store::sqlite;
 use output::Output;
-use settings::Settings;
+use settings::{Settings, Untrusted};
 
 /// What hands out memory: quicker than the C library's where many threads take and give it back, as those that drive runs do.
 #[cfg(all(target_os = "linux", feature = "jemalloc"))]
@@ -74,10 +74,15 @@ fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
         output.text(&command_line().render_help().to_string())?;
         return Ok(Exit::Done);
     };
-    let settings = Settings::resolve(&arguments.global, command.with_untrusted())?;
+    let untrusted = command.with_untrusted();
+    let settings = Settings::resolve(&arguments.global, untrusted)?;
     output.set_color(settings.color);
     settings.describe(output);
-    if let (Some(unseen), false) = (&settings.passed_over, matches!(command, Command::Trust(_))) {
+    if let Some(unseen) = settings
+        .passed_over
+        .as_ref()
+        .filter(|_| untrusted == Untrusted::PassedOver)
+    {
         output.note(format_args!(
             "{unseen}: it is passed over; `folio trust` once you have looked at it"
         ));

@@ -125,6 +125,7 @@ fn a_space_goes_into_another_store_as_it_is() {
       looked at 1 watch, made again from the log
       looked at 0 word indexes
       looked at 0 bodies, each against its hash
+      looked at the journals of 0 runs, each from its first event
       nothing is wrong
     $ folio --role client import --from folio memory.jsonl
     ! error[role_denied]: a client may not bring in a space; human may

@@ -9,6 +9,7 @@
 mod support;
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use support::{Called, Folio, session};
 
@@ -120,7 +121,10 @@ fn trust_is_of_a_place_and_its_content_and_nobody_else_can_read_it() {
     );
     let notes = folio.path().join("home/.local/share/folio/trusted");
     let note = std::fs::read_dir(&notes).unwrap().next().unwrap().unwrap();
-    assert_eq!(note.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&note.path()), 0o600);
+    // Where it is the first command of its user, memory will stand there, too.
+    assert_eq!(mode(notes.parent().unwrap()), 0o700);
     assert_eq!(
         std::fs::read_dir(&notes).unwrap().count(),
         1,
@@ -150,6 +154,16 @@ fn whoever_names_a_file_has_looked_at_it_and_so_has_its_user_and_whoever_is_in_n
     let outside = Folio::new();
     outside.file("folio.toml", settings);
     outside.ok(&["tree"]);
+}
+
+#[test]
+fn what_has_no_use_for_settings_says_nothing_of_them() {
+    let folio = repository("store = \"sqlite:notes.db\"\n");
+    for call in [&["completions", "bash"][..], &["plan", "schema"], &["plan", "example"]] {
+        let called = folio.call(call);
+        assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{called}");
+    }
+    assert_eq!(folio.call(&["plan", "show", "r1"]).code, 2);
 }
 
 #[test]

@@ -674,7 +674,10 @@ mod tests {
             let shown = preview(&json!({"text": text}));
             let begins = format!("{{\"text\":\"{}", &text[..500]);
             assert!(text.is_char_boundary(500) && shown.starts_with(&begins), "{shown}");
-            assert_eq!(shown.chars().count(), PREVIEW_CHARS);
+            assert!(
+                (PREVIEW_CHARS - 1..=PREVIEW_CHARS).contains(&shown.chars().count()),
+                "{shown}"
+            );
             assert!(shown.ends_with('…') && !shown.contains(char::REPLACEMENT_CHARACTER));
         }
         assert_eq!(preview(&json!({"a": [1, "ä"]})), r#"{"a":[1,"ä"]}"#);

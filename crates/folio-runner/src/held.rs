@@ -104,8 +104,8 @@ impl Drop for Hold<'_> {
     }
 }
 
-/// The claim on a run, which waits for no other run any more once this is gone. Dropped before it is given up, because whoever drove it was dropped or panicked, it is given up as soon as that is
-/// possible: nobody else could go on with the run as long as this process lives.
+/// The claim on a run. Once it is gone the run waits for no other one. Dropped before it is given up, because whoever drove it was dropped or
+/// panicked, it is given up as soon as that is possible: nobody else could go on with the run as long as this process lives.
 #[derive(Debug)]
 pub(crate) struct Claim {
     shared: Arc<Shared>,

@@ -13,11 +13,9 @@ use crate::watch::Watch;
 
 /// Runs that are asked for at a time.
 const AT_ONCE: u32 = 500;
-/// Most problems that are told; beyond, one knows that it is bad.
-const TOLD: usize = 20;
 
-/// Folds the journal of every run of every space, as whoever shows a run does; what cannot be folded is a problem. Those that a newer
-/// version wrote are none.
+/// Folds the journal of every run of every space, as whoever shows a run does, until enough is known to be wrong; what cannot be folded is a
+/// problem. Those that a newer version wrote are none. What comes of it is taken into `found`.
 ///
 /// What the rows of a store are is what its log says; whether the events in it make a run, only the engine knows. Has a part of one journal
 /// in memory at one time, and the run that it makes.
@@ -25,25 +23,28 @@ const TOLD: usize = 20;
 /// # Errors
 ///
 /// `Store` if the store went away.
-pub async fn check_journals(store: &Arc<dyn Store>) -> Result<Checkup, RunnerError> {
+pub async fn check_journals(store: &Arc<dyn Store>, found: &mut Checkup) -> Result<(), RunnerError> {
     let templates = Arc::new(Templates::new());
-    let (mut runs, mut problems) = (0_u64, Vec::new());
+    let mut runs = 0_u64;
     for space in store.spaces().await? {
         let mut query = RunQuery {
             limit: AT_ONCE,
             ..RunQuery::default()
         };
-        loop {
+        while !found.is_full() {
             let rows = match store.runs(&space, &query).await {
                 Err(error) if error.kind() == ErrorKind::Corrupt => {
-                    problems.push(format!("space {space}: {}", with_causes(&error)));
+                    found.problems.push(format!("space {space}: {}", with_causes(&error)));
                     break;
                 }
                 rows => rows?,
             };
             for row in &rows {
+                if found.is_full() {
+                    break;
+                }
                 runs += 1;
-                problems.extend(problem_of(store, &space, row, &templates).await?);
+                found.problems.extend(problem_of(store, &space, row, &templates).await?);
             }
             query.before = rows.last().map(|row| row.handle.0);
             if rows.len() < AT_ONCE as usize {
@@ -51,14 +52,9 @@ pub async fn check_journals(store: &Arc<dyn Store>) -> Result<Checkup, RunnerErr
             }
         }
     }
-    problems.truncate(TOLD);
-    Ok(Checkup {
-        checked: vec![format!(
-            "the journals of {}, each from its first event",
-            counted(runs, "run")
-        )],
-        problems,
-    })
+    let looked_at = format!("the journals of {}, each from its first event", counted(runs, "run"));
+    found.checked.push(looked_at);
+    Ok(())
 }
 
 /// Why the run of `row` cannot be shown, if it cannot.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use folio_engine::{Given, Output, Run};
-use folio_memory::passage::{self, Part, PartRead};
+use folio_memory::passage::{self, Part, PartRead, Reading};
 use folio_store::{BlobHash, ErrorKind, Workspace};
 use folio_tools::{ResultSource, as_text, field_of};
 use serde_json::Value;
@@ -73,6 +73,25 @@ impl RunResults {
         bytes.map_err(|error| error.to_string())
     }
 
+    /// The whole of what was put away under the name `node`; `why` it is no result of the run, if it is not that either.
+    async fn put_away(&self, node: &str, why: String) -> Result<Vec<u8>, String> {
+        let all = Part::Bytes { from: 0, to: u64::MAX };
+        let most = usize::try_from(TOGETHER_BYTES_MAX).unwrap_or(usize::MAX);
+        match self
+            .workspace
+            .read_body(node, &all, most)
+            .await
+            .map(|read| read.reading)
+        {
+            Ok(Reading::Passage(passage)) if passage.next.is_none() => Ok(passage.bytes),
+            Ok(_) => Err(format!(
+                "{node} has too many bytes to look for a field in it; leave `field` out"
+            )),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(why),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
     /// The value of `node`, which gives `given`: what of it is kept beside the journal is read first.
     async fn together(&self, node: &str, given: &Given) -> Result<Arc<Value>, String> {
         let outputs = given.outputs().into_iter();
@@ -121,11 +140,10 @@ impl ResultSource for RunResults {
     }
 
     async fn read_field(&self, node: &str, field: &str) -> Result<Vec<u8>, String> {
-        let value = if let Some(hash) = node.strip_prefix("blob:") {
-            let bytes = self.blob(hash).await?;
-            Arc::new(serde_json::from_slice(&bytes).map_err(|_| format!("{node} is not JSON, and has no fields"))?)
-        } else {
-            self.together(node, &self.given(node).await?).await?
+        let value = match (node.strip_prefix("blob:"), self.given(node).await) {
+            (Some(hash), _) => Arc::new(json_in(node, &self.blob(hash).await?)?),
+            (None, Ok(given)) => self.together(node, &given).await?,
+            (None, Err(why)) => Arc::new(json_in(node, &self.put_away(node, why).await?)?),
         };
         Ok(as_text(field_of(&value, field)?).into_bytes())
     }
@@ -142,4 +160,9 @@ impl ResultSource for RunResults {
             Err(error) => Err(error.to_string()),
         }
     }
+}
+
+/// The value whose JSON `bytes` are, which are those of `node`.
+fn json_in(node: &str, bytes: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(bytes).map_err(|_| format!("the result of {node} is a text, which has no fields"))
 }

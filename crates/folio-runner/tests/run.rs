@@ -12,6 +12,7 @@ use folio_memory::id::Ref;
 use folio_memory::{Actor, EntryQuery, PageQuery, PageRole, Role, RunId, Seq, SpaceName};
 use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions, Watch, row_as_of};
 use folio_store::sqlite::OpenOptions;
+use folio_store::workspace::Eviction;
 use folio_store::{BlobHash, LogRow, RandomIds, RunRow, SqliteStore, Store, StoreError, SystemClock, Workspace};
 use folio_testkit::{Fault, FaultyStore};
 use folio_tools::{Registry, ShellPolicy};
@@ -170,6 +171,46 @@ async fn earlier_results_are_read_from_whoever_drives_the_run() {
         "{}",
         notes("group-3/of-none")
     );
+}
+
+#[tokio::test]
+async fn a_text_inside_of_a_result_is_read_also_of_one_that_was_put_away_m7_8_v9() {
+    let house = House::new();
+    let lines: String = (0..9_000).map(|line| format!("line {line}\n")).collect();
+    let answer = json!({"stdout": lines, "exit_code": 0}).to_string();
+    let eviction = Eviction {
+        limit_tokens: 200,
+        tool: "shell".to_owned(),
+        ..Eviction::default()
+    };
+    let workspace = house.runner.workspace();
+    let agent = Actor::new(Role::Client, "agent");
+    let evicted = workspace.evict(&agent, std::io::Cursor::new(answer.into_bytes()), eviction);
+    let handle = evicted.await.unwrap().kept.unwrap().handle.to_string();
+    let read = |id: &str, node: &str| {
+        let args = json!({"node": node, "field": "stdout", "lines": "3-4"});
+        json!({"id": id, "optional": true, "do": {"tool": "result_read", "args": args}})
+    };
+    let echo = json!({"op": "echo", "value": {"stdout": lines}});
+    let plan = json!({"title": "Look back", "steps": [
+        {"id": "own", "do": {"tool": "text", "args": echo}},
+        {"id": "back", "parallel": [
+            read("away", &handle),
+            {"id": "here", "do": {"tool": "result_read", "args": {"node": "own", "field": "value.stdout", "lines": "3-4"}}},
+            read("nowhere", "nothing"),
+        ]},
+    ]});
+    let (run, _) = house.run(&plan.to_string()).await;
+    for step in ["back/away", "back/here"] {
+        assert_eq!(
+            house.output(run, step).await["inline"]["text"],
+            "line 2\nline 3\n",
+            "{step}"
+        );
+    }
+    let run = house.runner.load(run).await.unwrap();
+    let notes = &run.node_at("back/nowhere").unwrap().result.unwrap().notes;
+    assert!(notes.contains("there is no node \"nothing\" in this run"), "{notes}");
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use self::line::{Line, Live};
+use self::line::{Flag, Line};
 use self::places::{Answer, Place, Places};
 
 /// How long the head of a request may take to arrive, and how long a connection may stay open on which nobody asks anything. A head says
@@ -57,8 +57,8 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize, st
 async fn answer(stream: TcpStream, place: Place, router: Router, mut ends: watch::Receiver<()>) {
     // Live updates are small and must not wait for one another. Without the option they are merely later.
     let _later = stream.set_nodelay(true);
-    let live = Live::default();
-    let line = Line::new(stream, live.clone());
+    let (live, owed) = (Flag::default(), Flag::default());
+    let line = Line::new(stream, live.clone(), owed.clone());
     let router = TowerToHyperService::new(router);
     let answered = service_fn(|request| {
         let (answer, live, working) = (router.call(request), live.clone(), place.working());
@@ -82,7 +82,8 @@ async fn answer(stream: TcpStream, place: Place, router: Router, mut ends: watch
     tokio::select! {
         _broken = serving.as_mut() => return,
         _ended = ends.changed() => {}
-        () = place.is_needed() => if place.is_idle() { return },
+        // What was handed over is not there yet.
+        () = place.is_needed() => if place.is_idle() && !owed.is_set() { return },
     }
     // What is being answered goes on, and nothing more comes on this one.
     serving.as_mut().graceful_shutdown();
@@ -268,6 +269,34 @@ mod tests {
         }
         go_on.notify_one();
         assert!(rest_of(&mut slow).await.ends_with("done"));
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_on_its_way_is_not_cut_off_for_somebody_else() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let at = listener.local_addr().unwrap();
+        // More than the system keeps for somebody who takes nothing.
+        let router = Router::new()
+            .route("/large", get(async || vec![b'x'; 64 << 20]))
+            .route("/quick", get(async || "here"));
+        let serving = tokio::spawn(serve(listener, router, 1, std::future::pending()));
+        let mut slow = TcpStream::connect(at).await.unwrap();
+        slow.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            .await
+            .unwrap();
+        let mut begun = [0; 12];
+        slow.read_exact(&mut begun).await.unwrap();
+        let mut quick = TcpStream::connect(at).await.unwrap();
+        quick
+            .write_all(b"GET /quick HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            .await
+            .unwrap();
+        assert!(
+            rest_of(&mut quick).await.ends_with("here"),
+            "nobody waits for who is slow"
+        );
+        assert!(rest_of(&mut slow).await.len() > 64 << 20);
         serving.abort();
     }
 

@@ -140,7 +140,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// `NoToken` if it is no loopback address, or a token is required, and nobody could show one; `Store` if that cannot be read; `Bind` if the address is taken or not of this machine.
+    /// `NoToken` if it is no loopback address, or a token is required, and nobody could show one; `Store` if that cannot be read; `Bind` if the
+    /// address is taken or not of this machine.
     pub async fn bind(options: &ServeOptions, runner: Runner) -> Result<Self, ServeError> {
         let address = options.listen;
         let needs_token = options.require_token || !address.ip().is_loopback();

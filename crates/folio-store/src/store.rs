@@ -158,6 +158,17 @@ pub struct Checkup {
     pub problems: Vec<String>,
 }
 
+impl Checkup {
+    /// Most problems that are told; beyond, one knows that it is bad.
+    pub const PROBLEMS_MAX: usize = 20;
+
+    /// Whether as many problems are known as are told.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.problems.len() >= Self::PROBLEMS_MAX
+    }
+}
+
 /// A place where logs of spaces are kept.
 ///
 /// # What every store promises

@@ -87,7 +87,7 @@ pub fn field_of<'v>(value: &'v Value, path: &str) -> Result<&'v Value, String> {
         }
         Value::Array(items) => {
             let digits = path.strip_prefix('[').unwrap_or(path);
-            let (place, rest) = digits.split_at(digits.find(['.', ']']).unwrap_or(digits.len()));
+            let (place, rest) = digits.split_at(digits.find(['.', '[', ']']).unwrap_or(digits.len()));
             let item = place.parse::<usize>().ok().and_then(|place| items.get(place));
             let item = item.ok_or_else(|| missing(place, &format!("a list of {}, counted from 0", items.len())))?;
             (item, rest.strip_prefix(']').unwrap_or(rest))
@@ -123,6 +123,10 @@ mod tests {
             assert_eq!(at(path).unwrap(), "a.rs", "{path}");
         }
         assert_eq!(at("files[0].a.b.c").unwrap(), "7");
+        let rows = json!({"rows": [[1, 2]]});
+        for path in ["rows[0][1]", "rows.0.1", "rows.0[1]"] {
+            assert_eq!(field_of(&rows, path), Ok(&json!(2)), "{path}");
+        }
         insta::assert_snapshot!(
             ["stduot", "files[1].path", "files.path", "stdout.x", "none.x", ""].map(|path| at(path).unwrap_err()).join("\n"),
             @"

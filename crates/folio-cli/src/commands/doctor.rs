@@ -53,15 +53,10 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
     // Nothing is wrong with what was made a moment ago.
     let folio = context.existing().await?;
     let mut found = folio.store().check().await?;
-    let journals = check_journals(folio.store()).await;
-    match journals {
-        Ok(journals) => {
-            found.checked.extend(journals.checked);
-            found.problems.extend(journals.problems);
-        }
+    match check_journals(folio.store(), &mut found).await {
         // What is known to be damaged need not be read to the end.
         Err(error) if found.problems.is_empty() => return Err(error.into()),
-        Err(_) => {}
+        Ok(()) | Err(_) => {}
     }
     let servers = servers::look_at(&context.settings).await;
     let exit = match found.problems.is_empty() {

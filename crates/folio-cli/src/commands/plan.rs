@@ -65,6 +65,13 @@ impl Report for Sound {
     }
 }
 
+impl Plan {
+    /// Whether it prints what is always the same.
+    pub(crate) fn only_prints(&self) -> bool {
+        matches!(self, Self::Schema | Self::Example)
+    }
+}
+
 /// Carries out `folio plan`.
 pub(crate) async fn run(context: &Context<'_>, plan: Plan) -> Result<Exit, Failure> {
     match plan {

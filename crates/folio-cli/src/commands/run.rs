@@ -304,7 +304,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         actor: context.actor(),
     };
     let leaves = run.no_resume || run.driving.is_elsewhere();
-    let leftovers = if leaves || are_of_another(&runner, context.output).await? {
+    let leftovers = if leaves || are_of_another(&runner, context.output, Waiting::GivenUp).await? {
         Leftovers::default()
     } else {
         Leftovers::take_up(&runner, context.output, Waiting::GivenUp).await?

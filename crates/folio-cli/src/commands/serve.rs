@@ -79,7 +79,7 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
         .map_err(refused)?
         .with_mcp(serve.offer.options(context));
     let leaves = serve.no_resume || serve.driving.is_elsewhere();
-    let leftovers = if leaves || are_of_another(&runner, context.output).await? {
+    let leftovers = if leaves || are_of_another(&runner, context.output, Waiting::Kept).await? {
         None
     } else {
         Some(Leftovers::take_up(&runner, context.output, Waiting::Kept).await?)

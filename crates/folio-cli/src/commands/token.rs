@@ -171,7 +171,7 @@ pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Fai
             }
             if may_steer(&Actor::new(kept.role, kept.name)).is_ok() {
                 context.output.note(
-                    "its holder can begin runs, and by them read every file below the folder that `folio serve` is started in",
+                    "its holder can begin runs, and read with them every file below the folder that `folio serve` is started in",
                 );
             }
             let id = kept.id;

@@ -64,8 +64,10 @@ pub(super) struct TelemetrySection {
 pub(crate) enum Untrusted {
     /// Nothing is done.
     Refused,
-    /// It is as if it were not there.
+    /// It is as if it were not there, which is said.
     PassedOver,
+    /// The same, and nothing is said.
+    Ignored,
 }
 
 /// The file with settings that holds, and what it says.
@@ -114,7 +116,7 @@ pub(super) fn read_file(
         if let Some(unseen) = Unseen::among(&text, &folder, around) {
             match untrusted {
                 Untrusted::Refused => return Err(unseen.refused()),
-                Untrusted::PassedOver => {
+                Untrusted::PassedOver | Untrusted::Ignored => {
                     passed_over = Some(unseen);
                     continue;
                 }

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use folio::memory::canonical::digest_of;
+use folio::store::private;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -177,7 +178,7 @@ fn hex(bytes: &[u8]) -> String {
 /// Writes `text` to the file at `path`, which nobody else can read, and which is there whole or as it was.
 fn written(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new(""));
-    std::fs::create_dir_all(folder)?;
+    private::make_folders(folder)?;
     let mut beside = tempfile::NamedTempFile::new_in(folder)?;
     beside.write_all(text.as_bytes())?;
     beside.persist(path)?;

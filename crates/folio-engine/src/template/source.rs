@@ -320,14 +320,16 @@ impl Source {
             }
             before = match (before, piece) {
                 (Before::Pipe, name) if is_name => {
-                    let line = self.line();
-                    self.filters.entry(name.to_owned()).or_insert(line);
+                    if !self.filters.contains_key(name) {
+                        self.filters.insert(name.to_owned(), self.line());
+                    }
                     Before::Name
                 }
                 (Before::Is, "not") => Before::Is,
                 (Before::Is, name) if is_name => {
-                    let line = self.line();
-                    self.tests.entry(name.to_owned()).or_insert(line);
+                    if !self.tests.contains_key(name) {
+                        self.tests.insert(name.to_owned(), self.line());
+                    }
                     Before::Name
                 }
                 (Before::Dot, _) if is_name => Before::Name,

@@ -15,16 +15,16 @@ use tokio::time::{Sleep, sleep};
 /// whoever gathers it, is held no longer.
 pub(super) const STANDSTILL_MAX: Duration = Duration::from_secs(30);
 
-/// Whether what is being answered on a connection is a stream of events.
+/// Something that whoever answers and the connection know of one another.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Live(Arc<AtomicBool>);
+pub(super) struct Flag(Arc<AtomicBool>);
 
-impl Live {
-    pub(super) fn set(&self, is_live: bool) {
-        self.0.store(is_live, Ordering::Relaxed);
+impl Flag {
+    pub(super) fn set(&self, is_so: bool) {
+        self.0.store(is_so, Ordering::Relaxed);
     }
 
-    fn is_set(&self) -> bool {
+    pub(super) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -33,22 +33,27 @@ impl Live {
 #[derive(Debug)]
 pub(super) struct Line {
     stream: TcpStream,
-    live: Live,
+    /// Whether what is being answered is a stream of events.
+    live: Flag,
+    /// Whether something of an answer waits to be taken.
+    owed: Flag,
     /// Runs while something waits to be taken.
     standstill: Option<Pin<Box<Sleep>>>,
 }
 
 impl Line {
-    pub(super) fn new(stream: TcpStream, live: Live) -> Self {
+    pub(super) fn new(stream: TcpStream, live: Flag, owed: Flag) -> Self {
         Self {
             stream,
             live,
+            owed,
             standstill: None,
         }
     }
 
     /// What `written` comes to: an error if nothing was taken for too long.
     fn within_time(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.owed.set(written.is_pending());
         if written.is_ready() {
             self.standstill = None;
             return written;

@@ -5,9 +5,6 @@ use folio_memory::id::TurnHandle;
 
 use crate::store::Checkup;
 
-/// Most problems that are told; beyond, one knows that it is bad.
-const TOLD: usize = 20;
-
 /// What was looked at, and what is wrong.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
@@ -23,7 +20,7 @@ impl Findings {
 
     /// Notes what is wrong, unless enough is known.
     pub(crate) fn add(&mut self, problem: impl FnOnce() -> String) {
-        if self.problems.len() < TOLD {
+        if self.problems.len() < Checkup::PROBLEMS_MAX {
             self.problems.push(problem());
         }
     }
@@ -145,7 +142,7 @@ mod tests {
             findings.add_space(name, found);
         }
         let told = Checkup::from(findings).problems;
-        assert_eq!(told.len(), TOLD);
+        assert_eq!(told.len(), Checkup::PROBLEMS_MAX);
         assert_eq!(told.first().map(String::as_str), Some("space one: problem 0"));
         assert_eq!(told.last().map(String::as_str), Some("space two: problem 4"));
     }

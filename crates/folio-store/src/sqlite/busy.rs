@@ -149,7 +149,7 @@ mod tests {
             assert!(begun.elapsed() >= limit);
             assert!(tries > 0);
         }
-        // However late somebody is woken, he tries once more; what he was asleep counts.
+        // What somebody was asleep counts.
         let mut again = patience(Duration::from_nanos(1));
         assert!(!again(1));
     }

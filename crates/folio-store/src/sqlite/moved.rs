@@ -28,9 +28,11 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Those of `file`, which was `identity` when it was opened, with what stands beside it now. `None` if that cannot be told.
-    pub(super) fn of(file: &Path, identity: Option<Identity>) -> Option<Self> {
-        let identity = identity.or_else(|| identity_of(file).ok())?;
+    /// Those of `file`, which was opened for writing just now, with what stands beside it. `None` if that cannot be told.
+    ///
+    /// Some file systems, as those of containers, make another file of one when it is opened for writing: what it was before says nothing.
+    pub(super) fn of(file: &Path) -> Option<Self> {
+        let identity = identity_of(file).ok()?;
         // Where the name is a link they stand beside what it leads to.
         let real = file.canonicalize().ok()?;
         let beside = ["-wal", "-shm"].map(|suffix| beside(&real, suffix));
@@ -67,7 +69,7 @@ impl Places {
 }
 
 /// What the file at `path` is known by.
-pub(super) fn identity_of(path: &Path) -> std::io::Result<Identity> {
+fn identity_of(path: &Path) -> std::io::Result<Identity> {
     let about = path.metadata()?;
     Ok((about.dev(), about.ino()))
 }

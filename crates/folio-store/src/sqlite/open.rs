@@ -14,7 +14,7 @@ use super::busy;
 use super::closing::Open;
 use super::error::{CUT_OFF, Failure, NO_DATABASE, WITHOUT_FILE, explained};
 use super::migrate::{self, MIGRATIONS, Migration};
-use super::moved::{Places, identity_of};
+use super::moved::Places;
 use crate::error::StoreError;
 use crate::live::LiveOptions;
 use crate::private;
@@ -132,11 +132,9 @@ impl Target {
         if let Some(folder) = self.file.as_deref().and_then(Path::parent) {
             make_folders(folder).map_err(|error| self.unavailable("create", folder.display().to_string(), error))?;
         }
-        let mut identity = None;
         if let Some(file) = &self.file {
             self.may_be_made(file)?;
             make_private(file);
-            identity = identity_of(file).ok();
         }
         let conn = self
             .connect(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
@@ -144,7 +142,7 @@ impl Target {
             .and_then(|conn| self.prepare_connection(conn, migrations))
             .map_err(|failure| self.explained(failure))?;
         if let Some(file) = self.file.as_deref().filter(|_| !self.is_read_only)
-            && let Some(places) = Places::of(file, identity)
+            && let Some(places) = Places::of(file)
         {
             // Whoever was first has the same.
             self.places.set(places).unwrap_or_default();

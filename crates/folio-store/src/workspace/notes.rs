@@ -101,8 +101,8 @@ impl Notebook {
         }
     }
 
-    /// Writes what is waiting, to its end also if whoever wants it does not wait for that: what was taken out to be written would be lost. Says why it could
-    /// not the first time that it cannot, and counts the others.
+    /// Writes what is waiting, to its end also if whoever wants it does not wait for that: what was taken out to be written would be lost. Says
+    /// why it could not the first time that it cannot, and counts the others.
     pub(super) async fn flush(self: &Arc<Self>) -> Result<(), StoreError> {
         let notebook = Arc::clone(self);
         let written = tokio::spawn(async move { notebook.write_waiting().await }).await;

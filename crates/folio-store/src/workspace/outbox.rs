@@ -311,7 +311,8 @@ fn empty(mut file: &File, path: &Path, damaged: &[u8], others: &[u8]) -> io::Res
         aside.sync_all()?;
     }
     if !others.is_empty() {
-        // Behind everything first: whoever dies while it is written to the front leaves it there twice, and it is delivered once.
+        // Behind everything first: whoever dies while it is written to the front leaves it there twice, and it is delivered once. Of what was
+        // delivered a piece may be left then, which is put aside as damaged.
         let length = file.seek(io::SeekFrom::End(0))?;
         let written = file.write_all(b"\n").and_then(|()| file.write_all(others));
         if let Err(error) = written.and_then(|()| file.sync_all()) {

@@ -23,7 +23,7 @@ impl Default for ResultRead {
                 "result_read",
                 Effect::Read,
                 "Reads a part of an earlier result of this run: by bytes (`from`, `to`), by lines \
-                 (`lines: 10-20`), or the lines that hold a text (`search`); with `field`, of one text in it. Returns `text`, `from`, `to`, \
+                 (`lines: 10-20`), or the lines that hold a text (`search`). Returns `text`, `from`, `to`, \
                  `total_bytes`, `total_lines` and, if there is more, `truncated` and the arguments that read \
                  on in `next`; a search returns `matches` [{line, text}] and `count`, and goes on at `from`.",
             )
@@ -36,13 +36,12 @@ impl Default for ResultRead {
             .required(
                 "node",
                 ArgKind::Text,
-                "The task whose result it is (`scan/find-marks`), a result that was put away (`e42`), or a path as \
-                 `/large_tool_results/e42`.",
+                "The task whose result it is (`scan/find-marks`), or what was put away: `e42`, `/large_tool_results/e42`.",
             )
             .optional(
                 "field",
                 ArgKind::Text,
-                "What of the result to read, as `stdout` or `files[0].path`; all of it by default.",
+                "What in it: `stdout`, `files[0].path`.",
             )
             .optional("from", ArgKind::Count, "The first byte, counted from 0.")
             .optional("to", ArgKind::Count, "The byte to stop before.")
@@ -89,7 +88,9 @@ async fn result_read(
     request: &ToolRequest,
     context: &ToolContext,
 ) -> Result<(Value, String, Option<Truncated>), ToolError> {
-    let args: Args = parse(request)?;
+    let mut args: Args = parse(request)?;
+    // Models fill in what they may leave out.
+    args.field = args.field.filter(|field| !field.is_empty());
     let part = wanted(&args)?;
     let read = tokio::select! {
         biased;
