@@ -501,7 +501,10 @@ impl Run {
     fn lay_out(&mut self, owner: usize, frame: usize, graph: &Arc<Graph>, version: u32, kept: &[usize]) {
         let before = std::mem::take(&mut self.frames[frame].nodes);
         for at in before {
-            self.nodes[at].dependents.clear();
+            // Members of a group that go in lanes wait for nothing else: what makes room for whom stays as it is (E9.10).
+            let mut dependents = std::mem::take(&mut self.nodes[at].dependents);
+            dependents.retain(|member| self.has_lanes_around(*member));
+            self.nodes[at].dependents = dependents;
         }
         let place = &mut self.frames[frame];
         place.graph = Arc::clone(graph);
@@ -522,22 +525,27 @@ impl Run {
         }
         // Also of what has begun or ended: it may stand behind something else now, and what follows it waits for that, too.
         for (planned, at) in graph.nodes.iter().zip(&nodes) {
-            let container_waits = planned
-                .parent
-                .is_some_and(|parent| self.nodes[nodes[parent]].started_at.is_none());
-            let waits = u32::try_from(planned.waits.len()).unwrap_or(u32::MAX);
-            self.nodes[*at].waits_left = waits.saturating_add(u32::from(container_waits));
-            for wait in &planned.waits {
-                self.nodes[nodes[*wait]].dependents.push(*at);
+            let group = planned.parent.map(|parent| &self.nodes[nodes[parent]]);
+            let container_waits = group.is_some_and(|group| group.started_at.is_none());
+            // What failed in a group, or ended it, holds its members back whatever becomes of the plan around it (E9.5).
+            let is_groups_own = group.is_some_and(|group| group.started_at.is_some() || group.is_terminal());
+            if !self.has_lanes_around(*at) {
+                let waits = u32::try_from(planned.waits.len()).unwrap_or(u32::MAX);
+                self.nodes[*at].waits_left = waits.saturating_add(u32::from(container_waits));
+                for wait in &planned.waits {
+                    self.nodes[nodes[*wait]].dependents.push(*at);
+                }
             }
             if self.nodes[*at].state == NodeState::Created {
-                self.skipped.remove(at);
                 self.ready.remove(at);
+                if !is_groups_own {
+                    self.skipped.remove(at);
+                }
             }
         }
         let free = nodes.iter().copied().filter(|at| self.nodes[*at].waits_left == 0);
         for at in free.collect::<Vec<_>>() {
-            if self.nodes[at].state == NodeState::Created {
+            if self.may_begin(at) {
                 self.make_ready(at);
             } else if self.nodes[at].is_terminal() {
                 let mut released = Vec::new();

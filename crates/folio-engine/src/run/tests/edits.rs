@@ -459,3 +459,82 @@ fn what_a_model_had_planned_before_a_person_edited_it_is_the_same_plan_again_e9_
         (1, Some(StopReason::Loop))
     );
 }
+
+/// A step that is added behind all others.
+const LAST: &str = "- [ ] Last {#z}\n  ```yaml\n  do: {tool: echo}\n  ```\n";
+
+#[test]
+fn members_of_a_group_that_go_in_lanes_do_so_after_an_edit_around_it_e9_10() {
+    let member = |n: u32| json!({"id": format!("m{n}"), "title": format!("look at room {n}")});
+    let members: Vec<Value> = (1..=6).map(member).collect();
+    let extra = json!({"budget": {"tokens": 9_000}, "steps": [{"id": "g", "parallel": members}]});
+    let mut sim = goal("survey the house", &extra, |ask| match ask.purpose {
+        Purpose::Decide => execute("finish", json!({"notes": "seen"})),
+        _ => finish("seen"),
+    });
+    sim.concurrency = 6;
+    sim.derive();
+    assert_eq!(sim.asking.len(), 2, "there are tokens for two at a time");
+    sim.edit("", &(sim.markdown("") + LAST));
+    for _ in 0..4 {
+        sim.derive();
+        assert_eq!(sim.asking.len(), 2);
+        assert!(sim.end_one());
+    }
+    let sim = sim.driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok, "{}", models::root(&sim).notes);
+    assert_eq!(sim.called(), ["z"]);
+    assert!(sim.run.purse().unwrap().held.is_nothing());
+}
+
+#[test]
+fn what_failed_in_a_group_holds_its_members_back_after_an_edit_around_it_e9_5() {
+    let mut sim = Sim::new(
+        "steps:
+          - id: g
+            parallel:
+              - {id: bad, do: {tool: deny}}
+              - {id: m1, do: {tool: echo}}
+              - {id: m2, do: {tool: echo}}",
+    );
+    sim.concurrency = 2;
+    sim.derive();
+    let bad = sim.under_way.remove(0);
+    let event = sim.run.conclude(bad.node, answer(&bad), Duration::ZERO, sim.now);
+    sim.record(event);
+    // Nobody has recorded yet that the third does not begin.
+    sim.edit("", &(sim.markdown("") + LAST));
+    let sim = sim.driven_on();
+    assert_eq!(sim.called(), ["g/bad", "g/m1"]);
+    assert_eq!(
+        [sim.status("g/m1"), sim.status("g/m2")],
+        [Outcome::Ok, Outcome::Skipped]
+    );
+}
+
+#[test]
+fn members_of_a_group_that_ended_before_it_began_do_not_begin_after_an_edit_around_it_e9_14() {
+    let mut sim = Sim::new(
+        "budget: {tool_calls: 2}
+steps:
+  - {id: g, parallel: [{id: a, do: {tool: echo}}, {id: b, do: {tool: echo}}, {id: c, do: {tool: echo}}]}
+  - {id: beside, needs: [], do: {tool: echo}}",
+    );
+    while sim.run.node_at("g").is_none_or(|group| group.result.is_none()) {
+        let action = sim.run.due(sim.now, 1).remove(0);
+        sim.take(action);
+    }
+    assert_eq!(
+        sim.status("g"),
+        Outcome::Failed,
+        "there are too few calls for all of it"
+    );
+    sim.edit("", &(sim.markdown("") + LAST));
+    let sim = sim.driven_on();
+    assert!(
+        sim.called().iter().all(|path| !path.starts_with("g/")),
+        "{:?}",
+        sim.called()
+    );
+    assert_eq!(sim.status("g/c"), Outcome::Skipped);
+}
