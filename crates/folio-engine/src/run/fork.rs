@@ -28,8 +28,10 @@ fn stopped_by_limit(source: RunId, event: &Event) -> Option<NodeId> {
         Event::Spent { node, reason } if reason.is_limit() => Some(*node),
         Event::Proposed { node, proposal } if proposal.stop_reason.is_some_and(StopReason::is_limit) => Some(*node),
         Event::Checked {
-            node, limit: Some(_), ..
-        } => Some(*node),
+            node,
+            limit: Some(reason),
+            ..
+        } if reason.is_limit() => Some(*node),
         Event::Finished { node, result } if result.stop_reason.is_some_and(StopReason::is_limit) => Some(*node),
         _ => None,
     }

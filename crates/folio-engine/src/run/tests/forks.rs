@@ -238,3 +238,18 @@ fn a_fork_before_a_limit_goes_on_with_more_as_if_there_had_been_more_at_first_e9
     let refused = forked(source, ForkAt::Limit, RunId::derived(&["x"]), first, whole.now);
     assert!(matches!(refused, Err(ForkError::Unlimited)));
 }
+
+#[test]
+fn a_judge_that_could_not_be_read_is_no_limit_to_fork_before_e9_10() {
+    let sim = goal_with("survey the house", &house(), equipment(), |ask| match ask.purpose {
+        Purpose::Judge => said("words, words"),
+        _ => nested(ask),
+    })
+    .driven_on();
+    let is_unjudged = |(_, event): &(Timestamp, Event)| matches!(event, Event::Checked { limit: Some(_), .. });
+    assert!(sim.journal.iter().any(is_unjudged));
+    let first = sim.journal[0].1.clone();
+    let source = (sim.run.id(), sim.journal.as_slice());
+    let refused = forked(source, ForkAt::Limit, RunId::derived(&["x"]), first, sim.now);
+    assert!(matches!(refused, Err(ForkError::Unlimited)), "{refused:?}");
+}
