@@ -148,8 +148,9 @@ pub(in crate::run) struct Agent {
 impl Agent {
     /// How many of those who could be asked are passed over (E9.13).
     pub(super) fn passed_over(&self) -> u32 {
-        // The last time that an answer is asked for again, somebody else is asked if there is anybody.
-        self.passed.max(u32::from(self.rejections >= REJECTIONS_MAX))
+        // The last time that an answer is asked for again, somebody else is asked if there is anybody: the next one after whoever was passed
+        // over.
+        self.passed + u32::from(self.rejections >= REJECTIONS_MAX)
     }
 
     pub(in crate::run) fn new(task: Arc<Task>, memory: Arc<str>, book: Option<Box<BookView>>) -> Self {

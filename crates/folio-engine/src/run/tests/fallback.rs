@@ -301,3 +301,29 @@ fn of_a_task_that_names_somebody_nobody_is_chosen_e9_17() {
     let who: Vec<Option<&str>> = works.map(|ask| ask.executor.as_deref()).collect();
     assert_eq!(who, [Some("quick"), Some("mender")]);
 }
+
+#[test]
+fn each_that_stands_in_is_asked_once_before_the_next_whatever_brought_it_there_e9_13() {
+    let asked = |of_the_first: fn() -> ModelAnswer, of_the_second: fn() -> ModelAnswer| {
+        let mut equipment = with_fallback();
+        let (last, first) = (equipment.planner.clone(), &mut equipment.planner);
+        first.fallback = Some(Arc::new(last));
+        let sim = goal_with("say hello", &json!({}), equipment, move |ask| {
+            match (ask.purpose, ask.passed) {
+                (Purpose::Decide, 0) => of_the_first(),
+                (Purpose::Decide, 1) => of_the_second(),
+                _ => helpful(ask),
+            }
+        })
+        .driven_on();
+        assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
+        let deciding = passed(&sim)
+            .into_iter()
+            .filter(|(purpose, _)| *purpose == Purpose::Decide);
+        deciding.map(|(_, passed)| passed).collect::<Vec<_>>()
+    };
+    let nonsense = || said("words, words");
+    assert_eq!(asked(nonsense, refusal), [0, 0, 1, 2]);
+    assert_eq!(asked(refusal, nonsense), [0, 1, 1, 2]);
+    assert_eq!(asked(refusal, refusal), [0, 1, 2]);
+}
