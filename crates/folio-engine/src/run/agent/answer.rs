@@ -186,11 +186,13 @@ impl Run {
                 let again_at = (may_retry && is_waited_for && agent.failures + 1 < attempts_max)
                     .then(|| now.plus(wanted.unwrap_or_else(|| pause_after(agent.failures))));
                 // Nobody waits for what comes too late.
-                let retry_at = again_at.filter(|at| self.deadline.is_none_or(|deadline| *at < deadline));
+                let deadline = self.deadline_around(index);
+                let retry_at = again_at.filter(|at| deadline.is_none_or(|deadline| *at < deadline));
                 let mut message = failure.message;
-                if let (Some(wanted), Some(_), None, Some(deadline)) = (wanted, again_at, retry_at, self.deadline) {
-                    let (wanted, left) = (wanted.as_secs(), deadline.since(now).as_secs());
-                    let why = format!("; it wants to be left alone for {wanted} s, and the run has {left} s left");
+                if let (Some(wanted), Some(_), None, Some(at)) = (wanted, again_at, retry_at, deadline) {
+                    let whose = if deadline == self.deadline { "run" } else { "task" };
+                    let (wanted, left) = (wanted.as_secs(), at.since(now).as_secs());
+                    let why = format!("; it wants to be left alone for {wanted} s, and the {whose} has {left} s left");
                     message.push_str(&why);
                 }
                 let reason = match failure.kind {

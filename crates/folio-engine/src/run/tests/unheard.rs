@@ -60,3 +60,22 @@ fn what_was_wrong_with_the_last_answer_is_told_where_nothing_is_put_into_words_e
         "nobody put it into words: what the model answered could not be read: there is no tool dance; there are echo";
     assert!(root(&sim).notes.contains(said), "{}", root(&sim).notes);
 }
+
+#[test]
+fn who_wants_to_be_left_alone_beyond_the_time_of_the_task_is_not_waited_for_either_e9_10() {
+    let steps = json!([{"id": "hello", "title": "say hello", "budget": {"deadline": "2m"}}]);
+    let mut sim = goal("be kind", &json!({"steps": steps}), |_| {
+        ModelAnswer::Failed(ModelFailure {
+            retry_after: Some(Duration::from_secs(600)),
+            ..ModelFailure::new(ModelFailureKind::RateLimited, "it said 429")
+        })
+    });
+    let began = sim.now;
+    sim.run.deadline = Some(began.plus(Duration::from_secs(7_200)));
+    let sim = sim.driven_on();
+    assert_eq!((sim.asks.len(), sim.now), (1, began));
+    let result = sim.run.node_at("hello").unwrap().result.unwrap();
+    assert_eq!(result.stop_reason, Some(StopReason::RetriesExhausted));
+    let said = "it said 429; it wants to be left alone for 600 s, and the task has 120 s left";
+    assert!(result.notes.contains(said), "{}", result.notes);
+}
