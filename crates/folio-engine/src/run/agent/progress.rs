@@ -230,7 +230,10 @@ impl Agent {
     pub(in crate::run) fn goes_on(&mut self) {
         self.spent = None;
         self.stage = self.was_at;
+        // What came of the call for handing back is nothing to go by any more, whether it answered or not.
         self.unread = None;
+        self.unanswered = None;
+        self.failures = 0;
         self.aside.clear();
     }
 

@@ -79,6 +79,17 @@ fn a_call_that_fails_after_the_limit_was_raised_stops_nothing_e9_10() {
 }
 
 #[test]
+fn a_limit_that_is_raised_after_that_call_failed_lets_the_task_go_on_e9_10() {
+    for last in [refused, failed] {
+        let mut sim = at_the_limit(counting(last));
+        assert!(sim.end_one());
+        raise(&mut sim);
+        let sim = sim.driven_on();
+        assert_eq!((root(&sim).status, root(&sim).notes.as_str()), (Outcome::Ok, "counted"));
+    }
+}
+
+#[test]
 fn what_is_not_needed_any_more_after_a_crash_is_not_asked_for_under_its_key_e9_9() {
     let model = counting(|| said("{\"notes\": \"some\"}"));
     let mut sim = at_the_limit(model.clone());
