@@ -20,6 +20,7 @@ mod after_no;
 mod budgets;
 mod cancel;
 mod compact;
+mod digests;
 mod edits;
 mod evidence;
 mod fallback;

@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 
 use folio_memory::canonical::canonical;
-use folio_memory::excerpt::short_line;
+use folio_memory::excerpt::{cut, fits, short_line};
 use serde_json::Value;
 
-use super::sizes::{Need, Sizes, shares};
+use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
 use crate::lines::without_middle;
 use crate::plan::Step;
 use crate::result::{NodeResult, Outcome};
@@ -18,17 +18,40 @@ use crate::talk::Purpose;
 
 /// References of a result that a digest names.
 const EVIDENCE_SHOWN: usize = 3;
+/// Characters of an output that are worth showing; of one that has less room only a sign is shown that there is one.
+const OUTPUT_MIN: usize = 40;
+/// Characters that say how much of an output is left out, and what gives it.
+const LEFT_OUT_CHARS: usize = 96;
 /// Failures of one step after which whoever plans anew is told to split it or to give it up (E9.8).
 const FAILURES: u32 = 3;
 /// Such steps that it is told of.
 const FAILED_SHOWN: usize = 20;
 
 impl Run {
-    /// A line for each result that node `index` may build on: those that it waits for, in plan order, nearest plan last.
+    /// A line for each result that node `index` may build on: those that it waits for, in plan order, nearest plan last. Of more than there is
+    /// room for the last are told, which are the nearest, and those before them are named.
     pub(super) fn results_before(&self, index: usize, sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
         let mut before = self.given_to(index);
         before.retain(|node| self.nodes[*node].is_terminal() && self.nodes[*node].kind != NodeKind::Sequence);
-        self.digests(&self.without_groups(&before, false), sizes)
+        let mut before = self.without_groups(&before, false);
+        before.retain(|node| self.nodes[*node].result.is_some());
+        if before.len() <= sizes.results_max() {
+            return self.digests(&before, sizes);
+        }
+        let sizes = Sizes {
+            digests: sizes.digests.saturating_sub(DIGEST_MIN),
+            ..sizes
+        };
+        let (earlier, told) = before.split_at(before.len().saturating_sub(sizes.results_max()));
+        let paths = earlier.iter().take(DIGEST_MIN).map(|node| &*self.nodes[*node].path);
+        let paths = paths.collect::<Vec<_>>().join(", ");
+        let named = format!(
+            "before these, {} more, which result_read gives by name: {paths}",
+            earlier.len()
+        );
+        let mut lines = vec![short_line(&named, DIGEST_MIN)];
+        lines.extend(self.digests(told, sizes)?);
+        Ok(lines)
     }
 
     /// The steps whose results node `index` is given, and whatever is in them: of its plan and of those around it what it waits for, or what
@@ -76,8 +99,8 @@ impl Run {
         tasks
     }
 
-    /// A digest of each result: status, notes, the beginning of its output, some of its evidence, its id. Together they have about as much room as
-    /// `sizes` gives them: each has a part that it always gets, and what is left goes to those that have more to say, twice as much to
+    /// A digest of each result: status, notes, the beginning of its output, some of its evidence, its id. Together they have as much room as
+    /// `sizes` gives them, but for a few characters each: each has a part that it always gets, and what is left goes to those that have more to say, twice as much to
     /// what did not end well (E9.16). Of more than even that has room for, the rest is counted.
     pub(super) fn digests(&self, nodes: &[usize], sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
         let mut ended: Vec<(usize, &NodeResult)> = nodes
@@ -113,27 +136,35 @@ impl Run {
         Ok(lines)
     }
 
+    /// What node `index` came to, in `max` characters, or a few more: its id, its name and how it ended, some of its evidence, its notes, and what
+    /// of its output there is room for then.
     pub(super) fn digest(&self, index: usize, result: &NodeResult, max: usize) -> Result<String, BodyNeeded> {
         let node = &self.nodes[index];
         let why = result
             .stop_reason
             .map(|reason| format!(", {reason}"))
             .unwrap_or_default();
-        let name = self.title(node.id);
-        let mut line = short_line(&format!("{} ({}{why}) {name}", node.path, result.status), max);
-        if !result.notes.is_empty() {
-            let _ = write!(line, ": {}", short_line(&result.notes, max / 2));
+        let id = format!("\n  id: {}", node.id);
+        let room = max.saturating_sub(id.len());
+        let name = format!("{} ({}{why}) {}", node.path, result.status, self.title(node.id));
+        // However long its name is, half of the room is for what there is to say.
+        let to_say = result.notes.chars().count() + evidence_of(result, room).chars().count();
+        let mut line = short_line(&name, room - to_say.min(room / 2));
+        let mut left = room.saturating_sub(line.chars().count());
+        let evidence = evidence_of(result, left / 2);
+        left -= evidence.chars().count();
+        let notes = short_line(&result.notes, left.saturating_sub(2).min(max / 2));
+        if !notes.is_empty() {
+            left -= notes.chars().count() + 2;
+            let _ = write!(line, ": {notes}");
         }
         let output = self.output_of(index)?;
         if !output.is_null() {
-            let rest = max.saturating_sub(line.chars().count()).max(80);
-            let _ = write!(line, "\n  output: {}", shown(&output, rest, node.id));
+            let head = "\n  output: ";
+            let shown = shown_within(&output, left.saturating_sub(head.len()), node.id);
+            let _ = write!(line, "{head}{shown}");
         }
-        if !result.evidence.is_empty() {
-            let _ = write!(line, "\n  evidence: {}", evidence_of(result));
-        }
-        let _ = write!(line, "\n  id: {}", node.id);
-        Ok(line)
+        Ok(line + &evidence + &id)
     }
 
     /// What a tool answered, as the model reads it.
@@ -268,20 +299,168 @@ pub(super) fn all_of<T>(made: impl Iterator<Item = Result<T, BodyNeeded>>) -> Re
 /// A value as a model reads it: text as text, everything else as JSON; what is too long has a beginning and an end, and says
 /// where the rest is.
 pub(super) fn shown(value: &Value, max: usize, id: impl std::fmt::Display) -> String {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        other => canonical(other.clone()).to_string(),
-    };
-    without_middle(text, max, format_args!("result_read node={id} gives them"))
+    without_middle(in_words(value), max, format_args!("result_read node={id} gives them"))
 }
 
-/// The first few references of a result, and how many more there are.
-fn evidence_of(result: &NodeResult) -> String {
-    let first = result.evidence.iter().take(EVIDENCE_SHOWN);
-    let mut words: Vec<String> = first
-        .map(|evidence| short_line(&format!("{} {}", evidence.kind, evidence.id), 60))
-        .collect();
-    let more = result.evidence.len().saturating_sub(EVIDENCE_SHOWN);
-    words.extend((more > 0).then(|| format!("{more} more")));
-    words.join(", ")
+/// The same in at most `max` characters, with what it says of the rest; where that has no room, the beginning, or only a sign.
+fn shown_within(value: &Value, max: usize, id: impl std::fmt::Display) -> String {
+    let text = in_words(value);
+    if fits(&text, max) {
+        return text;
+    }
+    match max.checked_sub(LEFT_OUT_CHARS) {
+        Some(rest) if rest >= OUTPUT_MIN => shown(&Value::String(text), rest, id),
+        _ if max >= OUTPUT_MIN => cut(&text, max),
+        _ => "…".to_owned(),
+    }
+}
+
+fn in_words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => canonical(other.clone()).to_string(),
+    }
+}
+
+/// A line with the first few references of a result, as many as `max` characters have room for, and how many more there are; empty if there are none, or
+/// no room for any.
+fn evidence_of(result: &NodeResult, max: usize) -> String {
+    let all = &result.evidence;
+    let with = |shown: usize| {
+        let first = all[..shown].iter();
+        let mut words: Vec<String> = first
+            .map(|evidence| short_line(&format!("{} {}", evidence.kind, evidence.id), 60))
+            .collect();
+        let more = all.len() - shown;
+        words.extend((more > 0).then(|| format!("{more} more")));
+        format!("\n  evidence: {}", words.join(", "))
+    };
+    let mut lines = (1..=EVIDENCE_SHOWN.min(all.len())).rev().map(with);
+    lines.find(|line| fits(line, max)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use folio_memory::{RunId, Timestamp};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::event::{Event, FORMAT};
+    use crate::result::{Evidence, Output};
+    use crate::run::due::Action;
+    use crate::template::Templates;
+
+    /// A run whose plan has `titles` for its steps, all at the same time, each of which has come to what `came_to` says.
+    fn ended(titles: &[String], came_to: impl Fn(usize) -> NodeResult) -> Run {
+        let now = Timestamp::from_millis(1_000);
+        let step = |(at, title): (usize, &String)| json!({"id": format!("s{at}"), "title": title, "needs": [], "do": {"tool": "echo", "args": {}}});
+        let steps: Vec<Value> = titles.iter().enumerate().map(step).collect();
+        let mut run = Run::new(RunId::derived(&["test"]), Arc::new(Templates::new()));
+        let begun = Event::RunStarted {
+            format: FORMAT,
+            goal: String::new(),
+            plan: json!({"version": 1, "title": "many steps", "steps": steps}),
+            inputs: BTreeMap::new(),
+            deadline: None,
+            run: Value::Null,
+        };
+        run.apply(now, &begun).unwrap();
+        for wanted in 0..=titles.len() {
+            while let Some(Action::Record(event)) = run.due(now, 1).first() {
+                run.apply(now, event).unwrap();
+            }
+            if let Some(Action::Call(call)) = run.due(now, 1).first() {
+                run.apply(now, &call.started()).unwrap();
+                let result = Box::new(came_to(wanted));
+                run.apply(
+                    now,
+                    &Event::Finished {
+                        node: call.node,
+                        result,
+                    },
+                )
+                .unwrap();
+            }
+        }
+        run
+    }
+
+    fn evidence(count: usize, chars: usize) -> Vec<Evidence> {
+        let reference = |n: usize| Evidence {
+            kind: "file".to_owned(),
+            id: format!("{n}-{}", "f".repeat(chars)),
+            hash: None,
+            span: None,
+        };
+        (0..count).map(reference).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+        #[test]
+        fn digests_together_have_the_room_that_there_is_for_them_e9_16(
+            window in 1_000..200_000_u32,
+            said in proptest::collection::vec((0..400_usize, 0..3_000_usize, 0..3_000_usize, 0..9_usize, 0..90_usize), 1..130),
+        ) {
+            let sizes = Sizes::of(window);
+            let said = &said[..said.len().min(sizes.results_max())];
+            let titles: Vec<String> = said.iter().map(|(title, ..)| format!("t{}", "i".repeat(*title))).collect();
+            let run = ended(&titles, |at| {
+                let (_, notes, output, count, chars) = said[at];
+                NodeResult {
+                    output: Output::of(Value::String("o".repeat(output))),
+                    evidence: evidence(count, chars),
+                    ..NodeResult::new(Outcome::Ok, "n".repeat(notes))
+                }
+            });
+            let nodes: Vec<usize> = run.members(0).collect();
+            prop_assert!(nodes.iter().all(|node| run.nodes[*node].result.is_some()));
+            let lines = run.digests(&nodes, sizes).unwrap();
+            prop_assert_eq!(lines.len(), nodes.len());
+            let chars: usize = lines.iter().map(|line| line.chars().count()).sum();
+            prop_assert!(chars <= sizes.digests + 30 * lines.len(), "{} of {}", chars, sizes.digests);
+            for (line, (_, notes, output, ..)) in lines.iter().zip(said) {
+                prop_assert!(line.chars().count() <= sizes.digest + 30, "{}", line);
+                prop_assert!(line.contains("\n  id: "), "{}", line);
+                prop_assert!(*notes == 0 || line.contains(": n"), "{}", line);
+                prop_assert!(line.contains("\n  output: ") || *output == 0, "{}", line);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_digest_has_no_room_for_goes_from_its_end_e9_2() {
+        let run = ended(&["look around".to_owned()], |_| NodeResult {
+            output: Output::of(json!("o".repeat(2_000))),
+            evidence: evidence(5, 10),
+            ..NodeResult::new(Outcome::Ok, "n".repeat(300))
+        });
+        let node = run.members(0).next().unwrap();
+        let result = run.nodes[node].result.as_ref().unwrap();
+        let at = |max: usize| run.digest(node, result, max).unwrap();
+        let id = run.nodes[node].id;
+        let lines = |max: usize| at(max).lines().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(
+            lines(200),
+            [
+                format!("s0 (ok) look around: {}…", "n".repeat(79)),
+                "  output: …".to_owned(),
+                "  evidence: file 0-ffffffffff, file 1-ffffffffff, file 2-ffffffffff, 2 more".to_owned(),
+                format!("  id: {id}"),
+            ]
+        );
+        let whole = at(1_200);
+        assert!(
+            whole.contains(&format!("look around: {}\n", "n".repeat(300))),
+            "{whole}"
+        );
+        assert!(whole.contains("characters left out; result_read node="), "{whole}");
+        assert!(whole.contains("file 2-ffffffffff, 2 more\n"), "{whole}");
+        assert!(whole.chars().count() <= 1_200, "{whole}");
+    }
 }

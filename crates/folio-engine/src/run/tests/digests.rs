@@ -1,0 +1,48 @@
+//! What a step is told of results before it where there are more of them than it has room for (E9.2).
+
+use super::models::*;
+use super::*;
+use crate::talk::Purpose;
+
+/// What the last of `steps` steps in a row is told of the results before it, by a model with a window of 4,096 tokens.
+fn told_to_the_last(steps: usize) -> String {
+    let mut small = equipment();
+    for model in [&mut small.planner, &mut small.executor] {
+        model.window = 4_096;
+        model.answer_tokens = 400;
+    }
+    small.tools.clear();
+    let step = |n: usize| json!({"id": format!("s{n}"), "title": format!("look at room {n}")});
+    let steps: Vec<Value> = (1..=steps).map(step).collect();
+    let sim = goal_with("survey the house", &json!({"steps": steps}), small, |ask| {
+        let notes = format!("{} is dry", task_named(ask));
+        match ask.purpose {
+            Purpose::Decide => execute("finish", json!({"notes": notes})),
+            _ => finish(&notes),
+        }
+    })
+    .driven_on();
+    assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
+    let told = read_by(&sim, sim.asks.len() - 1);
+    let at = told
+        .find("# Results that it can build on")
+        .expect("it is told of results");
+    told[at..].to_owned()
+}
+
+#[test]
+fn of_too_many_results_the_nearest_are_told_and_the_others_named_e9_2() {
+    let told = told_to_the_last(17);
+    for n in 3..=16 {
+        assert!(
+            told.contains(&format!("s{n} (ok) look at room {n}: look at room {n} is dry")),
+            "{n}: {told}"
+        );
+    }
+    assert!(!told.contains("s2 (ok)"), "{told}");
+    let named = "- before these, 2 more, which result_read gives by name: s1, s2\n";
+    assert!(told.contains(named), "{told}");
+    // Of as many as there is room for each is told.
+    let told = told_to_the_last(16);
+    assert!(told.contains("s1 (ok)") && !told.contains("before these"), "{told}");
+}
