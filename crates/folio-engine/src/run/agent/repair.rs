@@ -1,6 +1,7 @@
 //! From what a model wrote to the JSON that it meant (E9.13): fences, prose around it, commas too many, brackets not closed.
 
 use folio_memory::depth_exceeds;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 /// JSON that was read from a model's text.
@@ -44,7 +45,7 @@ pub(in crate::run) fn too_deep_to_keep(value: &Value) -> Option<String> {
     depth_exceeds(value, MADE_LEVELS_MAX).then(message)
 }
 
-/// Objects that are looked for in prose.
+/// Objects that are looked for in prose. Braces that begin none, as those of code do, or an empty one, are passed over.
 const PLACES_MAX: usize = 16;
 
 /// The JSON object that `text` is, or that it comes to: the last one that has every one of `required`, before all others one that stands in a
@@ -84,15 +85,26 @@ fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired
     let mut problem = "there is no JSON object in the answer".to_owned();
     // An object that lacks something, one that has all of it, and one of those that stands in a fence.
     let (mut first, mut last, mut fenced) = (None, None, None);
-    let (mut at, mut is_in_fence) = (0, false);
-    for _ in 0..PLACES_MAX {
+    let (mut at, mut is_in_fence, mut places) = (0, false, 0);
+    while places < PLACES_MAX {
         let Some(prose) = trimmed[at..].find('{') else { break };
         let start = at + prose;
         is_in_fence ^= trimmed[at..start].matches(FENCE).count() % 2 == 1;
         let rest = &trimmed[start..];
+        if !begins_object(rest) {
+            if let Err(error) = serde_json::from_str::<IgnoredAny>(rest) {
+                problem = not_json(&error);
+            }
+            at = start + 1;
+            continue;
+        }
+        places += usize::from(!is_empty(rest));
         let scanned = scan(rest);
         let end = start + scanned.bytes;
-        match serde_json::from_str::<Value>(&scanned.text) {
+        let read = serde_json::from_str::<Value>(&scanned.text);
+        // Of what ended in a key, or before there was anything of its value, all before that is there.
+        let begun = || serde_json::from_str::<Value>(scanned.before_key.as_deref()?).ok();
+        match read.or_else(|error| begun().ok_or(error)) {
             Ok(value @ Value::Object(_)) if scanned.ended.is_none() => {
                 at = end;
                 let place = match lacking(&value, needed).is_empty() {
@@ -116,14 +128,11 @@ fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired
                 });
             }
             Ok(_) => at = start + 1,
+            // What is inside an object is not the object that was meant.
+            Err(error) if scanned.ended.is_some() => return Err(not_json(&error)),
             Err(error) => {
-                problem = format!("the answer is not JSON: {error}");
-                // What is inside an object is not the object that was meant; but prose may hold a brace.
-                match begins_object(rest) {
-                    true if scanned.ended.is_some() => return Err(problem),
-                    true => at = end,
-                    false => at = start + 1,
-                }
+                problem = not_json(&error);
+                at = end;
             }
         }
     }
@@ -135,6 +144,10 @@ fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired
     })
 }
 
+fn not_json(error: &serde_json::Error) -> String {
+    format!("the answer is not JSON: {error}")
+}
+
 /// What JSON stands between in a text.
 const FENCE: &str = "```";
 
@@ -144,13 +157,18 @@ fn lacking<'k>(object: &Value, keys: &[&'k str]) -> Vec<&'k str> {
     keys.filter(|key| object.get(key).is_none()).collect()
 }
 
-/// Whether `text`, which begins with a brace, goes on as an object does: with a key, or what there is of one.
+/// Whether `text`, which begins with a brace, goes on as an object does: with a key, or what there is of one, or with its end.
 fn begins_object(text: &str) -> bool {
     let Some(key) = text[1..].trim_start().strip_prefix('"') else {
-        return false;
+        return is_empty(text);
     };
     key.split_once('"')
         .is_none_or(|(_, rest)| rest.trim_start().starts_with(':'))
+}
+
+/// Whether what begins with the brace that `text` begins with ends at once.
+fn is_empty(text: &str) -> bool {
+    text[1..].trim_start().starts_with('}')
 }
 
 struct Scanned {
@@ -159,6 +177,8 @@ struct Scanned {
     bytes: usize,
     /// Where the text ended, if the value had not.
     ended: Option<Ended>,
+    /// The same, if it had not, without the last key on its level and what came after that.
+    before_key: Option<String>,
 }
 
 /// Where in an object a text has come to.
@@ -176,6 +196,8 @@ fn scan(text: &str) -> Scanned {
     let mut open: Vec<char> = Vec::new();
     let mut keys = Keys::default();
     let (mut in_string, mut escaped) = (false, false);
+    // What there is before the key on the first level that came last.
+    let mut before_key = 0;
     for (at, c) in text.char_indices() {
         if in_string {
             // A line break inside a string is one that somebody forgot to escape.
@@ -202,7 +224,10 @@ fn scan(text: &str) -> Scanned {
                 keys.text.clear();
             }
             ':' if open.len() == 1 && keys.open.is_none() => keys.open = Some(std::mem::take(&mut keys.text)),
-            ',' if open.len() == 1 => keys.open = None,
+            ',' if open.len() == 1 => {
+                keys.open = None;
+                before_key = out.len();
+            }
             '{' => open.push('}'),
             '[' => open.push(']'),
             '}' | ']' => {
@@ -220,18 +245,22 @@ fn scan(text: &str) -> Scanned {
                 text: out,
                 bytes: at + c.len_utf8(),
                 ended: None,
+                before_key: None,
             };
         }
         if open.len() > DEPTH_MAX {
             break;
         }
     }
+    let is_whole = open.len() <= DEPTH_MAX;
     // A text, a list and an object say where they end; of a number nobody knows.
     let is_complete = open.len() == 1 && !in_string && out.trim_end().ends_with(['"', ']', '}']);
     let ended = match keys.open {
         Some(key) if !is_complete => Ended::Inside(key),
         _ => Ended::Between,
     };
+    let before_key = out.get(..before_key.max(1)).filter(|_| is_whole);
+    let before_key = before_key.map(|kept| format!("{kept}}}"));
     if in_string {
         if escaped {
             out.pop();
@@ -245,6 +274,7 @@ fn scan(text: &str) -> Scanned {
         text: out,
         bytes: text.len(),
         ended: Some(ended),
+        before_key,
     }
 }
 
@@ -275,6 +305,36 @@ mod tests {
         check("{\"a\": [1, 2], \"b\": \"x\"", &wanted);
         check("{\"a\": [1, 2], \"b\": \"x", &wanted);
         check("{\"a\": \"two\nlines\"}", &json!({"a": "two\nlines"}));
+    }
+
+    #[test]
+    fn however_much_code_stands_before_it_json_is_found_e9_13() {
+        for code in ["if x { y } ", "a {} ", "@media { p { color: red } }\n"] {
+            let code = code.repeat(20);
+            check(&format!("{code}{{\"a\": 2}}"), &json!({"a": 2}));
+            check(&format!("```\n{code}```\n```json\n{{\"a\": 2}}\n```"), &json!({"a": 2}));
+        }
+        let error = object("{decision: \"plan\"}", &["a"]).unwrap_err();
+        assert!(
+            error.starts_with("the answer is not JSON: key must be a string"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_ended_before_there_was_anything_of_a_value_is_closed_before_its_key_e9_13() {
+        for (text, ended) in [
+            (r#"{"a": 1, "b"#, Ended::Between),
+            (r#"{"a": 1, "b""#, Ended::Between),
+            (r#"{"a": 1, "b":"#, Ended::Inside("b".to_owned())),
+            (r#"{"a": 1, "b": tr"#, Ended::Inside("b".to_owned())),
+        ] {
+            let read = object(text, &["a"]).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!((read.value, read.ended), (json!({"a": 1}), Some(ended)), "{text}");
+        }
+        for text in [r#"{"b": 1, "a"#, r#"{"b": 1, "a":"#, r#"{"a"#, r#"{"a": 1 2, "b": tr"#] {
+            assert!(object(text, &["a"]).is_err(), "{text}");
+        }
     }
 
     #[test]
