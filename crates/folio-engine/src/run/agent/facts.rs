@@ -33,7 +33,7 @@ impl Fact {
     /// The answer, and by whom.
     pub(super) fn parts(&self) -> (&str, &str) {
         let (answer, by) = self.said.rsplit_once(ANSWERED_BY).unwrap_or((&self.said, ""));
-        (answer, by.trim_end_matches(')'))
+        (answer, by.strip_suffix(')').unwrap_or(by))
     }
 
     /// What a model is told in at most about `max` characters: of a long answer the beginning and the end, and where the rest is.
@@ -103,6 +103,23 @@ impl Run {
                 text,
                 &format!("and {left_out} more: who asks a person what was answered is given the answer"),
             );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_answered_keeps_the_brackets_of_the_name_e9_14() {
+        for by in ["Ann", "Ann (QA)", ""] {
+            let fact = Fact {
+                question: "which?".to_owned(),
+                said: format!("the left one (of two){ANSWERED_BY}{by})"),
+                entry: EntryId::derived(&["an answer"]),
+            };
+            assert_eq!(fact.parts(), ("the left one (of two)", by));
         }
     }
 }
