@@ -1,5 +1,7 @@
 //! Which of the references that a model gives are any (E9.7).
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use crate::node::NodeId;
@@ -17,6 +19,29 @@ pub(super) struct Checked {
     pub(super) removed: usize,
 }
 
+/// A reference as a model gives it.
+#[derive(Debug, Clone, Copy)]
+struct Reference<'g> {
+    kind: &'g str,
+    id: &'g str,
+    span: Option<&'g str>,
+}
+
+impl<'g> Reference<'g> {
+    fn of(given: &'g Value) -> Option<Self> {
+        let text = |key: &str| given.get(key).and_then(Value::as_str);
+        Some(Self {
+            kind: text("kind")?,
+            id: text("id")?,
+            span: text("span"),
+        })
+    }
+
+    fn is_of_node(&self) -> bool {
+        matches!(self.kind, "node" | "tool_call")
+    }
+}
+
 impl Run {
     /// Checks what a model gives as evidence for node `index`: a task or a call has to be in its subtree or among what it was
     /// given, a call has to have succeeded; a file, an address or an observation has to be one that something there named.
@@ -25,68 +50,90 @@ impl Run {
         let mut tops = vec![index];
         tops.extend(&self.nodes[index].gathers);
         tops.extend(self.given_to(index));
-        for item in given.and_then(Value::as_array).into_iter().flatten() {
-            let text = |key: &str| item.get(key).and_then(Value::as_str);
-            let (Some(kind), Some(id)) = (text("kind"), text("id")) else {
-                checked.removed += 1;
-                continue;
-            };
-            let span = text("span").map(str::to_owned);
-            let found = match kind {
-                "node" | "tool_call" => self.node_as_evidence(&tops, kind, id),
-                _ => self.named_below(&tops, kind, id),
-            };
+        let is_top: HashSet<usize> = tops.iter().copied().collect();
+        let given = given.and_then(Value::as_array).into_iter().flatten();
+        let references: Vec<Option<Reference<'_>>> = given.map(Reference::of).collect();
+        let named = self.named_below(
+            tops,
+            references.iter().flatten().filter(|given| !self.is_in(&is_top, given)),
+        );
+        for reference in references {
+            let found = reference.and_then(|reference| {
+                let is_in = self.is_in(&is_top, &reference);
+                let named = named.get(&(reference.kind, reference.id));
+                // What a result that was given rests on is shown with it.
+                let found = match reference.is_of_node() {
+                    true => self.node_as_evidence(&reference).filter(|_| is_in || named.is_some()),
+                    false => named.copied().cloned(),
+                }?;
+                let span = reference.span.map(str::to_owned).or_else(|| found.span.clone());
+                Some(Evidence { span, ..found })
+            });
             match found.filter(|_| checked.evidence.len() < EVIDENCE_MAX) {
-                Some(evidence) => {
-                    let span = span.or_else(|| evidence.span.clone());
-                    let evidence = Evidence { span, ..evidence };
-                    if !checked.evidence.contains(&evidence) {
-                        checked.evidence.push(evidence);
-                    }
-                }
+                Some(evidence) if checked.evidence.contains(&evidence) => {}
+                Some(evidence) => checked.evidence.push(evidence),
                 None => checked.removed += 1,
             }
         }
         checked
     }
 
-    fn node_as_evidence(&self, tops: &[usize], kind: &str, text: &str) -> Option<Evidence> {
-        let id: NodeId = text.trim().parse().ok()?;
-        let referred = self.index(id).ok()?;
-        let node = &self.nodes[referred];
+    fn referred(&self, reference: &Reference<'_>) -> Option<usize> {
+        let id: NodeId = reference.id.trim().parse().ok()?;
+        self.index(id).ok().filter(|_| reference.is_of_node())
+    }
+
+    /// Whether `reference` is to a node that is one of `tops`, or below one.
+    fn is_in(&self, tops: &HashSet<usize>, reference: &Reference<'_>) -> bool {
+        self.referred(reference)
+            .is_some_and(|referred| self.and_around(referred).any(|at| tops.contains(&at)))
+    }
+
+    fn node_as_evidence(&self, reference: &Reference<'_>) -> Option<Evidence> {
+        let node = &self.nodes[self.referred(reference)?];
         let result = node.result.as_ref()?;
         let went_well = result.status == Outcome::Ok;
         let is_call = matches!(node.kind, NodeKind::Action | NodeKind::Call) && went_well;
         // A step that failed may be pointed at. What a model wanted called is no step, whatever it is called here.
         let is_step = node.kind != NodeKind::Action || went_well;
-        if kind == "tool_call" && !is_call || !is_step {
+        if reference.kind == "tool_call" && !is_call || !is_step {
             return None;
         }
-        // What a result that was given rests on is shown with it.
-        let is_there =
-            self.and_around(referred).any(|at| tops.contains(&at)) || self.named_below(tops, kind, text).is_some();
-        is_there.then(|| Evidence {
+        Some(Evidence {
             kind: if is_call { "tool_call" } else { "node" }.to_owned(),
-            id: id.to_string(),
+            id: node.id.to_string(),
             hash: (!result.output.is_null()).then(|| result.output.content_hash()),
             span: None,
         })
     }
 
-    /// A file, an address or an observation that a result below one of `tops` has as its own evidence.
-    fn named_below(&self, tops: &[usize], kind: &str, id: &str) -> Option<Evidence> {
-        let mut stack = tops.to_vec();
-        while let Some(at) = stack.pop() {
+    /// Those of the references `wanted` that a result at or below one of `tops` has as its own evidence, by kind and id. Each result is looked at
+    /// once, however many are wanted.
+    fn named_below<'r, 'w>(
+        &'r self,
+        tops: Vec<usize>,
+        wanted: impl Iterator<Item = &'w Reference<'r>>,
+    ) -> HashMap<(&'r str, &'r str), &'r Evidence>
+    where
+        'r: 'w,
+    {
+        let mut wanted: HashSet<_> = wanted.map(|reference| (reference.kind, reference.id)).collect();
+        let (mut named, mut seen, mut stack) = (HashMap::new(), HashSet::new(), tops);
+        while !wanted.is_empty()
+            && let Some(at) = stack.pop()
+        {
+            if !seen.insert(at) {
+                continue;
+            }
             let node = &self.nodes[at];
-            let found = node.result.as_ref().and_then(|result| {
-                let is_it = |evidence: &&Evidence| evidence.kind == kind && evidence.id == id;
-                result.evidence.iter().find(is_it)
-            });
-            if let Some(found) = found {
-                return Some(found.clone());
+            for evidence in node.result.iter().flat_map(|result| &result.evidence) {
+                let name = (evidence.kind.as_str(), evidence.id.as_str());
+                if wanted.remove(&name) {
+                    named.insert(name, evidence);
+                }
             }
             stack.extend(&node.children);
         }
-        None
+        named
     }
 }

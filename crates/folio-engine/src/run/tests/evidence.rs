@@ -93,3 +93,42 @@ fn evidence_is_of_what_a_step_did_and_of_what_it_was_given_and_of_nothing_else_e
         assert!(notes.contains("3 references that name nothing"), "{notes}");
     }
 }
+
+#[test]
+fn of_however_many_references_those_that_name_something_are_found_and_the_rest_are_counted_e9_7() {
+    let mut sim = goal("look around", &json!({}), |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "files"})),
+        _ => {
+            let made_up = (0..10_000).map(|n| json!({"kind": "file", "id": format!("no-{n}.rs")}));
+            let known = [
+                json!({"kind": "file", "id": "a.rs"}),
+                json!({"kind": "file", "id": "a.rs"}),
+            ];
+            let all: Vec<Value> = made_up.chain(known).chain([json!("nothing")]).collect();
+            wants(&[("finish", json!({"status": "ok", "notes": "looked", "evidence": all}))])
+        }
+    });
+    while sim.under_way.is_empty() {
+        sim.derive();
+        if sim.under_way.is_empty() {
+            assert!(sim.end_one());
+        }
+    }
+    let a = crate::Evidence {
+        kind: "file".to_owned(),
+        id: "a.rs".to_owned(),
+        hash: None,
+        span: None,
+    };
+    let answer = CallOutcome::Answered(CallAnswer {
+        evidence: vec![a.clone()],
+        ..CallAnswer::default()
+    });
+    let call = sim.under_way.remove(0).node;
+    let ended = sim.run.conclude(call, answer, Duration::ZERO, sim.now);
+    sim.record(ended);
+    let sim = sim.driven_on();
+    assert_eq!(root(&sim).evidence, [a]);
+    let notes = &root(&sim).notes;
+    assert!(notes.contains("10001 references that name nothing"), "{notes}");
+}
