@@ -20,6 +20,7 @@ mod token;
 pub use query::{MAX_QUERY_TERMS, TextMatch, TextQuery};
 pub use snippet::{Snippet, SnippetPart, snippet};
 pub use sought::{Sought, plain, spellings};
+pub use token::is_of_spaceless;
 
 use crate::entry::{EntryFields, EntryKind};
 

@@ -183,7 +183,8 @@ fn is_picture(c: char) -> bool {
 }
 
 /// Whether `c` is of a script that puts no spaces between words, or, as Korean, puts endings where others do.
-fn is_of_spaceless(c: char) -> bool {
+#[must_use]
+pub fn is_of_spaceless(c: char) -> bool {
     matches!(u32::from(c),
         0x0e00..=0x0eff // Thai, Lao
         | 0x1000..=0x109f // Burmese

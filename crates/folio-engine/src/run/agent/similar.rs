@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use folio_memory::text::is_of_spaceless;
+
 /// From 0, no word in common, to 1, the same words (Dice's coefficient). Two texts without words are not alike.
 pub(super) fn likeness(one: &str, other: &str) -> f64 {
     let (one, other) = (words(one), words(other));
@@ -16,11 +18,22 @@ pub(super) fn likeness(one: &str, other: &str) -> f64 {
     }
 }
 
+/// The words of `text`. Of a script without spaces every two characters in a row are one.
 fn words(text: &str) -> BTreeSet<String> {
-    text.split(|c: char| !c.is_alphanumeric())
+    let mut found = BTreeSet::new();
+    for word in text
+        .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect()
+    {
+        let chars: Vec<char> = word.chars().collect();
+        for run in chars.chunk_by(|one, next| is_of_spaceless(*one) == is_of_spaceless(*next)) {
+            match run {
+                [first, _, ..] if is_of_spaceless(*first) => found.extend(run.windows(2).map(String::from_iter)),
+                _ => drop(found.insert(String::from_iter(run).to_lowercase())),
+            }
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -32,5 +45,15 @@ mod tests {
         assert!(likeness("Review the repository", "the repository: review!") > 0.99);
         assert!(likeness("Review the repository", "Count the files") < 0.5);
         assert!(likeness("", "") < 0.01);
+    }
+
+    #[test]
+    fn what_is_written_without_spaces_is_alike_by_its_pairs_of_characters_e9_3() {
+        let task = "写一份关于春天的报告";
+        assert!(likeness(task, "写一份关于春天的长报告") > 0.8);
+        assert!(likeness(task, "数一数花园里的燕子") < 0.5);
+        assert!(likeness("庭の燕を数える", "庭の燕を全部数える") > 0.5);
+        assert!(likeness("庭の燕を数える", "屋根を直す") < 0.5);
+        assert!(likeness("写 README 报告", "写README报告") > 0.5);
     }
 }
