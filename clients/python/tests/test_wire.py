@@ -1,5 +1,7 @@
 """What becomes of a request when the network or the server is not as one would wish."""
 
+import json
+import time
 from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
@@ -113,6 +115,26 @@ def test_messages_are_the_same_however_they_are_cut() -> None:
         messages = Messages()
         pieces = (stream[at : at + size] for at in range(0, len(stream), size))
         assert [event for piece in pieces for event in messages.push(piece)] == wanted
+
+
+def test_a_long_message_costs_its_length_and_not_its_square() -> None:
+    messages, piece, pieces = Messages(), b"x" * 8192, 4096
+    began = time.process_time()
+    assert list(messages.push(b'data: {"text": "')) == []
+    for _ in range(pieces):
+        assert list(messages.push(piece)) == []
+    (event,) = messages.push(b'"}\n\n')
+    assert len(event.data["text"]) == pieces * len(piece)
+    assert time.process_time() - began < 5, "its square takes several times that"
+
+
+@pytest.mark.parametrize("status", [None, "soon", [5]])
+def test_a_problem_within_a_stream_is_an_error_whatever_it_has_for_a_number(status: object) -> None:
+    problem = json.dumps({"status": status, "code": "store_unavailable", "detail": "later"})
+    stream = f"event: problem\ndata: {problem}\n\n"
+    kind = {"Content-Type": "text/event-stream"}
+    with pytest.raises(FolioError, match="store_unavailable: later"):
+        list(asking(lambda _: httpx.Response(200, headers=kind, text=stream)).run("r1").events())
 
 
 @pytest.mark.parametrize("body", [b"[1]", b'{"data": {}}', b'"x"'])

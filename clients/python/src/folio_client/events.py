@@ -25,7 +25,7 @@ class Messages:
     """Takes a stream apart, however it is cut into pieces."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._name = ""
         self._id: int | None = None
         self._data: list[bytes] = []
@@ -36,7 +36,12 @@ class Messages:
 
         :raises ValueError: if it is no stream of Folio's.
         """
-        *lines, self._rest = (self._rest + piece).split(b"\n")
+        self._rest += piece
+        lines: list[bytes] = []
+        # Without one no line ends, and to look through all that came before would cost its square.
+        if b"\n" in piece:
+            *lines, rest = bytes(self._rest).split(b"\n")
+            self._rest = bytearray(rest)
         if self._bytes + len(self._rest) > MESSAGE_BYTES_MAX:
             raise ValueError(f"a message of more than {MESSAGE_BYTES_MAX} bytes")
         for line in lines:

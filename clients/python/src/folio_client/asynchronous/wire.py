@@ -120,7 +120,8 @@ class AsyncWire:
                         alive = time.monotonic()
                         for event in messages.push(piece):
                             if event.name == "problem":
-                                raise error_of(int(event.data.get("status", 0)), event.data)
+                                status = event.data.get("status")
+                                raise error_of(status if isinstance(status, int) else 0, event.data)
                             outage.is_over()
                             if event.name == "gap":
                                 # What was known is of another past: this one begins at its head, a run at its first event.
