@@ -142,7 +142,8 @@ impl Frame {
         if self.is_object {
             self.entries.len() < keys
         } else {
-            self.head.len() < head
+            // Behind what is not kept, nothing is of the beginning any more.
+            self.tail.is_empty() && self.head.len() < head
         }
     }
 }
@@ -380,10 +381,17 @@ impl Outline {
                 };
             }
             let depth = self.frames.len() + 1;
-            let tail = frame.tail.iter().filter_map(|item| self.item(recent, *item, depth));
+            // Before one that cannot be read, none is of the end.
+            let last = frame
+                .tail
+                .iter()
+                .rev()
+                .map_while(|item| self.item(recent, *item, depth));
+            let mut tail = VecDeque::with_capacity(frame.tail.len());
+            last.for_each(|item| tail.push_front(item));
             Node::List {
                 head: frame.head,
-                tail: tail.collect(),
+                tail,
                 len: frame.len,
             }
         });
@@ -524,7 +532,7 @@ fn is_number(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::{Map, Value, json};
 
     use super::*;
 
@@ -548,6 +556,20 @@ mod tests {
         let mut outline = Outline::default();
         text.chunks(piece).for_each(|piece| outline.feed(piece));
         format!("{:?}", outline.finish())
+    }
+
+    #[test]
+    fn items_behind_the_most_that_is_kept_stand_where_they_stood_m7_8_v9() {
+        let row: Map<String, Value> = (0..16)
+            .map(|key| (format!("k{key}"), json!([1, 2, 3, 4, 5, 6])))
+            .collect();
+        let mut items = vec![Value::Object(row); 90];
+        items.extend([json!(5), json!({"a": 1}), json!(6)]);
+        let mut outline = Outline::default();
+        outline.feed(Value::Array(items).to_string().as_bytes());
+        let shown = outline.finish().unwrap().render(DETAILS[0]);
+        let (_, end) = shown.rsplit_once('}').unwrap();
+        assert!(end.starts_with(",\"… ") && end.ends_with(" items\",6]"), "{end}");
     }
 
     proptest! {

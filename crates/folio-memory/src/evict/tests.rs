@@ -202,6 +202,17 @@ fn json_keeps_its_keys_the_length_of_lists_and_first_and_last_items_m7_8_v9() {
 }
 
 #[test]
+fn items_of_the_innermost_list_that_is_kept_stand_where_they_stood_m7_8_v9() {
+    let whole = format!(
+        "{{\"deep\":[[[[[{{\"a\":1}},5,6]]]]],\"rest\":\"{}\"}}",
+        "x".repeat(900)
+    );
+    let preview = shown(&whole, 200);
+    let wanted = "{\"deep\":[[[[[\"… 2 items\",6]]]]],";
+    assert!(preview.text.contains(wanted), "{}", preview.text);
+}
+
+#[test]
 fn one_long_line_is_cut_between_what_people_see_as_characters_m7_8_v9() {
     let family = "👩‍👩‍👧‍👦";
     let preview = shown(&family.repeat(500), 400);
