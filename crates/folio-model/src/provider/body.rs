@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::request::{cache_key, temperature};
 use super::schema::SchemaForm;
 use super::wire::{Target, Wire};
-use crate::model::{Request, ToolDescription};
+use crate::model::{Message, Request, ToolDescription};
 
 pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Value {
     match target.wire {
@@ -32,6 +32,12 @@ fn put_rest(body: &mut Value, request: &Request, target: &Target, tool: fn(&Tool
     if target.is_official {
         body["prompt_cache_key"] = cache_key(request).into();
     }
+}
+
+/// What a model said in words, if it said any: several providers refuse a text of white space alone, and so all of the conversation
+/// in which a model once wrote that.
+fn words(message: &Message) -> Option<&str> {
+    Some(message.text.as_str()).filter(|text| !text.trim().is_empty())
 }
 
 /// Arguments of a call as providers take them: they refuse what is no object, as what could not be read is not.

@@ -1,9 +1,9 @@
 //! What is sent.
 
-use folio_model::SchemaForm;
+use folio_model::{SchemaForm, Speaker};
 use serde_json::{Value, json};
 
-use crate::house::{KEY, WIRES, ask, ask_in, ask_with, events, options, request, with_tools};
+use crate::house::{KEY, WIRES, ask, ask_in, ask_with, events, options, request, said, with_tools};
 
 #[tokio::test]
 async fn the_key_stands_in_the_head_and_nowhere_else() {
@@ -145,6 +145,41 @@ async fn answers_of_tools_go_back_to_the_calls_that_they_answer() {
     assert_eq!(parts.as_array().unwrap().len(), 2);
     assert_eq!(parts[1]["functionResponse"]["name"], "grep");
     assert!(body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]["properties"]["pattern"].is_object());
+}
+
+#[tokio::test]
+async fn an_answer_of_nothing_makes_no_message_that_is_refused_e9_13() {
+    for nothing in ["", "\n\n"] {
+        let mut again = request();
+        again.messages.extend([
+            said(Speaker::Assistant, nothing),
+            said(Speaker::User, "That was nothing."),
+        ]);
+        let mut called = with_tools();
+        nothing.clone_into(&mut called.messages[2].text);
+        for wire in WIRES {
+            let text = ask(wire, &again, events(wire, "Hello")).await.body().to_string();
+            for refused in [
+                r#""content":"""#,
+                r#""content":[]"#,
+                r#""parts":[]"#,
+                r#""text":"""#,
+                r#""\n\n""#,
+            ] {
+                assert!(!text.contains(refused), "{wire}: {text}");
+            }
+            assert!(text.contains("That was nothing."), "{wire}: {text}");
+            let text = ask(wire, &called, events(wire, "Hello")).await.body().to_string();
+            assert!(!text.contains(r#""\n\n""#), "{wire}: {text}");
+        }
+        let body = ask("anthropic", &called, events("anthropic", "Hello")).await.body();
+        let parts = body["messages"][1]["content"].as_array().unwrap();
+        assert!(parts.iter().all(|part| part["type"] == "tool_use"), "{parts:?}");
+        // Where user and assistant have to take turns, something stands in its place.
+        let body = ask("openai", &again, events("openai", "Hello")).await.body();
+        let stands = json!({"role": "assistant", "content": "(nothing)"});
+        assert_eq!(body["messages"][2], stands);
+    }
 }
 
 #[tokio::test]

@@ -3,12 +3,16 @@
 use genai::chat::{JsonSchemaDialect, sanitize_json_schema};
 use serde_json::{Value, json};
 
-use super::{put_rest, sendable};
+use super::{put_rest, sendable, words};
 use crate::model::{Message, Request, Speaker, ToolDescription};
 use crate::provider::names;
 use crate::provider::request::{SCHEMA_NAME, Way, thinks, way};
 use crate::provider::schema::{self, SchemaForm};
 use crate::provider::wire::Target;
+
+/// What stands for an answer of nothing. Mistral refuses an empty one, and so do some if it is left out: the templates of many models
+/// want user and assistant to take turns.
+const NOTHING: &str = "(nothing)";
 
 pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Value {
     let mut messages: Vec<Value> = request.messages.iter().map(message).collect();
@@ -57,8 +61,10 @@ fn message(message: &Message) -> Value {
             json!({"role": "tool", "content": text, "tool_call_id": message.answers.as_deref().unwrap_or_default()})
         }
         Speaker::Assistant => {
-            let mut said = json!({"role": "assistant", "content": text});
-            if !message.tool_calls.is_empty() {
+            let is_call = !message.tool_calls.is_empty();
+            let otherwise = if is_call { "" } else { NOTHING };
+            let mut said = json!({"role": "assistant", "content": words(message).unwrap_or(otherwise)});
+            if is_call {
                 let calls = message.tool_calls.iter().map(|call| {
                     let args = sendable(&call.args).to_string();
                     let function = json!({"name": names::sent(&call.tool), "arguments": args});

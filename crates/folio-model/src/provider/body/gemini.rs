@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::sendable;
+use super::{sendable, words};
 use crate::model::{Message, Request, Speaker, ToolCall, ToolDescription};
 use crate::provider::names;
 use crate::provider::request::{Way, temperature, way};
@@ -75,7 +75,7 @@ fn text(text: &str) -> Value {
 }
 
 fn assistant(message: &Message, wants_signatures: bool) -> Vec<Value> {
-    let said = (!message.text.is_empty()).then(|| text(&message.text));
+    let said = words(message).map(text);
     let calls = message.tool_calls.iter().enumerate().map(|(at, made)| {
         let mut part = call(made);
         if wants_signatures && at == 0 {

@@ -3,7 +3,7 @@
 use genai::chat::{JsonSchemaDialect, sanitize_json_schema};
 use serde_json::{Value, json};
 
-use super::sendable;
+use super::{sendable, words};
 use crate::model::{Message, Request, Speaker, ToolDescription};
 use crate::provider::names;
 use crate::provider::request::{Way, temperature, way};
@@ -78,16 +78,20 @@ fn turns(messages: &[Message]) -> Vec<Turn> {
             Speaker::System => {}
             Speaker::User => turns.push(Turn::of_user(text(&message.text))),
             Speaker::Assistant => {
-                let said = (!message.text.is_empty()).then(|| text(&message.text));
+                let said = words(message).map(text);
                 let calls = message.tool_calls.iter().map(|call| {
                     let (name, input) = (names::sent(&call.tool), sendable(&call.args));
                     json!({"type": "tool_use", "id": call.id, "name": name, "input": input})
                 });
-                turns.push(Turn {
-                    role: "assistant",
-                    parts: said.into_iter().chain(calls).collect(),
-                    is_of_tools: false,
-                });
+                let parts: Vec<Value> = said.into_iter().chain(calls).collect();
+                // A turn of nothing is refused; those of the user around it may follow each other.
+                if !parts.is_empty() {
+                    turns.push(Turn {
+                        role: "assistant",
+                        parts,
+                        is_of_tools: false,
+                    });
+                }
             }
             Speaker::Tool => {
                 let id = message.answers.as_deref().unwrap_or_default();

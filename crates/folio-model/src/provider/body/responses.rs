@@ -3,7 +3,7 @@
 use genai::chat::{JsonSchemaDialect, sanitize_json_schema};
 use serde_json::{Value, json};
 
-use super::{put_rest, sendable};
+use super::{put_rest, sendable, words};
 use crate::model::{Message, Request, Speaker, ToolDescription};
 use crate::provider::names;
 use crate::provider::request::{SCHEMA_NAME, Way, way};
@@ -49,7 +49,7 @@ fn items(message: &Message) -> Vec<Value> {
             vec![json!({"type": "function_call_output", "call_id": id, "output": text})]
         }
         Speaker::Assistant => {
-            let said = (!text.is_empty()).then(|| {
+            let said = words(message).map(|text| {
                 let parts = json!([{"type": "output_text", "text": text}]);
                 json!({"type": "message", "role": "assistant", "content": parts})
             });
