@@ -22,7 +22,13 @@ pub(super) async fn read_frames(
     let wire = failures.target.wire;
     let mut answer = Answer::of(failures.request.tokens_max);
     loop {
-        let frame = fetched.next().await?;
+        let frame = match fetched.next().await {
+            Ok(frame) => frame,
+            // Behind the reason nothing is said any more: however the connection ends, the answer is whole.
+            Err(_) if wire == Wire::Chat && answer.stop.is_some() => None,
+            // What is counted before the reason may be a part only.
+            Err(why) => return Err(why.costing(answer.stop.as_ref().and(answer.whole_usage(wire)))),
+        };
         match &frame {
             Some(frame) => answer.take_in(wire, frame),
             None => {

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use folio_model::{Delta, ModelErrorKind, Reply, StopCause, open};
+use folio_model::{Delta, ModelErrorKind, Reply, StopCause, UsedUp, open};
 use serde_json::{Value, json};
 use wiremock::ResponseTemplate;
 
@@ -222,7 +222,7 @@ async fn nothing_is_unpacked() {
 }
 
 /// Sends each of `answers`, a list of pieces, to whoever asks, one after the other.
-fn serve(answers: Vec<Vec<Vec<u8>>>) -> (u16, std::thread::JoinHandle<()>) {
+fn serve(answers: Vec<Vec<u8>>) -> (u16, std::thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect(TEST);
     let port = listener.local_addr().expect(TEST).port();
     let server = std::thread::spawn(move || {
@@ -232,17 +232,28 @@ fn serve(answers: Vec<Vec<Vec<u8>>>) -> (u16, std::thread::JoinHandle<()>) {
             let mut sent = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\
                              transfer-encoding: chunked\r\n\r\n"
                 .to_vec();
-            // Each comes by itself, whatever the network does.
-            for piece in answer.iter().filter(|piece| !piece.is_empty()) {
-                sent.extend(format!("{:x}\r\n", piece.len()).into_bytes());
-                sent.extend(piece);
-                sent.extend(b"\r\n");
-            }
-            sent.extend(b"0\r\n\r\n");
+            sent.extend(answer);
             stream.write_all(&sent).expect(TEST);
         }
     });
     (port, server)
+}
+
+/// A body of these pieces: each comes by itself, whatever the network does. What says that it is all is not there yet.
+fn chunked(pieces: &[Vec<u8>]) -> Vec<u8> {
+    let mut sent = Vec::new();
+    for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+        sent.extend(format!("{:x}\r\n", piece.len()).into_bytes());
+        sent.extend(piece);
+        sent.extend(b"\r\n");
+    }
+    sent
+}
+
+fn ended(pieces: &[Vec<u8>]) -> Vec<u8> {
+    let mut sent = chunked(pieces);
+    sent.extend(b"0\r\n\r\n");
+    sent
 }
 
 pub(crate) fn read_request(stream: &mut std::net::TcpStream) {
@@ -285,7 +296,7 @@ async fn an_answer_is_the_same_wherever_it_comes_apart() {
             let nameless: String = nameless.map(|line| format!("{line}\n")).collect();
             forms.push(("without names".to_owned(), vec![nameless.into_bytes()]));
         }
-        let (port, server) = serve(forms.iter().map(|(_, pieces)| pieces.clone()).collect());
+        let (port, server) = serve(forms.iter().map(|(_, pieces)| ended(pieces)).collect());
         let model = open(
             &format!("{wire}+http://127.0.0.1:{port}/v1:m").parse().expect(TEST),
             &options(),
@@ -300,4 +311,36 @@ async fn an_answer_is_the_same_wherever_it_comes_apart() {
         }
         server.join().expect(TEST);
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_whole_counts_however_its_connection_ends_e9_9() {
+    let cut = async |wire: &str, text: &str| {
+        let (port, server) = serve(vec![chunked(&[text.as_bytes().to_vec()])]);
+        let address = format!("{wire}+http://127.0.0.1:{port}/v1:m").parse().expect(TEST);
+        let model = open(&address, &options()).expect(TEST);
+        let result = model.reply(&request(), &mut |_| {}).await;
+        server.join().expect(TEST);
+        result
+    };
+    let of_chat = event_text("openai", "Hello").replace("data: [DONE]\n\n", "");
+    let (without_usage, _) = of_chat.rsplit_once("data: ").expect(TEST);
+    let (without_reason, _) = without_usage.rsplit_once("data: ").expect(TEST);
+    for text in [of_chat.as_str(), without_usage] {
+        let reply = cut("openai", text).await.unwrap_or_else(|error| panic!("{error}"));
+        let ended_well = ask("openai", &request(), raw(text.to_owned())).await;
+        assert_eq!(&reply, ended_well.reply());
+        assert_eq!(reply.usage.is_some(), text == of_chat);
+    }
+    let error = cut("openai", without_reason).await.expect_err("it broke off");
+    assert_eq!(error.kind, ModelErrorKind::Unavailable, "{error}");
+    // The others say themselves where the end is; what all of it cost may be known before.
+    let of_messages = event_text("anthropic", "Hello");
+    let (without_end, _) = of_messages.rsplit_once("event: message_stop").expect(TEST);
+    let error = cut("anthropic", without_end).await.expect_err("it broke off");
+    assert_eq!(error.kind, ModelErrorKind::Unavailable, "{error}");
+    assert!(
+        matches!(&error.used, UsedUp::Known(usage) if usage.tokens_out == 5),
+        "{error:?}"
+    );
 }
