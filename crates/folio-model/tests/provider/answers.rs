@@ -179,6 +179,14 @@ async fn a_refusal_is_told_from_an_answer() {
                         "output": [], "incomplete_details": {"reason": "content_filter"}}}),
             ]),
         ),
+        // Some servers give all at once.
+        (
+            "openai-responses",
+            sse([
+                json!({"type": "response.completed", "response": {"status": "completed", "output": [{"type": "message",
+                        "content": [{"type": "refusal", "refusal": "I can't help with that."}]}]}}),
+            ]),
+        ),
     ];
     for (wire, answer) in cases {
         let asked = ask(wire, &request(), answer).await;

@@ -84,11 +84,14 @@ impl Answer {
             let calls = items().filter(|item| is_call(item));
             calls.for_each(|item| self.begin(call_of(item, None)));
         }
+        let parts = || items().filter_map(|item| item.get("content")?.as_array()).flatten();
+        self.is_refused |= parts().any(|part| text_at(part, "/type") == "refusal");
         if self.text.is_empty() {
-            let parts = items().filter_map(|item| item.get("content")?.as_array()).flatten();
-            parts
-                .filter(|part| text_at(part, "/type") == "output_text")
-                .for_each(|part| self.say(text_at(part, "/text")));
+            parts().for_each(|part| match text_at(part, "/type") {
+                "output_text" => self.say(text_at(part, "/text")),
+                "refusal" => self.say(text_at(part, "/refusal")),
+                _ => {}
+            });
         }
         self.is_done = true;
     }
