@@ -1,8 +1,9 @@
 //! The value that a node gives to later steps.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use folio_memory::canonical::hex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -59,13 +60,7 @@ impl Output {
     pub fn content_hash(&self) -> String {
         match self {
             Self::Blob { hash, .. } => hash.clone(),
-            Self::Inline(inline) => {
-                let digest = Sha256::digest(inline.text().as_bytes());
-                digest.iter().fold(String::with_capacity(64), |mut text, byte| {
-                    let _infallible = write!(text, "{byte:02x}");
-                    text
-                })
-            }
+            Self::Inline(inline) => hex(&Sha256::digest(inline.text().as_bytes())),
         }
     }
 

@@ -4,6 +4,8 @@
 //! everything that is hashed, stored or compared as text goes through here, or has had its maps sorted
 //! (`Value::sort_all_objects`).
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -35,9 +37,27 @@ pub fn digest_of<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> [u8; 32] {
     hash.finalize().into()
 }
 
+/// `bytes` as hexadecimal digits, two for each, in small letters.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+            // Writing to a string does not fail.
+            let _infallible = write!(text, "{byte:02x}");
+            text
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_byte_is_two_digits() {
+        assert_eq!(hex(&[0, 10, 255]), "000aff");
+        assert_eq!(hex(&[]), "");
+    }
 
     #[test]
     fn the_order_of_keys_makes_no_difference_at_any_depth() {

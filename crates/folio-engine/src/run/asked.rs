@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use folio_memory::canonical::hex;
 use sha2::{Digest, Sha256};
 
 use super::approval::Waiting;
@@ -79,7 +80,7 @@ impl Question {
     #[must_use]
     pub fn mark(&self) -> String {
         let hash = Sha256::digest(format!("{}\n{}", self.call, self.text));
-        hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+        hex(&hash[..6])
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use folio_memory::canonical::hex;
 use sha2::{Digest as _, Sha256};
 
 use super::wire::{Target, Wire};
@@ -25,11 +26,7 @@ pub(super) fn sent(name: &str) -> Cow<'_, str> {
     if is_told_apart {
         return Cow::Owned(changed);
     }
-    let hash: String = Sha256::digest(name.as_bytes())
-        .iter()
-        .take(4)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = hex(&Sha256::digest(name.as_bytes())[..4]);
     let plain = changed.chars().map(|c| if is_plain(c) { c } else { '_' });
     let kept: String = plain.take(CHARS_MAX - 1 - hash.len()).collect();
     Cow::Owned(format!("{kept}_{hash}"))
@@ -97,8 +94,7 @@ impl CallIds {
         // It follows from the id and how often that came, so that the same conversation is sent in the same words.
         let made = (0_u32..).map(|times| {
             let hash = Sha256::digest(format!("{times} {id}").as_bytes());
-            let hash: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-            format!("call_{hash}")
+            format!("call_{}", hex(&hash[..8]))
         });
         let mut free = made.filter(|id| self.taken.insert(id.clone()));
         free.next().unwrap_or_default()
