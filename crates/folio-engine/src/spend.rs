@@ -2,6 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Millionths of a US dollar in dollars, with all six places: `2.500000`.
+#[must_use]
+pub fn in_dollars(micro_usd: u64) -> String {
+    format!("{}.{:06}", micro_usd / 1_000_000, micro_usd % 1_000_000)
+}
+
 /// Things that are used up. Counts, so that adding them in any order gives the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spend {
@@ -49,7 +55,7 @@ impl Spend {
     /// What it cost in dollars, as people read it: `unknown` where nobody knows what any of its calls cost (E9.10).
     #[must_use]
     pub fn dollars(&self) -> String {
-        let known = format!("{}.{:06}", self.micro_usd / 1_000_000, self.micro_usd % 1_000_000);
+        let known = in_dollars(self.micro_usd);
         match (self.micro_usd, self.unpriced_calls) {
             (_, 0) => format!("{known} dollars"),
             (0, _) => "unknown dollars".to_owned(),
@@ -411,6 +417,12 @@ mod tests {
             },
             ..Purse::default()
         }
+    }
+
+    #[test]
+    fn money_is_written_out_to_the_last_millionth_e9_10() {
+        assert_eq!(in_dollars(0), "0.000000");
+        assert_eq!(in_dollars(2_500_001), "2.500001");
     }
 
     #[test]

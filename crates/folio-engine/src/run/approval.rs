@@ -14,6 +14,7 @@ use super::state::{JournalError, Run};
 use crate::event::{Always, Approval, Event, Question};
 use crate::node::{Move, NodeId, NodeState};
 use crate::result::{NodeResult, Outcome, Severity, StopReason};
+use crate::spend::in_dollars;
 use crate::talk::Purpose;
 
 /// Calls of models that a step of a plan is reckoned with: a decision, some work, the end.
@@ -42,7 +43,7 @@ impl fmt::Display for PlanGate {
             Self::Root => f.write_str("root"),
             Self::Depth(levels) => write!(f, "depth<={levels}"),
             Self::Always => f.write_str("always"),
-            Self::Cost(micro) => write!(f, "if_cost>{}.{:06}", micro / 1_000_000, micro % 1_000_000),
+            Self::Cost(micro) => write!(f, "if_cost>{}", in_dollars(*micro)),
         }
     }
 }
