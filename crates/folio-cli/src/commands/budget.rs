@@ -7,7 +7,7 @@ use clap::Args;
 use folio::Timestamp;
 use folio::engine::event::NewLimits;
 use folio::engine::run::{LimitKind, micro_usd};
-use folio::engine::spend::{Allowance, Dimension, Purse};
+use folio::engine::spend::{Allowance, Dimension, Purse, in_dollars};
 use folio::engine::{NodeId, Run, StopReason};
 use folio::memory::id::RunRef;
 use folio::runner::Runner;
@@ -254,6 +254,9 @@ struct BudgetShape {
 #[derive(Debug, Serialize)]
 struct LimitShape {
     what: &'static str,
+    /// Nothing if it is the number of nodes.
+    #[serde(skip)]
+    dimension: Option<Dimension>,
     limit: Option<u64>,
     used: u64,
     /// How much of that is beyond the limit: what a call came to more than was set aside for it.
@@ -268,6 +271,7 @@ impl LimitShape {
     fn of(dimension: Dimension, purse: &Purse) -> Self {
         Self {
             what: dimension.as_str(),
+            dimension: Some(dimension),
             limit: purse.limit.of(dimension),
             used: purse.used(dimension),
             over: Some(purse.over(dimension)).filter(|over| *over > 0),
@@ -285,9 +289,9 @@ impl Report for BudgetShape {
         }
         for limit in self.limits.iter().chain(&self.nodes) {
             // The word and the unit of the flag that changes it, and of plans.
-            let is_money = limit.what == Dimension::MicroUsd.as_str();
+            let is_money = limit.dimension == Some(Dimension::MicroUsd);
             let amount = |number: u64| match is_money {
-                true => format!("{}.{:06}", number / 1_000_000, number % 1_000_000),
+                true => in_dollars(number),
                 false => number.to_string(),
             };
             let what = if is_money { "usd" } else { limit.what };
@@ -349,6 +353,7 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
         limits: limits.collect(),
         nodes: run.nodes_within(node.unwrap_or(root)).map(|(used, most)| LimitShape {
             what: "nodes",
+            dimension: None,
             limit: Some(most.into()),
             used: used as u64,
             over: None,
