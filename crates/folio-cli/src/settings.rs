@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 use folio::mcp::ToStart;
-use folio::memory::canonical::digest_of;
+use folio::memory::canonical::{digest_of, hex};
 use folio::memory::id::TurnRef;
 use folio::model::{AgentToAsk, ModelKeys, ModelsSection};
 use folio::runner::LostCalls;
@@ -154,7 +154,7 @@ impl Settings {
             return None;
         }
         let digest = digest_of([location.as_bytes()]);
-        let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = hex(&digest[..8]);
         Some(self.data.as_ref()?.join(format!("{name}{OUTBOX_SUFFIX}")))
     }
 

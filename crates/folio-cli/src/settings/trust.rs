@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use folio::memory::canonical::digest_of;
+use folio::memory::canonical::{digest_of, hex};
 use folio::store::private;
 use serde::Serialize;
 use serde_json::Value;
@@ -169,10 +169,6 @@ fn note_for(file: &Path, data: &Path) -> PathBuf {
 
 fn digest(file: &Path, text: &str) -> String {
     hex(&digest_of([file.as_os_str().as_bytes(), text.as_bytes()]))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Writes `text` to the file at `path`, which nobody else can read, and which is there whole or as it was.
