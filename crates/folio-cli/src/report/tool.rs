@@ -102,37 +102,41 @@ impl ToolShape {
 impl Report for ToolsShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let items = &self.tools.items;
+        if self.in_full {
+            return items.iter().try_for_each(|tool| in_full(tool, out, style));
+        }
         let width = items.iter().map(|tool| tool.name.chars().count()).max();
         let width = width.unwrap_or_default().min(40);
-        for tool in items {
-            let name = style.strong(format_args!("{:<width$}", tool.name));
-            let effect = match tool.effect {
-                Effect::Pure => "pure",
-                Effect::Read => "read",
-                Effect::Idempotent => "idempotent",
-                Effect::Guarded => "guarded",
-                Effect::Opaque => "opaque",
-                Effect::Destructive => "destructive",
-            };
-            let asks = if tool.asks { "asks" } else { "" };
-            if self.in_full {
-                let asks = if tool.asks { ", asks" } else { "" };
-                writeln!(
-                    out,
-                    "{}  {effect}{asks}\n  {}",
-                    style.strong(&tool.name),
-                    tool.description.trim()
-                )?;
-                arguments(&tool.args, out, style)?;
-            } else {
-                writeln!(
-                    out,
-                    "{name}  {effect:<11} {asks:<4}  {}",
-                    first_line(&tool.description, 80)
-                )?;
-            }
-        }
-        Ok(())
+        items.iter().try_for_each(|tool| line(tool, width, out, style))
+    }
+}
+
+/// A line of the table of tools, whose names take `width`.
+fn line(tool: &ToolShape, width: usize, out: &mut String, style: Style) -> fmt::Result {
+    let name = style.strong(format_args!("{:<width$}", tool.name));
+    let asks = if tool.asks { "asks" } else { "" };
+    let (effect, about) = (effect_word(tool.effect), first_line(&tool.description, 80));
+    writeln!(out, "{name}  {effect:<11} {asks:<4}  {about}")
+}
+
+/// All that is said of a tool.
+fn in_full(tool: &ToolShape, out: &mut String, style: Style) -> fmt::Result {
+    let asks = if tool.asks { ", asks" } else { "" };
+    writeln!(out, "{}  {}{asks}", style.strong(&tool.name), effect_word(tool.effect))?;
+    for line in tool.description.trim().lines() {
+        writeln!(out, "{}", format!("  {line}").trim_end())?;
+    }
+    arguments(&tool.args, out, style)
+}
+
+fn effect_word(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Pure => "pure",
+        Effect::Read => "read",
+        Effect::Idempotent => "idempotent",
+        Effect::Guarded => "guarded",
+        Effect::Opaque => "opaque",
+        Effect::Destructive => "destructive",
     }
 }
 
@@ -153,4 +157,17 @@ fn arguments(schema: &Value, out: &mut String, style: Style) -> fmt::Result {
         writeln!(out, "  {}{kind}{must}: {}", style.strong(name), first_line(said, 200))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_that_is_said_of_a_tool_belongs_to_it() {
+        let spec = ToolSpec::new("a", Effect::Read, "Looks.\n\nAnd tells.\n");
+        let mut out = String::new();
+        in_full(&ToolShape::of(&spec), &mut out, Style::default()).unwrap();
+        assert_eq!(out, "a  read\n  Looks.\n\n  And tells.\n");
+    }
 }
