@@ -225,7 +225,7 @@ fn the_tools_that_tasks_can_call_are_listed() {
     assert_snapshot!(lines.join("\n"), @r"
     desk.echo         read              Says what it is told.
     desk.send         idempotent  asks  Changes something: send.
-    shell             opaque      asks  Runs a command without input, in a granted folder. Give `argv` (the program and…
+    shell             opaque      asks  Runs a command without input, in a granted folder. Returns `exit_code`, `signal…
     ");
     assert_snapshot!(folio.ok(&["tool", "list", "desk.send", "wait"]), @"
     desk.send  idempotent, asks
@@ -234,6 +234,10 @@ fn the_tools_that_tasks_can_call_are_listed() {
       Waits, for at most a minute. Returns `waited_ms`.
       ms (integer), needed: Milliseconds, up to 60000.
     ");
+    let shell = folio.ok(&["tool", "list", "shell"]);
+    assert!(shell.contains("Give exactly one of `argv` or `command`."), "{shell}");
+    let shell = folio.json(&["tool", "list", "shell"]);
+    assert_eq!(shell["items"][0]["one_of"], json!(["argv", "command"]), "{shell}");
     assert_snapshot!(folio.seen(&["tool", "list", "desk.shout"]), @"
     ! error[not_found]: there is no tool desk.shout
     !   hint: `folio tool list` lists those that there are

@@ -160,10 +160,11 @@ mod tests {
 
     #[test]
     fn one_of_several_arguments_is_given_and_only_one() {
-        let spec = ToolSpec::new("shell", Effect::Opaque, "runs")
+        let spec = ToolSpec::new("shell", Effect::Opaque, "Runs.")
             .optional("argv", ArgKind::List, "words")
             .optional("command", ArgKind::Text, "a line")
             .one_of(&["argv", "command"]);
+        assert_eq!(spec.description, "Runs. Give exactly one of `argv` or `command`.");
         assert_eq!(check(&spec, &json!({"argv": ["ls"], "command": null})).unwrap(), None);
         let why = |args: Value| check(&spec, &args).unwrap_err().message;
         assert_eq!(why(json!({})), "shell: one of `argv` or `command` has to be given");

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 pub use folio_engine::argument::ArgKind;
+use folio_engine::argument::one_of;
 pub use folio_engine::talk::Need;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -153,10 +154,14 @@ impl ToolSpec {
         self
     }
 
-    /// Says that a call gives exactly one of these optional arguments.
+    /// Says that a call gives exactly one of these optional arguments, in the description, too: not every provider takes a schema that
+    /// could say it.
     #[must_use]
     pub fn one_of(mut self, names: &[&str]) -> Self {
         self.one_of = names.iter().map(|name| (*name).to_owned()).collect();
+        let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        self.description
+            .push_str(&format!(" Give exactly {}.", one_of(&quoted)));
         self
     }
 

@@ -83,6 +83,9 @@ pub(crate) struct ToolShape {
     /// Whether a call waits for a yes unless the run allows it.
     asks: bool,
     description: String,
+    /// Arguments of which a call gives exactly one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    one_of: Vec<String>,
     /// The JSON Schema of its arguments.
     args: Value,
 }
@@ -94,6 +97,7 @@ impl ToolShape {
             effect: spec.effect,
             asks: spec.approval == Approval::UnlessAllowed,
             description: spec.description.clone(),
+            one_of: spec.one_of.clone(),
             args: spec.args_schema(),
         }
     }

@@ -29,9 +29,8 @@ impl Default for Observe {
             spec: ToolSpec::new(
                 "observe",
                 Effect::Pure,
-                "Puts observations on the scratch page. Give one, or several as `items`: objects with the \
-                 same fields, or texts; the other arguments are then the defaults of all items. \
-                 Returns their `count`.",
+                "Puts observations on the scratch page: one, or several as `items`, objects with the same fields \
+                 or texts; the other arguments are then the defaults of all items. Returns their `count`.",
             )
             .needed(Need::Seldom)
             .writing()

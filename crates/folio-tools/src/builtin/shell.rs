@@ -31,8 +31,7 @@ impl Default for Shell {
             spec: ToolSpec::new(
                 "shell",
                 Effect::Opaque,
-                "Runs a command without input, in a granted folder. Give `argv` (the program and its \
-                 arguments, taken as they are) or `command` (a line for sh). Returns `exit_code`, `signal`, \
+                "Runs a command without input, in a granted folder. Returns `exit_code`, `signal`, \
                  `stdout`, `stderr`, `stdout_bytes`, `stderr_bytes` and `timed_out`; of a long output the \
                  beginning and the end. Another exit code than 0 is a failure that keeps these outputs.",
             )
@@ -43,8 +42,12 @@ impl Default for Shell {
                 ("stderr_bytes", "integer"),
                 ("timed_out", "boolean"),
             ])
-            .optional("argv", ArgKind::List, "The program and its arguments.")
-            .optional("command", ArgKind::Text, "A line for sh, instead of `argv`.")
+            .optional(
+                "argv",
+                ArgKind::List,
+                "The program and its arguments, taken as they are.",
+            )
+            .optional("command", ArgKind::Text, "A line for sh.")
             .one_of(&["argv", "command"])
             .optional(
                 "cwd",
