@@ -131,6 +131,12 @@ fn trust_is_of_a_place_and_its_content_and_nobody_else_can_read_it() {
         "nothing else is left there"
     );
     assert_eq!(folio.call(&["trust", "nowhere"]).code, 3);
+    // A folder that is gone leaves no trust for one that comes to its place.
+    std::fs::remove_dir_all(folio.path().join("inner")).unwrap();
+    std::os::unix::fs::symlink(folio.path(), folio.path().join("link")).unwrap();
+    let said = folio.ok(&["trust", "--remove", "link/inner"]);
+    assert!(said.contains("inner/folio.toml is not trusted any more"), "{said}");
+    assert_eq!(std::fs::read_dir(&notes).unwrap().count(), 0);
     assert_eq!(folio.call(&["--role", "client", "trust"]).code, 4);
 }
 

@@ -83,7 +83,9 @@ impl SettingsFile {
             )
             .hint("name the file with --config FILE or FOLIO_CONFIG")
         })?;
-        let path = match path.is_dir() {
+        // What is gone is told by its name alone. Only a folder is named otherwise than its file.
+        let is_gone_folder = !path.exists() && path.file_name().is_some_and(|name| name != FILE_NAME);
+        let path = match path.is_dir() || is_gone_folder {
             true => path.join(FILE_NAME),
             false => path.to_owned(),
         };
@@ -159,7 +161,8 @@ fn shown(value: &toml::Value) -> Value {
 
 /// `folder` without links in its name, as far as it is there.
 fn real(folder: &Path) -> PathBuf {
-    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
+    let from = |there: &Path| Some(there.canonicalize().ok()?.join(folder.strip_prefix(there).ok()?));
+    folder.ancestors().find_map(from).unwrap_or_else(|| folder.to_owned())
 }
 
 fn note_for(file: &Path, data: &Path) -> PathBuf {
