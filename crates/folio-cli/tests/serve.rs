@@ -68,7 +68,7 @@ fn a_token_can_be_demanded_of_those_on_this_machine_too() {
         "{refused}"
     );
     let made = folio.call(&["--store", "sqlite:f.db", "token", "new", "--role", "client"]);
-    assert!(made.stderr.contains("read every file below the folder"), "{made}");
+    assert!(made.stderr.contains("every file below the folder"), "{made}");
     let served = Served::of(folio.process(&arguments));
     assert_eq!(served.status(LIST, None), "401");
     assert_eq!(served.status(LIST, Some(made.stdout.trim())), "200");
