@@ -22,10 +22,9 @@ impl Default for ResultRead {
             spec: ToolSpec::new(
                 "result_read",
                 Effect::Read,
-                "Reads a part of an earlier result of this run: by bytes (`from`, `to`), by lines \
-                 (`lines: 10-20`), or the lines that hold a text (`search`). Returns `text`, `from`, `to`, \
-                 `total_bytes`, `total_lines` and, if there is more, `truncated` and the arguments that read \
-                 on in `next`; a search returns `matches` [{line, text}] and `count`, and goes on at `from`.",
+                "Reads a part of an earlier result: by bytes (`from`, `to`), by `lines` (`10-20`), or lines with \
+                 a text (`search`). Returns `text`, `from`, `to`, `total_bytes`, `total_lines` and, if there is \
+                 more, `truncated` and the arguments that read on in `next`; a search returns `matches` [{line, text}] and `count`, and goes on at `from`.",
             )
             .gives(&[
                 ("text", "string"),
