@@ -183,8 +183,7 @@ async fn a_text_inside_of_a_result_is_read_also_of_one_that_was_put_away_m7_8_v9
         tool: "shell".to_owned(),
         ..Eviction::default()
     };
-    let workspace = house.runner.workspace();
-    let agent = Actor::new(Role::Client, "agent");
+    let (workspace, agent) = (house.runner.workspace(), Actor::new(Role::Client, "agent"));
     let evicted = workspace.evict(&agent, std::io::Cursor::new(answer.into_bytes()), eviction);
     let handle = evicted.await.unwrap().kept.unwrap().handle.to_string();
     let read = |id: &str, node: &str| {
@@ -202,11 +201,8 @@ async fn a_text_inside_of_a_result_is_read_also_of_one_that_was_put_away_m7_8_v9
     ]});
     let (run, _) = house.run(&plan.to_string()).await;
     for step in ["back/away", "back/here"] {
-        assert_eq!(
-            house.output(run, step).await["inline"]["text"],
-            "line 2\nline 3\n",
-            "{step}"
-        );
+        let read = house.output(run, step).await["inline"]["text"].clone();
+        assert_eq!(read, "line 2\nline 3\n", "{step}");
     }
     let run = house.runner.load(run).await.unwrap();
     let notes = &run.node_at("back/nowhere").unwrap().result.unwrap().notes;
