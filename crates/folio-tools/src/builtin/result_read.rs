@@ -22,9 +22,11 @@ impl Default for ResultRead {
             spec: ToolSpec::new(
                 "result_read",
                 Effect::Read,
-                "Reads a part of an earlier result: by bytes (`from`, `to`), by `lines` (`10-20`), or lines with \
-                 a text (`search`). Returns `text`, `from`, `to`, `total_bytes`, `total_lines` and, if there is \
-                 more, `truncated` and the arguments that read on in `next`; a search returns `matches` [{line, text}] and `count`, and goes on at `from`.",
+                // A small window has its first sentence.
+                "Reads a part of an earlier result: bytes, lines or matches. Bytes are `from` and `to`, lines `lines` as \
+                 `10-20`, and matches the lines with the text `search`. Returns `text`, `from`, `to`, `total_bytes`, \
+                 `total_lines` and, if there is more, `truncated` and the arguments that read on in `next`; a search \
+                 returns `matches` [{line, text}] and `count`, and goes on at `from`.",
             )
             .gives(&[
                 ("text", "string"),
