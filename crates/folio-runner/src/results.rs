@@ -140,10 +140,13 @@ impl ResultSource for RunResults {
     }
 
     async fn read_field(&self, node: &str, field: &str) -> Result<Vec<u8>, String> {
-        let value = match (node.strip_prefix("blob:"), self.given(node).await) {
-            (Some(hash), _) => Arc::new(json_in(node, &self.blob(hash).await?)?),
-            (None, Ok(given)) => self.together(node, &given).await?,
-            (None, Err(why)) => Arc::new(json_in(node, &self.put_away(node, why).await?)?),
+        let value = if let Some(hash) = node.strip_prefix("blob:") {
+            Arc::new(json_in(node, &self.blob(hash).await?)?)
+        } else {
+            match self.given(node).await {
+                Ok(given) => self.together(node, &given).await?,
+                Err(why) => Arc::new(json_in(node, &self.put_away(node, why).await?)?),
+            }
         };
         Ok(as_text(field_of(&value, field)?).into_bytes())
     }

@@ -225,6 +225,14 @@ mod tests {
         serving.await.unwrap();
     }
 
+    /// One who asked for `path`, and then for nothing more.
+    async fn asking(at: std::net::SocketAddr, path: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream
+    }
+
     /// What comes on `stream` until it is closed.
     async fn rest_of(stream: &mut TcpStream) -> String {
         let mut all = Vec::new();
@@ -249,19 +257,12 @@ mod tests {
         });
         let router = Router::new().route("/slow", slow).route("/quick", get(async || "here"));
         let serving = tokio::spawn(serve(listener, router, 3, std::future::pending()));
-        let mut slow = TcpStream::connect(at).await.unwrap();
-        slow.write_all(b"GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            .await
-            .unwrap();
+        let mut slow = asking(at, "/slow").await;
         is_asked.recv().await.unwrap();
         let mut strangers = Vec::new();
         for _ in 0..9 {
             strangers.push(TcpStream::connect(at).await.unwrap());
-            let mut quick = TcpStream::connect(at).await.unwrap();
-            quick
-                .write_all(b"GET /quick HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-                .await
-                .unwrap();
+            let mut quick = asking(at, "/quick").await;
             assert!(rest_of(&mut quick).await.ends_with("here"));
         }
         for stranger in &mut strangers[..8] {
@@ -281,17 +282,10 @@ mod tests {
             .route("/large", get(async || vec![b'x'; 64 << 20]))
             .route("/quick", get(async || "here"));
         let serving = tokio::spawn(serve(listener, router, 1, std::future::pending()));
-        let mut slow = TcpStream::connect(at).await.unwrap();
-        slow.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            .await
-            .unwrap();
+        let mut slow = asking(at, "/large").await;
         let mut begun = [0; 12];
         slow.read_exact(&mut begun).await.unwrap();
-        let mut quick = TcpStream::connect(at).await.unwrap();
-        quick
-            .write_all(b"GET /quick HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            .await
-            .unwrap();
+        let mut quick = asking(at, "/quick").await;
         assert!(
             rest_of(&mut quick).await.ends_with("here"),
             "nobody waits for who is slow"
