@@ -1,7 +1,8 @@
-// One line for each test, more for one that failed, and at the end the line that ./test counts.
+// One line for each test, more for one that failed, and at the end once more what failed, and the line that ./test counts.
 
 export default async function* report(events) {
-  let passed = 0, failed = 0, skipped = 0;
+  let passed = 0, skipped = 0;
+  const failures = [];
   for await (const { type, data } of events) {
     const isGroup = data?.details?.type === 'suite' || (data?.name?.endsWith('.mjs') && data.nesting === 0);
     if (type === 'test:pass' && !isGroup) {
@@ -11,9 +12,11 @@ export default async function* report(events) {
       const cause = data.details.error?.cause ?? data.details.error;
       // A group fails with what is in it, which was told.
       if (data.details.error?.failureType === 'subtestsFailed') continue;
-      failed += 1;
-      yield `FAILED  ${data.name}\n${cause?.stack ?? cause}\n`;
+      failures.push(`FAILED  ${data.name}\n${cause?.stack ?? cause}\n`);
+      yield failures.at(-1);
     } else if (type === 'test:stderr') yield data.message;
   }
+  yield* failures;
+  const failed = failures.length;
   yield `test result: ${failed === 0 ? 'ok' : 'FAILED'}. ${passed} passed; ${failed} failed; ${skipped} ignored\n`;
 }

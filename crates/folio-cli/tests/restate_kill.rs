@@ -85,7 +85,7 @@ impl World {
     fn submit(&mut self) {
         for run in 0..RUNS {
             let name = format!("plan{run}.yaml");
-            self.folio.file(&name, plan_of(run, ROUNDS, 60));
+            self.folio.file(&name, plan_of(run, ROUNDS, 60, None));
             let (store, ingress) = (self.store(), self.ingress());
             let submitting = submitting(&ingress, &name);
             let submitted = self.folio.spawn(&[&["--store", &store], &submitting[..]].concat());

@@ -86,13 +86,18 @@ pub(crate) fn submitting<'a>(ingress: &'a str, name: &'a str) -> [&'a str; 8] {
 }
 
 /// The plan of run number `run`: in each of `rounds` it waits `ms` milliseconds, notes something, and has an effect outside that must
-/// not be made twice.
-pub(crate) fn plan_of(run: usize, rounds: usize, ms: u32) -> String {
+/// not be made twice. In the round `held` that effect comes once there is a file `go`.
+pub(crate) fn plan_of(run: usize, rounds: usize, ms: u32, held: Option<usize>) -> String {
     let rounds = (0..rounds).map(|round| {
+        let hold = if held == Some(round) {
+            "until [ -e go ]; do sleep 0.05; done; "
+        } else {
+            ""
+        };
         format!(
             "  - {{id: wait{round}, do: {{tool: wait, args: {{ms: {ms}}}}}}}
   - {{id: note{round}, do: {{tool: observe, args: {{content: 'run {run} round {round}'}}}}}}
-  - {{id: post{round}, optional: true, do: {{tool: shell, args: {{command: 'echo {run}.{round} >> posted', alone: false}}}}}}\n"
+  - {{id: post{round}, optional: true, do: {{tool: shell, args: {{command: '{hold}echo {run}.{round} >> posted', alone: false}}}}}}\n"
         )
     });
     format!("title: Run {run}\nsteps:\n{}", rounds.collect::<String>())
