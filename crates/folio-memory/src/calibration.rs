@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::entry::{Entry, Outcome};
+use crate::entry::{Entry, Outcome, State};
 
 /// Bins of a reliability table: each covers a tenth of the range.
 const BINS: usize = 10;
@@ -71,9 +71,12 @@ impl Calibration {
         calibration
     }
 
-    /// Counts the mark of `entry`, if it has one.
+    /// Counts the mark of `entry`, if it has one. What is live again after it was marked does not count.
     pub fn add(&mut self, entry: &Entry) {
         let fields = &entry.fields;
+        if fields.status.state() == State::Live && fields.superseded_by.is_none() {
+            return;
+        }
         let (Some(outcome), Some(confidence), Some(type_name)) = (fields.outcome, fields.confidence, &fields.type_name)
         else {
             return;
@@ -153,12 +156,13 @@ fn count(number: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entry::Status;
     use crate::turn_testing::observation;
 
     fn marked(stated: f64, outcome: Outcome) -> Entry {
         let mut entry = observation(1, "risk_alert", "x").confidence(stated).build();
         entry.fields.source.tool = Some("scan".to_owned());
-        entry.fields.outcome = Some(outcome);
+        (entry.fields.outcome, entry.fields.status) = (Some(outcome), Status::Resolved);
         entry
     }
 
@@ -178,6 +182,15 @@ mod tests {
         let table: Vec<_> = row.bins.iter().map(|bin| (bin.marked, bin.confirmed)).collect();
         assert_eq!(table, [(1, 1), (2, 1)]);
         assert!((row.bins[1].share_confirmed - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_live_again_after_it_was_marked_does_not_count_m7_11_6() {
+        let mut reopened = marked(0.9, Outcome::Refuted);
+        reopened.fields.status = Status::Active;
+        assert_eq!(Calibration::of([&reopened]), Calibration::default());
+        reopened.fields.superseded_by = Some(reopened.id);
+        assert_eq!(Calibration::of([&reopened]).rows().len(), 1);
     }
 
     #[test]

@@ -44,7 +44,8 @@ pub fn complete(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
     Ok(crate::scratchbook::complete(entry))
 }
 
-/// That `entry` counts again: knowledge is active, work is open and no longer all done. What is live stays as it is.
+/// That `entry` counts again: knowledge is active, work is open and no longer all done. What is live stays as it is. That it came true, or
+/// did not, is no longer said of it.
 ///
 /// # Errors
 ///
@@ -52,7 +53,10 @@ pub fn complete(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
 pub fn reopen(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
     check_not_archived(entry)?;
     Ok(match entry.fields.status {
-        Status::Resolved => vec![FieldChange::Status(Status::Active)],
+        Status::Resolved => [FieldChange::Status(Status::Active)]
+            .into_iter()
+            .chain(unmarked(entry, Status::Active))
+            .collect(),
         Status::Done => {
             let all = entry.fields.progress.is_some().then_some(FieldChange::Progress(None));
             let lease = entry
@@ -68,6 +72,14 @@ pub fn reopen(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
         }
         _ => Vec::new(),
     })
+}
+
+/// What else changes of `entry` if an update sets its status to `next`: a mark belongs to what is resolved or replaced (M7.11.6), so what
+/// becomes live again has none.
+pub(crate) fn unmarked(entry: &Entry, next: Status) -> Option<FieldChange> {
+    let fields = &entry.fields;
+    let is_reopened = fields.status == Status::Resolved && matches!(next, Status::Active | Status::PendingReview);
+    (is_reopened && fields.outcome.is_some() && fields.superseded_by.is_none()).then_some(FieldChange::Outcome(None))
 }
 
 /// Takes `entry` out of the archive, into the status that it had `before` or the first one of its family (M7.5.39).

@@ -65,6 +65,10 @@ pub fn report(
         }
         Report::Underway(progress) => {
             let mut changes = vec![FieldChange::Status(Status::InProgress), mine];
+            if fields.lease_until.is_some() && (is_over || !is_theirs) {
+                // Who says so is at it, for as long as it takes: a time that is over would let the next one take it.
+                changes.push(FieldChange::LeaseUntil(None));
+            }
             if let Some(progress) = progress {
                 if entry.kind != EntryKind::Task {
                     let message = format!("only a task has progress, {handle} is a {}", entry.kind);

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::*;
 use crate::actor::Trust;
 use crate::change::NewEntry;
-use crate::entry::{EntryFields, EntryKind, Owner};
+use crate::entry::{EntryFields, EntryKind, Outcome, Owner};
 use crate::id::{EntryHandle, EntryId, PageId, Seq};
 
 fn at(seconds: i64) -> Timestamp {
@@ -148,6 +148,44 @@ fn what_is_settled_is_reopened_and_what_is_archived_is_restored_m7_5_39() {
         [FieldChange::Restored(Status::Active)]
     );
     assert_eq!(restore(&archived, None), [FieldChange::Restored(Status::Active)]);
+}
+
+#[test]
+fn what_is_reopened_is_marked_no_longer_m7_11_6() {
+    let mut refuted = entry(EntryKind::Observation, Status::Resolved);
+    refuted.fields.outcome = Some(Outcome::Refuted);
+    let reopened = refuted.clone().after(&reopen(&refuted).unwrap(), at(1));
+    assert_eq!(
+        (reopened.fields.status, reopened.fields.outcome),
+        (Status::Active, None)
+    );
+}
+
+#[test]
+fn whoever_says_that_he_is_at_it_after_a_lease_is_over_keeps_the_work_m7_4_35() {
+    let [one, two, three] = ["one", "two", "three"].map(|name| Owner::parse(name).unwrap());
+    let open = entry(EntryKind::Task, Status::Open);
+    let lease = Some(Duration::from_secs(60));
+    let claimed = open
+        .clone()
+        .after(&claim(&open, &one, lease, at(0)).unwrap().unwrap(), at(0));
+    let at_it = |entry: &Entry, by, now| {
+        let said = Report::Underway(None);
+        entry
+            .clone()
+            .after(&report(entry, by, said, now).unwrap().unwrap(), now)
+    };
+    assert_eq!(
+        at_it(&claimed, &one, at(59)).fields.lease_until,
+        Some(at(60)),
+        "before, it stays"
+    );
+    for by in [&one, &two] {
+        let underway = at_it(&claimed, by, at(70));
+        assert_eq!(underway.fields.lease_until, None);
+        let taken = claim(&underway, &three, lease, at(80)).unwrap().unwrap_err();
+        assert_eq!(taken.owner, *by);
+    }
 }
 
 #[test]

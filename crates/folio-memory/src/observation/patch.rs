@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{draft, standing};
 use crate::change::FieldChange;
 use crate::entry::{Entry, EntryKind, Family, Owner, Status, Tag};
+use crate::lifecycle::unmarked;
 use crate::scratchbook::{ItemPatch, always_something};
 use crate::warning::{Invalid, Warning};
 
@@ -135,6 +136,7 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
             Invalid::new("status_invalid", "status", message)
         })?;
         changes.push(FieldChange::Status(status));
+        changes.extend(unmarked(observation, status));
     }
     if let Some(raw) = patch.confidence {
         changes.push(FieldChange::Confidence(draft::confidence(Some(&raw), &mut warnings)?));
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
     use crate::actor::Trust;
     use crate::change::NewEntry;
-    use crate::entry::{Confidence, EntryFields};
+    use crate::entry::{Confidence, EntryFields, Outcome};
     use crate::id::{EntryHandle, EntryId, PageId, Seq};
     use crate::time::Timestamp;
 
@@ -196,6 +198,25 @@ mod tests {
             [FieldChange::Status(Status::Resolved), FieldChange::Confidence(one)]
         );
         assert_eq!(warnings[0].code, "confidence_clamped");
+    }
+
+    #[test]
+    fn what_is_live_again_has_no_mark_m7_11_6() {
+        let mut refuted = entry(EntryKind::Observation, Status::Resolved);
+        refuted.fields.outcome = Some(Outcome::Refuted);
+        for (text, status) in [("active", Status::Active), ("pending_review", Status::PendingReview)] {
+            let (changes, _) = patched(&refuted, json!({"status": text})).unwrap();
+            assert_eq!(changes, [FieldChange::Status(status), FieldChange::Outcome(None)]);
+        }
+        let (changes, _) = patched(&refuted, json!({"status": "resolved", "title": "t"})).unwrap();
+        assert!(!changes.contains(&FieldChange::Outcome(None)));
+        refuted.fields.superseded_by = Some(EntryId::derived(&["f"]));
+        let (changes, _) = patched(&refuted, json!({"status": "active"})).unwrap();
+        assert_eq!(
+            changes,
+            [FieldChange::Status(Status::Active)],
+            "it says what became of the old"
+        );
     }
 
     #[test]

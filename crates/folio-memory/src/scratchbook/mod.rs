@@ -20,6 +20,7 @@ use crate::change::FieldChange;
 use crate::entry::{Entry, EntryFields, EntryKind, Owner, Status, Tag, check_text, without_nul};
 use crate::excerpt::one_line;
 use crate::id::PageId;
+use crate::lifecycle::unmarked;
 use crate::observation::nulls_of;
 use crate::page::{PageFields, PageRole};
 use crate::space::{SpaceName, ThreadKey};
@@ -243,7 +244,9 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
         changes.push(FieldChange::Body(body));
     }
     if let Some(text) = patch.status {
-        changes.push(FieldChange::Status(status_of(item.kind, &text)?));
+        let status = status_of(item.kind, &text)?;
+        changes.push(FieldChange::Status(status));
+        changes.extend(unmarked(item, status));
     }
     if let Some(tags) = patch.tags {
         changes.push(FieldChange::Tags(Tag::parse_all(tags.iter().map(String::as_str))?));
@@ -261,6 +264,11 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
     {
         // All of it is done no longer, and how far it is nobody has said.
         changes.push(FieldChange::Progress(None));
+    }
+    let moves = |change: &FieldChange| is_reopening(change) && *change != FieldChange::Status(item.fields.status);
+    if item.fields.lease_until.is_some() && changes.iter().any(moves) {
+        // How long somebody was believed to be at it is over with what it was believed of (M7.4.35).
+        changes.push(FieldChange::LeaseUntil(None));
     }
     // Whoever asks again for what is so already, as after an answer that was lost, is told that it is (M7.4.34).
     if item.fields.status == Status::Archived && !item.already_has(&changes) {
@@ -428,6 +436,29 @@ mod tests {
         }
         assert_eq!(said(&entry(EntryKind::Note), json!({"phase": null})), Ok(Vec::new()));
         assert!(ItemPatch::from_json(json!({"titel": null})).is_err());
+    }
+
+    #[test]
+    fn a_lease_ends_with_the_status_that_it_was_given_for_m7_4_35() {
+        let mut task = entry(EntryKind::Task);
+        task.fields.lease_until = Some(Timestamp::from_millis(1_000));
+        let set = |task: &Entry, status| patch(task, to(status)).unwrap().0.pop().unwrap();
+        let over = FieldChange::LeaseUntil(None);
+        for (from, status, next) in [
+            (Status::InProgress, "open", over.clone()),
+            (Status::InProgress, "blocked", over.clone()),
+            (Status::Open, "in_progress", over.clone()),
+            (Status::Done, "in_progress", over),
+            (
+                Status::InProgress,
+                "in_progress",
+                FieldChange::Status(Status::InProgress),
+            ),
+            (Status::InProgress, "done", FieldChange::Status(Status::Done)),
+        ] {
+            task.fields.status = from;
+            assert_eq!(set(&task, status), next, "{from} {status}");
+        }
     }
 
     #[test]

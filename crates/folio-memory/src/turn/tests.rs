@@ -115,7 +115,7 @@ fn strangers_and_those_who_were_wrong_make_nothing_critical_m7_11_6() {
     let wrong: Vec<_> = (0..5)
         .map(|_| {
             let mut entry = fraud();
-            entry.fields.outcome = Some(Outcome::Refuted);
+            (entry.fields.outcome, entry.fields.status) = (Some(Outcome::Refuted), Status::Resolved);
             entry
         })
         .collect();
