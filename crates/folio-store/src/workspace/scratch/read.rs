@@ -198,26 +198,27 @@ impl Workspace {
             None => {}
         }
         let mut answer = self.entries(&query).await?;
-        let lines: Vec<String> = answer
-            .items
-            .iter()
-            .map(|entry| candidate(entry).lengths[1].clone())
-            .collect();
+        let line = |entry: &Entry| candidate(entry).lengths[1].clone();
         let room = budget
             .max(LEAST)
             .saturating_sub(LIST_FRAME + caller.tokens.count(&heading));
-        let briefs: Vec<Value> = answer.items.iter().map(brief).collect();
-        let fitting = fitting(&lines, &briefs, room, caller.tokens);
-        if fitting < answer.items.len() {
-            // The cursor stands behind the last line that is shown.
+        loop {
+            let lines: Vec<String> = answer.items.iter().map(line).collect();
+            let briefs: Vec<Value> = answer.items.iter().map(brief).collect();
+            let fitting = fitting(&lines, &briefs, room, caller.tokens);
+            if fitting >= answer.items.len() {
+                break;
+            }
+            // The cursor stands behind the last line that is shown. Somebody may have added something meanwhile, so these are others, which
+            // have to fit as well.
             query.limit = u32::try_from(fitting).unwrap_or(LINES);
             answer = self.entries(&query).await?;
         }
         let mut text = heading;
-        lines.iter().take(answer.items.len()).for_each(|line| {
-            text.push_str(line);
+        for entry in &answer.items {
+            text.push_str(&line(entry));
             text.push('\n');
-        });
+        }
         Ok(listed(text, answer, caller.tokens))
     }
 

@@ -26,6 +26,8 @@ pub(super) struct FakeStore {
     state: Mutex<State>,
     /// Commits that somebody else makes just before the next ones, newest first.
     pub(super) rivals: Mutex<Vec<Commit>>,
+    /// Commits that somebody else makes just after the next lists, newest first.
+    pub(super) meanwhile: Mutex<Vec<Commit>>,
 }
 
 #[derive(Debug, Default)]
@@ -196,7 +198,7 @@ impl Store for FakeStore {
         query: &EntryQuery,
         now: Timestamp,
     ) -> Result<ListAnswer<Entry>, StoreError> {
-        let state = self.state.lock().unwrap();
+        let mut state = self.state.lock().unwrap();
         let mut items: Vec<_> = state
             .entries
             .values()
@@ -209,12 +211,16 @@ impl Store for FakeStore {
         let to = total.min(from + query.limit() as usize);
         let next = (to < total).then(|| to.to_string());
         let items = items[from..to].to_vec();
+        let as_of = Seq(state.log.len() as u64);
+        if let Some(commit) = self.meanwhile.lock().unwrap().pop() {
+            state.commit(commit)?;
+        }
         Ok(ListAnswer {
             returned: items.len(),
             items,
             total: total as u64,
             next,
-            as_of: Seq(state.log.len() as u64),
+            as_of,
             scores: Vec::new(),
             at_least: false,
         })
