@@ -13,7 +13,7 @@ use folio_memory::entry::{EntryKind, Status};
 use folio_memory::id::Ref;
 use folio_memory::scratchbook::{ItemInput, ItemPatch};
 use folio_memory::tokens::{Estimate, Tokens};
-use folio_memory::{Actor, Change, Entry, FieldChange, Role, ThreadKey};
+use folio_memory::{Actor, Change, Entry, EntryId, FieldChange, NewEntry, Role, ThreadKey};
 use folio_store::workspace::{BookFilter, Compacted, Compactor, Desk, ForgetFilter, Offload, Offloaded, Write};
 use folio_testkit::faulty_store::Fault;
 use house::House;
@@ -416,6 +416,36 @@ async fn what_was_asked_and_is_to_be_kept_to_outlives_every_later_offload_m7_8_v
         assert!(text.contains("Never touch the lexer!"), "{text}");
         messages = [gone.messages, calls(round)].concat();
     }
+}
+
+#[tokio::test]
+async fn what_is_to_be_done_is_told_however_much_was_done_since_m7_8_v8() {
+    let house = House::new();
+    let input = ItemInput {
+        title: Some("Ask the printer for a proof".to_owned()),
+        ..ItemInput::new(EntryKind::Todo, "")
+    };
+    let open = house
+        .space
+        .add_item(&client(), &thread(), input, None)
+        .await
+        .unwrap()
+        .entry;
+    let mut fields = open.fields.clone();
+    fields.status = Status::Done;
+    let done = (0..1_001).map(|number: u32| {
+        Change::AddEntry(Box::new(NewEntry {
+            id: EntryId::derived(&["done", &number.to_string()]),
+            page: open.page,
+            kind: EntryKind::Todo,
+            fields: fields.clone(),
+        }))
+    });
+    let ada = Actor::new(Role::Human, "ada");
+    house.space.record(&ada, Write::of(done.collect())).await.unwrap();
+    let (block, _) = first_offload(&house).await;
+    let next = body_of(&house, block.next_actions).await;
+    assert!(next.contains("Ask the printer for a proof"), "{next}");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio_memory::actor::Trust;
-use folio_memory::entry::{Owner, check_text};
+use folio_memory::entry::{Owner, Status, check_text};
 use folio_memory::id::Ref;
 use folio_memory::offload::{
     BlockIds, Message, Told, cut, extract, is_stand_in, page_of, stand_in_head, told, trust_in,
@@ -376,6 +376,8 @@ impl Workspace {
     async fn open_items(&self, thread: &ThreadKey) -> Result<Vec<String>, WorkspaceError> {
         let filter = BookFilter {
             kinds: vec![EntryKind::Task, EntryKind::Todo],
+            status: vec![Status::Open, Status::InProgress, Status::Blocked],
+            limit: usize::MAX,
             ..BookFilter::default()
         };
         let items = self.book_items(thread, filter).await?.items;

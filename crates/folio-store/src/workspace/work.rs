@@ -71,7 +71,7 @@ pub struct WorkReport {
 
 impl Workspace {
     /// Up to `limit` pieces of work of the scratchbook of `thread` that `owner` can begin or go on with now: nothing that has to be done
-    /// before is still to be done, and nobody else is at it. Looks at the newest 1,000 that are open or begun.
+    /// before is still to be done, and nobody else is at it. Looks at all that are open or begun: what comes first is mostly the oldest.
     ///
     /// # Errors
     ///
@@ -85,6 +85,7 @@ impl Workspace {
         let filter = BookFilter {
             kinds: vec![EntryKind::Todo, EntryKind::Task],
             status: vec![Status::Open, Status::InProgress],
+            limit: usize::MAX,
             ..BookFilter::default()
         };
         self.keep_up().await?;
