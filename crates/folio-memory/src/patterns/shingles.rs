@@ -1,6 +1,11 @@
 //! Which texts say nearly the same: by the hashes of all runs of four characters.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::text::is_picture;
 
 /// Characters of a shingle.
 const LENGTH: usize = 4;
@@ -15,14 +20,18 @@ const KEYS: usize = 8;
 pub(super) struct Sketch {
     /// Sorted, each once.
     shingles: Vec<u64>,
-    /// The words by which it says the opposite of what it looks like.
-    negations: BTreeSet<String>,
+    /// The words and signs by which it says something else than what it looks like; all of it if it has no words.
+    told_by: BTreeSet<String>,
 }
 
 impl Sketch {
-    /// `text` in lower case, its words parted by one space.
+    /// `text` in lower case, its words parted by one space. How its accents are written is not what it says.
     pub(super) fn of(text: &str, negations: &[&str]) -> Self {
-        let lower = text.to_lowercase();
+        let composed = match text.is_ascii() {
+            true => Cow::Borrowed(text),
+            false => Cow::Owned(text.nfc().collect()),
+        };
+        let lower = composed.to_lowercase();
         let words: Vec<&str> = lower
             .split(|c: char| !c.is_alphanumeric())
             .filter(|word| !word.is_empty())
@@ -35,16 +44,18 @@ impl Sketch {
         };
         shingles.sort_unstable();
         shingles.dedup();
-        let said = words.into_iter().filter(|word| negations.contains(word));
-        Self {
-            shingles,
-            negations: said.map(str::to_owned).collect(),
+        let mut told_by = signs(&lower);
+        if words.is_empty() {
+            told_by.insert(lower.trim().to_owned());
         }
+        let said = words.into_iter().filter(|word| negations.contains(word));
+        told_by.extend(said.map(str::to_owned));
+        Self { shingles, told_by }
     }
 
     /// Whether both say nearly the same.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        if self.negations != other.negations {
+        if self.told_by != other.told_by {
             return false;
         }
         let (mut a, mut b, mut common) = (0, 0, 0_u32);
@@ -62,6 +73,38 @@ impl Sketch {
     fn keys(&self) -> &[u64] {
         &self.shingles[..self.shingles.len().min(KEYS)]
     }
+}
+
+/// The signs of `text` that say something: those of names and grades (`C++`, `C#`), of numbers below zero, shares and comparisons, and
+/// pictures. Whatever else stands between words is how they are written.
+fn signs(text: &str) -> BTreeSet<String> {
+    let chars: Vec<char> = text.chars().collect();
+    let mut signs = BTreeSet::new();
+    for (at, c) in chars.iter().enumerate() {
+        let (before, rest) = (at.checked_sub(1).map(|at| chars[at]), &chars[at..]);
+        let follows_word = before.is_some_and(char::is_alphanumeric);
+        let is_negative = || !follows_word && rest.get(1).is_some_and(char::is_ascii_digit);
+        match c {
+            '+' | '#' if follows_word => {
+                signs.insert(rest.iter().take_while(|c| matches!(c, '+' | '#')).collect());
+            }
+            '-' | '\u{2212}' if is_negative() => {
+                signs.insert("-".to_owned());
+            }
+            // Behind these it is the head of an arrow.
+            '>' if matches!(before, Some('-' | '=')) => {}
+            // The colour of a hand.
+            '\u{1f3fb}'..='\u{1f3ff}' => {}
+            '%' | '<' | '>' => {
+                signs.insert(c.to_string());
+            }
+            c if is_picture(*c) => {
+                signs.insert(c.to_string());
+            }
+            _ => {}
+        }
+    }
+    signs
 }
 
 /// Texts that say nearly the same as the first of their cluster.
@@ -124,6 +167,37 @@ mod tests {
         assert!(alike("User prefers Burgundy wines", "The user prefers Burgundy wines"));
         assert!(!alike("User prefers Burgundy wines", "User has a budget of 50"));
         assert!(alike("", ""));
+    }
+
+    #[test]
+    fn signs_that_say_something_make_another_text_m7_9() {
+        for (a, b) in [
+            ("User prefers C++", "User prefers C#"),
+            ("User prefers C++", "User prefers C"),
+            ("The room is at -5 degrees", "The room is at 5 degrees"),
+            ("Wants a discount of 5%", "Wants a discount of 5"),
+            ("Latency is < 50 ms", "Latency is > 50 ms"),
+            ("Reacted with 👍 to the plan", "Reacted with 👎 to the plan"),
+            ("👍", "👎"),
+            ("!!!", "???"),
+            ("", "?"),
+        ] {
+            assert!(!alike(a, b), "{a:?} {b:?}");
+            assert!(alike(a, a) && alike(b, b), "{a:?} {b:?}");
+        }
+        for (a, b) in [
+            (
+                "The disk of the server is 91% full",
+                "The disk of the server is 93 % full",
+            ),
+            ("Prefers a re-run, on 2026-11-28", "prefers a re run on 2026/11/28!"),
+            ("#wine: prefers Burgundy", "wine -> prefers Burgundy"),
+            ("Reacted with 👍🏽 to the plan", "Reacted with 👍 to the plan"),
+            ("Meets at the caf\u{e9}", "Meets at the cafe\u{301}"),
+            (" ?? ", "??"),
+        ] {
+            assert!(alike(a, b), "{a:?} {b:?}");
+        }
     }
 
     #[test]

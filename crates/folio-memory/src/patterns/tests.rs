@@ -43,6 +43,18 @@ fn three_in_two_turns_are_a_pattern_and_less_is_none_m7_9() {
 }
 
 #[test]
+fn two_languages_whose_names_differ_by_a_sign_are_no_pattern_m7_9() {
+    let said = |handle, text: &str| {
+        observation(handle, "contextual_insight", text)
+            .turn(&handle.to_string())
+            .build()
+    };
+    let (one, two) = (said(1, "User prefers C++"), said(2, "User prefers C++"));
+    assert!(found(&[one.clone(), two.clone(), said(3, "User prefers C#")]).is_empty());
+    assert_eq!(found(&[one, two, said(3, "user prefers C++.")]).len(), 1);
+}
+
+#[test]
 fn how_sure_is_the_lower_wilson_bound_times_the_mean_m7_9() {
     let three = [burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "c")];
     let alone = &found(&three)[0];

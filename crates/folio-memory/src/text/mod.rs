@@ -21,6 +21,7 @@ pub use query::{MAX_QUERY_TERMS, TextMatch, TextQuery};
 pub use snippet::{Snippet, SnippetPart, snippet};
 pub use sought::{Sought, plain, spellings};
 pub use token::is_of_spaceless;
+pub(crate) use token::is_picture;
 
 use crate::entry::{EntryFields, EntryKind};
 

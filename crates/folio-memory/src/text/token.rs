@@ -178,7 +178,8 @@ fn is_inside(c: char) -> bool {
     c == '_' || is_of_word(c) || is_ignored(c)
 }
 
-fn is_picture(c: char) -> bool {
+/// Whether `c` is a picture, an arrow or another sign that stands for itself.
+pub(crate) fn is_picture(c: char) -> bool {
     matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}') && !is_of_word(c)
 }
 
