@@ -96,41 +96,23 @@ pub(crate) fn answered(found: &Entry, before: Vec<LogRow>, row: &LogRow, index: 
     })
 }
 
-/// Which fields of an entry were changed since a version, found by going back from what it is.
-#[derive(Debug)]
-pub(crate) struct FieldVersions {
-    id: EntryId,
-    version: u32,
-    base: u32,
-    /// Each field with the version that last changed it.
-    pub(crate) changed: HashMap<&'static str, u32>,
-}
-
-impl FieldVersions {
-    /// Of `entry`, since its version `base`.
-    pub(crate) fn of(entry: &Entry, base: u32) -> Self {
-        Self {
-            id: entry.id,
-            version: entry.version,
-            base,
-            changed: HashMap::new(),
-        }
-    }
-
-    /// Goes back over `record`.
-    pub(crate) fn before(&mut self, record: &Record) {
-        for change in record.changes.iter().rev() {
-            if let Change::PatchEntry { entry: id, fields, .. } = change
-                && *id == self.id
-                && self.version > self.base
+/// Which fields of `found` the `commits` that added and changed it changed after its version `base`, each with the version that last did.
+///
+/// Made anew from the beginning, as its history is: a patch that changed nothing stands in the log, too, and nothing but the state that it
+/// found tells it from one that did.
+pub(crate) fn changed_since(found: &Entry, base: u32, commits: Vec<LogRow>) -> HashMap<&'static str, u32> {
+    let (mut state, mut changed_in) = (None, HashMap::new());
+    for commit in commits {
+        for change in &commit.record.changes {
+            let changed = fold(&mut state, found.handle, change, found.id, commit.seq, commit.at);
+            if let (true, Change::PatchEntry { fields, .. }, Some(entry)) = (changed, change, &state)
+                && entry.version > base
             {
-                for field in fields {
-                    self.changed.entry(field.field()).or_insert(self.version);
-                }
-                self.version -= 1;
+                changed_in.extend(fields.iter().map(|field| (field.field(), entry.version)));
             }
         }
     }
+    changed_in
 }
 
 /// The record that is written `text`, or what is wrong with it.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use folio_memory::{Entry, EntryId, RunId, Seq};
+use folio_memory::{Entry, EntryId, RunId, Seq, Timestamp};
 use tokio_postgres::Row;
 
 use super::column::{count, get, instant, seq};
@@ -11,7 +11,7 @@ use super::lookup::looked_up;
 use super::session::Session;
 use super::{entry, rewrite, run};
 use crate::error::StoreError;
-use crate::fold::{self, FieldVersions};
+use crate::fold;
 use crate::place::to_column;
 use crate::store::{Journal, LogRow, Revision};
 
@@ -60,21 +60,15 @@ pub(super) async fn changed_since(
     entry: &Entry,
     base: u32,
 ) -> Result<HashMap<&'static str, u32>, Failure> {
-    // Each revision has a commit, which may have more of them: as many commits are enough.
-    let sql = format!(
-        "SELECT {COLUMNS} FROM log WHERE space = $1 AND seq IN
-             (SELECT seq FROM touch WHERE space = $1 AND what = 'e' AND number = $2 ORDER BY seq DESC LIMIT $3)
-         ORDER BY seq DESC"
-    );
-    let revisions = i64::from(entry.version.saturating_sub(base));
-    let rows = session
-        .query(&sql, &[&session.space.0, &to_column(entry.handle.0), &revisions])
-        .await?;
-    let mut fields = FieldVersions::of(entry, base);
-    for row in from_rows(session, &rows).await? {
-        fields.before(&row.record);
-    }
-    Ok(fields.changed)
+    let commits = commits_of_entry(session, entry, Seq(u64::MAX)).await?;
+    Ok(fold::changed_since(entry, base, commits))
+}
+
+/// When the space came to commit `last`; nothing if there was none by then. Of what was given up the numbers are left, and not the time.
+pub(super) async fn came_to(session: &Session, last: Seq) -> Result<Option<Timestamp>, Failure> {
+    let sql = "SELECT at FROM log WHERE space = $1 AND seq <= $2 ORDER BY seq DESC LIMIT 1";
+    let row = session.one(sql, &[&session.space.0, &to_column(last.0)]).await?;
+    row.map(|row| instant(&row, 0)).transpose()
 }
 
 /// The revisions of one entry, oldest first.

@@ -9,7 +9,7 @@ use super::error::{Failure, damaged, not_found};
 use super::place::{Place, SpaceId, Touched, from_column, to_column};
 use super::{entry, rewrite, run};
 use crate::error::StoreError;
-use crate::fold::{self, FieldVersions};
+use crate::fold;
 use crate::prepare::Prepared;
 use crate::store::{Journal, LogRow, Revision};
 
@@ -25,6 +25,17 @@ pub(super) fn last(conn: &Connection, space: SpaceId) -> Result<Option<(Seq, Tim
             ))
         });
     Ok(row.optional()?)
+}
+
+/// When `space` came to commit `seq`; nothing if there was none by then. Of what was given up the numbers are left, and not the time.
+pub(super) fn came_to(conn: &Connection, space: SpaceId, seq: Seq) -> Result<Option<Timestamp>, Failure> {
+    let sql = "SELECT at FROM log WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC LIMIT 1";
+    let mut statement = conn.prepare_cached(sql)?;
+    let places = params![Place::start(space), Place::of(space, seq.0)];
+    Ok(statement
+        .query_row(places, |row| row.get(0))
+        .optional()?
+        .map(Timestamp::from_nanos))
 }
 
 /// When the commit at `place` was made.
@@ -132,19 +143,8 @@ pub(super) fn changed_since(
     base: u32,
 ) -> Result<HashMap<&'static str, u32>, Failure> {
     let place = Place::of(space, entry.handle.0);
-    // Each revision has a commit, which may have more of them: as many commits are enough.
-    let sql = format!(
-        "SELECT {COLUMNS} FROM (SELECT seq FROM touch WHERE what = 'e' AND place = ?1 ORDER BY seq DESC LIMIT ?3)
-         CROSS JOIN log ON log.place = ?2 + seq"
-    );
-    let mut statement = conn.prepare_cached(&sql)?;
-    let revisions = entry.version.saturating_sub(base);
-    let mut rows = statement.query(params![place, Place::start(space), revisions])?;
-    let mut fields = FieldVersions::of(entry, base);
-    while let Some(row) = rows.next()? {
-        fields.before(&from_row(conn, row)?.record);
-    }
-    Ok(fields.changed)
+    let commits = commits_of_entry(conn, place, entry.created_seq, Seq(u64::MAX))?;
+    Ok(fold::changed_since(entry, base, commits))
 }
 
 /// The revisions of one entry, oldest first.

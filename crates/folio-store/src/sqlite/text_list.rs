@@ -71,8 +71,8 @@ fn entries(
     let cursor = query.cursor.as_deref();
     let cursor = cursor.map(|text| Cursor::parse(text, &binding)).transpose()?;
     let now = cursor.as_ref().and_then(|cursor| cursor.at).unwrap_or(now).min(now);
-    let at = Some(now);
     let asked = cursor.as_ref().map(|cursor| cursor.as_of).or(query.as_of);
+    let goes_on = cursor.is_some();
     let position = cursor.map(|cursor| cursor.position);
     let words = query.text_query().filter(|words| !words.is_empty());
     let head = match space {
@@ -87,6 +87,12 @@ fn entries(
         return Ok(Search::Behind(space, wanted));
     };
     let as_of = asked.unwrap_or(indexed).min(indexed);
+    // What was live then and has expired since is part of memory as it was.
+    let now = match asked {
+        Some(_) if !goes_on && as_of < head => journal::came_to(conn, space, as_of)?.unwrap_or(now).min(now),
+        _ => now,
+    };
+    let at = Some(now);
     let question = Question {
         conn,
         space,

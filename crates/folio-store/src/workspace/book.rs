@@ -120,6 +120,10 @@ impl Workspace {
         let now = self.now();
         answer.items.sort_by(|a, b| by_urgency(now, a, b));
         if let Some(going) = going {
+            // What stood in the book then and has ended since is shown by no page of it.
+            let all = answer.items.len();
+            answer.items.retain(|item| item.state(now) != State::Expired);
+            answer.total -= (all - answer.items.len()) as u64;
             answer.items.retain(|item| BookPlace::of(now, item) > going.after);
         }
         let limit = match filter.limit {

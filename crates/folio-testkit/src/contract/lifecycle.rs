@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use folio_memory::{Change, EntryId, FieldChange, Lifetime, Status, Timestamp};
+use folio_memory::{Change, EntryId, EntryQuery, FieldChange, Lifetime, Order, Status, Timestamp};
 use serde_json::json;
 
 use super::Home;
@@ -59,6 +59,29 @@ pub async fn patches_of_different_fields_are_no_conflict_m7_4_33(home: &dyn Home
     assert_eq!(
         (found.fields.title.as_str(), found.fields.status),
         ("two", Status::Resolved)
+    );
+}
+
+/// A patch that leaves everything as it is stands in the log without being a version.
+pub async fn what_changed_nothing_hides_no_conflict_and_is_none_m7_4_33(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let id = scene.a_note("one").await;
+    scene.commit(vec![since(1, id, vec![title("two")])]).await;
+    let active = vec![FieldChange::Status(Status::Active)];
+    let same = scene.commit(vec![patch(id, active.clone())]).await;
+    assert!(!same.entries[0].changed);
+    let settled = scene
+        .commit(vec![since(1, id, vec![FieldChange::Status(Status::Resolved)])])
+        .await;
+    assert_eq!(settled.entries[0].conflicts, [], "nobody had set another status");
+    scene.commit(vec![patch(id, active)]).await;
+    for _ in 0..3 {
+        scene.commit(vec![patch(id, vec![title("two")])]).await;
+    }
+    let later = scene.commit(vec![since(1, id, vec![title("three")])]).await;
+    assert_eq!(
+        serde_json::to_value(&later.entries[0].conflicts).expect("JSON"),
+        json!([{"field": "title", "base_version": 1, "overwrote_version": 2, "theirs": "two", "ours": "three"}])
     );
 }
 
@@ -148,4 +171,53 @@ pub async fn what_no_longer_ends_is_not_found_m7_1_7(home: &dyn Home) {
         scene.store.check().await.expect("a check").problems,
         Vec::<String>::new()
     );
+}
+
+/// Found by its words, too, and whether or not it was changed since. What had expired by then is not.
+pub async fn what_was_live_at_a_commit_is_found_there_though_it_has_expired_since_m7_2_16(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let minutes = |number: u64| scene.now().plus(Duration::from_secs(60 * number));
+    let (short, long) = (minutes(1), minutes(60));
+    let (left, confirmed) = (a_note_until(&scene, short).await, a_note_until(&scene, short).await);
+    let before = scene.head().await;
+    scene.clock.advance(Duration::from_secs(30));
+    scene
+        .commit(vec![patch(
+            confirmed,
+            vec![FieldChange::Lifetime(Lifetime::Until(long))],
+        )])
+        .await;
+    scene.clock.advance(Duration::from_secs(60));
+    let after = scene.head().await;
+    scene.a_note("begins").await;
+    let later = scene.head().await;
+    scene.a_note("goes on").await;
+    let found = async |text: Option<&str>, as_of| {
+        let query = EntryQuery {
+            text: text.map(str::to_owned),
+            as_of,
+            order: Order::Oldest,
+            ..EntryQuery::default()
+        };
+        let items = scene.list(&query).await.expect("a list").items;
+        items.into_iter().map(|entry| entry.id).collect::<Vec<_>>()
+    };
+    for text in [None, Some("ends")] {
+        assert_eq!(found(text, Some(before)).await, [left, confirmed], "{text:?}");
+        assert_eq!(found(text, Some(after)).await, [left, confirmed], "{text:?}");
+    }
+    assert_eq!(found(Some("ends"), Some(later)).await, [confirmed]);
+    assert_eq!(found(Some("ends"), None).await, [confirmed]);
+    let first = EntryQuery {
+        as_of: Some(before),
+        limit: 1,
+        ..EntryQuery::default()
+    };
+    let page = scene.list(&first).await.expect("a list");
+    assert_eq!((page.items[0].id, page.total), (confirmed, 2));
+    let second = EntryQuery {
+        cursor: page.next,
+        ..first
+    };
+    assert_eq!(scene.list(&second).await.expect("a list").items[0].id, left);
 }

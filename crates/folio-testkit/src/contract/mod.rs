@@ -88,9 +88,11 @@ macro_rules! store_contract {
         $crate::store_contract!(@cases $home, lifecycle: [
             a_later_patch_of_a_field_holds_and_says_what_it_wrote_over_m7_4_33,
             patches_of_different_fields_are_no_conflict_m7_4_33,
+            what_changed_nothing_hides_no_conflict_and_is_none_m7_4_33,
             what_is_archived_can_be_restored_m7_5_39,
             what_has_ended_is_found_until_it_is_noted_m7_1_8,
             what_no_longer_ends_is_not_found_m7_1_7,
+            what_was_live_at_a_commit_is_found_there_though_it_has_expired_since_m7_2_16,
         ]);
         $crate::store_contract!(@cases $home, history: [
             history_tells_every_revision_in_order,
