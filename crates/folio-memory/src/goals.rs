@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::change::FieldChange;
 use crate::entry::{Entry, EntryKind, Outcome, State, Status};
+use crate::keeping::ArchivedFor;
 use crate::patterns::is_reflection;
 use crate::query::at_path;
 use crate::time::Timestamp;
@@ -59,14 +60,30 @@ pub fn keys_of(goal: &Entry) -> Vec<Value> {
         .collect()
 }
 
-/// How far a goal is to which `linked` belong. What has expired or was replaced says nothing, nor does what was learned from
-/// others: nobody closes that. What is archived is closed.
+/// Where `entry` stands at `now` as an answer. What a rule put away because of its age, to make room or because it names a person says no
+/// more than what has expired, and so does what is left of erased content: nobody did anything about it, unless somebody said what became of
+/// it.
+#[must_use]
+pub fn stands(entry: &Entry, now: Timestamp) -> State {
+    let fields = &entry.fields;
+    let by_rule = matches!(
+        fields.archived_for,
+        Some(ArchivedFor::Age | ArchivedFor::Quota | ArchivedFor::Pii)
+    );
+    match entry.state(now) {
+        State::Archived if (by_rule || fields.erased.is_some()) && fields.outcome.is_none() => State::Expired,
+        state => state,
+    }
+}
+
+/// How far a goal is to which `linked` belong. What has expired ([`stands`]) or was replaced says nothing, nor does what was learned
+/// from others: nobody closes that. Whatever else is archived is closed.
 #[must_use]
 pub fn progress(linked: &[Entry], now: Timestamp) -> Progress {
     let (mut open, mut closed) = (0_u32, 0_u32);
     let counts = |entry: &&Entry| entry.fields.superseded_by.is_none() && !is_reflection(entry);
     for entry in linked.iter().filter(counts) {
-        match entry.state(now) {
+        match stands(entry, now) {
             State::Live => open += 1,
             State::Settled | State::Archived => closed += 1,
             State::Expired => {}
@@ -81,10 +98,10 @@ pub fn progress(linked: &[Entry], now: Timestamp) -> Progress {
 }
 
 /// What becomes of a pending action whose confirmations are these: done when the last is settled, put away when
-/// it was declined, nothing as long as one is waited for.
+/// it was declined, nothing as long as one is waited for. One that has expired ([`stands`]) answers nothing.
 #[must_use]
 pub fn settled(action: &Entry, confirmations: &[Entry], now: Timestamp) -> Option<Vec<FieldChange>> {
-    let answered = |entry: &&Entry| matches!(entry.state(now), State::Settled | State::Archived);
+    let answered = |entry: &&Entry| matches!(stands(entry, now), State::Settled | State::Archived);
     if action.state(now) != State::Live
         || confirmations.is_empty()
         || !confirmations.iter().all(|entry| answered(&entry))
@@ -160,6 +177,33 @@ mod tests {
         let found = progress(&linked, NOW);
         assert_eq!((found.open, found.closed, found.progress), (2, 2, Some(0.5)));
         assert_eq!(progress(&[], NOW).progress, None);
+    }
+
+    fn put_away(why: ArchivedFor, outcome: Option<Outcome>) -> Entry {
+        let mut entry = with(Status::Archived);
+        (entry.fields.archived_for, entry.fields.outcome) = (Some(why), outcome);
+        entry
+    }
+
+    #[test]
+    fn what_a_rule_put_away_unanswered_answers_nothing_m7_11_3() {
+        let mut action = observation(9, "x", "x").build();
+        (action.kind, action.fields.status) = (EntryKind::PendingAction, Status::Open);
+        let mut erased = with(Status::Archived);
+        erased.fields.erased = Some(crate::keeping::ErasedFor::Pii);
+        let unanswered = [ArchivedFor::Age, ArchivedFor::Quota, ArchivedFor::Pii].map(|why| put_away(why, None));
+        for one in unanswered.into_iter().chain([erased]) {
+            assert_eq!(settled(&action, std::slice::from_ref(&one), NOW), None);
+            assert_eq!(progress(&[one], NOW).progress, None);
+        }
+        let answered = put_away(ArchivedFor::Age, Some(Outcome::Confirmed));
+        for one in [answered, put_away(ArchivedFor::Resolved, None), with(Status::Archived)] {
+            assert_eq!(progress(std::slice::from_ref(&one), NOW).progress, Some(1.0));
+            assert_eq!(
+                settled(&action, &[one], NOW).unwrap()[0],
+                FieldChange::Status(Status::Done)
+            );
+        }
     }
 
     #[test]

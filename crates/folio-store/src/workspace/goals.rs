@@ -1,7 +1,7 @@
 //! Goals and pending actions of a thread (M7.11.3).
 
 use folio_memory::entry::Status;
-use folio_memory::goals::{ACTION_PATH, GOAL_PATH, GoalInput, Progress, keys_of, progress, settled};
+use folio_memory::goals::{ACTION_PATH, GOAL_PATH, GoalInput, Progress, keys_of, progress, settled, stands};
 use folio_memory::id::EntryRef;
 use folio_memory::observation::Class;
 use folio_memory::query::MAX_LIMIT;
@@ -209,7 +209,7 @@ impl Workspace {
         confirmations.retain(|entry| {
             entry.kind == EntryKind::Observation
                 && types.class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation
-                && entry.state(self.now()) != State::Expired
+                && stands(entry, self.now()) != State::Expired
         });
         Ok(settled(action, &confirmations, self.now()))
     }

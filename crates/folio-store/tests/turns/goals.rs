@@ -3,6 +3,7 @@
 use folio_memory::entry::Status;
 use folio_memory::goals::GoalInput;
 use folio_memory::id::Ref;
+use folio_memory::keeping::ArchivedFor;
 use folio_memory::observation::ObservationPatch;
 use folio_memory::{EntryKind, Relation, ThreadKey};
 use serde_json::{from_value, json};
@@ -118,6 +119,39 @@ async fn a_declined_action_is_put_away_and_not_done_m7_11_3() {
         (after.fields.status, after.fields.phase.as_deref()),
         (Status::Archived, Some("declined"))
     );
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_answered_in_its_time_does_nothing_m7_11_3() {
+    let scene = Scene::new();
+    let thread = ThreadKey::main();
+    let add = async |kind, input, from| {
+        let added = scene.workspace.add_goal(&person(), &thread, kind, input, from).await;
+        added.unwrap().entry
+    };
+    let action = add(EntryKind::PendingAction, input("Send the money", "send"), None).await;
+    let turn = scene.begin("Send the money").await;
+    let ask = json!({"type": "pending_confirmation", "content": "Send 500?", "context": {"pending_action_id": "send"}});
+    let ask = scene.notice("bank", turn.turn.begun.id, ask).await;
+    let linked =
+        json!({"type": "contextual_insight", "content": "The account has 900", "context": {"goal_id": "save"}});
+    let linked = scene.notice("bank", turn.turn.begun.id, linked).await;
+    let goal = add(EntryKind::Goal, input("Save money", "save"), None).await;
+    scene.end(&turn).await;
+    scene.clock.advance(std::time::Duration::from_secs(7 * 24 * 60 * 60));
+    for _ in 0..2 {
+        let turn = scene.begin("What is the weather like?").await;
+        scene.end(&turn).await;
+    }
+    for entry in [&ask, &linked] {
+        assert_eq!(scene.read(entry.id).await.fields.archived_for, Some(ArchivedFor::Age));
+    }
+    let after = scene.read(action.id).await.fields;
+    assert_eq!((after.status, after.progress), (Status::Open, None));
+    assert_eq!(scene.read(goal.id).await.fields.progress, Some(0.0));
+    let states = scene.workspace.goals(Some(&thread), false).await.unwrap();
+    let told: Vec<_> = states.iter().map(|state| state.progress.closed).collect();
+    assert_eq!(told, [0, 0]);
 }
 
 #[tokio::test]
