@@ -28,6 +28,7 @@ mod outbox;
 mod pages;
 mod parts;
 mod patch;
+mod personal;
 mod policy;
 mod reads;
 mod receipts;
@@ -140,6 +141,8 @@ struct Inner {
     shown: kept::LastNoted,
     /// What happened and is not in the log.
     notebook: Arc<Notebook>,
+    /// Since when entries name a person.
+    personal: personal::PersonalSince,
     /// Adds until it is looked whether there are too many.
     adds_left: AtomicI64,
     /// Where answers of tools wait when the store cannot write.
@@ -194,6 +197,7 @@ impl Workspace {
                 kept: kept::KeptAnswers::default(),
                 contexts: kept::LastNoted::default(),
                 shown: kept::LastNoted::default(),
+                personal: personal::PersonalSince::default(),
                 adds_left: AtomicI64::new(0),
             }),
             asker: Arc::new(Actor::new(Role::Human, "")),

@@ -28,7 +28,7 @@ fn observation() -> Entry {
 }
 
 fn due_at(entry: &Entry, seconds: u64) -> Option<Due> {
-    due(entry, &RetentionPolicy::default(), at(seconds))
+    due(entry, entry.created_at, &RetentionPolicy::default(), at(seconds))
 }
 
 const AGE: Option<Due> = Some(Due::Archive(ArchivedFor::Age));
@@ -109,6 +109,56 @@ fn personal_data_goes_even_if_it_is_pinned_m7_6_49() {
 }
 
 #[test]
+fn personal_data_is_never_erased_before_it_was_put_away_for_a_whole_period_m7_6_49() {
+    let (archive, erase) = (Some(Due::Archive(ArchivedFor::Pii)), Some(Due::Erase(ErasedFor::Pii)));
+    let of = |entry: &Entry, since, day| due(entry, at(since * DAY), &RetentionPolicy::default(), at(day * DAY));
+    let mut entry = Entry::added(new(EntryKind::Note, 1), EntryHandle(1), Seq(1), at(0));
+    entry.fields.lifetime = Lifetime::Unlimited;
+    entry.fields.pii = vec![Pii::Email];
+    assert_eq!(of(&entry, 0, 500), archive, "nobody looked for long");
+    assert_eq!(of(&entry, 61, 90), None, "the address came in on day 61");
+    assert_eq!(of(&entry, 61, 91), archive);
+    entry.patch(&archived(Some(ArchivedFor::Pii)), Seq(2), at(500 * DAY));
+    assert_eq!(of(&entry, 0, 529), None);
+    assert_eq!(of(&entry, 0, 530), erase);
+    entry.patch(&archived(None), Seq(3), at(510 * DAY));
+    assert_eq!(of(&entry, 0, 539), None);
+    assert_eq!(of(&entry, 0, 540), erase, "whoever put it away");
+    assert_eq!(of(&entry, 505, 564), None);
+    assert_eq!(of(&entry, 505, 565), erase, "both periods are over");
+}
+
+#[test]
+fn what_brings_personal_data_is_told_from_what_does_not_m7_6_49() {
+    let patch = |fields| Change::PatchEntry {
+        entry: EntryId::derived(&["1"]),
+        fields,
+        expected_version: None,
+        base_version: None,
+    };
+    let mut personal = new(EntryKind::Note, 1);
+    assert!(!brings_personal_data(&Change::AddEntry(Box::new(personal.clone()))));
+    personal.fields.pii = vec![Pii::Email];
+    assert!(brings_personal_data(&Change::AddEntry(Box::new(personal))));
+    assert!(brings_personal_data(&patch(vec![FieldChange::PiiFound(vec![
+        Pii::Phone
+    ])])));
+    assert!(!brings_personal_data(&patch(vec![FieldChange::Body("x".to_owned())])));
+}
+
+#[test]
+fn what_was_taken_out_of_the_archive_is_kept_as_long_as_what_ended_then_m7_1_10() {
+    let mut entry = observation();
+    entry.patch(&archived(Some(ArchivedFor::Age)), Seq(2), at(8 * DAY));
+    entry.patch(&[FieldChange::Restored(Status::Active)], Seq(3), at(100 * DAY));
+    assert_eq!(due_at(&entry, 107 * DAY - 1), None);
+    assert_eq!(due_at(&entry, 107 * DAY), AGE);
+    entry.patch(&archived(Some(ArchivedFor::Age)), Seq(4), at(107 * DAY));
+    assert_eq!(due_at(&entry, 130 * DAY - 1), None);
+    assert_eq!(due_at(&entry, 130 * DAY), Some(Due::Erase(ErasedFor::Expired)));
+}
+
+#[test]
 fn a_policy_without_an_end_keeps_for_ever_m7_6_44() {
     let none = RetentionPolicy {
         archive_after_minutes: None,
@@ -120,7 +170,7 @@ fn a_policy_without_an_end_keeps_for_ever_m7_6_44() {
     };
     let mut entry = observation();
     entry.fields.pii = vec![Pii::Phone];
-    assert_eq!(due(&entry, &none, at(40_000 * DAY)), None);
+    assert_eq!(due(&entry, at(0), &none, at(40_000 * DAY)), None);
 }
 
 #[test]

@@ -125,7 +125,11 @@ impl Workspace {
     ) -> Result<(), WorkspaceError> {
         for _ in 0..BATCHES {
             let answer = self.inner.store.watched(self.space(), &query).await?;
-            let decide = |entry: &Entry| due(entry, &policy.retention, now);
+            let personal = self.personal_since(&answer.entries, &policy.retention, now).await?;
+            let decide = |entry: &Entry| {
+                let since = personal.get(&entry.id).copied().unwrap_or(entry.updated_at);
+                due(entry, since, &policy.retention, now)
+            };
             let mut sorted: Vec<(Due, Vec<Entry>)> = Vec::new();
             for entry in answer.entries {
                 let Some(due) = decide(&entry) else { continue };

@@ -6,6 +6,7 @@ mod forget;
 mod house;
 mod kept;
 mod long_text;
+mod personal;
 mod privacy;
 mod tidy;
 mod year;

@@ -179,25 +179,6 @@ async fn an_archived_body_takes_less_room_and_is_read_listed_and_restored_as_it_
 }
 
 #[tokio::test]
-async fn what_names_a_person_goes_after_its_time_pinned_or_not_m7_6_49() {
-    let house = House::new();
-    let input = json!({"content": "ask jane.doe@example.org", "ttl_minutes": null});
-    let (entry, pinned) = (house.add(input.clone()).await, house.add(input).await);
-    assert_eq!(entry.fields.pii, [folio_memory::Pii::Email]);
-    house.workspace.pin_item(&human(), Ref::Id(pinned.id)).await.unwrap();
-    house.clock.advance(30 * DAY);
-    assert_eq!(house.tidy().await.archived[&ArchivedFor::Pii], 2);
-    house.clock.advance(30 * DAY);
-    assert_eq!(house.tidy().await.erased[&ErasedFor::Pii], 2);
-    for entry in [&entry, &pinned] {
-        assert_eq!(house.get(entry).await.fields.body, "");
-    }
-    house.scrub().await;
-    assert!(!house.holds("jane.doe@example.org"));
-    house.is_sound().await;
-}
-
-#[tokio::test]
 async fn a_policy_without_ends_leaves_everything_m7_6_44() {
     let house = House::new();
     let never = json!({"archive_after_minutes": null, "archive_resolved_after_minutes": null, "purge_after_minutes": null,

@@ -1,0 +1,167 @@
+//! When what names a person is put away, and when its content goes (M7.6.49).
+
+use std::time::Duration;
+
+use folio_memory::entry::{Brought, Status};
+use folio_memory::foreign::{Destination, beads};
+use folio_memory::id::Ref;
+use folio_memory::keeping::{ArchivedFor, ErasedFor};
+use folio_memory::{Entry, EntryQuery, Source, SpaceName, State, ThreadKey};
+use folio_store::workspace::{Guard, ImportOptions, Imported};
+use serde_json::json;
+
+use crate::house::{DAY, House, human};
+
+#[tokio::test]
+async fn what_names_a_person_goes_after_its_time_pinned_or_not_m7_6_49() {
+    let house = House::new();
+    let input = json!({"content": "ask jane.doe@example.org", "ttl_minutes": null});
+    let (entry, pinned) = (house.add(input.clone()).await, house.add(input).await);
+    assert_eq!(entry.fields.pii, [folio_memory::Pii::Email]);
+    house.workspace.pin_item(&human(), Ref::Id(pinned.id)).await.unwrap();
+    house.clock.advance(30 * DAY);
+    assert_eq!(house.tidy().await.archived[&ArchivedFor::Pii], 2);
+    house.clock.advance(30 * DAY);
+    assert_eq!(house.tidy().await.erased[&ErasedFor::Pii], 2);
+    for entry in [&entry, &pinned] {
+        assert_eq!(house.get(entry).await.fields.body, "");
+    }
+    house.scrub().await;
+    assert!(!house.holds("jane.doe@example.org"));
+    house.is_sound().await;
+}
+
+#[tokio::test]
+async fn what_is_given_an_address_later_goes_after_its_time_from_then_m7_6_49() {
+    let house = House::new();
+    let entry = house
+        .add(json!({"content": "the dentist is on Main Street", "ttl_minutes": null}))
+        .await;
+    house.workspace.pin_item(&human(), Ref::Id(entry.id)).await.unwrap();
+    house.clock.advance(61 * DAY);
+    assert!(house.tidy().await.is_nothing());
+    house
+        .update(&entry, json!({"content": "dentist: anna.miller@example.org"}))
+        .await;
+    assert!(house.tidy().await.is_nothing(), "it came in just now");
+    house.clock.advance(29 * DAY);
+    house.update(&entry, json!({"title": "The dentist"})).await;
+    assert!(house.tidy().await.is_nothing());
+    house.clock.advance(DAY);
+    // Another process looks it up for itself.
+    let other = House::at(&house.path, 2);
+    other.clock.advance(91 * DAY);
+    assert_eq!(other.tidy().await.archived[&ArchivedFor::Pii], 1);
+    house.clock.advance(29 * DAY);
+    assert!(house.tidy().await.is_nothing());
+    assert_eq!(house.get(&entry).await.fields.body, "dentist: anna.miller@example.org");
+    house.clock.advance(DAY);
+    assert_eq!(house.tidy().await.erased[&ErasedFor::Pii], 1);
+    house.is_sound().await;
+}
+
+#[tokio::test]
+async fn what_nobody_tidied_for_long_is_put_away_before_its_content_goes_m7_6_49() {
+    let house = House::new();
+    let input = json!({"content": "ask jane.doe@example.org", "ttl_minutes": null});
+    let (left, by_hand) = (house.add(input.clone()).await, house.add(input).await);
+    house.clock.advance(90 * DAY);
+    house
+        .workspace
+        .archive(&human(), Ref::Id(by_hand.id), None)
+        .await
+        .unwrap();
+    assert_eq!(house.tidy().await.archived[&ArchivedFor::Pii], 1);
+    assert!(
+        house.tidy().await.is_nothing(),
+        "there is a period in which it is missed"
+    );
+    house.clock.advance(29 * DAY);
+    assert!(house.tidy().await.is_nothing());
+    house.clock.advance(DAY);
+    assert_eq!(house.tidy().await.erased[&ErasedFor::Pii], 2);
+    for entry in [&left, &by_hand] {
+        assert_eq!(house.get(entry).await.fields.body, "");
+    }
+    house.is_sound().await;
+}
+
+#[tokio::test]
+async fn what_was_brought_in_counts_from_when_it_came_in_m7_6_49() {
+    let house = House::new();
+    house.clock.advance(100 * DAY);
+    let long_ago = |days: u64| house.now().minus(days as u32 * DAY);
+    let issues: Vec<String> = [90, 40]
+        .iter()
+        .map(|days| {
+            json!({"id": format!("bd-{days}"), "title": "Call back", "description": "jane.doe@example.org",
+                "created_at": long_ago(*days), "updated_at": long_ago(*days)})
+            .to_string()
+        })
+        .collect();
+    let to = Destination {
+        space: SpaceName::main(),
+        thread: ThreadKey::main(),
+        source: Source::default(),
+        now: house.now(),
+    };
+    let (ada, options) = (human(), ImportOptions::default());
+    let mut silent = |_: &Imported| {};
+    let imported = house
+        .workspace
+        .import_foreign(&ada, beads(&issues.join("\n"), &to), options, &mut silent);
+    assert_eq!(Box::pin(imported).await.unwrap().entries, 2);
+    let all = async || -> Vec<Entry> {
+        let query = EntryQuery {
+            status: Status::ALL.to_vec(),
+            ..EntryQuery::default()
+        };
+        let found = house.workspace.entries(&query).await.unwrap().items;
+        found
+            .into_iter()
+            .filter(|entry| entry.fields.brought.is_some())
+            .collect()
+    };
+    let first = &all().await[0];
+    let brought: Brought = first.fields.brought.unwrap();
+    assert!(brought.created_at == first.created_at && first.created_at < house.now());
+    assert_eq!(first.fields.pii, [folio_memory::Pii::Email]);
+    for days in [0, 29] {
+        house.clock.advance(days * DAY);
+        assert!(house.tidy().await.is_nothing(), "after {days} days");
+    }
+    assert!(all().await.iter().all(|entry| entry.state(house.now()) == State::Live));
+    house.clock.advance(DAY);
+    assert_eq!(house.tidy().await.archived[&ArchivedFor::Pii], 2);
+    house.clock.advance(30 * DAY - Duration::from_secs(1));
+    assert!(house.tidy().await.is_nothing());
+    house.clock.advance(Duration::from_secs(1));
+    assert_eq!(house.tidy().await.erased[&ErasedFor::Pii], 2);
+    house.is_sound().await;
+}
+
+#[tokio::test]
+async fn what_is_taken_out_of_the_archive_is_put_away_again_with_its_own_period_m7_1_10() {
+    let house = House::new();
+    let entry = house.say("the build is slow").await;
+    house.clock.advance(7 * DAY);
+    assert_eq!(house.tidy().await.archived[&ArchivedFor::Age], 1);
+    house
+        .workspace
+        .archive(&human(), Ref::Id(entry.id), None)
+        .await
+        .unwrap();
+    house.clock.advance(100 * DAY);
+    house
+        .workspace
+        .restore(&human(), Ref::Id(entry.id), Guard::default())
+        .await
+        .unwrap();
+    assert!(house.tidy().await.is_nothing());
+    house.clock.advance(7 * DAY);
+    assert_eq!(house.tidy().await.archived[&ArchivedFor::Age], 1);
+    house.clock.advance(22 * DAY);
+    assert!(house.tidy().await.is_nothing());
+    house.clock.advance(DAY);
+    assert_eq!(house.tidy().await.erased[&ErasedFor::Expired], 1);
+}
