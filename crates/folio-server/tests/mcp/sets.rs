@@ -280,6 +280,18 @@ async fn people_archive_restore_and_forget_and_others_are_refused_m7_7() {
         "{text}"
     );
     assert_eq!(restored["items"][0]["status"], "active");
+    let ended = json!({"content": "The mill is open today", "ttl_minutes": 0});
+    pair.call("observe_add", ended).await;
+    pair.call("admin_archive", json!({"ids": ["e3"], "reason": "over"}))
+        .await;
+    let (text, restored) = pair.call("admin_restore", json!({"ids": ["e3"]})).await;
+    assert!(
+        text.ends_with(" (expired; once it is confirmed it holds again)"),
+        "{text}"
+    );
+    assert_eq!(restored["items"][0]["state"], "expired");
+    pair.call("admin_forget", json!({"ids": ["e3"], "reason": "a test"}))
+        .await;
     let (_, code) = pair.refused("admin_forget", json!({"ids": ["e1"]})).await;
     assert_eq!(code, "arguments_invalid");
     let (text, forgotten) = pair

@@ -1,8 +1,8 @@
 //! What is done to memory as a whole, by those who may (M7.7): putting away, taking out again, forgetting.
 
 use folio::WorkspaceError;
-use folio::memory::Entry;
 use folio::memory::id::EntryRef;
+use folio::memory::{Entry, State};
 use folio::store::workspace::{ForgetFilter, Guard};
 use rmcp::model::Tool;
 use serde::Deserialize;
@@ -132,7 +132,12 @@ async fn told(done: Vec<Result<Entry, WorkspaceError>>, what: &str, call: &Call<
     for (at, one) in done.into_iter().enumerate() {
         match one {
             Ok(entry) => {
-                lines.push(list::line(&entry));
+                let mut line = list::line(&entry);
+                // Its status does not say so, and no list shows it.
+                if entry.state(now) == State::Expired {
+                    line.push_str(" (expired; once it is confirmed it holds again)");
+                }
+                lines.push(line);
                 whole.push(list::shape(&entry, now));
                 brief.push(list::brief(&entry));
             }
