@@ -19,7 +19,7 @@ use crate::upkeep::{Compaction, WatchPlace, WatchQuery};
 
 /// Entries that one commit puts away or takes out.
 const BATCH: u32 = 500;
-/// Batches of one sort that are done at a time; whatever is left is done the next time.
+/// Batches of one sort in which something is done at a time; whatever is left is done the next time.
 const BATCHES: usize = 40;
 /// How often a batch is tried when others change its entries meanwhile.
 const ATTEMPTS: u32 = 4;
@@ -123,7 +123,8 @@ impl Workspace {
         now: Timestamp,
         tidied: &mut Tidied,
     ) -> Result<(), WorkspaceError> {
-        for _ in 0..BATCHES {
+        let mut done_of = 0;
+        while done_of < BATCHES {
             let answer = self.inner.store.watched(self.space(), &query).await?;
             let personal = self.personal_since(&answer.entries, &policy.retention, now).await?;
             let decide = |entry: &Entry| {
@@ -138,6 +139,8 @@ impl Workspace {
                     None => sorted.push((due, vec![entry])),
                 }
             }
+            // What waits for its time does not use that up: it would be looked at again, and nothing behind it would ever be.
+            done_of += usize::from(!sorted.is_empty());
             for (due, entries) in sorted {
                 let entries = entries.iter().map(|entry| (entry.id, entry.version)).collect();
                 let done = self.carry_out(due, entries, now, &decide).await?;

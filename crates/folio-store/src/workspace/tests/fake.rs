@@ -19,7 +19,7 @@ use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::parts::{CommittedParts, Parts};
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
-use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
+use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchPlace, WatchQuery};
 
 #[derive(Debug, Default)]
 pub(super) struct FakeStore {
@@ -380,14 +380,23 @@ impl Store for FakeStore {
 
     async fn watched(&self, _: &SpaceName, query: &WatchQuery) -> Result<WatchAnswer, StoreError> {
         let state = self.state.lock().unwrap();
-        let is_wanted = |entry: &&Entry| {
-            let watched = folio_memory::keeping::watched(entry);
-            watched
-                .iter()
-                .any(|watched| watched.what == query.what && watched.at <= query.until)
+        let of = |entry: &Entry| {
+            let watched = folio_memory::keeping::watched(entry).into_iter();
+            let found = watched.filter(|watched| watched.what == query.what && watched.at <= query.until);
+            found
+                .map(|watched| ((watched.at, entry.handle), entry.id))
+                .collect::<Vec<_>>()
         };
-        let entries = state.entries.values().filter(is_wanted).cloned().collect();
-        Ok(WatchAnswer { entries, next: None })
+        let after = query.after.map(|after| (after.at, after.entry));
+        let all = state.entries.values().flat_map(of);
+        let mut found: Vec<_> = all.filter(|(place, _)| Some(*place) > after).collect();
+        found.sort_unstable();
+        let goes_on = found.len() > query.limit as usize;
+        found.truncate(query.limit as usize);
+        let next = found.last().filter(|_| goes_on);
+        let next = next.map(|((at, entry), _)| WatchPlace { at: *at, entry: *entry });
+        let entries = found.iter().map(|(_, id)| state.entries[id].clone()).collect();
+        Ok(WatchAnswer { entries, next })
     }
 
     async fn live_observations(&self, _: &SpaceName, now: Timestamp, _: u64) -> Result<u64, StoreError> {

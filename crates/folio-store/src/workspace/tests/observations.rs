@@ -1,3 +1,6 @@
+use folio_memory::keeping::ArchivedFor;
+use folio_memory::{EntryId, NewEntry};
+
 use super::*;
 
 #[tokio::test]
@@ -165,6 +168,49 @@ async fn a_patch_without_a_precondition_wins_over_a_rival_and_keeps_what_the_riv
         .entry;
     assert_eq!((written.version, written.fields.title.as_str()), (3, "from the rival"));
     assert_eq!(written.fields.status, Status::Resolved);
+}
+
+#[tokio::test]
+async fn however_much_waits_for_its_time_what_is_behind_it_is_put_away_m7_6_49() {
+    let f = fixture();
+    let quota = serde_json::from_value(json!({"quota": {"live_observations": 100_000}})).unwrap();
+    f.workspace.set_policy(&person(), quota, None, None).await.unwrap();
+    let advance = |days: u64| {
+        let mut now = f.clock.0.lock().unwrap();
+        *now = now.plus(Duration::from_hours(24 * days));
+    };
+    let long_ago = f.workspace.now();
+    advance(1);
+    let own = f.add("mail ada@example.org").await;
+    advance(20);
+    // More than is put away at a time was made before that, and came here after it.
+    let mut fields = own.fields.clone();
+    fields.lifetime = folio_memory::Lifetime::Unlimited;
+    fields.brought = Some(folio_memory::entry::Brought {
+        created_at: long_ago,
+        updated_at: long_ago,
+    });
+    let brought = (0..20_001).map(|number: u32| {
+        Change::AddEntry(Box::new(NewEntry {
+            id: EntryId::derived(&["brought", &number.to_string()]),
+            page: own.page,
+            kind: own.kind,
+            fields: fields.clone(),
+        }))
+    });
+    let commit = Commit {
+        space: SpaceName::main(),
+        at: f.workspace.now(),
+        actor: person(),
+        idempotency_key: None,
+        expected: Vec::new(),
+        record: Record::of(brought.collect()),
+        blobs: Vec::new(),
+    };
+    f.store.commit(commit).await.unwrap();
+    advance(10);
+    let tidied = f.workspace.tidy(f.workspace.now()).await.unwrap();
+    assert_eq!((tidied.archived[&ArchivedFor::Pii], tidied.more), (1, false));
 }
 
 #[tokio::test]
