@@ -1,7 +1,5 @@
 //! When what names a person is put away, and when its content goes (M7.6.49).
 
-use std::time::Duration;
-
 use folio_memory::entry::{Brought, Status};
 use folio_memory::foreign::{Destination, beads};
 use folio_memory::id::Ref;
@@ -10,7 +8,7 @@ use folio_memory::{Entry, EntryQuery, Source, SpaceName, State, ThreadKey};
 use folio_store::workspace::{Guard, ImportOptions, Imported};
 use serde_json::json;
 
-use crate::house::{DAY, House, human};
+use crate::house::{DAY, HOUR, House, human};
 
 #[tokio::test]
 async fn what_names_a_person_goes_after_its_time_pinned_or_not_m7_6_49() {
@@ -90,7 +88,7 @@ async fn what_nobody_tidied_for_long_is_put_away_before_its_content_goes_m7_6_49
 async fn what_was_brought_in_counts_from_when_it_came_in_m7_6_49() {
     let house = House::new();
     house.clock.advance(100 * DAY);
-    let long_ago = |days: u64| house.now().minus(days as u32 * DAY);
+    let long_ago = |days: u32| house.now().minus(days * DAY);
     let issues: Vec<String> = [90, 40]
         .iter()
         .map(|days| {
@@ -133,9 +131,9 @@ async fn what_was_brought_in_counts_from_when_it_came_in_m7_6_49() {
     assert!(all().await.iter().all(|entry| entry.state(house.now()) == State::Live));
     house.clock.advance(DAY);
     assert_eq!(house.tidy().await.archived[&ArchivedFor::Pii], 2);
-    house.clock.advance(30 * DAY - Duration::from_secs(1));
+    house.clock.advance(29 * DAY + 23 * HOUR);
     assert!(house.tidy().await.is_nothing());
-    house.clock.advance(Duration::from_secs(1));
+    house.clock.advance(HOUR);
     assert_eq!(house.tidy().await.erased[&ErasedFor::Pii], 2);
     house.is_sound().await;
 }
