@@ -45,18 +45,18 @@ impl Group {
     }
 
     /// The program was started in it, as `child`.
-    pub(crate) fn holds(&mut self, child: &Child) {
+    fn holds(&mut self, child: &Child) {
         self.pid = self.pid.or_else(|| pid_of(child));
     }
 
     /// Asks all that is in it to end, and `child`, which was started in it, wherever it is now.
-    pub(crate) fn ask_to_end(&self, child: &Child) {
+    fn ask_to_end(&self, child: &Child) {
         self.signal(Signal::TERM);
         signal_alone(child, Signal::TERM);
     }
 
     /// Kills the same.
-    pub(crate) fn kill(&self, child: &Child) {
+    fn kill(&self, child: &Child) {
         self.signal(Signal::KILL);
         signal_alone(child, Signal::KILL);
     }
@@ -69,12 +69,48 @@ impl Group {
     }
 
     /// Ends all that is left, and lets go.
-    pub(crate) async fn close(mut self, child: &Child) {
+    async fn close(&mut self, child: &Child) {
         self.kill(child);
         self.pid = None;
         if let Some(mut leash) = self.leash.take() {
             leash.kill().await.unwrap_or_default();
         }
+    }
+}
+
+/// A program, and the group that it was started in. Dropped, both are killed, and the group that the program leads by then.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    group: Group,
+}
+
+impl Running {
+    /// `child` was started in `group`.
+    pub(crate) fn of(child: Child, mut group: Group) -> Self {
+        group.holds(&child);
+        Self { child, group }
+    }
+
+    /// Asks all of it to end.
+    pub(crate) fn ask_to_end(&self) {
+        self.group.ask_to_end(&self.child);
+    }
+
+    /// Kills all of it.
+    pub(crate) fn kill(&self) {
+        self.group.kill(&self.child);
+    }
+
+    /// Ends all that is left, and lets go of the group.
+    pub(crate) async fn close(&mut self) {
+        self.group.close(&self.child).await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 
@@ -121,7 +157,7 @@ mod tests {
     #[tokio::test]
     async fn whoever_lets_go_of_a_group_leaves_nothing_of_it() {
         let path = [(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))];
-        let group = Group::begin(&path);
+        let mut group = Group::begin(&path);
         // It will not end when it is asked to.
         let mut stubborn = Command::new("sh");
         stubborn.args(["-c", "trap '' TERM; echo ready; while :; do sleep 1; done"]);

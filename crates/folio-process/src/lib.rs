@@ -18,13 +18,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
 pub use run::{DRAIN, Ended, Finished, Limits, run};
 pub use sink::{Sink, Tail, Whole};
 pub use talk::{LINE_CHARS, Talking, printed, spawn};
 
-use crate::group::Group;
+use crate::group::{Group, Running};
 
 /// What is to be started.
 #[derive(Debug, Clone)]
@@ -41,8 +41,8 @@ pub struct Program {
 
 impl Program {
     /// Starts it with `stdin`, and its outputs to be read, in a group of its own.
-    fn start(&self, stdin: Stdio) -> Result<(Child, Group), ProcessError> {
-        let mut group = Group::begin(&self.environment);
+    fn start(&self, stdin: Stdio) -> Result<Running, ProcessError> {
+        let group = Group::begin(&self.environment);
         let mut command = self.command(group.number());
         let started = command
             .stdin(stdin)
@@ -50,8 +50,7 @@ impl Program {
             .stderr(Stdio::piped())
             .spawn();
         let child = started.map_err(|source| self.not_started(source))?;
-        group.holds(&child);
-        Ok((child, group))
+        Ok(Running::of(child, group))
     }
 
     fn command(&self, group: i32) -> Command {

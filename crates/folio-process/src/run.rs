@@ -63,7 +63,8 @@ impl Finished {
 /// Runs a program to its end: it reads `input`, or nothing, and what it prints goes to the sinks as it comes.
 ///
 /// On a limit, on `cancel` and when a sink has enough, the whole group is asked to end, and killed after the grace; so is the
-/// program itself if it left the group. Nothing that it started in its group goes on afterwards. Dropping the future kills it.
+/// program itself if it left the group, with the one that it leads then. Nothing that it started there goes on afterwards. Dropping the future
+/// kills the same at once.
 ///
 /// # Errors
 ///
@@ -76,8 +77,8 @@ pub async fn run(
     stdout_sink: &mut dyn Sink,
     stderr_sink: &mut dyn Sink,
 ) -> Result<Finished, ProcessError> {
-    let (mut child, group) = program.start(if input.is_some() { Stdio::piped() } else { Stdio::null() })?;
-    let mut stdin = child.stdin.take();
+    let mut running = program.start(if input.is_some() { Stdio::piped() } else { Stdio::null() })?;
+    let mut stdin = running.child.stdin.take();
     let input = input.unwrap_or_default();
     let feeding = async {
         if let Some(mut stdin) = stdin.take() {
@@ -88,7 +89,7 @@ pub async fn run(
     };
     tokio::pin!(feeding);
     let mut is_fed = false;
-    let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
+    let (mut stdout, mut stderr) = (running.child.stdout.take(), running.child.stderr.take());
     let (mut piece, mut error_piece) = (vec![0; 64 * 1024], vec![0; 16 * 1024]);
     let mut status = None;
     let mut ended = Ended::ByItself;
@@ -111,7 +112,7 @@ pub async fn run(
                 _ => {}
             },
             () = &mut feeding, if !is_fed => is_fed = true,
-            waited = child.wait(), if status.is_none() => {
+            waited = running.child.wait(), if status.is_none() => {
                 let name = || program.name.clone();
                 status = Some(waited.map_err(|source| ProcessError::Lost { name: name(), source })?);
                 kill_at = Some(Instant::now() + DRAIN);
@@ -119,7 +120,7 @@ pub async fn run(
             () = cancel.cancelled(), if goes_on => why = Some(Ended::Cancelled),
             () = sleep_until(time_up), if goes_on => why = Some(Ended::TimedOut),
             () = at(kill_at) => {
-                group.kill(&child);
+                running.kill();
                 // Only what left the group can still hold the outputs; and nobody waits for what the system does not let go of.
                 if status.is_some() || is_killed {
                     break;
@@ -132,11 +133,11 @@ pub async fn run(
             && ended == Ended::ByItself
         {
             ended = why;
-            group.ask_to_end(&child);
+            running.ask_to_end();
             kill_at = Some(Instant::now() + limits.grace);
         }
     }
-    group.close(&child).await;
+    running.close().await;
     Ok(Finished { ended, status })
 }
 
@@ -211,5 +212,22 @@ mod tests {
         let (finished, child) = stopped_outside_of_its_group(script).await;
         assert_eq!((finished.ended, finished.signal()), (Ended::Cancelled, Some(9)));
         is_gone(child.trim()).await;
+    }
+
+    #[tokio::test]
+    async fn one_that_left_its_group_is_killed_with_the_group_that_it_leads_when_nobody_waits_for_it_any_more_e9_11() {
+        let printed = CancellationToken::new();
+        let mut output = StopAtALine {
+            stop: printed.clone(),
+            printed: Whole::new(1024),
+        };
+        let mut errors = Tail::new(1024);
+        let program = shell("exec setsid sh -c 'sleep 1000 & echo $!; wait'");
+        let unwanted = CancellationToken::new();
+        tokio::select! {
+            ended = run(&program, None, LIMITS, &unwanted, &mut output, &mut errors) => panic!("{ended:?}"),
+            () = printed.cancelled() => {}
+        }
+        is_gone(std::str::from_utf8(&output.printed.bytes).unwrap().trim()).await;
     }
 }

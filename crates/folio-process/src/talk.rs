@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 
-use crate::group::Group;
+use crate::group::Running;
 use crate::run::DRAIN;
 use crate::sink::{Sink as _, Tail};
 use crate::{ProcessError, Program};
@@ -38,8 +38,9 @@ pub fn printed(stray: Option<&str>, last_error: Option<&str>) -> String {
 /// A program that lives. Dropping it kills it with all that it started.
 #[derive(Debug)]
 pub struct Talking {
-    child: Child,
-    group: Option<Group>,
+    running: Running,
+    /// Whether it was ended with all that it started.
+    is_closed: bool,
     errors: Arc<Mutex<Tail>>,
     /// Reads them; it ends with the program, whose standard error is closed then.
     reading: Option<JoinHandle<()>>,
@@ -53,16 +54,17 @@ pub struct Talking {
 ///
 /// If it cannot be started.
 pub fn spawn(program: &Program) -> Result<(Talking, ChildStdin, ChildStdout), ProcessError> {
-    let (mut child, group) = program.start(Stdio::piped())?;
+    let mut running = program.start(Stdio::piped())?;
     let errors = Arc::new(Mutex::new(Tail::new(ERROR_BYTES)));
+    let child = &mut running.child;
     let stderr = child.stderr.take();
     let reading = stderr.map(|stderr| tokio::spawn(keep(stderr, Arc::clone(&errors))));
     let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(program.not_started(std::io::Error::other("it has no input or no output")));
     };
     let talking = Talking {
-        child,
-        group: Some(group),
+        running,
+        is_closed: false,
         errors,
         reading,
     };
@@ -92,34 +94,37 @@ impl Talking {
 
     /// Whether it is gone, whatever it left behind.
     pub fn has_ended(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(Some(_)))
+        matches!(self.running.child.try_wait(), Ok(Some(_)))
     }
 
     /// Waits until it is gone, and for as long as what it said at last may take to be read: what it left behind may hold its output open
     /// for ever.
     pub async fn gone(&mut self) {
-        if self.child.wait().await.is_ok() {
+        if self.running.child.wait().await.is_ok() {
             tokio::time::sleep(DRAIN).await;
         }
     }
 
     /// The exit code that it ended with, once it has; `None` also if a signal ended it.
     pub fn exit_code(&mut self) -> Option<i32> {
-        self.child.try_wait().ok().flatten()?.code()
+        self.running.child.try_wait().ok().flatten()?.code()
     }
 
     /// Ends it once whoever talked with it has closed its input: it has the grace to end by itself, then is asked to end, and is
     /// killed after the same time again, with all that it started. What it printed to standard error is known then.
     pub async fn end(&mut self, grace: Duration) {
-        let Some(group) = self.group.take() else { return };
-        if tokio::time::timeout(grace, self.child.wait()).await.is_err() {
-            group.ask_to_end(&self.child);
-            // Whatever is left is killed below.
-            let _waited = tokio::time::timeout(grace, self.child.wait()).await;
+        if self.is_closed {
+            return;
         }
-        group.close(&self.child).await;
+        if tokio::time::timeout(grace, self.running.child.wait()).await.is_err() {
+            self.running.ask_to_end();
+            // Whatever is left is killed below.
+            let _waited = tokio::time::timeout(grace, self.running.child.wait()).await;
+        }
+        self.running.close().await;
+        self.is_closed = true;
         // Killed with its group; what remains is to take note of it.
-        let _reaped = tokio::time::timeout(NOTED, self.child.wait()).await;
+        let _reaped = tokio::time::timeout(NOTED, self.running.child.wait()).await;
         if let Some(reading) = self.reading.take() {
             let _read = tokio::time::timeout(NOTED, reading).await;
         }
@@ -141,6 +146,18 @@ mod tests {
         BufReader::new(stdout).read_line(&mut pids).await.unwrap();
         drop(stdin);
         talking.end(Duration::from_millis(50)).await;
+        for pid in pids.split_whitespace() {
+            is_gone(pid).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_left_its_group_ends_with_whoever_talked_with_it_e9_11() {
+        let script = "exec setsid sh -c 'sleep 1000 & echo $$ $!; wait'";
+        let (talking, _stdin, stdout) = spawn(&shell(script)).unwrap();
+        let mut pids = String::new();
+        BufReader::new(stdout).read_line(&mut pids).await.unwrap();
+        drop(talking);
         for pid in pids.split_whitespace() {
             is_gone(pid).await;
         }
