@@ -24,6 +24,11 @@ while IFS= read -r line; do
             answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"sh","version":"1"}}'
             ;;
         *'"tools/list"'*)
+            # Once, it does not say.
+            if [ -e mute ]; then
+                mv mute muted
+                continue
+            fi
             tools=$(listed echo 'Says what it is told.' "$text" "$reads")
             if [ ! -e changed ]; then
                 tools=$tools,$(listed leaves 'Is there until the tools change.' "$none" "$reads")

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::pending;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -49,8 +49,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Answers what a server asks of its client: that there is nothing it may ask for.
 #[derive(Debug, Clone, Default)]
 struct Client {
-    /// Whether the server said that its tools are others now.
-    has_changed: Arc<AtomicBool>,
+    /// How often the server said that its tools are others now.
+    changes: Arc<AtomicU64>,
 }
 
 impl ClientHandler for Client {
@@ -60,8 +60,17 @@ impl ClientHandler for Client {
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.has_changed.store(true, Ordering::Release);
+        self.changes.fetch_add(1, Ordering::AcqRel);
     }
+}
+
+/// The tools of a server as they were listed last.
+#[derive(Debug)]
+struct Known {
+    /// By the names that the server has for them.
+    tools: BTreeMap<String, Definition>,
+    /// How often it had said that they changed when they were asked for.
+    changes: u64,
 }
 
 /// A connection to a server.
@@ -77,8 +86,7 @@ pub(crate) struct Connection {
     stray: Stray,
     /// For answers to what it asks.
     room: Room,
-    /// The tools as they were listed last, by the names that the server has for them.
-    definitions: Mutex<BTreeMap<String, Definition>>,
+    known: Mutex<Known>,
     /// Whether nothing new is asked over it.
     is_given_up: AtomicBool,
 }
@@ -105,7 +113,11 @@ impl Connection {
                     end: OnceCell::new(),
                     stray,
                     room,
-                    definitions: Mutex::new(listed.definitions()),
+                    // What changed while they were listed is asked for again.
+                    known: Mutex::new(Known {
+                        tools: listed.definitions(),
+                        changes: 0,
+                    }),
                     is_given_up: AtomicBool::new(false),
                 };
                 return Ok((connection, listed));
@@ -210,23 +222,21 @@ impl Connection {
 
     /// How the server defines the tool now, as far as it said; `None` if it has none of that name.
     pub(crate) async fn definition(&self, tool: &str) -> Result<Option<Definition>, ServiceError> {
-        let mut known = self.definitions.lock().await;
-        let has_changed = &self.service.service().has_changed;
-        if has_changed.swap(false, Ordering::AcqRel) {
+        let mut known = self.known.lock().await;
+        let changes = self.service.service().changes.load(Ordering::Acquire);
+        if known.changes != changes {
             let listed = tokio::select! {
                 biased;
-                listed = list(&self.service) => listed,
-                () = self.program_gone() => Err(ServiceError::TransportClosed),
+                listed = list(&self.service) => listed?,
+                () = self.program_gone() => return Err(ServiceError::TransportClosed),
             };
-            match listed {
-                Ok(listed) => *known = listed.definitions(),
-                Err(error) => {
-                    has_changed.store(true, Ordering::Release);
-                    return Err(error);
-                }
-            }
+            // Only now: whoever gave up before, or was refused, leaves it to the next.
+            *known = Known {
+                tools: listed.definitions(),
+                changes,
+            };
         }
-        Ok(known.get(tool).cloned())
+        Ok(known.tools.get(tool).cloned())
     }
 
     /// What it printed in the place of messages, and that it does not listen, to be said after what went wrong.

@@ -609,3 +609,22 @@ async fn a_call_that_is_called_off_ends_at_once() {
     let (answer, ()) = tokio::join!(calling, stopping);
     assert_eq!(answer.error.unwrap().kind, FailureKind::Cancelled);
 }
+
+#[tokio::test]
+async fn who_gives_up_while_tools_that_changed_are_listed_leaves_that_to_the_next_e9_17() {
+    let house = House::new().await;
+    let (mute, muted) = (house.folder.path().join("mute"), house.folder.path().join("muted"));
+    assert!(house.call("x.change", json!({})).await.is_ok());
+    std::fs::write(mute, "").unwrap();
+    let context = context();
+    let given_up = async {
+        while !muted.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        context.cancel.cancel();
+    };
+    let (response, ()) = tokio::join!(house.call_in("x.turns", json!({}), &context), given_up);
+    assert_eq!(response.error.unwrap().kind, FailureKind::Cancelled);
+    let error = house.error("x.turns").await;
+    assert_eq!(error.code, "mcp_tools_changed", "{error:?}");
+}
