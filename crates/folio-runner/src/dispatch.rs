@@ -171,16 +171,19 @@ impl Runner {
         let mut now = self.hand_over(&**others, run).await?;
         let followed = self.shared.others.follow(workspace, run, now.head);
         let refused = self.refused(&**others, run, now.head);
-        tokio::pin!(refused);
-        while !now.has_ended() {
-            tokio::select! {
-                () = followed.foreign() => {}
-                error = &mut refused => return Err(error),
+        let ended = async {
+            while !now.has_ended() {
+                followed.foreign().await;
+                now = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
+                followed.knows(now.head);
             }
-            now = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
-            followed.knows(now.head);
+            Ok(())
+        };
+        // Each goes on while the other asks the store.
+        tokio::select! {
+            ended = ended => ended,
+            error = refused => Err(error),
         }
-        Ok(())
     }
 
     /// Has `run` driven by others, unless it has ended. Says where it was.

@@ -2,14 +2,14 @@
 
 mod appends;
 mod beginning;
+mod calls;
 mod ended;
 mod put_away;
 mod telling;
 mod writing;
 
 use std::collections::HashSet;
-use std::future::Future;
-use std::pin::Pin;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use folio_memory::{Change, EntryId, RunId, ThreadKey, Timestamp};
 use folio_store::StoreError;
 use folio_store::workspace::WorkspaceError;
 use folio_tools::ToolContext;
-use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use self::calls::{Call, Calls};
 use crate::ahead::Ahead;
 use crate::beside::Beside;
 use crate::bodies::Bodies;
@@ -85,8 +85,8 @@ impl Done {
     }
 }
 
-/// What is under way. It fails if the store is away, or damaged, and could not keep what was to be put away.
-type Pending = FuturesUnordered<Pin<Box<dyn Future<Output = Result<Done, WorkspaceError>> + Send>>>;
+/// What comes of a call. It fails if the store is away, or damaged, and could not keep what was to be put away.
+type Outcome = Result<Done, WorkspaceError>;
 
 /// One run while this process drives it.
 ///
@@ -115,7 +115,8 @@ pub(crate) struct Drive {
     /// What comes first, if somebody waits for something.
     prefer: Option<Preferences>,
     under_way: UnderWay,
-    pending: Pending,
+    /// What was begun since it was last looked at. Nobody has polled it, so nobody waits for it.
+    begun: Vec<Call<Outcome>>,
     /// Results that calls ask for.
     questions: mpsc::Receiver<Question>,
     ahead: Ahead<Done>,
@@ -198,7 +199,7 @@ impl Drive {
             locks,
             prefer,
             under_way: UnderWay::default(),
-            pending: FuturesUnordered::new(),
+            begun: Vec::new(),
             questions,
             ahead: Ahead::default(),
             put_away: HashSet::new(),
@@ -259,42 +260,52 @@ impl Drive {
         let followed = Arc::clone(&self.followed);
         let leaving = self.shared.leaving.clone();
         let mut done: Vec<Done> = Vec::new();
+        let mut calls = Calls::default();
         let locks = self.locks.locks();
         loop {
             // From here on nothing is missed that others give back.
-            let mut given_back = std::pin::pin!(locks.given_back());
+            let mut given_back = pin!(locks.given_back());
             given_back.as_mut().enable();
-            self.step(std::mem::take(&mut done)).await?;
+            calls.take_up(&mut self.begun);
+            calls.beside(pin!(self.step(std::mem::take(&mut done)))).await?;
+            calls.take_up(&mut self.begun);
             let waits = self.locks.has_waited();
             self.tell_what_holds_up(waits);
             let is_durable = self.ahead.is_durable();
             if let Some(result) = self.run.result().filter(|_| is_durable) {
-                while self.calling_off.join_next().await.is_some() {}
+                let calling_off = &mut self.calling_off;
+                calls
+                    .beside(pin!(async { while calling_off.join_next().await.is_some() {} }))
+                    .await;
                 return Ok(Driven::Ended(result.clone()));
             }
             let until = self.run.wakes_at();
             let wake = until.map(|at| at.since(self.shared.workspace.clock().now()));
             let has_room = self.ahead.has_room();
-            let is_idle = is_durable && self.pending.is_empty();
-            if is_idle && leaving.is_cancelled() {
+            let is_idle = is_durable && calls.is_empty();
+            // Whoever is being told that nobody waits any more would not hear it otherwise: no journal says that they were told.
+            let is_over = is_idle && self.calling_off.is_empty();
+            if is_over && leaving.is_cancelled() {
                 return Err(RunnerError::Leaving);
             }
             // What becomes due soon is waited for here.
-            let is_idle = is_idle && !waits;
+            let (is_idle, is_over) = (is_idle && !waits, is_over && !waits);
             if let Some(busy) = busy {
                 busy.waits(is_idle && wake.is_none_or(|wake| wake > SOON));
             }
             let patience = self
                 .until
                 .patience(&self.run)
-                .filter(|patience| is_idle && wake.is_none_or(|wake| wake > *patience * 2));
+                .filter(|patience| is_over && wake.is_none_or(|wake| wake > *patience * 2));
             tokio::select! {
                 biased;
-                (writing, written) = self.ahead.written() => self.take_in(writing, written).await?,
-                Some(first) = self.pending.next(), if has_room => done.push(first?),
+                (writing, written) = self.ahead.written() => calls.beside(pin!(self.take_in(writing, written))).await?,
+                // What was begun goes on also while no more of it can be taken in.
+                Some(first) = calls.next(has_room) => done.push(first?),
                 Some(question) = self.questions.recv() => question.answer(&self.run, &self.ahead),
-                () = followed.foreign(), if is_durable => self.catch_up().await?,
+                () = followed.foreign(), if is_durable => calls.beside(pin!(self.catch_up())).await?,
                 () = &mut given_back, if waits => {}
+                Some(_told) = self.calling_off.join_next() => {}
                 () = tokio::time::sleep(wake.unwrap_or(Duration::MAX)), if wake.is_some() && has_room => {}
                 () = tokio::time::sleep(patience.unwrap_or(Duration::MAX)), if patience.is_some() => {
                     return Ok(Driven::Waits { until, head: followed.head() });
@@ -307,7 +318,7 @@ impl Drive {
             while has_room
                 && replied < REPLIES_AT_ONCE
                 && answers < ANSWERS_AT_ONCE
-                && let Some(Some(more)) = futures_util::FutureExt::now_or_never(self.pending.next())
+                && let Some(Some(more)) = futures_util::FutureExt::now_or_never(calls.next(true))
             {
                 let more = more?;
                 replied += more.replied();
@@ -355,7 +366,7 @@ impl Drive {
                 continue;
             }
             if self.ahead.may_write() {
-                if self.ahead.has_calls() || !self.pending.is_empty() {
+                if self.ahead.has_calls() || self.under_way.is_any() {
                     self.write_beside().await;
                     return Ok(());
                 }

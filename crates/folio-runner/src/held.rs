@@ -77,7 +77,9 @@ impl Held {
     /// Notes that `run` is not driven any more, while the store says so.
     pub(crate) fn keep(&self, run: RunId, fence: u64) {
         let mut kept = self.not_given_up.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.insert(run, fence);
+        // Of two claims the later one counts.
+        let kept = kept.entry(run).or_default();
+        *kept = fence.max(*kept);
     }
 
     /// What is still to be given up.

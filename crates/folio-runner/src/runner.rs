@@ -456,12 +456,13 @@ impl Runner {
             let run = row.handle.to_string();
             return Err(StoreError::RunTaken { run, detail }.into());
         };
-        self.shared.held.forget(run);
         let fence = workspace
             .store()
             .claim_run(workspace.space(), run, &self.shared.owner)
             .await?;
         claim = Claim::of(&self.shared, run, fence);
+        // Not before: what could not be claimed is still to be given up.
+        self.shared.held.forget(run);
         // Whatever keeps it waiting tells the trace.
         let _delivered = workspace.deliver_outbox().await;
         let driven = async {

@@ -155,6 +155,11 @@ pub(crate) struct UnderWay {
 }
 
 impl UnderWay {
+    /// Whether there is any.
+    pub(crate) fn is_any(&self) -> bool {
+        !self.calls.is_empty() || !self.checks.is_empty()
+    }
+
     /// Notes that a call of `node` has begun, which `batch` records; what stops it.
     pub(crate) fn begin(&mut self, node: NodeId, batch: u64) -> CancellationToken {
         let cancel = CancellationToken::new();

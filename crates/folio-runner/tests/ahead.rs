@@ -145,6 +145,27 @@ async fn when_the_store_is_gone_the_run_stops_before_the_next_effect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_could_not_be_given_up_is_gone_on_with_although_it_could_not_be_claimed_in_between_e9_9() {
+    let house = House::new();
+    let run = house.submit(json!([effect("a"), effect("b")])).await;
+    house.store.fail(house.store.commits() + 2, Fault::Gone);
+    house.runner.drive(run).await.unwrap_err();
+    house.store.heal();
+    house.store.fail_claims();
+    house.runner.drive(run).await.unwrap_err();
+    house.store.heal();
+    let unfinished: Vec<_> = house
+        .runner
+        .unfinished()
+        .await
+        .unwrap()
+        .iter()
+        .map(|row| row.id)
+        .collect();
+    assert_eq!(unfinished, [run]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_changes_under_way_holds_from_then_on() {
     let house = House::new();
     let tide = json!({"op": "echo", "value": 1});

@@ -47,6 +47,7 @@ struct State {
     faults: BTreeMap<u64, Fault>,
     is_gone: bool,
     fails_notes: bool,
+    fails_claims: bool,
     stalls_runs: bool,
     /// What happens to commits whose key begins so.
     keyed: Option<(&'static str, Keyed)>,
@@ -110,6 +111,7 @@ impl FaultyStore {
         state.faults.clear();
         state.is_gone = false;
         state.fails_notes = false;
+        state.fails_claims = false;
         state.stalls_runs = false;
         state.keyed = None;
     }
@@ -127,6 +129,11 @@ impl FaultyStore {
     /// From now on, notes of what happened besides the log cannot be kept.
     pub fn fail_notes(&self) {
         self.state().fails_notes = true;
+    }
+
+    /// From now on, no run can be claimed.
+    pub fn fail_claims(&self) {
+        self.state().fails_claims = true;
     }
 
     /// From now on, lists of runs are never answered.
@@ -329,6 +336,9 @@ impl Store for FaultyStore {
     }
 
     async fn claim_run(&self, space: &SpaceName, run: RunId, owner: &OwnerId) -> Result<u64, StoreError> {
+        if self.state().fails_claims {
+            return Err(self.failure(WRITING));
+        }
         self.reach(WRITING)?.claim_run(space, run, owner).await
     }
 

@@ -47,7 +47,7 @@ impl Drive {
         context.allowed |= grants::allows_tool(&self.allowed_tools, &call.tool);
         let (registry, memory) = (self.shared.registry.clone(), self.shared.workspace.clone());
         let caller = self.actor();
-        self.pending.push(Box::pin(async move {
+        self.begun.push(Box::pin(async move {
             let performed = perform::call(registry, context, memory, caller, call).await;
             Ok(Done::Call(Box::new(performed), batch))
         }));
@@ -65,7 +65,7 @@ impl Drive {
             ..self.context.clone()
         };
         let (registry, id) = (self.shared.registry.clone(), self.run.id());
-        self.pending.push(Box::pin(async move {
+        self.begun.push(Box::pin(async move {
             let found = perform::checks(registry, context, id, node, calls).await;
             Ok(Done::Checked(node, batch, found))
         }));
@@ -90,7 +90,7 @@ impl Drive {
             context,
             has_person: self.has_person,
         };
-        self.pending.push(Box::pin(async move {
+        self.begun.push(Box::pin(async move {
             let (tells, sessions) = mpsc::channel(1);
             let id = (ask.node, ask.call);
             let asking = Box::pin(models::ask(model, all, ask, hands, tells));
@@ -101,7 +101,7 @@ impl Drive {
         }));
     }
 
-    /// Tells whoever waits elsewhere for an answer to `question` that none comes. Only the end of the run waits for that.
+    /// Tells whoever waits elsewhere for an answer to `question` that none comes. Who lets go of the run waits for that, and nobody else.
     pub(super) fn call_off(&mut self, executor: Option<&str>, question: String) {
         let Some(models) = &self.shared.options.models else {
             return;
@@ -117,7 +117,7 @@ impl Drive {
             return;
         };
         let cancel = self.under_way.begin(node, batch);
-        self.pending.push(Box::pin(async move {
+        self.begun.push(Box::pin(async move {
             let put = putting.unless(cancel).await?;
             Ok(Done::PutAway(Box::new(put), batch))
         }));

@@ -1,46 +1,72 @@
 //! A run that is driven step by step, to look at it in between.
 
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use async_trait::async_trait;
 use folio_engine::plan;
-use folio_memory::{Actor, Role, SpaceName};
+use folio_memory::{Actor, Role, RunId, SpaceName};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::{RandomIds, SystemClock, Workspace};
-use folio_tools::Registry;
+use folio_tools::{Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
 use serde_json::{Value, json};
+use tokio::sync::{Notify, oneshot};
 
+use super::calls::Calls;
 use super::{Done, Drive};
-use crate::dispatch::Until;
+use crate::dispatch::{Driven, Until};
+use crate::error::RunnerError;
 use crate::new_run::NewRun;
-use crate::runner::{Runner, RunnerOptions};
+use crate::runner::{Runner, RunnerOptions, Shared};
+use crate::steps::STEPPING_MAX;
 
 /// Bytes of each output.
 const OUTPUT: usize = 100_000;
 
-/// The most bytes of large outputs that a run of `steps` has at hand after any of its steps, and how many of those there are.
-async fn most_at_hand(steps: Value, outputs_at_hand: Option<usize>) -> (usize, usize) {
+/// A runner with a store of its own.
+fn house(registry: Registry, options: RunnerOptions) -> (tempfile::TempDir, Runner) {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
     let ids = Arc::new(RandomIds::default());
     let workspace = Workspace::new(store, Arc::new(SystemClock), ids, SpaceName::main());
+    (folder, Runner::new(workspace, registry, options))
+}
+
+/// A run of `steps` that nobody drives yet.
+async fn submitted(runner: &Runner, steps: Value) -> RunId {
+    let plan = json!({"version": 1, "title": "t", "budget": {"concurrency": 4}, "steps": steps});
+    let plan = plan::from_value(&plan, &runner.known()).unwrap();
+    let (run, _) = runner.submit(NewRun::of(plan, ada())).await.unwrap();
+    run
+}
+
+fn ada() -> Actor {
+    Actor::new(Role::Human, "ada")
+}
+
+/// The run, taken up.
+async fn taken_up(runner: &Runner, run: RunId, until: Until) -> Drive {
+    let (store, space) = (runner.workspace().store(), runner.workspace().space());
+    let fence = store.claim_run(space, run, &runner.shared.owner).await.unwrap();
+    let shared = Arc::clone(&runner.shared);
+    Drive::open(shared, (run, fence), until).await.unwrap()
+}
+
+/// The most bytes of large outputs that a run of `steps` has at hand after any of its steps, and how many of those there are.
+async fn most_at_hand(steps: Value, outputs_at_hand: Option<usize>) -> (usize, usize) {
     let options = RunnerOptions {
         outputs_at_hand,
         ..RunnerOptions::default()
     };
-    let runner = Runner::new(workspace, Registry::with_builtins(), options);
-    let plan = json!({"version": 1, "title": "t", "budget": {"concurrency": 4}, "steps": steps});
-    let plan = plan::from_value(&plan, &runner.known()).unwrap();
-    let (run, _) = runner
-        .submit(NewRun::of(plan, Actor::new(Role::Human, "ada")))
-        .await
-        .unwrap();
-    let (store, space) = (runner.workspace().store(), runner.workspace().space());
-    let fence = store.claim_run(space, run, &runner.shared.owner).await.unwrap();
-    let mut drive = Drive::open(Arc::clone(&runner.shared), (run, fence), Until::Ended)
-        .await
-        .unwrap();
+    let (_folder, runner) = house(Registry::with_builtins(), options);
+    let run = submitted(&runner, steps).await;
+    let mut drive = taken_up(&runner, run, Until::Ended).await;
     let (mut most, mut times, mut done) = (0, 0, Vec::<Done>::new());
+    let mut calls = Calls::default();
     loop {
+        calls.take_up(&mut drive.begun);
         drive.step(std::mem::take(&mut done)).await.unwrap();
         most = most.max(drive.run.bytes_at_hand());
         times += 1;
@@ -51,7 +77,7 @@ async fn most_at_hand(steps: Value, outputs_at_hand: Option<usize>) -> (usize, u
         }
         tokio::select! {
             (writing, written) = drive.ahead.written() => drive.take_in(writing, written).await.unwrap(),
-            Some(first) = futures_util::StreamExt::next(&mut drive.pending) => done.push(first.unwrap()),
+            Some(first) = calls.next(true) => done.push(first.unwrap()),
         }
     }
 }
@@ -100,4 +126,120 @@ async fn what_reads_all_outputs_has_all_of_them_at_hand_and_no_longer_than_it_ne
     let (most, _) = most_at_hand(json!(steps), Some(OUTPUT)).await;
     // They are let go of as soon as the arguments are made.
     assert!(most < 12 * OUTPUT, "{most}");
+}
+
+/// A tool that ends when it may; before that, if somebody says so, it takes all the places of runs that take a step, and gives them back.
+#[derive(Debug)]
+struct Gate {
+    spec: ToolSpec,
+    begun: Notify,
+    may: Notify,
+    places: OnceLock<Arc<Shared>>,
+    asks: AtomicBool,
+    has_had: AtomicBool,
+}
+
+impl Gate {
+    fn of(name: &str) -> Arc<Self> {
+        Arc::new(Self {
+            spec: ToolSpec::new(name, Effect::Read, "ends when it may"),
+            begun: Notify::new(),
+            may: Notify::new(),
+            places: OnceLock::new(),
+            asks: AtomicBool::new(false),
+            has_had: AtomicBool::new(false),
+        })
+    }
+}
+
+#[async_trait]
+impl Tool for Gate {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, request: &ToolRequest, _: &ToolContext) -> ToolResponse {
+        self.begun.notify_one();
+        self.may.notified().await;
+        if let Some(shared) = self.places.get() {
+            self.asks.store(true, Ordering::SeqCst);
+            drop(shared.stepping.acquire_many(all_stepping()).await);
+            self.has_had.store(true, Ordering::SeqCst);
+        }
+        ToolResponse::ok(request, json!({}), "")
+    }
+}
+
+fn all_stepping() -> u32 {
+    u32::try_from(STEPPING_MAX).unwrap()
+}
+
+/// Lets whatever can go on without the world outside do so. True as soon as `is`.
+async fn comes_to(is: impl Fn() -> bool) -> bool {
+    for _ in 0..100 {
+        if is() {
+            return true;
+        }
+        tokio::task::yield_now().await;
+    }
+    is()
+}
+
+#[tokio::test]
+async fn a_step_that_waits_behind_a_call_of_its_own_run_is_taken() {
+    let (first, taker) = (Gate::of("first"), Gate::of("taker"));
+    let mut registry = Registry::with_builtins();
+    registry.register(Arc::clone(&first) as Arc<dyn Tool>);
+    registry.register(Arc::clone(&taker) as Arc<dyn Tool>);
+    let (_folder, runner) = house(registry, RunnerOptions::default());
+    let shared = &runner.shared;
+    taker.places.set(Arc::clone(shared)).unwrap();
+    let call = |tool: &str| json!({"id": tool, "do": {"tool": tool}});
+    let steps = json!([{"id": "both", "parallel": [call("first"), call("taker")]}]);
+    let run = submitted(&runner, steps).await;
+    let driving = tokio::spawn(taken_up(&runner, run, Until::Ended).await.run(None));
+    first.begun.notified().await;
+    taker.begun.notified().await;
+    // One call waits for places, then one step of the run for what the other call came to.
+    let all = shared.stepping.acquire_many(all_stepping()).await.unwrap();
+    taker.may.notify_one();
+    assert!(comes_to(|| taker.asks.load(Ordering::SeqCst)).await);
+    first.may.notify_one();
+    assert!(!comes_to(|| taker.has_had.load(Ordering::SeqCst)).await);
+    drop(all);
+    assert!(
+        comes_to(|| taker.has_had.load(Ordering::SeqCst)).await,
+        "it is let go on"
+    );
+    assert!(matches!(driving.await.unwrap(), Ok(Driven::Ended(_))));
+}
+
+/// A run in which nothing can be done, while somebody elsewhere is told that nobody waits; and how they say that they have heard.
+async fn telling(runner: &Runner) -> (Drive, oneshot::Sender<()>) {
+    let run = submitted(runner, json!([echo("a", &json!(1))])).await;
+    runner.pause(run, None, &ada()).await.unwrap();
+    let mut drive = taken_up(runner, run, Until::Idle(Duration::ZERO)).await;
+    let (tell, told) = oneshot::channel();
+    drive.calling_off.spawn(async move { told.await.unwrap() });
+    (drive, tell)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_given_up_once_those_elsewhere_were_told_that_nobody_waits_e9_14() {
+    for is_leaving in [false, true] {
+        let (_folder, runner) = house(Registry::with_builtins(), RunnerOptions::default());
+        let (drive, tell) = telling(&runner).await;
+        if is_leaving {
+            runner.leave();
+        }
+        let mut driving = pin!(drive.run(None));
+        let waited = tokio::time::timeout(Duration::from_secs(60), &mut driving).await;
+        assert!(waited.is_err(), "{waited:?}");
+        tell.send(()).unwrap();
+        match driving.await {
+            Err(RunnerError::Leaving) => assert!(is_leaving),
+            Ok(Driven::Waits { .. }) => assert!(!is_leaving),
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -111,7 +111,7 @@ impl Drive {
                 for outcome in writing.outcomes {
                     if let Done::Session(begun, batch) = outcome {
                         let asking = begun.go_on();
-                        self.pending
+                        self.begun
                             .push(Box::pin(async move { Ok(Done::Asked(Box::new(asking.await), batch)) }));
                     }
                 }

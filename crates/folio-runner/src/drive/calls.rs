@@ -1,0 +1,131 @@
+//! What a run has begun outside: it goes on whatever its run does meanwhile (decision 0096).
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+
+/// A call that is under way.
+pub(super) type Call<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// The calls that are under way, and what of them has ended and is not taken yet: no more than may be under way at a time.
+///
+/// A call may have been given what others wait for: a place of a reader, an answer that all who ask the same share. It gives that back only
+/// if it is polled. So nothing is awaited beside calls but through here.
+#[derive(Debug)]
+pub(super) struct Calls<T> {
+    going: FuturesUnordered<Call<T>>,
+    ended: VecDeque<T>,
+}
+
+impl<T> Default for Calls<T> {
+    fn default() -> Self {
+        Self {
+            going: FuturesUnordered::new(),
+            ended: VecDeque::new(),
+        }
+    }
+}
+
+impl<T> Calls<T> {
+    /// Whether nothing is under way, and all that has ended was taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.going.is_empty() && self.ended.is_empty()
+    }
+
+    /// Takes up those that have begun. None of them was polled yet.
+    pub(super) fn take_up(&mut self, begun: &mut Vec<Call<T>>) {
+        self.going.extend(begun.drain(..));
+    }
+
+    /// Does `work`, and lets the calls go on while it has to wait. What is done at once costs nothing more.
+    pub(super) async fn beside<W>(&mut self, mut work: Pin<&mut impl Future<Output = W>>) -> W {
+        poll_fn(|context| {
+            let worked = work.as_mut().poll(context);
+            if worked.is_pending() {
+                self.go_on(context);
+            }
+            worked
+        })
+        .await
+    }
+
+    /// Waits for the next that has ended, in the order in which they end; `None` if nothing is under way. If it is not `wanted` now it is kept,
+    /// and this waits for ever. May be dropped while it waits.
+    pub(super) async fn next(&mut self, wanted: bool) -> Option<T> {
+        poll_fn(|context| {
+            if !wanted {
+                self.go_on(context);
+                return Poll::Pending;
+            }
+            match self.ended.pop_front() {
+                Some(ended) => Poll::Ready(Some(ended)),
+                // One at a time: while it is written, the others read what they were answered.
+                None => self.going.poll_next_unpin(context),
+            }
+        })
+        .await
+    }
+
+    fn go_on(&mut self, context: &mut Context<'_>) {
+        while let Poll::Ready(Some(ended)) = self.going.poll_next_unpin(context) {
+            self.ended.push_back(ended);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+
+    use futures_util::FutureExt as _;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// A call that needs the only one of `places`, and says `name`.
+    fn in_turn(places: &Arc<Semaphore>, name: char) -> Call<char> {
+        let places = Arc::clone(places);
+        Box::pin(async move {
+            let _place = places.acquire().await;
+            name
+        })
+    }
+
+    #[test]
+    fn what_waits_behind_a_call_is_done_when_the_call_has_ended() {
+        let places = Arc::new(Semaphore::new(1));
+        let taken = places.try_acquire().unwrap();
+        let mut calls = Calls::default();
+        calls.take_up(&mut vec![in_turn(&places, 'a'), in_turn(&places, 'b')]);
+        assert_eq!(calls.next(true).now_or_never(), None, "both wait");
+        {
+            let own = pin!(in_turn(&places, 'w'));
+            let mut work = pin!(calls.beside(own));
+            assert_eq!(work.as_mut().now_or_never(), None, "it waits behind them");
+            drop(taken);
+            assert_eq!(work.as_mut().now_or_never(), None, "it is woken by the last of them");
+            assert_eq!(work.now_or_never(), Some('w'));
+        }
+        assert!(!calls.is_empty(), "what has ended meanwhile is kept");
+        let next = |calls: &mut Calls<char>| calls.next(true).now_or_never();
+        assert_eq!(next(&mut calls), Some(Some('a')));
+        assert_eq!(next(&mut calls), Some(Some('b')));
+        assert_eq!(next(&mut calls), Some(None));
+        assert!(calls.is_empty());
+    }
+
+    #[test]
+    fn calls_go_on_while_nobody_takes_what_they_come_to() {
+        let places = Arc::new(Semaphore::new(1));
+        let mut calls = Calls::default();
+        calls.take_up(&mut vec![in_turn(&places, 'a'), in_turn(&places, 'b')]);
+        assert_eq!(calls.next(false).now_or_never(), None);
+        assert_eq!(places.available_permits(), 1, "nobody has or waits for a place");
+        assert!(places.try_acquire().is_ok());
+        assert_eq!(calls.next(true).now_or_never(), Some(Some('a')));
+    }
+}
