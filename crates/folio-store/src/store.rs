@@ -429,7 +429,8 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Makes this process (`owner`) the only driver of a run, and returns the fence that its commits must carry.
     ///
-    /// Succeeds if nobody drives the run, its driver is dead, or its driver is `owner` already (the fence then stays).
+    /// Succeeds if nobody drives the run, its driver is dead, or its driver is `owner` already. Each claim has a fence of its own, so that
+    /// nothing counts any more that whoever held the run before, also `owner` itself, has on its way here.
     ///
     /// # Errors
     ///

@@ -226,6 +226,34 @@ async fn a_driver_goes_on_while_its_file_is_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_driver_keeps_its_runs_when_its_machine_slept_or_a_clock_was_set_forward() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folio.db");
+    let (scene, other) = (scene(&options(&path), 1), scene(&options(&path), 2));
+    let run = scene.a_run("a run").await;
+    let fence = scene.store.claim_run(&scene.space, run, &owner("here")).await.unwrap();
+    // As after an hour in which nobody could say anything.
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute("UPDATE owner SET until = until - 3600000", []).unwrap();
+    for _ in 0..3 {
+        let row = other.store.run(&other.space, Ref::Id(run)).await.unwrap();
+        assert!(row.driven, "its driver is there");
+    }
+    // Whoever wants to drive it waits until its driver has said that it goes on.
+    let there = owner("there");
+    let claimed = other.store.claim_run(&other.space, run, &there);
+    let refused = soon(claimed).await.unwrap_err();
+    assert!(matches!(refused, StoreError::RunTaken { .. }), "{refused}");
+    let expected = vec![Expected::RunHead {
+        run,
+        head: Seq(1),
+        fence: Some(fence),
+    }];
+    let asked = vec![asked_by("here")];
+    scene.append(run, asked, None, expected).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "runs in a process of its own, started by the tests above"]
 async fn child_drives_a_run() {
     let Some(orders) = orders() else { return };

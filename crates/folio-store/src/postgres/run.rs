@@ -116,9 +116,8 @@ pub(super) async fn claim(
     let missing = || not_found("run", run);
     let session = session.ok_or_else(missing)?;
     let found = by_ids(session, &[run]).await?.remove(&run).ok_or_else(missing)?;
-    let is_mine = found.owner.as_ref() == Some(owner);
     if let Some(current) = &found.owner
-        && !is_mine
+        && current != owner
         && owners.is_alive(session, current).await?
     {
         let run = RunHandle(found.number).to_string();
@@ -126,9 +125,7 @@ pub(super) async fn claim(
     }
     // Visibly alive before the run names it, so that nobody can take it for dead.
     owners.hold(session, owner).await?;
-    if is_mine {
-        return Ok(found.fence);
-    }
+    // Also if it was the driver before: what it had on its way then comes too late.
     let fence = found.fence + 1;
     let sql = "UPDATE run SET owner = $3, fence = $4 WHERE space = $1 AND number = $2";
     session

@@ -38,7 +38,7 @@ pub(super) enum Job {
     Parts(Box<InParts>, Answer<CommittedParts>),
     /// Commits of another store, of one space: all of them, or none.
     TakeOver(Vec<Prepared>, Answer<Seq>),
-    Claim(RunClaim, Answer<u64>),
+    Claim(RunClaim, Answer<Option<u64>>),
     Release(RunRelease, Answer<()>),
     Trace(Notes, Answer<()>),
     /// The index of words of a space catches up with its log, for a while.
@@ -69,7 +69,7 @@ pub(super) enum Next {
 }
 
 /// Who wants to drive which run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct RunClaim {
     pub(super) space: SpaceName,
     pub(super) run: RunId,
@@ -96,7 +96,8 @@ pub(super) struct Gone {
 pub(super) enum Done {
     Committed(Box<Committed>),
     InParts(Box<CommittedParts>),
-    Claimed(u64),
+    /// Under this fence, or not yet.
+    Claimed(Option<u64>),
     TakenOver(Seq),
     Indexed(Seq),
     Compacted(Compacted),
@@ -215,7 +216,9 @@ impl Job {
             (Self::TakeOver(_, answer), Ok(Done::TakenOver(seq))) => drop(answer.send(Ok(seq))),
             (Self::TakeOver(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::Claim(claim, answer), Ok(Done::Claimed(fence))) => {
-                owners.drives(&claim.space, claim.run);
+                if fence.is_some() {
+                    owners.drives(&claim.space, claim.run);
+                }
                 drop(answer.send(Ok(fence)));
             }
             (Self::Claim(_, answer), Err(error)) => drop(answer.send(Err(error))),

@@ -2,7 +2,9 @@
 //!
 //! Two signs must agree. It holds a lock on a file beside the database, which the kernel takes away the moment the process
 //! is gone, so a run whose driver was killed can be taken up at once. And it says every few seconds that it goes on, so
-//! that one which hangs can be replaced; when it wakes up again, its fence is no longer the current one.
+//! that one which hangs can be replaced; when it wakes up again, its fence is no longer the current one. After a sleep of
+//! the whole machine, or when its clock was set forward, all were silent for too long: so whoever holds its lock has the
+//! time to say it once more while somebody looks (decision 0096).
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, TryLockError};
@@ -13,8 +15,9 @@ use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use folio_memory::{RunId, SpaceName};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 
 use super::error::Failure;
 use crate::error::StoreError;
@@ -26,6 +29,46 @@ const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 
 /// Rows of owners that were silent for this long are of no use to anybody.
 const FORGOTTEN_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// How long somebody who was silent and holds its lock may need to say that it goes on, besides the time between two signs of life.
+const BACK_WITHIN: Duration = Duration::from_secs(2);
+
+/// What is known of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Life {
+    /// It is there and goes on.
+    GoesOn,
+    /// It is there. It was silent for too long, but not yet while this process was looking.
+    Silent,
+    /// It is gone, or hangs.
+    Gone,
+}
+
+/// An owner that is there, and that was first seen to be silent at an instant of this process's own, which stands still while the machine sleeps.
+#[derive(Debug, Clone, Copy)]
+struct Silence {
+    /// Until when it had said last that it goes on; nothing if nobody knows any more.
+    until: Option<i64>,
+    since: Instant,
+}
+
+impl Silence {
+    /// What is known of an owner that is there, has said that it goes on `until`, and is seen `at`, when the database's clock says `now`. What
+    /// was seen `before` of its silence is put right.
+    fn judged(before: &mut Option<Self>, (until, now): (Option<i64>, i64), at: Instant, patience: Duration) -> Life {
+        if until.is_some_and(|until| until >= now) {
+            *before = None;
+            return Life::GoesOn;
+        }
+        let same = before.filter(|silence| silence.until == until);
+        let silence = before.insert(same.unwrap_or(Self { until, since: at }));
+        if at.saturating_duration_since(silence.since) < patience {
+            Life::Silent
+        } else {
+            Life::Gone
+        }
+    }
+}
 
 /// The owners that live in this process, and a way to ask after others.
 #[derive(Debug)]
@@ -41,6 +84,8 @@ struct Here {
     /// Locked files. `None` where another store of this process holds the lock for the same owner.
     locks: HashMap<OwnerId, Option<File>>,
     runs: HashSet<(SpaceName, RunId)>,
+    /// Owners of other processes that are there and were silent when they were last looked at.
+    silent: HashMap<OwnerId, Silence>,
 }
 
 impl Owners {
@@ -121,18 +166,33 @@ impl Owners {
         Ok(())
     }
 
-    /// Whether `owner` is there and goes on.
+    /// Whether `owner` is there and goes on, as far as that is known.
     pub(super) fn is_alive(&self, conn: &Connection, owner: &OwnerId) -> Result<bool, Failure> {
+        Ok(self.life_of(conn, owner)? != Life::Gone)
+    }
+
+    /// Whether `owner` is there and goes on.
+    pub(super) fn life_of(&self, conn: &Connection, owner: &OwnerId) -> Result<Life, Failure> {
         if self.here().locks.contains_key(owner) {
-            return Ok(true);
+            return Ok(Life::GoesOn);
         }
-        let Some(file) = &self.file else { return Ok(false) };
-        let sql = format!("SELECT until >= {NOW} FROM owner WHERE id = ?1");
-        let goes_on = conn
+        let Some(file) = &self.file else { return Ok(Life::Gone) };
+        if !is_locked(&lock_path(file, owner)) {
+            self.here().silent.remove(owner);
+            return Ok(Life::Gone);
+        }
+        let sql = format!("SELECT (SELECT until FROM owner WHERE id = ?1), {NOW}");
+        let said = conn
             .prepare_cached(&sql)?
-            .query_row([&owner.0], |row| row.get(0))
-            .optional()?;
-        Ok(goes_on.unwrap_or(false) && is_locked(&lock_path(file, owner)))
+            .query_row([&owner.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let patience = self.renewed_every() + BACK_WITHIN;
+        let mut here = self.here();
+        let mut silence = here.silent.remove(owner);
+        let life = Silence::judged(&mut silence, said, Instant::now(), patience);
+        if let Some(silence) = silence {
+            here.silent.insert(owner.clone(), silence);
+        }
+        Ok(life)
     }
 
     /// What can be said of an `owner` that is alive.
@@ -239,5 +299,42 @@ fn remove_left_over(file: &Path) {
             // Removed while locked: its owner, should it just be making it, sees that it is gone and makes another.
             std::fs::remove_file(&path).unwrap_or_default();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(7);
+
+    #[test]
+    fn who_holds_its_lock_is_dead_once_it_was_silent_while_somebody_looked() {
+        let began = Instant::now();
+        let mut silence = None;
+        // Until when it goes on, and what the database's clock says, in milliseconds; and the seconds for which this process has looked.
+        let mut seen = |until: Option<i64>, now: i64, looked: u64| {
+            let at = began + Duration::from_secs(looked);
+            Silence::judged(&mut silence, (until, now), at, PATIENCE)
+        };
+        assert_eq!(seen(Some(15_000), 15_000, 0), Life::GoesOn);
+        // The machine slept for an hour, and then everybody looks at once.
+        assert_eq!(seen(Some(15_000), 3_600_000, 1), Life::Silent);
+        assert_eq!(seen(Some(15_000), 3_604_000, 5), Life::Silent);
+        assert_eq!(seen(Some(3_620_000), 3_605_000, 6), Life::GoesOn);
+        // From another sleep on, it is silent anew.
+        assert_eq!(seen(Some(3_620_000), 9_000_000, 7), Life::Silent);
+        assert_eq!(seen(Some(8_000_000), 9_005_000, 12), Life::Silent);
+        assert_eq!(seen(Some(8_000_000), 9_011_999, 18), Life::Silent);
+        assert_eq!(seen(Some(8_000_000), 9_012_000, 19), Life::Gone);
+        assert_eq!(seen(Some(8_000_000), 9_020_000, 30), Life::Gone);
+    }
+
+    #[test]
+    fn who_is_remembered_by_nobody_and_holds_its_lock_has_the_same_time() {
+        let (began, mut silence) = (Instant::now(), None);
+        let mut seen = |looked| Silence::judged(&mut silence, (None, 0), began + looked, PATIENCE);
+        assert_eq!(seen(Duration::ZERO), Life::Silent);
+        assert_eq!(seen(PATIENCE), Life::Gone);
     }
 }

@@ -71,6 +71,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use folio_engine::run::SoFar;
@@ -112,6 +113,9 @@ const QUEUE: usize = 1024;
 
 /// Parts of a write that are prepared while another one is written.
 const PARTS: usize = 2;
+
+/// How long somebody who wants to drive a run waits before they look again whether its driver, who is there and was silent, goes on.
+const ASKED_AGAIN: Duration = Duration::from_millis(250);
 
 /// Pages that are read in a moment.
 const FEW_PAGES: u32 = 20;
@@ -565,7 +569,12 @@ impl Store for SqliteStore {
             run,
             owner: owner.clone(),
         };
-        self.write(|answer| Job::Claim(claim, answer)).await
+        loop {
+            if let Some(fence) = self.write(|answer| Job::Claim(claim.clone(), answer)).await? {
+                return Ok(fence);
+            }
+            tokio::time::sleep(ASKED_AGAIN).await;
+        }
     }
 
     async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError> {

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::error::{Failure, not_found};
 use super::journal;
-use super::lease::Owners;
+use super::lease::{Life, Owners};
 use super::page::place_value;
 use super::place::{Place, SpaceId, Touched, from_column, to_column};
 use crate::checkup::rebuilt::Told;
@@ -78,14 +78,14 @@ pub(super) fn set_status(conn: &Connection, place: Place, status: &str) -> Resul
     Ok(())
 }
 
-/// Makes `owner` the driver of `run`; the fence.
+/// Makes `owner` the driver of `run`; the fence. Nothing, if it is not known yet whether whoever drives it goes on.
 pub(super) fn claim(
     conn: &Connection,
     space: Option<SpaceId>,
     run: RunId,
     owner: &OwnerId,
     owners: &Owners,
-) -> Result<u64, Failure> {
+) -> Result<Option<u64>, Failure> {
     let missing = || not_found("run", run);
     let place = space
         .map(|space| place_of(conn, space, run))
@@ -93,28 +93,28 @@ pub(super) fn claim(
         .flatten()
         .ok_or_else(missing)?;
     let (current, fence) = owner_of(conn, place)?;
-    let is_mine = current.as_ref() == Some(owner);
-    if let Some(current) = current
-        && !is_mine
-        && owners.is_alive(conn, &current)?
-    {
-        return Err(StoreError::RunTaken {
-            run: RunHandle(place.number()).to_string(),
-            detail: owners.describe(&current),
+    if let Some(current) = current.filter(|current| current != owner) {
+        match owners.life_of(conn, &current)? {
+            Life::Gone => {}
+            Life::Silent => return Ok(None),
+            Life::GoesOn => {
+                return Err(StoreError::RunTaken {
+                    run: RunHandle(place.number()).to_string(),
+                    detail: owners.describe(&current),
+                }
+                .into());
+            }
         }
-        .into());
     }
     // Visibly alive before the run names it, so that nobody can take it for dead.
     owners.hold(owner)?;
     owners.renew(conn, owner)?;
-    if is_mine {
-        return Ok(fence);
-    }
+    // Also if it was the driver before: what it had on its way then comes too late.
     let fence = fence + 1;
     let sql = "UPDATE run SET owner = ?2, fence = ?3 WHERE place = ?1";
     conn.prepare_cached(sql)?
         .execute(params![place, owner.0, to_column(fence)])?;
-    Ok(fence)
+    Ok(Some(fence))
 }
 
 /// Gives `run` up if `fence` still holds.

@@ -58,23 +58,27 @@ pub async fn a_run_has_one_driver(home: &dyn Home) {
     assert_eq!(unknown.expect_err("no such run").kind(), ErrorKind::NotFound);
 }
 
-/// Asking twice is asking once.
-pub async fn claiming_again_keeps_the_fence(home: &dyn Home) {
+/// It may still have been on its way when the run was claimed again.
+pub async fn nothing_counts_of_the_claim_before_also_of_the_same_driver(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
-    let first = scene
-        .store
-        .claim_run(&scene.space, run, &owner("me"))
+    let claim = || async {
+        let claimed = scene.store.claim_run(&scene.space, run, &owner("me")).await;
+        claimed.expect("a claim")
+    };
+    let (first, second) = (claim().await, claim().await);
+    assert!(second > first);
+    let error = scene
+        .append(run, vec![asked_by("me")], None, fenced(run, Seq(1), first))
         .await
-        .expect("a claim");
-    assert_eq!(
-        scene
-            .store
-            .claim_run(&scene.space, run, &owner("me"))
-            .await
-            .expect("the same claim"),
-        first
-    );
+        .expect_err("of the claim before");
+    assert!(matches!(error, StoreError::RunTaken { .. }), "{error}");
+    let released = scene.store.release_run(&scene.space, run, first).await;
+    released.expect("a release of nothing");
+    scene
+        .append(run, vec![asked_by("me")], None, fenced(run, Seq(1), second))
+        .await
+        .expect("an event");
 }
 
 /// Until he claims it again.

@@ -179,7 +179,7 @@ macro_rules! store_contract {
         ]);
         $crate::store_contract!(@cases $home, drivers: [
             a_run_has_one_driver,
-            claiming_again_keeps_the_fence,
+            nothing_counts_of_the_claim_before_also_of_the_same_driver,
             who_gave_a_run_up_cannot_write_to_it,
             an_old_fence_gives_nothing_up,
             a_dead_driver_is_replaced_at_once,
