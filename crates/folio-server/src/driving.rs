@@ -96,17 +96,12 @@ impl Driving {
         let driven = tokio::spawn(async move {
             // All of it: a part that is not named here would be given back at once.
             let Place { busy, _held } = place;
-            let driving = runner.see_to(id, &busy);
-            tokio::pin!(driving);
+            let stopping = async {
+                token.cancelled().await;
+                runner.cancel(id, None, &by).await.is_ok()
+            };
             // What a run comes to is in its journal, and so is that nobody drives it.
-            tokio::select! {
-                _ended = &mut driving => {}
-                () = token.cancelled() => {
-                    if runner.cancel(id, None, &by).await.is_ok() {
-                        let _ended = driving.await;
-                    }
-                }
-            }
+            driven(runner.see_to(id, &busy), stopping).await;
         });
         runs.push((id, taken_back.clone(), driven));
         Some(AskedFor(taken_back.drop_guard()))
@@ -123,18 +118,33 @@ impl Driving {
         recording: impl Future<Output = Result<(RunId, bool), RunnerError>> + Send + 'static,
     ) -> Result<(RunId, bool), RunnerError> {
         let driving = Arc::clone(self);
-        let begun = tokio::spawn(async move {
+        brought_to_its_end(async move {
             let (id, replayed) = recording.await?;
             // Asked for again, it is driven already, or whoever drove it is gone.
             if let Some(asked_for) = place.and_then(|place| driving.drive(runner, id, by, place)) {
                 asked_for.keep_going();
             }
             Ok((id, replayed))
-        });
-        // It is aborted by nobody.
-        begun
-            .await
-            .unwrap_or_else(|broken| std::panic::resume_unwind(broken.into_panic()))
+        })
+        .await
+    }
+
+    /// The same for a request that takes the run back: also when that is while the run is recorded. Answers its id, and what takes it back;
+    /// nothing if it was there and is driven already.
+    pub(crate) async fn begin_for(
+        self: &Arc<Self>,
+        runner: Runner,
+        by: Actor,
+        place: Place,
+        recording: impl Future<Output = Result<RunId, RunnerError>> + Send + 'static,
+    ) -> Result<(RunId, Option<AskedFor>), RunnerError> {
+        let driving = Arc::clone(self);
+        brought_to_its_end(async move {
+            let id = recording.await?;
+            // Dropped with the answer if nobody takes that.
+            Ok((id, driving.drive(runner, id, by, place)))
+        })
+        .await
     }
 
     /// Whether the run `id` is driven here, or about to be: its row says so only when its driver has claimed it.
@@ -157,6 +167,29 @@ impl Driving {
     }
 }
 
+/// Does `work`, also if whoever asked for it does not wait for it.
+async fn brought_to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    // It is aborted by nobody.
+    tokio::spawn(work)
+        .await
+        .unwrap_or_else(|broken| std::panic::resume_unwind(broken.into_panic()))
+}
+
+/// Waits for the end of `driving`, or until `stopping` says that the run could not be stopped. Each goes on while the other waits: it may have
+/// been given what the other one needs (decision 0096).
+async fn driven(driving: impl Future, stopping: impl Future<Output = bool>) {
+    let given_up = async {
+        if stopping.await {
+            // It comes to its end.
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        _ended = driving => {}
+        () = given_up => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use folio::Folio;
@@ -164,17 +197,23 @@ mod tests {
     use folio::memory::{Role, SpaceName};
     use folio::runner::{NewRun, RunnerOptions, Watch};
     use folio::tools::Registry;
+    use futures_util::FutureExt as _;
     use tokio::sync::oneshot;
 
     use super::*;
 
     /// A store, what drives its runs, and a run that is to be.
     async fn house() -> (Folio, Runner, NewRun) {
+        let step = "{id: a, do: {tool: text, args: {op: echo, value: 1}}}";
+        house_with(step).await
+    }
+
+    async fn house_with(step: &str) -> (Folio, Runner, NewRun) {
         let folio = Folio::open("memory:").await.expect("a store");
         let workspace = folio.workspace(SpaceName::main());
         let runner = Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default());
-        let text = "title: One\nsteps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
-        let plan = plan::parse(text, &runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
+        let text = format!("title: One\nsteps: [{step}]");
+        let plan = plan::parse(&text, &runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
         (folio, runner, NewRun::of(plan, Actor::new(Role::Human, "ada")))
     }
 
@@ -212,5 +251,48 @@ mod tests {
         let mut watch = Watch::new(Arc::clone(folio.store()), SpaceName::main(), id);
         while watch.next().await.expect("its journal").is_some() {}
         assert_eq!(watch.run().result().map(|result| result.status), Some(Outcome::Ok));
+    }
+
+    #[tokio::test]
+    async fn a_run_that_is_taken_back_while_it_is_recorded_is_stopped() {
+        let (folio, runner, new) = house_with("{id: a, do: {tool: wait, args: {ms: 60000}}}").await;
+        let (by, submits) = (new.actor.clone(), runner.clone());
+        let driving = Driving::of(&runner);
+        let (go_on, held) = oneshot::channel::<()>();
+        let (tell, told) = oneshot::channel();
+        let recording = async move {
+            let _let_go = held.await;
+            let (id, _) = submits.submit(new).await?;
+            let _kept = tell.send(id);
+            Ok(id)
+        };
+        let place = driving.place().expect("a place");
+        let asked = driving.begin_for(runner.clone(), by, place, recording);
+        assert!(tokio::time::timeout(Duration::ZERO, asked).await.is_err());
+        go_on.send(()).expect("what was begun goes on");
+        let id = told.await.expect("it is recorded");
+        let mut watch = Watch::new(Arc::clone(folio.store()), SpaceName::main(), id);
+        while watch.next().await.expect("its journal").is_some() {}
+        let status = watch.run().result().map(|result| result.status);
+        assert_eq!(status, Some(Outcome::Cancelled));
+    }
+
+    #[test]
+    fn what_is_driven_goes_on_while_it_is_being_stopped() {
+        let places = Semaphore::new(1);
+        let taken = places.try_acquire().expect("the only one");
+        let driving = async { drop(places.acquire().await) };
+        let stopping = async {
+            // It waits behind what is driven.
+            tokio::task::yield_now().await;
+            drop(places.acquire().await);
+            true
+        };
+        let mut driven = std::pin::pin!(driven(driving, stopping));
+        for _ in 0..2 {
+            assert_eq!(driven.as_mut().now_or_never(), None);
+        }
+        drop(taken);
+        assert_eq!(driven.now_or_never(), Some(()));
     }
 }

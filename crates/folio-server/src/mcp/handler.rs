@@ -16,6 +16,7 @@ use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::Value;
 
 use super::resources::Address;
+use super::turn::Turn;
 use super::{Caller, Mcp, ToolSet, answer, complete, follow, malformed, prompts, resources, tools};
 use crate::http::Permit;
 use crate::http::problem::Problem;
@@ -89,6 +90,7 @@ impl ServerHandler for Mcp {
             .is_some()
             .then(|| canonical(Value::Object(arguments.clone())).to_string());
         let thread = arguments.remove("thread");
+        let turn = Turn::of(&self.shared.turns);
         let work = async {
             let thread = match &thread {
                 None | Some(Value::Null) => None,
@@ -113,6 +115,7 @@ impl ServerHandler for Mcp {
             let call = tools::Call {
                 mcp: self,
                 context: &context,
+                turn: &turn,
                 caller,
                 name: &request.name,
                 arguments: Value::Object(arguments),
@@ -122,7 +125,7 @@ impl ServerHandler for Mcp {
             };
             tools::call(call).await
         };
-        let done = self.unless_cancelled(&context, Box::pin(work)).await?;
+        let done = in_turn(&turn, &context, Box::pin(work)).await?;
         Ok(match done {
             Ok(reply) => reply.sent(&self.shared.options.tokens),
             Err(problem) => answer::failed(&told_as_offered(&tool, unknown.as_deref(), problem)).into(),
@@ -323,16 +326,24 @@ impl Mcp {
         context: &RequestContext<RoleServer>,
         work: impl Future<Output = T>,
     ) -> Result<T, ErrorData> {
-        let work = async {
-            // It is never closed.
-            let _turn = self.shared.at_once.acquire().await.ok();
-            work.await
-        };
-        tokio::select! {
-            biased;
-            done = work => Ok(done),
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
-        }
+        in_turn(&Turn::of(&self.shared.turns), context, work).await
+    }
+}
+
+/// Does `work` when its `turn` comes, unless the client takes its request back or is gone.
+async fn in_turn<T>(
+    turn: &Turn,
+    context: &RequestContext<RoleServer>,
+    work: impl Future<Output = T>,
+) -> Result<T, ErrorData> {
+    let work = async {
+        turn.comes().await;
+        work.await
+    };
+    tokio::select! {
+        biased;
+        done = work => Ok(done),
+        () = context.ct.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
     }
 }
 

@@ -6,6 +6,7 @@
 //! - `resources`, `follow`: what can be read under an address, and who is told when it changes
 //! - `asking`: what runs ask a person, as forms that the client shows
 //! - `tasks`: runs as tasks of the protocol
+//! - `turn`: how many requests are worked on at the same time
 //! - `prompts`: what a person picks; `complete`: what they may go on typing with
 //! - `lines`: messages as lines of input and output; `input`, `id_search`: what such a line says, or which request it fails
 //! - `http`: the same over HTTP; `conversations`: whose those are that have a session there
@@ -29,6 +30,7 @@ mod resources;
 mod run_text;
 mod tasks;
 mod tools;
+mod turn;
 
 use std::sync::Arc;
 
@@ -38,7 +40,6 @@ use folio::{Actor, ThreadKey, Workspace};
 use rmcp::ServiceExt as _;
 use rmcp::service::QuitReason;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::driving::Driving;
@@ -48,9 +49,8 @@ use self::asking::OpenForms;
 use self::follow::Followed;
 use self::lines::Lines;
 pub use self::options::{McpOptions, ToolSet};
+use self::turn::Turns;
 
-/// Requests of one server that are worked on at the same time; others wait.
-const AT_ONCE: usize = 64;
 /// Bytes of one message, at most. What is longer is refused.
 const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of a client's name that are kept.
@@ -84,7 +84,7 @@ pub struct Mcp {
 struct Shared {
     runner: Runner,
     options: McpOptions,
-    at_once: Semaphore,
+    turns: Turns,
     driving: Arc<Driving>,
 }
 
@@ -112,7 +112,7 @@ impl Mcp {
             shared: Arc::new(Shared {
                 runner,
                 options,
-                at_once: Semaphore::new(AT_ONCE),
+                turns: Turns::default(),
                 driving,
             }),
             followed: Arc::default(),

@@ -333,6 +333,24 @@ async fn what_waits_for_a_yes_is_told_at_once_with_how_it_is_said() {
 }
 
 #[tokio::test]
+async fn those_who_only_wait_for_a_run_keep_nobody_from_answering_it() {
+    let runner = painter().await;
+    let pair = Pair::of(Era::Requests, with_runs(), &runner, Plain).await;
+    pair.call("run_start", json!({"goal": "Paint the door", "wait_seconds": 0}))
+        .await;
+    while pair.call("run_status", json!({"run": "r1"})).await.1["questions"].is_null() {
+        tokio::task::yield_now().await;
+    }
+    let waits = (0..70).map(|_| pair.call("run_status", json!({"run": "r1", "wait_seconds": 3600})));
+    let answer = pair.call("run_answer", json!({"run": "r1", "answer": "blue"}));
+    let all = futures_util::future::join(futures_util::future::join_all(waits), answer);
+    let all = tokio::time::timeout(std::time::Duration::from_secs(60), all).await;
+    let (waited, _) = all.expect("the answer comes to the run");
+    assert!(waited.iter().all(|(_, run)| run["status"] == "ok"), "{waited:?}");
+    pair.end().await;
+}
+
+#[tokio::test]
 async fn what_is_under_way_is_named() {
     let runner = runner().await;
     let pair = Pair::of(Era::Sessions, with_runs(), &runner, Plain).await;

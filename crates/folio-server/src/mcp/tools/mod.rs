@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::answer::Reply;
 use super::malformed::field_in;
+use super::turn::Turn;
 use super::{Caller, Mcp, McpOptions, ToolSet};
 use crate::http::problem::Problem;
 
@@ -27,6 +28,8 @@ use crate::http::problem::Problem;
 pub(super) struct Call<'c> {
     pub(super) mcp: &'c Mcp,
     pub(super) context: &'c RequestContext<RoleServer>,
+    /// Its turn among all requests.
+    pub(super) turn: &'c Turn,
     pub(super) caller: Caller,
     pub(super) name: &'c str,
     /// An object, without the thread.

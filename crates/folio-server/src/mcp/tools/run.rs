@@ -172,9 +172,11 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
         thread: call.caller.thread.clone(),
         actor: call.caller.actor.clone(),
     };
-    let (id, _) = runner.submit(new).await?;
     let by = call.caller.actor.clone();
-    let asked_for = call.mcp.shared.driving.drive(runner.clone(), id, by, place);
+    let submits = runner.clone();
+    let recording = async move { Ok(submits.submit(new).await?.0) };
+    let driving = &call.mcp.shared.driving;
+    let (id, asked_for) = driving.begin_for(runner.clone(), by, place, recording).await?;
     let row = call.caller.workspace.run(RunRef::Id(id)).await?;
     waiting.asked_for = asked_for;
     // What a task asks, its client sees in the task.
@@ -396,15 +398,18 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
         }
     };
     let is_late = tokio::time::sleep_until(until);
-    let forms = tokio::select! {
-        ended = told => ended?,
-        () = is_late => None,
-        // Nobody reads the answer.
-        () = call.mcp.is_over.cancelled() => {
-            let detail = "the client has left";
-            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "cancelled", detail));
+    let waits = async {
+        tokio::select! {
+            ended = told => ended,
+            () = is_late => Ok(None),
+            // Nobody reads the answer.
+            () = call.mcp.is_over.cancelled() => {
+                let detail = "the client has left";
+                Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "cancelled", detail))
+            }
         }
     };
+    let forms = call.turn.left_for(waits).await.transpose()?.flatten();
     waiting.keep_going();
     let round = Round {
         run: row.id,
