@@ -1,5 +1,6 @@
 //! The runs that this server drives: few at a time, stopped with the request that started them, and waited for at the end.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -96,12 +97,12 @@ impl Driving {
         let driven = tokio::spawn(async move {
             // All of it: a part that is not named here would be given back at once.
             let Place { busy, _held } = place;
-            let stopping = async {
+            let stopping = Box::pin(async {
                 token.cancelled().await;
                 runner.cancel(id, None, &by).await.is_ok()
-            };
+            });
             // What a run comes to is in its journal, and so is that nobody drives it.
-            driven(runner.see_to(id, &busy), stopping).await;
+            driven(Box::pin(runner.see_to(id, &busy)), stopping).await;
         });
         runs.push((id, taken_back.clone(), driven));
         Some(AskedFor(taken_back.drop_guard()))
@@ -118,14 +119,14 @@ impl Driving {
         recording: impl Future<Output = Result<(RunId, bool), RunnerError>> + Send + 'static,
     ) -> Result<(RunId, bool), RunnerError> {
         let driving = Arc::clone(self);
-        brought_to_its_end(async move {
+        brought_to_its_end(Box::pin(async move {
             let (id, replayed) = recording.await?;
             // Asked for again, it is driven already, or whoever drove it is gone.
             if let Some(asked_for) = place.and_then(|place| driving.drive(runner, id, by, place)) {
                 asked_for.keep_going();
             }
             Ok((id, replayed))
-        })
+        }))
         .await
     }
 
@@ -139,11 +140,11 @@ impl Driving {
         recording: impl Future<Output = Result<RunId, RunnerError>> + Send + 'static,
     ) -> Result<(RunId, Option<AskedFor>), RunnerError> {
         let driving = Arc::clone(self);
-        brought_to_its_end(async move {
+        brought_to_its_end(Box::pin(async move {
             let id = recording.await?;
             // Dropped with the answer if nobody takes that.
             Ok((id, driving.drive(runner, id, by, place)))
-        })
+        }))
         .await
     }
 
@@ -168,7 +169,7 @@ impl Driving {
 }
 
 /// Does `work`, also if whoever asked for it does not wait for it.
-async fn brought_to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+async fn brought_to_its_end<T: Send + 'static>(work: Pin<Box<dyn Future<Output = T> + Send>>) -> T {
     // It is aborted by nobody.
     tokio::spawn(work)
         .await

@@ -1,5 +1,6 @@
 //! Requests that are worked on at the same time, and those that only wait.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -49,7 +50,7 @@ impl Turn {
     }
 
     /// Waits for `what` somebody else does, and leaves the place to others meanwhile: they may be those who do it. Nothing if too many wait.
-    pub(super) async fn left_for<T>(&self, what: impl Future<Output = T>) -> Option<T> {
+    pub(super) async fn left_for<T>(&self, what: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         let waiting = self.turns.waiting.try_acquire().ok()?;
         drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
         let came = what.await;
@@ -62,6 +63,7 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use std::future::pending;
+    use std::pin::pin;
 
     use futures_util::FutureExt as _;
 
@@ -75,11 +77,12 @@ mod tests {
         assert_eq!(turn.comes().now_or_never(), Some(()));
         assert_eq!(free(), AT_ONCE - 1);
         {
-            let mut waits = Box::pin(turn.left_for(pending::<()>()));
+            let what = pin!(pending::<()>());
+            let mut waits = Box::pin(turn.left_for(what));
             assert_eq!(waits.as_mut().now_or_never(), None);
             assert_eq!(free(), AT_ONCE);
         }
-        assert_eq!(turn.left_for(async { 7 }).now_or_never(), Some(Some(7)));
+        assert_eq!(turn.left_for(pin!(async { 7 })).now_or_never(), Some(Some(7)));
         assert_eq!(free(), AT_ONCE - 1);
         drop(turn);
         assert_eq!(free(), AT_ONCE);
@@ -93,8 +96,8 @@ mod tests {
             .waiting
             .try_acquire_many(u32::try_from(AT_ONCE_WAITING).unwrap())
             .unwrap();
-        assert_eq!(turn.left_for(pending::<()>()).now_or_never(), Some(None));
+        assert_eq!(turn.left_for(pin!(pending::<()>())).now_or_never(), Some(None));
         drop(all);
-        assert_eq!(turn.left_for(pending::<()>()).now_or_never(), None);
+        assert_eq!(turn.left_for(pin!(pending::<()>())).now_or_never(), None);
     }
 }

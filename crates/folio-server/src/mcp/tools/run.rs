@@ -174,7 +174,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     };
     let by = call.caller.actor.clone();
     let submits = runner.clone();
-    let recording = async move { Ok(submits.submit(new).await?.0) };
+    let recording = Box::pin(async move { Ok(submits.submit(new).await?.0) });
     let driving = &call.mcp.shared.driving;
     let (id, asked_for) = driving.begin_for(runner.clone(), by, place, recording).await?;
     let row = call.caller.workspace.run(RunRef::Id(id)).await?;
@@ -409,7 +409,7 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
             }
         }
     };
-    let forms = call.turn.left_for(waits).await.transpose()?.flatten();
+    let forms = call.turn.left_for(std::pin::pin!(waits)).await.transpose()?.flatten();
     waiting.keep_going();
     let round = Round {
         run: row.id,
