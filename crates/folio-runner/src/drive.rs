@@ -117,6 +117,8 @@ pub(crate) struct Drive {
     under_way: UnderWay,
     /// What was begun since it was last looked at. Nobody has polled it, so nobody waits for it.
     begun: Vec<Call<Outcome>>,
+    /// When it was asked last what is due.
+    asked_at: Option<Timestamp>,
     /// Results that calls ask for.
     questions: mpsc::Receiver<Question>,
     ahead: Ahead<Done>,
@@ -200,6 +202,7 @@ impl Drive {
             prefer,
             under_way: UnderWay::default(),
             begun: Vec::new(),
+            asked_at: None,
             questions,
             ahead: Ahead::default(),
             put_away: HashSet::new(),
@@ -279,7 +282,7 @@ impl Drive {
                     .await;
                 return Ok(Driven::Ended(result.clone()));
             }
-            let until = self.run.wakes_at();
+            let until = self.run.wakes_after(self.asked_at);
             let wake = until.map(|at| at.since(self.shared.workspace.clock().now()));
             let has_room = self.ahead.has_room();
             let is_idle = is_durable && calls.is_empty();
@@ -419,6 +422,7 @@ impl Drive {
             return Ok(Outside::default());
         }
         let now = self.shared.workspace.clock().now();
+        self.asked_at = Some(now);
         self.locks.follow(&self.run);
         self.under_way.waiting = self.ahead.waiting_calls();
         let concurrency = self.concurrency();

@@ -206,7 +206,12 @@ impl Run {
         actions.extend(self.unapproved().into_iter().map(Action::Record));
         let (mut ahead, mut lanes, mut listed) = (Ahead::default(), Lanes::default(), 0_u64);
         let mut ready = self.ready.in_order();
-        while let Some(index) = ready.next(free > 0).or_else(|| parked.next()) {
+        // What failed and is tried again has begun, too.
+        while let Some(index) = ready
+            .next_begun()
+            .or_else(|| parked.next())
+            .or_else(|| ready.next(free > 0))
+        {
             if !held_back.is_empty() && self.and_around(index).any(|at| held_back.contains(&at)) {
                 continue;
             }
@@ -338,11 +343,21 @@ impl Run {
     /// The next instant at which something becomes due by itself: a retry, a question's end, or the deadline.
     #[must_use]
     pub fn wakes_at(&self) -> Option<Timestamp> {
+        self.wakes_after(None)
+    }
+
+    /// The same for whoever has asked at `asked` what is [due](Self::due): a retry that was due by then and did not begin waits for room, and
+    /// for no time. What gives that room back has it looked at.
+    #[must_use]
+    pub fn wakes_after(&self, asked: Option<Timestamp>) -> Option<Timestamp> {
         if self.result().is_some() {
             return None;
         }
         // What is paused waits for whoever has it go on, and for no time.
-        let mut parked = self.parked.iter();
+        let mut parked = self
+            .parked
+            .iter()
+            .filter(|(at, _)| asked.is_none_or(|asked| *at > asked));
         let retry = parked.find(|(_, index)| !self.is_paused(*index)).map(|(at, _)| *at);
         let deadline = self
             .deadline

@@ -57,11 +57,13 @@ pub(super) struct InOrder<'r> {
 }
 
 impl InOrder<'_> {
-    /// The next one; of those that wait for room only if there is some.
+    /// The next one that has begun.
+    pub(super) fn next_begun(&mut self) -> Option<usize> {
+        self.begun.next().copied()
+    }
+
+    /// The next one of the others; of those that wait for room only if there is some.
     pub(super) fn next(&mut self, has_room: bool) -> Option<usize> {
-        if let Some(index) = self.begun.next() {
-            return Some(*index);
-        }
         if !has_room {
             return self.opening.next().copied();
         }

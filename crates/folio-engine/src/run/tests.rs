@@ -17,6 +17,7 @@ use crate::spend::Spend;
 use crate::template::Templates;
 
 mod after_no;
+mod again;
 mod budgets;
 mod cancel;
 mod compact;
