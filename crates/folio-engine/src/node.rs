@@ -202,6 +202,8 @@ impl NodeState {
         (Self::Parked, Move::Aggregate, Self::Aggregating),
         (Self::Parked, Move::Verify, Self::Verifying),
         (Self::Parked, Move::Replan, Self::Replanning),
+        // Nobody else can say whether a criterion is met, so a person is to.
+        (Self::Parked, Move::Wait, Self::WaitingInput),
         (Self::Parked, Move::Cancel, Self::Cancelling),
         (Self::Parked, Move::Finish, Self::Terminal),
         (Self::AwaitingApproval, Move::Expand, Self::RunningChildren),

@@ -300,12 +300,9 @@ impl Run {
                 let index = self.step_to(*node, Move::Start)?;
                 self.take_share(index, limits.as_deref());
                 self.ready.remove(&index);
-                self.parked
-                    .remove(&(self.nodes[index].retry_at.unwrap_or_default(), index));
                 self.executing.insert(index);
                 let node = &mut self.nodes[index];
                 node.attempt = *attempt;
-                node.retry_at = None;
                 node.parked_for = Box::default();
                 node.started_at.get_or_insert(at);
                 node.call = call.as_str().into();
@@ -497,6 +494,10 @@ impl Run {
             })
         })?;
         self.nodes[index].state = next;
+        // Whatever comes of what waits for another attempt, it waits for it no more.
+        if state == NodeState::Parked {
+            self.unpark(index);
+        }
         // Earlier versions began some of what is held back now: what has begun goes on.
         if matches!(by, Move::Expand | Move::Decide | Move::Start) {
             self.skipped.remove(&index);
@@ -605,9 +606,6 @@ impl Run {
         self.give_back_resources(index);
         self.end_time(index);
         let node = &mut self.nodes[index];
-        if let Some(retry_at) = node.retry_at.take() {
-            self.parked.remove(&(retry_at, index));
-        }
         node.result = Some(NodeResult {
             output: result.output.packed(),
             ..result.clone()

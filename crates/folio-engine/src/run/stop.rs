@@ -18,6 +18,13 @@ impl Run {
         node.parked_for = failure.message.as_str().into();
     }
 
+    /// Node `index` waits for no other attempt any more.
+    pub(super) fn unpark(&mut self, index: usize) {
+        if let Some(retry_at) = self.nodes[index].retry_at.take() {
+            self.parked.remove(&(retry_at, index));
+        }
+    }
+
     /// What node `index` came to, of which nothing is there and which was stopped for `why`. Whoever had the time that is over has failed, as at
     /// any other limit (E9.10); nobody wanted it stopped, and what was stopped with it is cancelled.
     pub(super) fn stopped(&self, index: usize, why: Cancel, notes: &str) -> NodeResult {
@@ -128,9 +135,7 @@ impl Run {
                     self.skipped.insert(index);
                 }
             }
-            if let Some(retry_at) = self.nodes[index].retry_at.take() {
-                self.parked.remove(&(retry_at, index));
-            }
+            self.unpark(index);
         }
     }
 }

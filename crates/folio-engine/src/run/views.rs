@@ -236,7 +236,7 @@ impl Run {
             return Vec::new();
         };
         let is_step = |member: &usize| !matches!(self.nodes[*member].kind, NodeKind::Action | NodeKind::RollUp);
-        self.members(*index)
+        self.steps_shown(*index)
             .filter(is_step)
             .map(|member| self.view(member))
             .collect()

@@ -198,9 +198,6 @@ impl Run {
         };
         let index = self.agent_steps_to(node, by, "asked")?;
         self.ready.remove(&index);
-        if let Some(retry_at) = self.nodes[index].retry_at.take() {
-            self.parked.remove(&(retry_at, index));
-        }
         self.executing.insert(index);
         let warned = self.warning_step(index);
         // Of a call that is judged it stays known what was called, and how often.
@@ -289,6 +286,7 @@ impl Run {
         self.make_ready(index);
         let (_, agent) = self.agent_at(node, "decided")?;
         agent.is_rejected = false;
+        agent.is_direct = !agent.versions.is_empty();
         agent.executor = executor.map(str::to_owned);
         let _decision = agent.unread.take();
         agent.unanswered = None;
@@ -338,6 +336,7 @@ impl Run {
             ..Version::default()
         });
         agent.is_rejected = false;
+        agent.is_direct = false;
         agent.enter(Stage::Children);
         if awaits {
             self.hold_steps(index);

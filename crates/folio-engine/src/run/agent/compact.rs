@@ -139,9 +139,6 @@ impl Run {
         let (_, agent) = self.agent_at(node, "compacting")?;
         agent.compacting = Some(*reserved);
         self.ready.remove(&index);
-        if let Some(retry_at) = self.nodes[index].retry_at.take() {
-            self.parked.remove(&(retry_at, index));
-        }
         self.executing.insert(index);
         self.nodes[index].call = "model, to put a summary".into();
         self.reserve(index, reserved);

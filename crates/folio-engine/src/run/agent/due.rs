@@ -291,8 +291,16 @@ impl Run {
         Ok(())
     }
 
-    /// The nodes whose results make up that of node `index`.
+    /// The nodes whose results make up that of node `index`: of what is done without a plan, because none found a yes, its calls.
     pub(in crate::run) fn members(&self, index: usize) -> impl Iterator<Item = usize> {
+        let is_direct = self.agent(index).is_some_and(|agent| agent.is_direct);
+        let children = self.nodes[index].children.iter().copied();
+        let calls = children.filter(move |child| is_direct && self.nodes[*child].kind == NodeKind::Action);
+        calls.chain(self.steps_shown(index).filter(move |_| !is_direct))
+    }
+
+    /// The same as people see them: the steps of its last plan, whatever became of it.
+    pub(in crate::run) fn steps_shown(&self, index: usize) -> impl Iterator<Item = usize> {
         let node = &self.nodes[index];
         let members = match &node.plan {
             _ if node.kind == NodeKind::RollUp => &node.gathers[..],

@@ -132,6 +132,8 @@ pub(in crate::run) struct Agent {
     /// Why people rejected plans for it, and whether another is to be made because of the last.
     pub(in crate::run) rejected_plans: Vec<String>,
     pub(in crate::run) is_rejected: bool,
+    /// Whether no plan found a yes, so that it is done without one: then those that it had count for nothing.
+    pub(in crate::run) is_direct: bool,
     pub(in crate::run) question: Option<Box<Question>>,
     /// Times that it was handed to a person.
     pub(in crate::run) handed: u32,
@@ -189,6 +191,7 @@ impl Agent {
             was_at: Stage::Deciding,
             rejected_plans: Vec::new(),
             is_rejected: false,
+            is_direct: false,
             question: None,
             handed: 0,
             executor: None,
@@ -198,9 +201,9 @@ impl Agent {
         }
     }
 
-    /// Whether it was taken apart.
+    /// Whether it was taken apart, by a plan that counts.
     pub(in crate::run) fn has_plan(&self) -> bool {
-        !self.versions.is_empty()
+        !self.versions.is_empty() && !self.is_direct
     }
 
     /// The criteria of which nobody has said whether they are met.

@@ -58,7 +58,11 @@ impl Run {
 
     fn told_again(&mut self, id: NodeId, memory: &str, book: Option<Box<BookView>>) -> Result<(), JournalError> {
         let (index, agent) = self.agent_at(id, "briefed")?;
-        if agent.is_told || !matches!(agent.stage, Stage::Children | Stage::Aggregating | Stage::Replanning) {
+        let is_planners = matches!(
+            agent.stage,
+            Stage::Children | Stage::Aggregating | Stage::Verifying | Stage::Replanning
+        );
+        if agent.is_told || !is_planners {
             return Err(JournalError::Transition {
                 node: id,
                 state: self.nodes[index].state.as_str(),

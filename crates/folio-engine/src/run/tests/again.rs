@@ -1,7 +1,68 @@
-//! What failed and is to be tried again: what keeps it from that, and what becomes of it besides (E9.9, E9.15).
+//! What failed and is to be tried again: what keeps it from that, and what becomes of it besides (E9.6, E9.9, E9.15).
 
+use super::judged::{goes_on, says};
+use super::models::*;
 use super::*;
+use crate::result::Finding;
 use crate::spend::Allowance;
+
+/// A call that a judge and then a person are to look at. The judge is away.
+fn looked_at(budget: &Value) -> Sim {
+    let mut equipment = equipment();
+    equipment.has_person = true;
+    let extra = json!({"steps": [{
+        "id": "a", "budget": budget, "do": {"tool": "echo", "args": {"text": "hello"}},
+        "criteria": [{"id": "c1", "text": "it is a greeting"}, {"id": "c2", "text": "it is nice", "check": "human"}],
+    }]});
+    goal_with("greet", &extra, equipment, |_| {
+        ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Unavailable, "away"))
+    })
+}
+
+fn is_partial_and_nice(sim: &Sim) {
+    assert_eq!(sim.status("a"), Outcome::Partial);
+    let verdicts = &sim.run.node_at("a").unwrap().result.unwrap().verdicts;
+    let of = |id: &str| &verdicts.iter().find(|verdict| verdict.criterion == id).unwrap().finding;
+    assert!(matches!(of("c1"), Finding::Unverifiable(_)));
+    assert_eq!(of("c2"), &Finding::Met);
+}
+
+#[test]
+fn a_person_is_asked_although_the_judge_did_not_answer_and_may_not_be_asked_again_e9_6() {
+    let mut sim = looked_at(&json!({"model_calls": 2}));
+    let (node, asked) = goes_on(&mut sim).unwrap();
+    assert!(asked.starts_with("Is this met: it is nice?"), "{asked}");
+    assert_eq!(sim.run.node(node).unwrap().state, NodeState::WaitingInput);
+    // It waits for a person, and for no time.
+    assert_eq!((sim.run.node(node).unwrap().parked, sim.run.wakes_at()), (None, None));
+    assert_eq!(sim.run.due(sim.now, 4), []);
+    says(&mut sim, node, "yes");
+    assert_eq!(goes_on(&mut sim), None);
+    is_partial_and_nice(&sim);
+    for cut in 1..sim.journal.len() {
+        let mut equipment = equipment();
+        equipment.has_person = true;
+        let mut resumed = Sim::resumed_with(&sim.journal[..cut], equipment, Arc::clone(&sim.model));
+        while let Some((node, _)) = goes_on(&mut resumed) {
+            says(&mut resumed, node, "yes");
+        }
+        is_partial_and_nice(&resumed);
+    }
+}
+
+#[test]
+fn a_person_is_asked_where_there_is_no_judge_any_more_e9_6() {
+    let mut sim = looked_at(&json!({}));
+    sim.settled();
+    assert_eq!(sim.run.node_at("a").unwrap().state, NodeState::Parked);
+    // Somebody takes it up who has no model.
+    let mut sim = Sim::resumed(&sim.journal);
+    sim.run.ask_first(Some(Arc::new(|_, _| false)));
+    let (node, _) = goes_on(&mut sim).unwrap();
+    says(&mut sim, node, "yes");
+    assert_eq!(goes_on(&mut sim), None);
+    is_partial_and_nice(&sim);
+}
 
 /// A call that fails once, beside a list of eight, and room for one call at a time; the call has failed, and an item is under way.
 fn beside_a_list() -> Sim {

@@ -142,7 +142,7 @@ fn steps_of(roll: u64) -> Value {
 }
 
 /// A model of moods: what it answers follows from who asks and from `seed`; it never uses more than was set aside.
-fn moody(seed: u64, ask: &AskAction) -> ModelAnswer {
+pub(super) fn moody(seed: u64, ask: &AskAction) -> ModelAnswer {
     let roll = mixed(seed, ask.node, ask.call);
     let away = |kind| {
         ModelAnswer::Failed(ModelFailure {
@@ -188,7 +188,7 @@ fn moody(seed: u64, ask: &AskAction) -> ModelAnswer {
 
 impl Sim {
     /// As [`Sim::derive`], but takes every answer as a whole, as those do who write it in one commit.
-    fn derive_whole(&mut self) {
+    pub(super) fn derive_whole(&mut self) {
         loop {
             let slots = self.concurrency - self.under_way.len() - self.asking.len();
             let mut is_first = true;
@@ -220,7 +220,7 @@ impl Sim {
     }
 
     /// Another process takes it up: nobody saw how the calls under way ended.
-    fn taken_up(self, equipment: Equipment) -> Self {
+    pub(super) fn taken_up(self, equipment: Equipment) -> Self {
         Self {
             concurrency: self.concurrency,
             seed: self.seed,
@@ -229,7 +229,7 @@ impl Sim {
         }
     }
 
-    fn roll(&mut self) -> u64 {
+    pub(super) fn roll(&mut self) -> u64 {
         self.seed = self
             .seed
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -238,7 +238,7 @@ impl Sim {
     }
 
     /// Somebody changes a limit of some part, up or down.
-    fn change_some_limit(&mut self) {
+    pub(super) fn change_some_limit(&mut self) {
         let roll = self.roll();
         let with_purse: Vec<NodeId> = self
             .run
