@@ -8,7 +8,7 @@ use folio_memory::excerpt::cut;
 
 use super::{Agent, Fact, human};
 use crate::event::{Event, Proposal, Question, words};
-use crate::node::{Move, NodeId};
+use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{Check, Criterion};
 use crate::projection::answer_entry;
 use crate::result::{Finding, Verdict};
@@ -85,10 +85,11 @@ impl Run {
         self.asked_of_people().filter(|(_, question)| question.is_permission())
     }
 
+    /// Of what is being stopped nobody is asked any more, although nobody has written down yet that it has ended.
     fn asked_of_people(&self) -> impl Iterator<Item = (usize, &Question)> {
-        self.asking
-            .iter()
-            .filter_map(|index| Some((*index, self.agent(*index)?.question.as_deref()?)))
+        let waiting = self.asking.iter().copied();
+        let waiting = waiting.filter(|index| self.nodes[*index].state == NodeState::WaitingInput);
+        waiting.filter_map(|index| Some((index, self.agent(index)?.question.as_deref()?)))
     }
 
     /// What was answered since to a question of another task that says the same, and by whom.

@@ -1,7 +1,7 @@
 //! Tasks that a person does (E9.17, E9.14).
 
 use super::judged::{goes_on, says};
-use super::models::{equipment, goal_with, plan_of, root, said};
+use super::models::{equipment, execute, finish, goal_with, plan_of, root, said};
 use super::*;
 use crate::result::Output;
 use crate::talk::Purpose;
@@ -194,7 +194,7 @@ fn whoever_plans_or_decides_may_choose_people_if_somebody_said_for_what_e9_17() 
                 Purpose::Decide => {
                     said(&json!({"decision": "execute", "reason": "so", "executor": "human"}).to_string())
                 }
-                Purpose::Work => models::finish("done"),
+                Purpose::Work => finish("done"),
                 _ => said("{\"notes\": \"all of it\"}"),
             }
         })
@@ -243,4 +243,44 @@ fn of_a_criterion_a_person_says_what_is_missing_and_whoever_does_it_is_told_e9_6
     says(&mut sim, roof, "it leaks above the door");
     let (_, again) = goes_on(&mut sim).unwrap();
     assert!(again.contains("it leaks above the door"), "{again}");
+}
+
+#[test]
+fn what_is_being_stopped_asks_nobody_any_more_and_hides_no_other_question_e9_14() {
+    let mut equipment = equipment();
+    equipment.has_person = true;
+    let extra = json!({"steps": [{"parallel": [
+        {"id": "door", "title": "paint the door"}, {"id": "gate", "title": "paint the gate"},
+        {"id": "visit", "executor": "human", "title": "look at it"},
+    ]}]});
+    let mut sim = goal_with("paint", &extra, equipment, |ask| match ask.purpose {
+        Purpose::Decide => execute("ask_person", json!({"question": "Which colour?"})),
+        _ => finish("painted"),
+    });
+    sim.settled();
+    let asked = |sim: &Sim| -> Vec<String> {
+        let questions = sim.run.questions();
+        let path = |(node, _): &(NodeId, _)| sim.run.node(*node).unwrap().path.to_owned();
+        questions.iter().map(path).collect()
+    };
+    let stop = |sim: &mut Sim, path: &str| {
+        let node = Some(sim.run.node_at(path).unwrap().id);
+        sim.record(Event::CancelRequested {
+            node,
+            by: "ada".to_owned(),
+        });
+    };
+    // What two ask is asked once.
+    assert_eq!(asked(&sim), ["group-1/door", "group-1/visit"]);
+    // Nobody drives it, so nobody has written down yet that they have ended.
+    stop(&mut sim, "group-1/door");
+    stop(&mut sim, "group-1/visit");
+    assert_eq!(asked(&sim), ["group-1/gate"]);
+    let gate = sim.run.node_at("group-1/gate").unwrap().id;
+    says(&mut sim, gate, "green");
+    let sim = sim.driven_on();
+    assert_eq!(
+        ["door", "gate", "visit"].map(|id| sim.status(&format!("group-1/{id}"))),
+        [Outcome::Cancelled, Outcome::Ok, Outcome::Cancelled]
+    );
 }
