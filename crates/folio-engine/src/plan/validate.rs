@@ -40,6 +40,7 @@ pub(super) fn validate(draft: &mut Draft<'_>, root: &Node, known: &Known) {
         is_whole: matches!(root.tree, Tree::Object(_)),
         in_sight: known.criteria.iter().cloned().collect(),
         children: least(known.limits.children, draft.plan.budget.children),
+        deepest: least(known.limits.depth, draft.plan.budget.depth),
         guesses: Cell::new(GUESSES_MAX),
     };
     validator.plan(&At::root(root));
@@ -61,6 +62,8 @@ struct Validator<'a> {
     in_sight: Vec<String>,
     /// How many branches a group may have, by the budgets of the plan and of the tasks around.
     children: u32,
+    /// The deepest level that a plan inside a plan may be on here, by the same budgets.
+    deepest: u32,
     /// Of how many more names it is said which one was meant.
     guesses: Cell<u32>,
 }
@@ -130,13 +133,25 @@ impl<'a> Validator<'a> {
 
     /// Checks a plan inside a plan, which is on level `depth`: the plan of the run is on level 1 (E9.10).
     fn inner_scope(&mut self, steps: &[Step], outer: &Frame<'_>, depth: u32, at: &At<'a>) -> Graph {
-        let limit = least(self.known.limits.depth, self.plan.budget.depth);
+        let limit = self.deepest;
         // Once is enough: what is deeper still is inside this one.
         if depth == limit.max(1) {
             let message = format!("here plans inside plans become more than {limit} deep");
             self.faults.add(at, code::OVER_CAP, message);
         }
+        let (count, most) = (steps.len(), self.children);
+        if self.is_of_model() && count > most as usize {
+            let message = format!("a plan inside the plan has {count} steps; at most {most} are allowed");
+            let error = self.faults.add(at, code::OVER_CAP, message);
+            error.with_hint("put together what belongs together");
+        }
         self.scope(steps, Some(outer), &[], depth + 1)
+    }
+
+    /// Whether a model wrote it. What it may not have is told to whoever writes it, who can write another; what a person wrote goes as far
+    /// as the budgets of its tasks let it.
+    fn is_of_model(&self) -> bool {
+        self.known.to_meet.is_some()
     }
 
     fn not_empty(&mut self, steps: &[Step], at: &At<'a>, what: &str) {

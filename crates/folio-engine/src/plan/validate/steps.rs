@@ -47,10 +47,14 @@ impl<'a> Validator<'a> {
                         let outside = self.in_sight.len();
                         self.in_sight
                             .extend(task.criteria.iter().map(|criterion| criterion.id.clone()));
-                        let around = self.children;
-                        self.children = least(around, task.budget.children);
+                        let around = (self.children, self.deepest);
+                        self.children = least(around.0, task.budget.children);
+                        if self.is_of_model() {
+                            let own = task.budget.depth.map(|own| depth.saturating_add(own));
+                            self.deepest = least(around.1, own);
+                        }
                         let graph = self.inner_scope(&plan.steps, frame, depth, &here);
-                        self.children = around;
+                        (self.children, self.deepest) = around;
                         self.in_sight.truncate(outside);
                         let end = Frame {
                             graph: &graph,

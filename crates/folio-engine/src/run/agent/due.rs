@@ -93,13 +93,7 @@ impl Run {
                 "whoever planned it said that it is not to be taken apart".to_owned(),
             ));
         }
-        let deepest = self
-            .plan
-            .budget
-            .depth
-            .unwrap_or(DEPTH_DEFAULT)
-            .min(self.limits.depth_max);
-        let (level, deepest) = self.plan_level(index, deepest);
+        let (level, deepest) = self.plan_level(index, self.deepest_of_models());
         if level > deepest {
             return Some((
                 "depth",
@@ -129,6 +123,12 @@ impl Run {
             return Some(("opaque", whose.to_owned()));
         }
         None
+    }
+
+    /// The deepest level that plans of models may be on, as the plan of the run says.
+    pub(super) fn deepest_of_models(&self) -> u32 {
+        let said = self.plan.budget.depth.unwrap_or(DEPTH_DEFAULT);
+        said.min(self.limits.depth_max)
     }
 
     /// The tokens that are left for node `index`, and those that taking it apart and doing one step of it needs, if those are more: the call that

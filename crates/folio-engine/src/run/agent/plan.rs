@@ -122,10 +122,13 @@ impl Run {
         let criteria = self.criteria_of(index);
         let met = self.agent(index).map(super::Agent::met).unwrap_or_default();
         let open = criteria.iter().filter(|open| open.required && !met.contains(&open.id));
+        let (level, deepest) = self.plan_level(index, self.deepest_of_models());
         Known {
             limits: plan::Limits {
                 children,
                 steps: children.saturating_mul(4),
+                // It is on `level` itself.
+                depth: deepest.saturating_add(1).saturating_sub(level).max(1),
                 ..known.limits
             },
             without_person: self

@@ -393,3 +393,70 @@ fn what_may_take_no_time_is_not_begun_e9_10() {
     let of_part = sim.run.limit_met(StopReason::Deadline).unwrap();
     assert_eq!(sim.run.node(of_part.node).unwrap().path, "call");
 }
+
+/// What is told of a plan of a model for a goal with `budget`, of which it answers the steps.
+fn told_of(budget: &Value, steps: Value) -> (Vec<String>, Sim) {
+    let seen = || json!({"notes": "seen", "criteria": [{"id": "c1", "met": true}]});
+    let extra = json!({"budget": budget});
+    let sim = goal_with("survey the house", &extra, equipment(), move |ask| match ask.purpose {
+        Purpose::Decide if task_named(ask) == "survey the house" => plan_of(steps.clone()),
+        Purpose::Decide => execute("finish", seen()),
+        Purpose::Work => wants(&[("finish", seen())]),
+        _ => said("{\"notes\": \"all of it\"}"),
+    })
+    .driven_on();
+    let told = sim.journal.iter().find_map(|(_, event)| match event {
+        Event::Rejected { problems, .. } => Some(problems.clone()),
+        _ => None,
+    });
+    (told.unwrap_or_default(), sim)
+}
+
+/// A plan of `levels` plans inside one another.
+fn levels(levels: u32) -> Value {
+    let mut steps = json!([{"id": "in", "title": "look inside", "criteria": ["seen"]}, echo("beside")]);
+    for level in 1..levels {
+        let inner = json!({"id": format!("l{level}"), "title": format!("floor {level}"), "plan": {"steps": steps}});
+        steps = json!([inner, echo(&format!("e{level}"))]);
+    }
+    steps
+}
+
+#[test]
+fn whoever_plans_is_told_of_plans_inside_its_plan_that_are_too_deep_e9_1() {
+    for (budget, deepest) in [(json!({}), 3), (json!({"depth": 2}), 2), (json!({"depth": 1}), 1)] {
+        let (told, sim) = told_of(&budget, levels(deepest));
+        assert_eq!((told, sim.status("")), (vec![], Outcome::Ok), "{budget}");
+        let (told, sim) = told_of(&budget, levels(deepest + 1));
+        let [told] = told.as_slice() else { panic!("{told:?}") };
+        let words = format!("here plans inside plans become more than {deepest} deep");
+        assert!(told.contains(&words), "{told}");
+        let too_deep = |node: &NodeView<'_>| {
+            let result = node.result.unwrap();
+            result.stop_reason == Some(StopReason::BudgetDepth)
+        };
+        assert!(!sim.run.tree().iter().any(too_deep), "it was not begun: {budget}");
+    }
+}
+
+#[test]
+fn whoever_plans_is_told_of_what_its_own_steps_may_not_have_with_all_else_e9_1() {
+    // On the second level of three there may be one more.
+    let inner = |budget: Value, steps: Value| json!([echo("a"), {"id": "p", "title": "floors", "budget": budget, "plan": {"steps": steps}}]);
+    let many: Vec<Value> = (0..13).map(|n| echo(&format!("s{n}"))).collect();
+    let (told, _) = told_of(&json!({}), inner(json!({}), json!(many)));
+    let [told] = told.as_slice() else { panic!("{told:?}") };
+    assert!(
+        told.contains("a plan inside the plan has 13 steps; at most 12 are allowed"),
+        "{told}"
+    );
+    let (told, _) = told_of(&json!({}), inner(json!({"children": 1, "depth": 1}), levels(2)));
+    let told = told.join("\n");
+    assert!(
+        told.contains("has 2 steps; at most 1 are allowed") && told.contains("more than 2 deep"),
+        "{told}"
+    );
+    // What a person writes goes as far as its budgets say when it is carried out.
+    let plan = json!({"steps": inner(json!({}), json!(many))}).to_string();
+    assert_eq!(Sim::new(&plan).driven_on().status(""), Outcome::Ok);
+}
