@@ -26,6 +26,9 @@ pub struct SetAside {
     /// How many of them are at work at one time, because more does not fit; `None` if all of it fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lanes: Option<u32>,
+    /// Whether nothing is set aside for tasks in groups that an earlier version of their list did well (E9.8).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rest_only: bool,
 }
 
 /// The version of the event format that this build writes. A journal with a higher one is refused (E9.9).

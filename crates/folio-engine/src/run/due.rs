@@ -444,7 +444,7 @@ impl Run {
             })
         };
         // What is needed for all of a group is set aside before the first of it begins, or none of it does.
-        let fanned_out = |items, steps: &[&Step], times| match self.fits_group(index, steps, times) {
+        let fanned_out = |items, needs| match self.fits_group(index, needs) {
             Fits::Freely => expanded(items, None),
             Fits::With(set_aside) => expanded(items, Some(set_aside)),
             Fits::Not(reason, notes) => Action::Record(self.failing(index, reason, notes)),
@@ -493,14 +493,10 @@ impl Run {
                 if let Some(over) = too_many(made) {
                     return Action::Record(self.over_nodes(index, made, over));
                 }
-                let times = items.len() - self.inherited_items(index, for_each, &items);
-                fanned_out(items, &[&for_each.body], times)
+                let needs = self.needs_of_items(index, for_each, &items);
+                fanned_out(items, needs)
             }
-            Some(Step::Parallel(_)) => {
-                let members = node.children.iter().filter(|child| self.may_begin(**child));
-                let steps: Vec<&Step> = members.filter_map(|child| self.nodes[*child].step.as_ref()).collect();
-                fanned_out(Vec::new(), &steps, 1)
-            }
+            Some(Step::Parallel(_)) => fanned_out(Vec::new(), self.needs_of_members(index)),
             Some(Step::Task(task)) => match &task.work {
                 Work::Plan(_) if level > deepest => {
                     let notes =

@@ -13,7 +13,7 @@ use super::state::Run;
 use super::tree::NodeKind;
 use crate::event::Event;
 use crate::node::NodeState;
-use crate::plan::{self, ForEach, Slug, Step};
+use crate::plan::{self, Slug, Step};
 use crate::result::{Evidence, NodeResult};
 
 impl Run {
@@ -33,19 +33,6 @@ impl Run {
         }
         let same = |item: &Value| known.get_mut(&item.to_string()).and_then(Vec::pop);
         items.iter().map(same).collect()
-    }
-
-    /// How many of `items` of the list `index` are not to be done again, if what is done for each is one task.
-    pub(super) fn inherited_items(&self, index: usize, for_each: &ForEach, items: &[Value]) -> usize {
-        if !matches!(for_each.body, Step::Task(_)) {
-            return 0;
-        }
-        let earlier = self.earlier_items(index, items);
-        earlier
-            .into_iter()
-            .flatten()
-            .filter(|child| self.nodes[*child].is_ok())
-            .count()
     }
 
     /// The list `index` in the version of its plan that last began with it, if it went wrong and is the same list.

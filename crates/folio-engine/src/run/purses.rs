@@ -4,12 +4,14 @@
 //! What a member was set aside is held in every purse around it. It uses that up first; only what it needs beyond has to fit into
 //! what is free, and what it does not need is free again when it has ended.
 
+use serde_json::Value;
+
 use super::agent::Equipment;
 use super::state::Run;
 use super::tree::{Node, NodeKind};
 use crate::event::{Event, SetAside};
 use crate::node::{NodeId, NodeState};
-use crate::plan::{HUMAN, Join, Step, Work};
+use crate::plan::{ForEach, HUMAN, Join, Step, Work};
 use crate::result::StopReason;
 use crate::spend::{Allowance, Amount, Dimension, Purse, Spend};
 use crate::talk::ModelRole;
@@ -62,6 +64,14 @@ impl Change {
             shrunk: self.shrunk.minus(&self.grown),
         }
     }
+}
+
+/// What the members of a group that begins need at the least: one for each that has something to do.
+pub(super) struct Needs {
+    task: Spend,
+    each: Vec<Amount>,
+    /// Whether what an earlier version did well in groups of them is left out.
+    rest_only: bool,
 }
 
 /// What a group that begins comes to.
@@ -149,12 +159,14 @@ impl Run {
         let Some(set_aside) = self.nodes[parent].set_aside.as_deref() else {
             return;
         };
-        let around = self.limits_around(parent);
-        let needed = self.nodes[index]
-            .step
-            .as_ref()
-            .map(|step| least_of(step, &Amount::of(&set_aside.task), &around));
-        let aside = needed.unwrap_or_default().least(&self.room_in(parent));
+        let (around, task) = (self.limits_around(parent), Amount::of(&set_aside.task));
+        let step = self.nodes[index].step.as_ref();
+        let needed = match step {
+            Some(_) if set_aside.rest_only => self.least_left(index, &task, &around),
+            Some(step) => least_of(step, &task, &around),
+            None => Amount::default(),
+        };
+        let aside = needed.least(&self.room_in(parent));
         let node = &self.nodes[index];
         let begins = !node.is_terminal() && !self.skipped.contains(&index) && !self.is_inherited(index);
         if aside.is_nothing() || node.held.is_some() || !begins {
@@ -268,7 +280,7 @@ impl Run {
     /// Whether what node `index` costs has to be known: money is limited, and whoever submitted the run did not say that models without
     /// a price may be asked all the same.
     pub(super) fn needs_price(&self, index: usize) -> bool {
-        let allows_unpriced = || self.run_variable.get("unpriced").and_then(serde_json::Value::as_bool) == Some(true);
+        let allows_unpriced = || self.run_variable.get("unpriced").and_then(Value::as_bool) == Some(true);
         self.purses(index).any(|purse| purse.limit.micro_usd.is_some()) && !allows_unpriced()
     }
 
@@ -299,17 +311,88 @@ impl Run {
         self.purses(index).map(Purse::per_cent).max().unwrap_or(0)
     }
 
-    /// Whether the members `steps` of the group `index` fit into what is free, all at once or fewer at a time.
+    /// What the items of the list `index` need, without what an earlier version of it did well for the same ones (E9.8).
+    pub(super) fn needs_of_items(&self, index: usize, for_each: &ForEach, items: &[Value]) -> Needs {
+        let (task, around) = (self.task_reckoned(), self.limits_around(index));
+        let whole = least_of(&for_each.body, &Amount::of(&task), &around);
+        let left = |earlier: Option<usize>| match earlier {
+            Some(earlier) => self.least_beside(&for_each.body, earlier, &Amount::of(&task), &around),
+            None => whole,
+        };
+        let is_task = matches!(for_each.body, Step::Task(_));
+        let all: Vec<Amount> = self.earlier_items(index, items).into_iter().map(left).collect();
+        let rest_only = !is_task && all.iter().any(|left| *left != whole);
+        // Who has nothing left to do is none of those at work.
+        let each = all.into_iter().filter(|left| whole.is_nothing() || !left.is_nothing());
+        Needs {
+            task,
+            each: each.collect(),
+            rest_only,
+        }
+    }
+
+    /// The same of the members of the group `index`.
+    pub(super) fn needs_of_members(&self, index: usize) -> Needs {
+        let (task, around) = (self.task_reckoned(), self.limits_around(index));
+        let members = self.nodes[index].children.iter().copied();
+        let members = members.filter(|member| self.may_begin(*member) && !self.is_inherited(*member));
+        let (mut each, mut rest_only) = (Vec::new(), false);
+        for member in members {
+            let left = self.least_left(member, &Amount::of(&task), &around);
+            let whole = self.nodes[member].step.as_ref();
+            let whole = whole.map(|step| least_of(step, &Amount::of(&task), &around));
+            rest_only |= whole.is_some_and(|whole| whole != left);
+            each.push(left);
+        }
+        Needs { task, each, rest_only }
+    }
+
+    /// What the first call for a task may come to.
+    fn task_reckoned(&self) -> Spend {
+        self.equipment.as_deref().map(task_of).unwrap_or_default()
+    }
+
+    /// What `step` needs at the least beside what went well of node `old`, which an earlier version of its list made of it.
+    fn least_beside(&self, step: &Step, old: usize, task: &Amount, around: &Allowance) -> Amount {
+        let members = match step {
+            Step::Task(_) if self.nodes[old].is_ok() => return Amount::default(),
+            Step::Parallel(group) if group.join == Join::AllSettled => &group.steps,
+            Step::Sequence(sequence) => &sequence.steps,
+            Step::Task(_) | Step::Parallel(_) | Step::ForEach(_) => return least_of(step, task, around),
+        };
+        let pairs = members.iter().zip(&self.nodes[old].children);
+        pairs.fold(Amount::default(), |sum, (member, old)| {
+            sum.plus(&self.least_beside(member, *old, task, around))
+        })
+    }
+
+    /// The same of node `index`, which was made: beside what has ended in it, or need not be done again.
+    fn least_left(&self, index: usize, task: &Amount, around: &Allowance) -> Amount {
+        let node = &self.nodes[index];
+        if node.is_terminal() || self.is_inherited(index) {
+            return Amount::default();
+        }
+        let is_sum = match &node.step {
+            Some(Step::Parallel(group)) => group.join == Join::AllSettled,
+            Some(Step::Sequence(_)) => true,
+            Some(Step::Task(_) | Step::ForEach(_)) | None => false,
+        };
+        if is_sum {
+            let members = node.children.iter();
+            return members.fold(Amount::default(), |sum, member| {
+                sum.plus(&self.least_left(*member, task, around))
+            });
+        }
+        let step = node.step.as_ref();
+        step.map_or_else(Amount::default, |step| least_of(step, task, around))
+    }
+
+    /// Whether the members of the group `index`, which need so much, fit into what is free, all at once or fewer at a time.
     ///
     /// Of calls, which are counted, there have to be enough for all of them: none is left out. Tokens and money come back
-    /// from whoever needed less, so there have to be enough for those that are at work at one time. Each of `steps` is there so many
-    /// `times`: once in a group, for each item in a `for_each`.
-    pub(super) fn fits_group(&self, index: usize, steps: &[&Step], times: usize) -> Fits {
-        let task = self.equipment.as_deref().map(task_of).unwrap_or_default();
-        let around = self.limits_around(index);
-        let least = |step: &&Step| least_of(step, &Amount::of(&task), &around);
-        let once: Vec<Amount> = steps.iter().map(least).collect();
-        let each: Vec<Amount> = std::iter::repeat_n(&once, times).flatten().copied().collect();
+    /// from whoever needed less, so there have to be enough for those that are at work at one time.
+    pub(super) fn fits_group(&self, index: usize, needs: Needs) -> Fits {
+        let Needs { task, each, rest_only } = needs;
         let all = each.iter().fold(Amount::default(), |sum, more| sum.plus(more));
         let is_limited = |dimension: &Dimension| {
             all.get(*dimension) > 0 && self.purses(index).any(|purse| purse.limit.of(*dimension).is_some())
@@ -349,10 +432,14 @@ impl Run {
             lanes = lanes.min(at_once);
         }
         // Lanes go in the order of the plan; where members wait for others by name, that may be another one.
-        let is_free = self.nodes[index].kind == NodeKind::ForEach || steps.iter().all(|step| waits_for_nobody(step));
+        let members = self.nodes[index].children.iter();
+        let members = members.filter(|member| self.may_begin(**member));
+        let mut steps = members.filter_map(|member| self.nodes[*member].step.as_ref());
+        let is_free = self.nodes[index].kind == NodeKind::ForEach || steps.all(waits_for_nobody);
         Fits::With(SetAside {
             task,
             lanes: (lanes < each.len() && is_free).then(|| u32::try_from(lanes).unwrap_or(u32::MAX)),
+            rest_only,
         })
     }
 

@@ -32,6 +32,7 @@ mod hand_back;
 mod human;
 mod judged;
 mod late;
+mod lists;
 mod lost;
 pub(super) mod models;
 mod models_limits;

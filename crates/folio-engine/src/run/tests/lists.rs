@@ -1,0 +1,108 @@
+//! Lists of groups that are planned anew: only what is not done again is reckoned with (E9.8, E9.10).
+
+use super::models::*;
+use super::*;
+use crate::spend::Dimension;
+use crate::talk::Purpose;
+
+/// A list of five whose step is `group`. The second call of the fourth item fails, as long as the run has one plan.
+fn listed(group: &str, tool_calls: u64) -> Sim {
+    let list = json!([{"id": "each", "for_each": [0, 1, 2, 3, 4], "as": "it", "step": {group: [
+        {"id": "look", "do": {"tool": "echo", "args": {"at": "{{ it }}"}}},
+        {"id": "note", "do": {"tool": "flaky", "args": {"at": "{{ it }}"}}},
+    ]}}]);
+    let extra = json!({"budget": {"tool_calls": tool_calls}});
+    let mut sim = goal_with("go through them", &extra, equipment(), move |ask| match ask.purpose {
+        Purpose::Decide => plan_of(list.clone()),
+        Purpose::Replan => {
+            said(&json!({"root_cause": "one failed", "changes": "once more", "steps": with_another(&list)}).to_string())
+        }
+        Purpose::Aggregate => said("{\"status\": \"ok\", \"notes\": \"all of it\"}"),
+        purpose => panic!("{purpose:?}"),
+    });
+    sim.concurrency = 4;
+    sim
+}
+
+/// The same plan again would be a loop.
+fn with_another(list: &Value) -> Value {
+    let mut steps = list.clone();
+    let another = json!({"id": "after", "optional": true, "do": {"tool": "fail", "args": {}}});
+    steps.as_array_mut().unwrap().push(another);
+    steps
+}
+
+/// Goes on to the end: `note` of the fourth item fails the first time, and all else goes well.
+fn driven(mut sim: Sim) -> Sim {
+    let mut has_failed = false;
+    loop {
+        sim.derive_whole();
+        if sim.run.result().is_some() {
+            return sim;
+        }
+        if let Some(at) = sim.under_way.iter().position(|call| call.tool != "fail") {
+            let call = sim.under_way.remove(at);
+            let fails = call.tool == "flaky" && call.args["at"] == 3 && !std::mem::replace(&mut has_failed, true);
+            let outcome = if fails {
+                answer(&CallAction {
+                    tool: "fail".to_owned(),
+                    ..call.clone()
+                })
+            } else {
+                CallOutcome::Answered(CallAnswer::default())
+            };
+            let event = sim.run.conclude(call.node, outcome, Duration::from_millis(1), sim.now);
+            sim.record(event);
+        } else {
+            assert!(sim.end_one());
+        }
+    }
+}
+
+#[test]
+fn of_a_list_of_groups_that_is_planned_anew_what_went_well_needs_no_calls_e9_10() {
+    for group in ["sequence", "parallel"] {
+        // Ten calls, the one that is made again, and the one step that is new; a tenth is kept for the end of none of them.
+        for tool_calls in [12, 14, 40] {
+            let sim = driven(listed(group, tool_calls));
+            let calls = |end: &str| sim.calls.iter().filter(|(path, _)| path.ends_with(end)).count();
+            assert_eq!(
+                (sim.status("each"), calls("/look"), calls("/note")),
+                (Outcome::Ok, 5, 6),
+                "{group}, {tool_calls}: {:?}",
+                sim.run.node_at("each").unwrap().result
+            );
+            budgets::adds_up(&sim.journal);
+        }
+        // One fewer is too few: then that is said, of the one that is left to do.
+        let sim = driven(listed(group, 10));
+        let each = sim.run.node_at("each").unwrap().result.unwrap();
+        assert_eq!(each.status, Outcome::Failed, "{group}");
+    }
+}
+
+#[test]
+fn nothing_is_set_aside_for_what_went_well_in_the_groups_of_a_list_e9_10() {
+    let sim = driven(listed("sequence", 14));
+    let is_second = |event: &Event| match event {
+        Event::Expanded { set_aside, .. } => set_aside.is_some_and(|set_aside| set_aside.rest_only),
+        _ => false,
+    };
+    let at = sim.journal.iter().position(|(_, event)| is_second(event)).unwrap();
+    let held = |journal: &[(Timestamp, Event)]| {
+        let run = Sim::resumed(journal).run;
+        run.purse().unwrap().held.get(Dimension::ToolCalls)
+    };
+    assert_eq!(held(&sim.journal[..=at]), 1, "one call is left to do");
+    // What an earlier version recorded sets aside what it did then.
+    let mut earlier = sim.journal[..=at].to_vec();
+    let Event::Expanded {
+        set_aside: Some(set_aside),
+        ..
+    } = &mut earlier[at].1
+    else {
+        panic!("it is the list")
+    };
+    set_aside.rest_only = false;
+    assert!(held(&earlier) > 1, "{}", held(&earlier));
+}
