@@ -108,7 +108,8 @@ impl Run {
         let scope = self.criteria_scope(index, criteria, result, value)?;
         // Commands do not run for what has failed; nobody needs to hear that it is not what was wanted.
         result.verdicts = self.verdicts(criteria, &scope, result, value, &[]);
-        self.judge(index, criteria, result);
+        let criteria = self.criteria_in_words(index, criteria, (&*result, value));
+        self.judge(index, &criteria, result);
         Ok(())
     }
 

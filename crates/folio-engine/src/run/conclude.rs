@@ -144,7 +144,8 @@ impl Run {
             // A result that a criterion reads is at hand, or the node would not have begun.
             Err(BodyNeeded(hash)) => result.notes = format!("{} (the body {hash} is missing)", result.notes),
         }
-        self.judge(index, &task.criteria, &mut result);
+        let criteria = self.criteria_in_words(index, &task.criteria, (&result, &answer.output));
+        self.judge(index, &criteria, &mut result);
         let limit = self.output_bytes_max(index);
         if !json_fits(&answer.output, limit) {
             let notes = format!("its output has more than the {limit} bytes that the budget allows");

@@ -1,7 +1,9 @@
 //! Criteria (E9.6): what can be decided from a result alone, and what needs the runner's hands.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use folio_memory::excerpt::cut;
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -13,6 +15,9 @@ use crate::plan::{Check, Criterion};
 use crate::result::{Finding, NodeResult, Verdict};
 use crate::spend::Spend;
 use crate::template::{self, References, Scope};
+
+/// Characters of a criterion with what it names filled in, where it stands beside other things.
+const WORDS_CHARS: usize = 500;
 
 /// The tool that runs commands.
 pub(super) const SHELL: &str = "shell";
@@ -203,6 +208,84 @@ impl Run {
     ) -> Result<Scope, BodyNeeded> {
         let own = Arc::new(result_value(self.view(index).slug(), Some(result), output));
         self.inner_scope(index, &references_of(criteria), vec![("result".to_owned(), own)])
+    }
+
+    /// The words of `criterion` of node `index` as people read them, with what they name filled in; as they stand where that cannot be done.
+    pub(super) fn criterion_words(&self, index: usize, criterion: &Criterion) -> String {
+        let text = &criterion.text;
+        if !template::is_template(text) {
+            return text.clone();
+        }
+        let references = template::references_of_text(text).unwrap_or_default();
+        let own = self.own_result(index, &references);
+        let scope = own.and_then(|own| self.words_scope(index, &references, own));
+        scope.map_or_else(|_| text.clone(), |scope| self.short_words(text, &scope))
+    }
+
+    /// `criteria` of node `index`, which came to `result` with `output`, with such words.
+    pub(super) fn criteria_in_words<'c>(
+        &self,
+        index: usize,
+        criteria: &'c [Criterion],
+        (result, output): (&NodeResult, &Value),
+    ) -> Cow<'c, [Criterion]> {
+        if !criteria.iter().any(|criterion| template::is_template(&criterion.text)) {
+            return Cow::Borrowed(criteria);
+        }
+        let own = Arc::new(result_value(self.view(index).slug(), Some(result), output));
+        let in_words = |criterion: &Criterion| {
+            let references = template::references_of_text(&criterion.text).unwrap_or_default();
+            let scope = self.words_scope(index, &references, Some(Arc::clone(&own)));
+            let text = scope.map_or_else(
+                |_| criterion.text.clone(),
+                |scope| self.short_words(&criterion.text, &scope),
+            );
+            Criterion {
+                text,
+                ..criterion.clone()
+            }
+        };
+        criteria.iter().map(in_words).collect()
+    }
+
+    /// What the words of criteria of node `index` see that read `references`: what the check of the plan lets them name, and its `own` result.
+    pub(super) fn words_scope(
+        &self,
+        index: usize,
+        references: &References,
+        own: Option<Arc<Value>>,
+    ) -> Result<Scope, BodyNeeded> {
+        let own: Vec<_> = own.into_iter().map(|own| ("result".to_owned(), own)).collect();
+        match self.nodes[index].parent {
+            Some(_) => self.scope(index, references, own),
+            // Those of the run read the results of its plan.
+            None => self.inner_scope(index, references, own),
+        }
+    }
+
+    /// What node `index` has come to, for a text that reads `references`, if that reads it and it is to be checked.
+    pub(super) fn own_result(&self, index: usize, references: &References) -> Result<Option<Arc<Value>>, BodyNeeded> {
+        let proposal = self.agent(index).and_then(|agent| agent.proposal.as_deref());
+        let Some(proposal) = proposal.filter(|_| references.variables.contains("result")) else {
+            return Ok(None);
+        };
+        let output = self.output_needed(&proposal.output)?;
+        let result = NodeResult {
+            stop_reason: proposal.stop_reason,
+            severity: proposal.severity,
+            ..NodeResult::new(proposal.status, proposal.notes.clone())
+        };
+        Ok(Some(Arc::new(result_value(
+            self.view(index).slug(),
+            Some(&result),
+            &output,
+        ))))
+    }
+
+    /// `text` filled in, cut where what it names is long.
+    fn short_words(&self, text: &str, scope: &Scope) -> String {
+        let filled = self.templates.render_text(text, scope);
+        filled.map_or_else(|_| text.to_owned(), |filled| cut(&filled, WORDS_CHARS.max(text.len())))
     }
 }
 

@@ -55,6 +55,7 @@ mod steering;
 mod table;
 mod told;
 mod unheard;
+mod words;
 
 /// A run without a runner: calls are answered by a function, in an order that a seed decides.
 struct Sim {

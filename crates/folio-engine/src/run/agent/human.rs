@@ -96,8 +96,8 @@ impl Run {
             }
         };
         let criteria = agent.task.criteria.iter();
-        let criteria = criteria.map(|criterion| self.filled(index, &criterion.text));
-        listed("It is done when:", criteria.collect::<Result<_, _>>()?);
+        let criteria = criteria.map(|criterion| self.criterion_words(index, criterion));
+        listed("It is done when:", criteria.collect());
         listed(
             "Results that it can build on:",
             self.results_before(index, self.sizes(Purpose::Work))?,

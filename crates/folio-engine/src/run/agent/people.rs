@@ -155,7 +155,8 @@ impl Run {
 
     /// The event that asks whether `criterion` of node `index` is met.
     pub(super) fn asking_about(&self, index: usize, criterion: &Criterion, proposal: &Proposal) -> Event {
-        let text = format!("Is this met: {}? The result: {}", criterion.text, proposal.notes);
+        let words = self.criterion_words(index, criterion);
+        let text = format!("Is this met: {words}? The result: {}", proposal.notes);
         Event::Questioned {
             node: self.nodes[index].id,
             question: Box::new(Question {
@@ -182,7 +183,8 @@ impl Run {
         }
         let criterion = agent.task.criteria.iter().find(|c| c.id == check.criterion)?;
         // What is allowed stands first and whole; the criterion is somebody's words, and cannot push it out of sight.
-        let criterion = words::seen(&criterion.text.split_whitespace().collect::<Vec<_>>().join(" "));
+        let criterion = self.criterion_words(index, criterion);
+        let criterion = words::seen(&criterion.split_whitespace().collect::<Vec<_>>().join(" "));
         let text = format!(
             "{} (to check whether this is met: {})",
             approval.in_words(),

@@ -23,7 +23,7 @@ use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
-use crate::template::{self, RESULT_READ};
+use crate::template::{self, RESULT_READ, References, Scope};
 
 /// Tokens that a message costs besides its text.
 pub(super) const PER_MESSAGE: u64 = 6;
@@ -202,7 +202,7 @@ impl Run {
                     check => format!(" [checked: {}]", check.describe()),
                 };
                 let optional = if criterion.required { "" } else { " (if it can be)" };
-                let words = self.excerpted(of, &criterion.text, sizes)?;
+                let words = self.criterion_told(of, &criterion.text, sizes)?;
                 line_of(&mut text, &format!("{}: {words}{optional}{how}", criterion.id));
             }
         }
@@ -336,21 +336,37 @@ impl Run {
             return Ok(text.to_owned());
         }
         let references = template::references_of_text(text).unwrap_or_default();
-        let reads_results = references.all_results || !references.results.is_empty();
         let scope = self.scope(index, &references, Vec::new())?;
-        let filled = self.templates.render_text(text, &scope);
+        Ok(self.put_in(text, &references, &scope, sizes))
+    }
+
+    /// As [`Run::excerpted`], for a criterion of node `index`, which may name what that has come to, too (E9.6).
+    fn criterion_told(&self, index: usize, text: &str, sizes: Sizes) -> Result<String, BodyNeeded> {
+        if !template::is_template(text) {
+            return Ok(text.to_owned());
+        }
+        let references = template::references_of_text(text).unwrap_or_default();
+        let own = self.own_result(index, &references)?;
+        let scope = self.words_scope(index, &references, own)?;
+        Ok(self.put_in(text, &references, &scope, Some(sizes)))
+    }
+
+    fn put_in(&self, text: &str, references: &References, scope: &Scope, sizes: Option<Sizes>) -> String {
+        let reads_own = references.variables.contains("result");
+        let reads_results = reads_own || references.all_results || !references.results.is_empty();
+        let filled = self.templates.render_text(text, scope);
         let filled = match (sizes.filter(|_| reads_results), filled) {
             (Some(sizes), Ok(whole)) if !fits(&whole, sizes.digests) => {
                 // What its author wrote, and the inputs, have a place beside what results give.
                 let inputs = references.inputs.iter().filter_map(|name| self.inputs.get(name));
                 let beside = text.len() + inputs.map(|input| input.to_string().len()).sum::<usize>();
                 let max = sizes.digests + beside;
-                let excerpts = self.templates.render_excerpts(text, &scope, sizes.answer);
+                let excerpts = self.templates.render_excerpts(text, scope, sizes.answer);
                 excerpts.map(|text| without_middle(text, max, RESULT_READ))
             }
             (_, filled) => filled,
         };
-        Ok(filled.unwrap_or_else(|_| text.to_owned()))
+        filled.unwrap_or_else(|_| text.to_owned())
     }
 
     fn put_proposal(&self, text: &mut String, index: usize) -> Result<(), BodyNeeded> {

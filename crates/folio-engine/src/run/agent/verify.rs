@@ -1,5 +1,7 @@
 //! What is checked of a proposal, and what a task comes to when all of it is (E9.6, E9.8).
 
+use std::borrow::Cow;
+
 use folio_memory::Timestamp;
 
 use super::{Agent, SENT_BACK_MAX};
@@ -13,6 +15,7 @@ use crate::run::scope::BodyNeeded;
 use crate::run::state::{JournalError, Run};
 use crate::run::tree::NodeKind;
 use crate::talk::Purpose;
+use crate::template::is_template;
 
 impl Run {
     /// What is still to be checked of a proposal, or what follows when all of it is.
@@ -190,12 +193,8 @@ impl Run {
             return Vec::new();
         };
         let text = |id: &str| {
-            agent
-                .task
-                .criteria
-                .iter()
-                .find(|c| c.id == id)
-                .map_or("", |c| c.text.as_str())
+            let criterion = agent.task.criteria.iter().find(|c| c.id == id);
+            criterion.map_or_else(String::new, |criterion| self.criterion_words(index, criterion))
         };
         let unmet = agent.verdicts.iter().filter(|verdict| verdict.required);
         unmet
@@ -242,7 +241,15 @@ impl Run {
         }
         let unjudged = agent.and_then(|agent| agent.unjudged);
         let (said, stopped) = (result.stop_reason, result.stop_reason.or(unjudged));
-        self.judge(index, &self.criteria_of(index), &mut result);
+        let criteria = self.criteria_of(index);
+        // Nothing has to be read again for words that name nothing.
+        let names_some = criteria.iter().any(|criterion| is_template(&criterion.text));
+        let output = names_some.then(|| self.value_of(&proposal.output)).flatten();
+        let criteria = match &output {
+            Some(output) => self.criteria_in_words(index, &criteria, (&result, output)),
+            None => Cow::Borrowed(&*criteria),
+        };
+        self.judge(index, &criteria, &mut result);
         if result.status != Outcome::Ok {
             result.stop_reason = result.stop_reason.or(stopped);
         }

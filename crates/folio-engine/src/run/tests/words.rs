@@ -1,0 +1,107 @@
+//! Criteria that name what a step came to, as people and judges read them (E9.6, E9.14).
+
+use super::judged::{goes_on, says};
+use super::models::*;
+use super::*;
+use crate::talk::Purpose;
+
+fn attended(extra: &Value, finding: &'static str) -> Sim {
+    let mut equipment = equipment();
+    equipment.has_person = true;
+    goal_with("write", extra, equipment, move |ask| {
+        assert_eq!(ask.purpose, Purpose::Judge);
+        judged(finding)
+    })
+}
+
+fn written(criterion: &Value) -> Value {
+    json!({"steps": [
+        {"id": "who", "do": {"tool": "echo", "args": {"name": "Ann"}}},
+        {"id": "a", "do": {"tool": "echo", "args": {"text": "hello"}}, "criteria": [criterion]},
+    ]})
+}
+
+const WORDS: &str = "{{ result.output.text }} is how {{ results.who.output.name }} writes it";
+
+#[test]
+fn a_person_is_asked_about_a_criterion_with_what_it_names_filled_in_e9_14() {
+    let human = json!({"id": "c1", "text": WORDS, "check": "human"});
+    let mut sim = attended(&written(&human), "met");
+    let (node, asked) = goes_on(&mut sim).unwrap();
+    assert_eq!(asked, "Is this met: hello is how Ann writes it? The result: ");
+    says(&mut sim, node, "no");
+    assert_eq!(goes_on(&mut sim), None);
+    let notes = &sim.run.node_at("a").unwrap().result.unwrap().notes;
+    assert!(notes.contains("c1 (hello is how Ann writes it) is not met"), "{notes}");
+}
+
+#[test]
+fn a_judge_reads_a_criterion_with_what_it_names_filled_in_e9_6() {
+    let sim = attended(&written(&json!({"id": "c1", "text": WORDS})), "unmet").driven_on();
+    let read = read_by(&sim, 0);
+    assert!(read.contains("c1: hello is how Ann writes it"), "{read}");
+    let notes = &sim.run.node_at("a").unwrap().result.unwrap().notes;
+    assert!(
+        notes.contains("c1 (hello is how Ann writes it) is not met: the proof"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn a_criterion_of_the_plan_reads_the_results_of_its_steps_e9_6() {
+    let mut extra = written(&json!({"id": "w", "text": "it is short", "check": {"regex": "hello"}}));
+    extra["criteria"] = json!([{"id": "c1", "text": "{{ results.who.output.name }} is greeted"}]);
+    let sim = attended(&extra, "unmet").driven_on();
+    let read = read_by(&sim, 0);
+    assert!(read.contains("c1: Ann is greeted"), "{read}");
+    assert!(
+        root(&sim).notes.contains("c1 (Ann is greeted) is not met"),
+        "{}",
+        root(&sim).notes
+    );
+}
+
+#[test]
+fn a_command_that_checks_is_asked_about_with_the_words_filled_in_e9_6() {
+    let command = json!({"id": "c1", "text": WORDS, "check": {"command": {"argv": ["true"]}}});
+    let mut sim = attended(&written(&command), "met");
+    sim.run
+        .ask_first(Some(Arc::new(|tool: &str, _: &Value| tool == "shell")));
+    let (_, asked) = goes_on(&mut sim).unwrap();
+    assert!(
+        asked.ends_with("(to check whether this is met: hello is how Ann writes it)"),
+        "{asked}"
+    );
+}
+
+#[test]
+fn whoever_does_it_once_more_reads_what_is_missing_with_its_words_filled_in_e9_6() {
+    let extra = json!({"steps": [
+        {"id": "who", "do": {"tool": "echo", "args": {"name": "Ann"}}},
+        {"id": "a", "title": "greet", "atomic": true, "criteria": [{"id": "c1", "text": "{{ result.output.said }} is for {{ results.who.output.name }}"}]},
+    ]});
+    let sim = goal_with("write", &extra, equipment(), |ask| match ask.purpose {
+        Purpose::Work => finish("hello"),
+        _ => judged("unmet"),
+    })
+    .driven_on();
+    let again = sim.asks.iter().rposition(|ask| ask.purpose == Purpose::Work).unwrap();
+    let read = read_by(&sim, again);
+    assert!(read.contains("c1 (hello is for Ann) is not met: the proof"), "{read}");
+}
+
+#[test]
+fn what_a_criterion_names_is_cut_where_it_is_long_and_stands_as_it_is_where_it_is_missing_e9_6() {
+    let long = json!({"steps": [{
+        "id": "a", "do": {"tool": "echo", "args": {"text": "long ".repeat(900)}},
+        "criteria": [{"id": "c1", "text": "{{ result.output.text }} is long", "check": "human"}],
+    }]});
+    let (_, asked) = goes_on(&mut attended(&long, "met")).unwrap();
+    assert!(
+        asked.chars().count() < 700 && asked.ends_with("? The result: "),
+        "{asked}"
+    );
+    let missing = written(&json!({"id": "c1", "text": "{{ result.output.none.at_all }}", "check": "human"}));
+    let (_, asked) = goes_on(&mut attended(&missing, "met")).unwrap();
+    assert_eq!(asked, "Is this met: {{ result.output.none.at_all }}? The result: ");
+}
