@@ -4,7 +4,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use folio_engine::{Event, Outcome, plan};
 use folio_memory::policy::SpacePolicy;
 use folio_memory::{Actor, Role, RunId, Seq, SpaceName};
@@ -12,37 +11,13 @@ use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions};
 use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, SqliteStore, Store, StoreError, SystemClock, Workspace};
 use folio_testkit::{Fault, FaultyStore};
-use folio_tools::{Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
+use folio_tools::{Effect, Registry, ToolResponse, ToolSpec};
 use serde_json::json;
-
-/// A tool that writes down what is durable of its run when it is called.
-#[derive(Debug)]
-struct Witness {
-    spec: ToolSpec,
-    store: Arc<dyn Store>,
-    seen: Arc<Mutex<Vec<(usize, usize)>>>,
-}
-
-#[async_trait]
-impl Tool for Witness {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    async fn call(&self, request: &ToolRequest, _: &ToolContext) -> ToolResponse {
-        let run: RunId = request.run_id.parse().unwrap();
-        let journal = self.store.journal(&SpaceName::main(), run, Seq(0)).await.unwrap();
-        let count = |is: fn(&Event) -> bool| journal.events.iter().filter(|(_, event)| is(event)).count();
-        let begun = count(|event| matches!(event, Event::Started { .. }));
-        let ended = count(|event| matches!(event, Event::Finished { .. }));
-        self.seen.lock().unwrap().push((begun, ended));
-        ToolResponse::ok(request, json!({"begun": begun}), "")
-    }
-}
 
 struct House {
     runner: Runner,
     store: Arc<FaultyStore>,
+    /// What was durable of a run whenever its tool `witness` was called: what had begun, and what had ended.
     seen: Arc<Mutex<Vec<(usize, usize)>>>,
     _folder: tempfile::TempDir,
 }
@@ -56,11 +31,20 @@ impl House {
         let workspace = Workspace::new(store.clone(), clock, ids, SpaceName::main());
         let seen = Arc::<Mutex<Vec<_>>>::default();
         let mut registry = Registry::with_builtins();
-        registry.register(Arc::new(Witness {
-            spec: ToolSpec::new("witness", Effect::Idempotent, "looks at what is durable"),
-            store: store.clone(),
-            seen: Arc::clone(&seen),
-        }));
+        let spec = ToolSpec::new("witness", Effect::Idempotent, "looks at what is durable");
+        let (durable, sees) = (store.clone(), Arc::clone(&seen));
+        registry.register_fn(spec, move |request, _| {
+            let (durable, sees) = (durable.clone(), Arc::clone(&sees));
+            async move {
+                let run: RunId = request.run_id.parse().unwrap();
+                let journal = durable.journal(&SpaceName::main(), run, Seq(0)).await.unwrap();
+                let count = |is: fn(&Event) -> bool| journal.events.iter().filter(|(_, event)| is(event)).count();
+                let begun = count(|event| matches!(event, Event::Started { .. }));
+                let ended = count(|event| matches!(event, Event::Finished { .. }));
+                sees.lock().unwrap().push((begun, ended));
+                Ok(ToolResponse::ok(&request, json!({"begun": begun}), ""))
+            }
+        });
         Self {
             runner: Runner::new(workspace, registry, RunnerOptions::default()),
             store,

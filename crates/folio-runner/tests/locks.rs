@@ -5,42 +5,23 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use async_trait::async_trait;
 use folio_engine::{NodeResult, Outcome, plan};
 use folio_memory::{Actor, Role, RunId, SpaceName};
 use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::TraceQuery;
 use folio_store::{RandomIds, SystemClock, Workspace};
-use folio_tools::{ArgKind, Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
+use folio_tools::{ArgKind, Effect, Registry, ToolResponse, ToolSpec};
 use futures_util::FutureExt as _;
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-/// Writes on a desk for a while, and sees how many do.
-#[derive(Debug)]
-struct Writes {
-    spec: ToolSpec,
-    at_it: AtomicUsize,
-    most: Arc<AtomicUsize>,
-}
-
-#[async_trait]
-impl Tool for Writes {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    async fn call(&self, request: &ToolRequest, _: &ToolContext) -> ToolResponse {
-        let at_it = self.at_it.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(at_it, Ordering::SeqCst);
-        for _ in 0..200 {
-            tokio::task::yield_now().await;
-        }
-        self.at_it.fetch_sub(1, Ordering::SeqCst);
-        ToolResponse::ok(request, json!(at_it), "")
-    }
+/// A tool that writes on a desk.
+fn write_on() -> ToolSpec {
+    ToolSpec::new("write_on", Effect::Idempotent, "Writes on a desk.")
+        .required("desk", ArgKind::Text, "Which.")
+        .writes_to("desks/{desk}")
 }
 
 fn runner(registry: Registry) -> Runner {
@@ -58,13 +39,20 @@ fn runner(registry: Registry) -> Runner {
 async fn most_at_one_time(runs: usize, desk: fn(usize) -> String) -> usize {
     let most = Arc::new(AtomicUsize::new(0));
     let mut registry = Registry::with_builtins();
-    registry.register(Arc::new(Writes {
-        spec: ToolSpec::new("write_on", Effect::Idempotent, "Writes on a desk.")
-            .required("desk", ArgKind::Text, "Which.")
-            .writes_to("desks/{desk}"),
-        at_it: AtomicUsize::new(0),
-        most: Arc::clone(&most),
-    }));
+    let (at_it, seen) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&most));
+    // It writes for a while, and sees how many do.
+    registry.register_fn(write_on(), move |request, _| {
+        let (at_it, seen) = (Arc::clone(&at_it), Arc::clone(&seen));
+        async move {
+            let now = at_it.fetch_add(1, Ordering::SeqCst) + 1;
+            seen.fetch_max(now, Ordering::SeqCst);
+            for _ in 0..200 {
+                tokio::task::yield_now().await;
+            }
+            at_it.fetch_sub(1, Ordering::SeqCst);
+            Ok(ToolResponse::ok(&request, json!(now), ""))
+        }
+    });
     let runner = runner(registry);
     let mut driving = Vec::new();
     for number in 0..runs {
@@ -99,34 +87,17 @@ async fn runs_that_write_the_same_do_so_one_after_the_other_e9_15() {
     assert!(apart > 1, "nobody waits for what others write elsewhere");
 }
 
-/// Writes on a desk until it is told to end.
-#[derive(Debug)]
-struct Holds {
-    spec: ToolSpec,
-    ends: Arc<Semaphore>,
-}
-
-#[async_trait]
-impl Tool for Holds {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    async fn call(&self, request: &ToolRequest, _: &ToolContext) -> ToolResponse {
-        self.ends.acquire().await.unwrap().forget();
-        ToolResponse::ok(request, json!(1), "")
-    }
-}
-
 /// A runner whose calls of `write_on` end when they are told to.
 fn holding(ends: &Arc<Semaphore>) -> Runner {
     let mut registry = Registry::with_builtins();
-    registry.register(Arc::new(Holds {
-        spec: ToolSpec::new("write_on", Effect::Idempotent, "Writes on a desk.")
-            .required("desk", ArgKind::Text, "Which.")
-            .writes_to("desks/{desk}"),
-        ends: Arc::clone(ends),
-    }));
+    let ends = Arc::clone(ends);
+    registry.register_fn(write_on(), move |request, _| {
+        let ends = Arc::clone(&ends);
+        async move {
+            ends.acquire().await.unwrap().forget();
+            Ok(ToolResponse::ok(&request, json!(1), ""))
+        }
+    });
     runner(registry)
 }
 

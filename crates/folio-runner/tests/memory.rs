@@ -4,7 +4,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use folio_engine::{Outcome, plan};
 use folio_memory::observation::ObservationInput;
 use folio_memory::{
@@ -16,38 +15,10 @@ use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{BookFilter, TraceEntry, TraceQuery};
 use folio_testkit::{SeededIds, SimClock};
 use folio_tools::response::FailureKind;
-use folio_tools::{Effect, Registry, Tool, ToolContext, ToolError, ToolRequest, ToolResponse, ToolSpec};
+use folio_tools::{Effect, Registry, ToolError, ToolResponse, ToolSpec};
 use serde_json::{Value, json};
 
 const PLAN: &str = "title: Recommend\nsteps: [{id: ask, do: {tool: recommend}}]";
-
-/// A tool that asks for observations about wine, remembers what it was told, and answers what a test says.
-#[derive(Debug)]
-struct Recommend {
-    spec: ToolSpec,
-    told: Arc<Mutex<Vec<Value>>>,
-    answer: Value,
-}
-
-#[async_trait]
-impl Tool for Recommend {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    async fn call(&self, request: &ToolRequest, _: &ToolContext) -> ToolResponse {
-        self.told.lock().unwrap().clone_from(&request.scratch_page_context);
-        let mut response = ToolResponse::ok(request, json!({"found": 1}), "");
-        if self.answer["fails"] == true {
-            response = ToolResponse::failed(request, ToolError::new(FailureKind::Denied, "no", "it may not"));
-        }
-        let items = |name: &str| self.answer[name].as_array().cloned().unwrap_or_default();
-        response.observations = items("observations");
-        response.scratch_page_writes = items("scratch_page_writes");
-        response.memory_writes = items("memory_writes");
-        response
-    }
-}
 
 struct House {
     workspace: Workspace,
@@ -55,19 +26,29 @@ struct House {
     told: Arc<Mutex<Vec<Value>>>,
 }
 
+/// One with a tool that asks for observations about wine and answers with `answer`.
 fn house(answer: Value) -> House {
     let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
     let (clock, ids) = (Arc::new(SimClock::default()), Arc::new(SeededIds::default()));
     let workspace = Workspace::new(store, clock, ids, SpaceName::main());
-    let told = Arc::default();
+    let told: Arc<Mutex<Vec<Value>>> = Arc::default();
     let spec = ToolSpec::new("recommend", Effect::Read, "Recommends a wine.");
-    let tool = Recommend {
-        spec: spec.asks(json!({"filters": {"tags": ["wine"]}, "limit": 5})),
-        told: Arc::clone(&told),
-        answer,
-    };
+    let spec = spec.asks(json!({"filters": {"tags": ["wine"]}, "limit": 5}));
     let mut registry = Registry::with_builtins();
-    registry.register(Arc::new(tool));
+    let is_told = Arc::clone(&told);
+    registry.register_fn(spec, move |request, _| {
+        is_told.lock().unwrap().clone_from(&request.scratch_page_context);
+        let items = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
+        let error = (answer["fails"] == true).then(|| ToolError::new(FailureKind::Denied, "no", "it may not"));
+        let mut response = match error {
+            Some(error) => ToolResponse::failed(&request, error),
+            None => ToolResponse::ok(&request, json!({"found": 1}), ""),
+        };
+        response.observations = items("observations");
+        response.scratch_page_writes = items("scratch_page_writes");
+        response.memory_writes = items("memory_writes");
+        std::future::ready(Ok(response))
+    });
     let runner = Runner::new(workspace.clone(), registry, RunnerOptions::default());
     House {
         workspace,

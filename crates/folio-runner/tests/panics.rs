@@ -17,41 +17,25 @@ use folio_tools::{Effect, Reconciled, Registry, Tool, ToolContext, ToolRequest, 
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, Semaphore};
 
-/// Waits until five are at work; then the third breaks off, and the others answer.
-#[derive(Debug)]
-struct Breaks {
-    spec: ToolSpec,
-    all: Barrier,
-}
-
-#[async_trait]
-impl Tool for Breaks {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    async fn call(&self, request: &ToolRequest, _: &ToolContext) -> ToolResponse {
-        self.all.wait().await;
-        let number = request.args["number"].as_u64().unwrap();
-        assert_ne!(number, 3, "not this one");
-        ToolResponse::ok(request, json!(number), "")
-    }
-}
-
 #[tokio::test]
 async fn of_five_at_work_one_panics_and_four_results_are_there_for_what_follows() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
     let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds::default()));
     let mut registry = Registry::with_builtins();
-    registry.register(Arc::new(Breaks {
-        spec: ToolSpec::new("breaks", Effect::Read, "breaks off").required(
-            "number",
-            folio_tools::ArgKind::Count,
-            "which",
-        ),
-        all: Barrier::new(5),
-    }));
+    let spec = ToolSpec::new("breaks", Effect::Read, "breaks off");
+    let spec = spec.required("number", folio_tools::ArgKind::Count, "which");
+    let all = Arc::new(Barrier::new(5));
+    // It waits until five are at work; then the third breaks off, and the others answer.
+    registry.register_fn(spec, move |request, _| {
+        let all = Arc::clone(&all);
+        async move {
+            all.wait().await;
+            let number = request.args["number"].as_u64().unwrap();
+            assert_ne!(number, 3, "not this one");
+            Ok(ToolResponse::ok(&request, json!(number), ""))
+        }
+    });
     let runner = Runner::new(
         Workspace::new(store, clock, ids, SpaceName::main()),
         registry,

@@ -39,6 +39,7 @@ pub mod tool;
 mod arguments;
 mod blocking;
 mod capture;
+mod function;
 mod gitignore;
 mod globs;
 mod language;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::arguments::{check, nearest};
 use crate::builtin;
 use crate::context::{ToolContext, ToolLimits};
+use crate::function::FunctionTool;
 use crate::panics::caught;
 use crate::response::{FailureKind, ToolError, ToolResponse, ToolStatus, Truncated};
 use crate::tool::{Effect, Reconciled, Tool, ToolRequest, ToolSpec};
@@ -50,6 +51,34 @@ impl Registry {
     pub fn register(&mut self, tool: Arc<dyn Tool>) -> Option<Arc<dyn Tool>> {
         let name = tool.spec().name.clone();
         Arc::make_mut(&mut self.tools).insert(name, tool)
+    }
+
+    /// Adds a tool that is one function of what it is asked and what the call may touch; an error is a failed call. One with the same
+    /// name is replaced and returned.
+    ///
+    /// What says afterwards whether a call took effect, or knows by itself what a call writes, is a [`Tool`] of its own.
+    ///
+    /// ```
+    /// use folio_tools::{ArgKind, Effect, Registry, ToolError, ToolResponse, ToolSpec};
+    /// use serde_json::json;
+    ///
+    /// let mut registry = Registry::with_builtins();
+    /// let about = "How many letters a word has: {letters}";
+    /// let spec = ToolSpec::new("letters", Effect::Pure, about).required("word", ArgKind::Text, "The word.");
+    /// registry.register_fn(spec, |request, _| async move {
+    ///     let word = request.args["word"].as_str().unwrap_or_default();
+    ///     if word.contains(' ') {
+    ///         return Err(ToolError::invalid(format!("{word:?} is more than one word")));
+    ///     }
+    ///     Ok(ToolResponse::ok(&request, json!({"letters": word.chars().count()}), ""))
+    /// });
+    /// ```
+    pub fn register_fn<F, Answered>(&mut self, spec: ToolSpec, function: F) -> Option<Arc<dyn Tool>>
+    where
+        F: Fn(ToolRequest, ToolContext) -> Answered + Send + Sync + 'static,
+        Answered: Future<Output = Result<ToolResponse, ToolError>> + Send + 'static,
+    {
+        self.register(Arc::new(FunctionTool { spec, function }))
     }
 
     /// Takes a tool out, so that no task can call it.

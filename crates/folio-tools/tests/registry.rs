@@ -4,46 +4,23 @@ mod support;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use folio_tools::{
-    Approval, ArgKind, Effect, FailureKind, Registry, Tool, ToolContext, ToolError, ToolRequest, ToolResponse,
-    ToolSpec, ToolStatus,
+    Approval, ArgKind, Effect, FailureKind, Registry, ToolError, ToolRequest, ToolResponse, ToolSpec, ToolStatus,
 };
 use serde_json::{Value, json};
 use support::World;
 
-type Answer = Box<dyn Fn(&ToolRequest) -> ToolResponse + Send + Sync>;
-
-/// A tool that does what a test wants.
-struct Custom {
-    spec: ToolSpec,
-    answer: Answer,
-}
-
-impl std::fmt::Debug for Custom {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Custom")
-    }
-}
-
-#[async_trait]
-impl Tool for Custom {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    async fn call(&self, request: &ToolRequest, _context: &ToolContext) -> ToolResponse {
-        tokio::task::yield_now().await;
-        (self.answer)(request)
-    }
-}
-
 fn world_with(effect: Effect, answer: impl Fn(&ToolRequest) -> ToolResponse + Send + Sync + 'static) -> World {
     let mut world = World::new();
-    let replaced = world.registry.register(Arc::new(Custom {
-        spec: ToolSpec::new("custom", effect, "for a test").optional("n", ArgKind::Count, "a number"),
-        answer: Box::new(answer),
-    }));
+    let spec = ToolSpec::new("custom", effect, "for a test").optional("n", ArgKind::Count, "a number");
+    let answer = Arc::new(answer);
+    let replaced = world.registry.register_fn(spec, move |request, _| {
+        let answer = Arc::clone(&answer);
+        async move {
+            tokio::task::yield_now().await;
+            Ok(answer(&request))
+        }
+    });
     assert!(replaced.is_none());
     world
 }
@@ -70,10 +47,8 @@ async fn a_tool_that_is_not_known_is_named_with_the_one_that_was_meant() {
 #[test]
 fn a_name_or_a_family_is_looked_up_as_it_is_given() {
     let mut registry = Registry::with_builtins();
-    registry.register(Arc::new(Custom {
-        spec: ToolSpec::new("desk.echo", Effect::Pure, "for a test"),
-        answer: Box::new(|_| panic!("it was called")),
-    }));
+    let spec = ToolSpec::new("desk.echo", Effect::Pure, "for a test");
+    registry.register_fn(spec, |_, _| async { panic!("it was called") });
     let gone = ToolError::new(FailureKind::Failed, "mcp_gone", "it does not answer");
     registry.miss("shop", gone);
     for name in ["list", "desk.echo", "desk.*", "shop.buy", "shop.*"] {
@@ -223,8 +198,10 @@ async fn arguments_of_a_tool_with_a_schema_are_checked_against_it() {
     let mut spec = ToolSpec::new("far", Effect::Opaque, "of a server");
     spec.schema = Some(json!({"type": "object", "properties": {"q": {"type": "string"}}}));
     assert_eq!(spec.args_schema()["properties"]["q"]["type"], "string");
-    let answer: Answer = Box::new(|request| ToolResponse::ok(request, request.args.clone(), ""));
-    world.registry.register(Arc::new(Custom { spec, answer }));
+    world.registry.register_fn(spec, |request, _| async move {
+        let same = request.args.clone();
+        Ok(ToolResponse::ok(&request, same, ""))
+    });
     assert_eq!(
         world.outputs("far", json!({"anything": [1]})).await,
         json!({"anything": [1]})
@@ -232,6 +209,23 @@ async fn arguments_of_a_tool_with_a_schema_are_checked_against_it() {
     for wrong in [json!([1]), json!({"q": 5})] {
         assert_eq!(world.error("far", wrong).await.kind, FailureKind::InvalidArgs);
     }
+}
+
+#[tokio::test]
+async fn an_error_of_a_function_is_a_failed_call_and_the_next_one_of_its_name_replaces_it() {
+    let mut world = World::new();
+    let spec = ToolSpec::new("door", Effect::Opaque, "for a test");
+    let locked = ToolError::new(FailureKind::Denied, "locked", "it is locked").hint("knock");
+    let said = locked.clone();
+    world
+        .registry
+        .register_fn(spec.clone(), move |_, _| std::future::ready(Err(said.clone())));
+    assert_eq!(world.error("door", json!({})).await, locked);
+    let before = world.registry.register_fn(spec, |request, context| async move {
+        Ok(ToolResponse::ok(&request, json!(context.allowed), "open"))
+    });
+    assert_eq!(format!("{:?}", before.unwrap()), r#"FunctionTool { name: "door", .. }"#);
+    assert_eq!(world.outputs("door", json!({})).await, json!(false));
 }
 
 #[tokio::test]

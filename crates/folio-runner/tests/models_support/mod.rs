@@ -10,54 +10,32 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use folio_engine::plan::{self, Plan};
 use folio_memory::{Actor, Role, RunId, SpaceName};
 use folio_model::{Cue, Request, Role as ModelRole, ScriptedModel, When};
 use folio_runner::{NewRun, Runner, RunnerModel, RunnerModels, RunnerOptions};
 use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, SqliteStore, Store, SystemClock, Workspace};
-use folio_tools::{Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
+use folio_tools::{Effect, Registry, ToolResponse, ToolSpec};
 use serde_json::{Value, json};
-
-/// Does something outside, and counts what it did by key.
-#[derive(Debug)]
-pub(crate) struct Counting {
-    spec: ToolSpec,
-    pub(crate) done: Arc<Mutex<BTreeMap<String, u32>>>,
-}
-
-#[async_trait]
-impl Tool for Counting {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    async fn call(&self, request: &ToolRequest, _: &ToolContext) -> ToolResponse {
-        *self.done.lock().unwrap().entry(request.request_id.clone()).or_default() += 1;
-        ToolResponse::ok(request, json!({"done": request.args}), "mended")
-    }
-}
 
 /// Effects by key: how often each was made.
 pub(crate) type Effects = Arc<Mutex<BTreeMap<String, u32>>>;
 
+/// The tools with two that do something outside, and count what they did by key; one of them waits for a yes.
 pub(crate) fn registry(effects: &Effects) -> Registry {
     let mut registry = Registry::with_builtins();
-    registry.register(Arc::new(Counting {
-        spec: ToolSpec::new("mend", Effect::Idempotent, "Mends something outside.").optional(
-            "what",
-            folio_tools::ArgKind::Text,
-            "What.",
-        ),
-        done: Arc::clone(effects),
-    }));
-    registry.register(Arc::new(Counting {
-        spec: ToolSpec::new("climb", Effect::Idempotent, "Climbs onto something.")
-            .optional("what", folio_tools::ArgKind::Text, "What.")
-            .needs_approval(),
-        done: Arc::clone(effects),
-    }));
+    let mend = ToolSpec::new("mend", Effect::Idempotent, "Mends something outside.");
+    let climb = ToolSpec::new("climb", Effect::Idempotent, "Climbs onto something.").needs_approval();
+    for spec in [mend, climb] {
+        let done = Arc::clone(effects);
+        let spec = spec.optional("what", folio_tools::ArgKind::Text, "What.");
+        registry.register_fn(spec, move |request, _| {
+            *done.lock().unwrap().entry(request.request_id.clone()).or_default() += 1;
+            let response = ToolResponse::ok(&request, json!({"done": request.args}), "mended");
+            std::future::ready(Ok(response))
+        });
+    }
     registry
 }
 

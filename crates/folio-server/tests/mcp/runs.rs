@@ -2,11 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use folio::memory::id::{Ref, RunHandle};
 use folio::model::{ScriptedModel, When};
 use folio::runner::{Runner, RunnerModel, RunnerModels, RunnerOptions};
-use folio::tools::{Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
+use folio::tools::{Effect, Registry, ToolResponse, ToolSpec};
 use folio::{Actor, Role};
 use folio_server::{McpOptions, ToolSet};
 use rmcp::ClientHandler;
@@ -259,7 +258,7 @@ async fn a_client_that_leaves_stops_the_run_that_it_waits_for() {
 #[tokio::test]
 async fn a_run_of_a_model_may_call_what_whoever_started_the_server_allows_and_never_more_e9_14() {
     let workspace = runner().await.workspace().clone();
-    let runner = Runner::new(workspace, Bell::registry(), RunnerOptions::default());
+    let runner = Runner::new(workspace, with_bell(), RunnerOptions::default());
     let plan = json!({"title": "Ring", "steps": [{"id": "a", "do": {"tool": "door.ring", "args": {}}}]});
     let with = |granted: &[&str]| {
         let mut options = with_runs();
@@ -367,29 +366,15 @@ async fn what_is_under_way_is_named() {
     pair.end().await;
 }
 
-/// A tool that waits for a person's yes.
-#[derive(Debug)]
-struct Bell(ToolSpec);
-
-impl Bell {
-    fn registry() -> Registry {
-        let spec = ToolSpec::new("door.ring", Effect::Idempotent, "Rings the bell.").needs_approval();
-        let mut registry = Registry::with_builtins();
-        registry.register(Arc::new(Self(spec)));
-        registry
-    }
-}
-
-#[async_trait]
-impl Tool for Bell {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
+/// The tools with one that waits for a person's yes.
+fn with_bell() -> Registry {
+    let mut registry = Registry::with_builtins();
+    let spec = ToolSpec::new("door.ring", Effect::Idempotent, "Rings the bell.").needs_approval();
+    registry.register_fn(spec, |request, context| async move {
         assert!(context.allowed, "nobody allowed it");
-        ToolResponse::ok(request, serde_json::json!({"rang": true}), "rang")
-    }
+        Ok(ToolResponse::ok(&request, serde_json::json!({"rang": true}), "rang"))
+    });
+    registry
 }
 
 /// A person before the client, who answers each form with the next of these; no answer: they put it off.

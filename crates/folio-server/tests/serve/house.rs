@@ -1,14 +1,12 @@
 //! A server on a store of its own.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 
-use async_trait::async_trait;
 use folio::engine::plan;
 use folio::memory::RunId;
 use folio::runner::{NewRun, Runner, RunnerOptions};
 use folio::store::{AccessToken, KeptToken};
-use folio::tools::{Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
+use folio::tools::{Effect, Registry, ToolResponse, ToolSpec};
 use folio::{Actor, Folio, Role, SpaceName, Workspace};
 use folio_server::{McpOptions, ServeError, ServeOptions, Server};
 use serde_json::Value;
@@ -74,7 +72,7 @@ impl House {
             has_person,
             ..RunnerOptions::default()
         };
-        Runner::new(workspace, Bell::registry(), options)
+        Runner::new(workspace, with_bell(), options)
     }
 
     /// A token for `space` in `role`, and what is kept of it.
@@ -212,27 +210,13 @@ pub(crate) fn is_problem(answer: &Answer, status: u16, code: &str) {
     );
 }
 
-/// A tool that waits for a person's yes.
-#[derive(Debug)]
-pub(crate) struct Bell(ToolSpec);
-
-impl Bell {
-    pub(crate) fn registry() -> Registry {
-        let spec = ToolSpec::new("door.ring", Effect::Idempotent, "Rings the bell.").needs_approval();
-        let mut registry = Registry::with_builtins();
-        registry.register(Arc::new(Self(spec)));
-        registry
-    }
-}
-
-#[async_trait]
-impl Tool for Bell {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
+/// The tools with one that waits for a person's yes.
+pub(crate) fn with_bell() -> Registry {
+    let mut registry = Registry::with_builtins();
+    let spec = ToolSpec::new("door.ring", Effect::Idempotent, "Rings the bell.").needs_approval();
+    registry.register_fn(spec, |request, context| async move {
         assert!(context.allowed, "nobody allowed it");
-        ToolResponse::ok(request, serde_json::json!({"rang": true}), "rang")
-    }
+        Ok(ToolResponse::ok(&request, serde_json::json!({"rang": true}), "rang"))
+    });
+    registry
 }
