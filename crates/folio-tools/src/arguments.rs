@@ -1,6 +1,7 @@
 //! Checks arguments against the description of a tool, and reads them into a tool's own type.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use folio_engine::argument::{Choice, Fit, check_choice, kind_of, one_of};
 use serde::de::DeserializeOwned;
@@ -122,6 +123,25 @@ fn distance(left: &str, right: &str) -> usize {
         }
     }
     rows[rows.len() - 1]
+}
+
+/// How long a call of `tool` may take: `timeout_s`, at most `longest`; `usual` where it does not say.
+pub(crate) fn time_of(
+    tool: &str,
+    timeout_s: Option<f64>,
+    usual: Duration,
+    longest: Duration,
+) -> Result<Duration, ToolError> {
+    let Some(seconds) = timeout_s else {
+        return Ok(usual);
+    };
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if !time.is_zero() && time <= longest => Ok(time),
+        _ => Err(ToolError::invalid(format!(
+            "{tool}: `timeout_s` is more than 0 and at most {}",
+            longest.as_secs()
+        ))),
+    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use folio_server::wire::Received;
 use super::export::amounts;
 use super::import_foreign::{self, bring_in};
 use super::markdown_folder::MarkdownLines;
-use super::{Context, evict::source};
+use super::{Context, evict::source, input::text_within};
 use crate::counting::{Counted, Counting};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
@@ -268,17 +268,13 @@ pub(super) fn read_text(file: &Path) -> Result<String, Failure> {
 }
 
 fn text_from(opened: impl Read, file: &Path) -> Result<String, Failure> {
-    let unreadable = |error: std::io::Error| Failure::file("read", file, &error);
-    let mut bytes = Vec::new();
-    opened
-        .take(BOOK_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
-    if bytes.len() as u64 > BOOK_BYTES_MAX {
-        let message = format!("{} has more than {BOOK_BYTES_MAX} bytes", file.display());
-        return Err(Failure::usage("input_too_large", message));
-    }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::usage("input_not_text", format!("{} is not valid UTF-8", file.display())))?;
+    let name = file.display().to_string();
+    let text = text_within(BOOK_BYTES_MAX, opened, &name, |error| {
+        Failure::file("read", file, &error)
+    })?;
+    let text = text.ok_or_else(|| {
+        let message = format!("{name} has more than {BOOK_BYTES_MAX} bytes");
+        Failure::usage("input_too_large", message)
+    })?;
     Ok(without_mark(&text).to_owned())
 }

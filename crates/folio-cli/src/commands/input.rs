@@ -45,15 +45,26 @@ pub(crate) fn text_of(doing: &str, file: &Path) -> Result<String, Failure> {
 }
 
 fn text_from(from: impl Read, name: &str, cannot: impl FnOnce(std::io::Error) -> Failure) -> Result<String, Failure> {
+    text_within(MAX_INPUT_BYTES, from, name, cannot)?.ok_or_else(|| too_large(name))
+}
+
+/// The text that comes out of `from`, which is called `name`; none if it has more than `most` bytes.
+pub(super) fn text_within(
+    most: u64,
+    from: impl Read,
+    name: &str,
+    cannot: impl FnOnce(std::io::Error) -> Failure,
+) -> Result<Option<String>, Failure> {
     let mut bytes = Vec::new();
-    from.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
-    if bytes.len() as u64 > MAX_INPUT_BYTES {
-        return Err(too_large(name));
+    from.take(most + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > most {
+        return Ok(None);
     }
-    String::from_utf8(bytes).map_err(|error| {
+    let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Failure::usage("input_not_text", format!("{name} is not valid UTF-8 (byte {at})"))
-    })
+    });
+    text.map(Some)
 }
 
 /// That what is called `name` is too large to be read as a whole.

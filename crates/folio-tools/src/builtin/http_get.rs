@@ -4,8 +4,6 @@ mod answer;
 mod client;
 mod hop;
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -15,7 +13,7 @@ use serde_json::{Map, Value};
 use self::answer::Answer;
 use self::client::Clients;
 use self::hop::Hop;
-use crate::arguments::parse;
+use crate::arguments::{parse, time_of};
 use crate::context::ToolContext;
 use crate::hosts::HostList;
 use crate::response::{FailureKind, ToolError, ToolResponse};
@@ -103,7 +101,8 @@ impl HttpGet {
         let args: Args = parse(request)?;
         let url = address(&args.url)?;
         let headers = headers(args.headers.as_ref())?;
-        let time = timeout(args.timeout_s, context)?;
+        let limits = &context.limits;
+        let time = time_of("http_get", args.timeout_s, limits.http_timeout, limits.http_timeout_max)?;
         let limits = &context.limits;
         let max_bytes = args.max_bytes.unwrap_or(limits.http_bytes).min(limits.http_bytes_max);
         let hosts = context.hosts_of(&url);
@@ -231,18 +230,4 @@ fn headers(given: Option<&Map<String, Value>>) -> Result<HeaderMap, ToolError> {
         headers.insert(HeaderName::from_static(known), value);
     }
     Ok(headers)
-}
-
-fn timeout(seconds: Option<f64>, context: &ToolContext) -> Result<Duration, ToolError> {
-    let longest = context.limits.http_timeout_max;
-    let Some(seconds) = seconds else {
-        return Ok(context.limits.http_timeout);
-    };
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(timeout) if !timeout.is_zero() && timeout <= longest => Ok(timeout),
-        _ => Err(ToolError::invalid(format!(
-            "http_get: `timeout_s` is more than 0 and at most {}",
-            longest.as_secs()
-        ))),
-    }
 }

@@ -1,7 +1,6 @@
 //! `shell`: runs a command.
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use folio_memory::excerpt::cut;
@@ -9,7 +8,7 @@ use folio_process::{Ended, Finished, Limits, Program};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::arguments::parse;
+use crate::arguments::{parse, time_of};
 use crate::capture::{Captured, HeadAndTail};
 use crate::context::{ShellPolicy, ToolContext};
 use crate::process::run;
@@ -132,7 +131,12 @@ async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolRespo
         environment,
     };
     let limits = Limits {
-        time: timeout(args.timeout_s, context)?,
+        time: time_of(
+            "shell",
+            args.timeout_s,
+            context.limits.shell_timeout,
+            context.limits.shell_timeout_max,
+        )?,
         grace: context.limits.kill_grace,
     };
     let kept_max = context.limits.process_output_bytes;
@@ -219,20 +223,6 @@ fn variable(name: &str, value: &Value) -> Result<String, ToolError> {
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => Err(ToolError::invalid(format!(
             "shell: the environment variable `{name}` is a string"
-        ))),
-    }
-}
-
-fn timeout(seconds: Option<f64>, context: &ToolContext) -> Result<Duration, ToolError> {
-    let longest = context.limits.shell_timeout_max;
-    let Some(seconds) = seconds else {
-        return Ok(context.limits.shell_timeout);
-    };
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(timeout) if !timeout.is_zero() && timeout <= longest => Ok(timeout),
-        _ => Err(ToolError::invalid(format!(
-            "shell: `timeout_s` is more than 0 and at most {}",
-            longest.as_secs()
         ))),
     }
 }
