@@ -144,6 +144,9 @@ export async function until(look, what) {
   }
 }
 
+/** Waits until there are `many` of what `locator` finds. */
+export const counts = (locator, many, what = `${many} of ${locator}`) => until(async () => (await locator.count()) === many, what);
+
 /** Whether nothing of the page is wider than the window. */
 export const fits = (page) => page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth);
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { House, LONG, fits, hindrances, until } from './house.mjs';
+import { House, counts, fits, hindrances, LONG, until } from './house.mjs';
 
 describe('memory', () => {
   let house;
@@ -41,10 +41,10 @@ describe('memory', () => {
     await tests.waitFor();
     await page.getByRole('spinbutton', { name: 'At least this sure, 0 to 1' }).fill('0.8');
     await tests.waitFor({ state: 'detached' });
-    assert.equal(await key.count(), 1);
+    await counts(key, 1);
     await page.reload();
     await key.waitFor();
-    assert.equal(await tests.count(), 0);
+    await counts(tests, 0);
     await page.getByRole('spinbutton').fill('');
     await tests.waitFor();
     await page.getByRole('searchbox', { name: 'Words' }).fill('database');
@@ -153,10 +153,10 @@ describe('memory', () => {
     await page.getByText('200 of 202 are shown').waitFor();
     await page.getByRole('button', { name: 'More' }).click();
     await page.getByText('200 of 202 are shown').waitFor({ state: 'detached' });
-    assert.equal(await page.locator('.cards:not(:has(.led)) > li').count(), 202);
+    await counts(page.locator('.cards:not(:has(.led)) > li'), 202);
     await page.getByRole('spinbutton', { name: 'Tokens' }).fill('-5');
     await page.getByRole('alert').waitFor();
-    assert.equal(await page.locator('.receipt, .cards > li').count(), 0, 'what was there before stands beside no error');
+    await counts(page.locator('.receipt, .cards > li'), 0, 'what was there before stands beside no error');
     await page.done();
   });
 
@@ -173,7 +173,7 @@ describe('memory', () => {
     assert.deepEqual(made, [['999', '1.2k', '1.0M', '12.3M', '123G'], ['1023 B', '1.0 MiB', '4.7 GiB'], ['less than $0.0001', '$0.0050', '$1.50', '$0.00'], ['1.0 s', '1 min 0 s', '59 min 59 s'], ['1 hour ago', '1 day ago'],
       ['meter', 'meter full'], ['', 'ends in 12 days']]);
     await page.goto(`${house.base}/search`);
-    assert.equal(await page.getByRole('option', { name: 'summaries' }).count(), 1);
+    await counts(page.getByRole('option', { name: 'summaries' }), 1);
     await page.done();
   });
 

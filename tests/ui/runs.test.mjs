@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { House, LONG, echo, fits, hindrances, until } from './house.mjs';
+import { House, counts, echo, fits, hindrances, LONG, until } from './house.mjs';
 
 const PLAN = {
   title: 'A look around',
@@ -512,9 +512,9 @@ describe('runs', () => {
     for (let at = 2; at < 10; at++) runs.push(await house.run({ plan: asks(at) }));
     await page.reload();
     const waiting = page.getByRole('link', { name: /In line \d\..*asks you/ });
-    await until(async () => (await waiting.count()) === 10, 'all of them are marked');
+    await counts(waiting, 10, 'all of them are marked');
     await house.ask('POST', `/runs/${runs[0]}/cancel`, {});
-    await until(async () => (await waiting.count()) === 9, 'one of them asks no more');
+    await counts(waiting, 9, 'one of them asks no more');
     for (const run of runs.slice(1)) await house.ask('POST', `/runs/${run}/cancel`, {});
     await page.done();
   });

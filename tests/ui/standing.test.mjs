@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { House, LONG, echo, fits, hindrances, until } from './house.mjs';
+import { House, counts, echo, fits, hindrances, LONG, until } from './house.mjs';
 
 describe('standing', () => {
   let house;
@@ -111,7 +111,7 @@ describe('standing', () => {
     for (const [title, many] of [['Both of them', 0], ['One', 1], ['A group in it', 0], ['Other', 1]]) {
       await node(page, `${title}, done`).click();
       await page.getByRole('heading', { name: title, level: 2 }).waitFor();
-      assert.equal(await log.count(), many, title);
+      await counts(log, many, title);
     }
     await page.getByRole('article').getByText('It has not').waitFor({ state: 'detached' });
     await log.click();

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { House, echo, fits, hindrances, until } from './house.mjs';
+import { House, counts, echo, fits, hindrances, until } from './house.mjs';
 
 describe('ways', () => {
   let house;
@@ -49,17 +49,17 @@ describe('ways', () => {
     const page = await house.page('/observations');
     const cards = page.locator('.cards > li');
     await page.getByRole('button', { name: 'More' }).click();
-    await until(async () => (await cards.count()) === 65, 'all of them are there');
+    await counts(cards, 65, 'all of them are there');
     await cards.last().scrollIntoViewIfNeeded();
     const top = await page.evaluate(() => scrollY);
     await cards.last().locator('.content').click();
     await page.getByRole('heading', { name: 'History' }).waitFor();
     await page.goBack();
-    await until(async () => (await cards.count()) === 65, 'all of them are there again');
+    await counts(cards, 65, 'all of them are there again');
     await until(async () => Math.abs((await page.evaluate(() => scrollY)) - top) < 5, 'the list stands where it stood');
     // Another list begins anew.
     await page.getByRole('link', { name: 'Scratch page', exact: true }).click();
-    await until(async () => (await cards.count()) === 50, 'as many as at first');
+    await counts(cards, 50, 'as many as at first');
     await page.done();
   });
 
@@ -109,7 +109,7 @@ describe('ways', () => {
     const earlier = page.getByRole('button', { name: 'What came before that' });
     for (const many of [20, 80, 200]) {
       await earlier.click();
-      await until(async () => (await entries.count()) === many, `${many} lines`);
+      await counts(entries, many, `${many} lines`);
     }
     lines.unshift(...await operations());
     while (lines.length < wanted.length) {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { House, LONG, echo, hindrances, until } from './house.mjs';
+import { House, counts, echo, hindrances, LONG, until } from './house.mjs';
 
 describe('writing', () => {
   let house;
@@ -41,8 +41,8 @@ describe('writing', () => {
     await page.getByText('What is different from version 1').click();
     await page.locator('.diff ins', { hasText: 'Second of theirs' }).waitFor();
     await page.getByRole('button', { name: 'Base my text on version 2' }).click();
-    assert.match(await text.inputValue(), /Second of theirs[^]*Third of mine/);
-    assert.match(await focused(page), /^The plan/);
+    await until(async () => /Second of theirs[^]*Third of mine/.test(await text.inputValue()), 'both are in it');
+    await until(async () => /^The plan/.test(await focused(page)), 'the text has the focus');
     // The same lines, and told by the refusal: what is written stays as it is.
     await page.route(/plan\/versions/, (route) => route.abort());
     await change(run, (markdown) => markdown.replace('Third', 'Third of theirs'));
@@ -80,7 +80,7 @@ describe('writing', () => {
     assert.deepEqual(await hindrances(page), []);
     await page.getByRole('button', { name: 'I have seen it' }).click();
     await mine.waitFor({ state: 'detached' });
-    assert.match(await focused(page), /^Answer to: .*Width/s);
+    await until(async () => /^Answer to: .*Width/s.test(await focused(page)), 'the other question has the focus');
     await stop(run);
     await page.done();
   });
@@ -90,7 +90,7 @@ describe('writing', () => {
     const page = await house.page(`/runs/${run}`);
     const forms = page.locator('form.question');
     await page.getByRole('button', { name: '2 more to answer' }).waitFor();
-    assert.equal(await forms.count(), 3);
+    await counts(forms, 3);
     await forms.first().getByRole('link', { name: 'One' }).click();
     await page.getByRole('heading', { name: 'One', level: 2 }).waitFor();
     assert.deepEqual(await hindrances(page), []);
@@ -108,10 +108,10 @@ describe('writing', () => {
     await first.waitFor({ state: 'detached' });
     await until(async () => /^Answer to: .*Two/s.test(await focused(page)), 'the next question has the focus');
     assert.equal(sent, 1);
-    assert.match(await said(page), /^Answered\. 4 more/);
+    await until(async () => /^Answered\. 4 more/.test(await said(page)), 'how many are left is told in words');
     await page.getByRole('button', { name: '1 more to answer' }).click();
-    assert.equal(await forms.count(), 4);
-    assert.match(await focused(page), /^Answer to: .*Five/s);
+    await counts(forms, 4);
+    await until(async () => /^Answer to: .*Five/s.test(await focused(page)), 'what came has the focus');
     await stop(run);
     await until(async () => /has ended: cancelled/.test(await said(page)), 'the end is told in words');
     await page.done();
