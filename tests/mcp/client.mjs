@@ -78,7 +78,7 @@ try {
     { name: "run_start", arguments: { plan, thread } },
     { onprogress: (progress) => heard.push(progress) },
   );
-  assert.match(done.content[0].text, /\[ok\] Three: 4 of 4 done/);
+  assert.match(done.content[0].text, /\[ok\] Three: 3 of 3 done/);
   assert.equal(heard.at(-1).total, 4);
 
   const typed = await client.complete({

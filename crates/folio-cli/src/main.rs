@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         said.and_then(|said| Arguments::from_arg_matches(&said).map_err(|error| error.format(&mut command_line())));
     let arguments = match said {
         Ok(arguments) => arguments,
-        Err(error) => return usage(&with_place_of_role(error)),
+        Err(error) => return usage(&with_place_of_value(with_place_of_role(error))),
     };
     let mut output = Output::new(&arguments.global);
     let is_hook = matches!(arguments.command, Some(Command::Hook(_)));
@@ -163,6 +163,42 @@ fn with_place_of_role(mut error: clap::Error) -> clap::Error {
         let _guessed = error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
+}
+
+/// Says how a value that begins with `-` is given to an option: behind `--`, as clap guesses, it would be no value of it.
+fn with_place_of_value(mut error: clap::Error) -> clap::Error {
+    let (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+    else {
+        return error;
+    };
+    let words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let command = command_line();
+    let follows = words.windows(2).find_map(|words| match words {
+        [option, value] if value.starts_with(given.as_str()) && takes_value(&command, option) => Some((option, value)),
+        _ => None,
+    });
+    if let Some((option, value)) = follows.filter(|(_, value)| value.starts_with('-')) {
+        let tip = format!("to pass '{value}' as the value of '{option}', write '{option}={value}'");
+        let _guessed = error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// Whether `word` is an option of a command below `command` that takes a value.
+fn takes_value(command: &clap::Command, word: &str) -> bool {
+    let is_it = |argument: &clap::Arg| {
+        argument
+            .get_long()
+            .is_some_and(|long| word.strip_prefix("--") == Some(long))
+    };
+    let takes = |argument: &clap::Arg| argument.get_action().takes_values();
+    command
+        .get_arguments()
+        .any(|argument| is_it(argument) && takes(argument))
+        || command.get_subcommands().any(|below| takes_value(below, word))
 }
 
 /// Whether a call that cannot be understood is one of `folio hook`: its mistakes stop nobody either.

@@ -39,6 +39,11 @@ fn a_mistake_is_told_with_what_it_is_about() {
         ),
         ("evict folder", 2, "cannot read folder: is a directory"),
         ("import empty --from folio", 2, "empty: line 1:"),
+        (
+            "observe add a --tag -x",
+            2,
+            "to pass '-x' as the value of '--tag', write '--tag=-x'",
+        ),
         ("observe add --from odd", 2, "odd is not valid UTF-8 (byte 0)"),
         (
             "export --out nowhere/copy.jsonl",

@@ -50,11 +50,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use folio_memory::actor::Source;
 use folio_memory::history::FieldConflict;
-use folio_memory::id::EntryRef;
 use folio_memory::turn::Stages;
 use folio_memory::{
-    Actor, Change, Clock, Entry, FieldChange, IdSource, NewPage, PageFields, PageId, Role, SpaceName, ThreadKey,
-    Timestamp, Trust, TurnId, Warning,
+    Actor, Change, Clock, Entry, IdSource, NewPage, PageFields, PageId, Role, SpaceName, ThreadKey, Timestamp, Trust,
+    TurnId, Warning,
 };
 
 pub use book::BookFilter;
@@ -88,7 +87,6 @@ pub use work::{Delegated, Delegation, ReadyWork, WorkReport};
 
 use self::known::KnownIds;
 use self::notes::Notebook;
-use self::patch::Trying;
 use crate::commit::{Fingerprint, RequestKey};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -341,23 +339,6 @@ impl Workspace {
 
     fn remember(&self, id: PageId) {
         self.inner.known_pages.insert(id);
-    }
-
-    /// Changes the fields of one entry to what `changes_for` makes of it: decided again if somebody else was quicker.
-    async fn patch(
-        &self,
-        actor: &Actor,
-        verb: &'static str,
-        entry: EntryRef,
-        reason: Option<String>,
-        changes_for: impl FnMut(&Entry) -> Result<(Vec<FieldChange>, Vec<Warning>), WorkspaceError> + Send,
-    ) -> Result<Written, WorkspaceError> {
-        let guard = Guard {
-            reason,
-            ..Guard::default()
-        };
-        self.patch_under(actor, entry, guard, Trying::to(verb), &[], changes_for)
-            .await
     }
 }
 

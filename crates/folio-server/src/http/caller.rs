@@ -6,11 +6,13 @@ use std::str::FromStr;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
-use folio::memory::id::{EntryRef, IdError, Ref, RunRef, TurnRef};
-use folio::memory::{Entry, EntryKind};
+use folio::memory::id::{EntryRef, IdError, Ref, RunRef, TurnHandle, TurnRef};
+use folio::memory::{Entry, EntryKind, TurnId, Warning};
 use folio::runner::Runner;
+use folio::store::workspace::WorkingIn;
 use folio::store::{Asking, RequestKey, RunRow};
-use folio::{Actor, ThreadKey, Workspace};
+use folio::{Actor, StoreError, ThreadKey, Workspace, WorkspaceError};
+use serde_json::Value;
 
 use super::access::Permit;
 use super::app::App;
@@ -18,6 +20,7 @@ use super::keyed::Said;
 use super::problem::Problem;
 use crate::driving::{Driving, Place};
 use crate::submit;
+use crate::wire::Written;
 
 /// The turn that something is done in: `t3` or `turn_…`.
 pub(crate) const TURN: &str = "folio-turn";
@@ -38,6 +41,8 @@ pub(crate) struct Caller {
     asked: Option<RequestKey>,
     /// The version that a change is made of.
     pub(crate) if_match: IfMatch,
+    /// The turn that it is done in, if that has ended.
+    over: Option<TurnHandle>,
     names: HashMap<String, String>,
 }
 
@@ -63,13 +68,16 @@ impl FromRequestParts<App> for Caller {
             .map_or_else(|| Ok(ThreadKey::main()), |thread| thread_called(thread.clone()))?;
         let mut actor = permit.actor.clone();
         let mut workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
+        let mut over = None;
         if let Some(turn) = text_of(&parts.headers, TURN)? {
             let known: Result<TurnRef, _> = turn.parse();
             let known = known.map_err(|error| {
                 let detail = format!("the header Folio-Turn is {turn:?}, which names no turn: {error}");
                 Problem::from(error).saying(detail)
             })?;
-            actor = actor.in_turn(turn_of(&workspace, known).await?);
+            let (turn, working_in) = turn_of(&workspace, known).await?;
+            over = working_in.filter(|turn| turn.has_ended).map(|turn| turn.handle);
+            actor = actor.in_turn(turn);
             workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
         }
         let asked = match text_of(&parts.headers, KEY)? {
@@ -95,6 +103,7 @@ impl FromRequestParts<App> for Caller {
             workspace,
             asked,
             if_match,
+            over,
             names,
         })
     }
@@ -109,6 +118,25 @@ impl Caller {
     /// The same to be handed on.
     pub(crate) fn own_key(&self) -> Option<String> {
         self.key().map(str::to_owned)
+    }
+
+    /// What was written, with the word that it is in no export of the turn that it was written in, if that has ended (M7.6.47).
+    pub(crate) fn warned<T>(&self, mut written: Written<T>) -> Written<T> {
+        if let Some(turn) = self.over {
+            let message = format!("{turn} has ended; what is done now is not in its export");
+            let warning = Warning::new("turn_ended", message, turn.to_string(), Value::Null);
+            written.warnings.push(warning);
+        }
+        written
+    }
+
+    /// Refuses a condition where what is changed has no version: it would be taken as one that holds.
+    pub(crate) fn has_no_version(&self, what: &str) -> Result<(), Problem> {
+        let IfMatch::Version(version) = self.if_match else {
+            return Ok(());
+        };
+        let detail = format!("the header If-Match names the version {version}, and {what} have none");
+        Err(Problem::invalid("if_match_invalid", detail).hint("leave it out"))
     }
 
     /// What the path calls `name`.
@@ -212,22 +240,28 @@ pub(crate) fn thread_called(name: String) -> Result<ThreadKey, Problem> {
 
 /// The turn called `name`, which whoever works in it need not be able to read; one that is named by its id need not be known here,
 /// because others may keep turns.
-pub(crate) async fn turn_named(workspace: &Workspace, name: &str) -> Result<folio::memory::TurnId, Problem> {
-    turn_of(workspace, name.parse()?).await
+pub(crate) async fn turn_named(workspace: &Workspace, name: &str) -> Result<TurnId, Problem> {
+    Ok(turn_of(workspace, name.parse()?).await?.0)
 }
 
-async fn turn_of(workspace: &Workspace, turn: TurnRef) -> Result<folio::memory::TurnId, Problem> {
-    Ok(match turn {
-        Ref::Id(id) => id,
-        handle @ Ref::Handle(_) => workspace.turn_to_work_in(handle).await?.id,
-    })
+async fn turn_of(workspace: &Workspace, turn: TurnRef) -> Result<(TurnId, Option<WorkingIn>), Problem> {
+    match (workspace.turn_to_work_in(turn).await, turn) {
+        (Ok(known), _) => Ok((known.id, Some(known))),
+        (Err(WorkspaceError::Store(StoreError::NotFound { .. })), Ref::Id(id)) => Ok((id, None)),
+        (Err(error), _) => Err(error.into()),
+    }
 }
 
-/// The value of a header that can be read as text.
+/// The value of a header that can be read as text. One that stands twice says two things, of which only one could be heeded.
 fn text_of(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get(name) else {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else {
         return Ok(None);
     };
+    if values.next().is_some() {
+        let detail = format!("the header {name} stands more than once");
+        return Err(Problem::invalid("header_invalid", detail).hint("send it once, with one value"));
+    }
     let text = value.to_str().map(|text| text.trim().to_owned());
     text.map(Some).map_err(|_| {
         let detail = format!("the header {name} is not plain text");
@@ -302,6 +336,10 @@ mod tests {
         assert_eq!(read("*"), Ok(IfMatch::Any));
         assert_eq!(read("\"x\""), Err("if_match_invalid".to_owned()));
         assert_eq!(if_match_in(&HeaderMap::new()).unwrap(), IfMatch::Unsaid);
+        let mut twice = HeaderMap::new();
+        twice.append(header::IF_MATCH, HeaderValue::from_static("\"3\""));
+        twice.append(header::IF_MATCH, HeaderValue::from_static("\"4\""));
+        assert_eq!(if_match_in(&twice).unwrap_err().code(), "header_invalid");
     }
 
     #[test]

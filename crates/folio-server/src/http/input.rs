@@ -102,7 +102,7 @@ async fn taken<S: Send + Sync>(request: Request, state: &S) -> (HeaderMap, Resul
 }
 
 /// Why a body is not read that is packed: what it comes to could be far more than a body may have.
-fn encoded(headers: &HeaderMap) -> Option<Problem> {
+pub(crate) fn encoded(headers: &HeaderMap) -> Option<Problem> {
     let encoding = headers.get(header::CONTENT_ENCODING)?;
     if encoding.as_bytes().eq_ignore_ascii_case(b"identity") {
         return None;

@@ -36,7 +36,7 @@ use axum::{Extension, Router, middleware};
 
 pub(crate) use self::access::{Access, Permit};
 pub(crate) use self::app::App;
-pub(crate) use self::input::{BodyLimit, refused};
+pub(crate) use self::input::{BodyLimit, encoded, refused};
 pub(crate) use self::metrics::Metrics;
 pub(crate) use self::openapi::described;
 pub(crate) use self::routes::runs::in_full as run_in_full;

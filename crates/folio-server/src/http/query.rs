@@ -125,7 +125,13 @@ fn read<T: Fields>(pairs: Vec<(String, String)>) -> Result<T, Problem> {
     let mut context = Map::new();
     for (name, text) in pairs {
         if let Some(path) = name.strip_prefix("context.").filter(|_| T::TAKES_CONTEXT) {
-            context.insert(path.to_owned(), Value::String(text));
+            if path.is_empty() {
+                let detail = format!("the query field {name:?} names no part of the context");
+                return Err(Problem::invalid("query_invalid", detail).hint("write context.<path>=VALUE"));
+            }
+            if context.insert(path.to_owned(), Value::String(text)).is_some() {
+                return Err(more_than_once(&name));
+            }
             continue;
         }
         let field = known.iter().find(|field| field.name == name);
@@ -141,8 +147,7 @@ fn read<T: Fields>(pairs: Vec<(String, String)>) -> Result<T, Problem> {
                 list.extend(values.into_iter().map(Value::String));
             }
         } else if said.contains_key(&name) {
-            let detail = format!("the query field {name:?} stands more than once");
-            return Err(Problem::invalid("query_invalid", detail));
+            return Err(more_than_once(&name));
         } else {
             let value = field.read(&text)?;
             said.insert(name, value);
@@ -155,6 +160,27 @@ fn read<T: Fields>(pairs: Vec<(String, String)>) -> Result<T, Problem> {
         let detail = format!("the query cannot be read: {error}");
         Problem::invalid("query_invalid", detail)
     })
+}
+
+fn more_than_once(name: &str) -> Problem {
+    let detail = format!("the query field {name:?} stands more than once");
+    Problem::invalid("query_invalid", detail)
+}
+
+/// Refuses more than one of the fields `said`, each of which is a question of its own: only one would be answered.
+pub(crate) fn one_question(said: &[(&str, bool)]) -> Result<(), Problem> {
+    let names: Vec<String> = said
+        .iter()
+        .filter(|(_, is_there)| *is_there)
+        .map(|(name, _)| format!("`{name}`"))
+        .collect();
+    match names.as_slice() {
+        [] | [_] => Ok(()),
+        names => {
+            let detail = format!("{} are {} questions", names.join(" and "), names.len());
+            Err(Problem::invalid("query_invalid", detail).hint("ask one of them at a time"))
+        }
+    }
 }
 
 fn unknown<T: Fields>(name: &str, known: &[Field]) -> Problem {

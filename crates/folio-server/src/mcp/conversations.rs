@@ -9,8 +9,11 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
+use rmcp::model::{JsonRpcError, RequestId};
+use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 
+use super::under_way::{UnderWay, asked_in};
 use crate::http::Permit;
 use crate::http::problem::Problem;
 
@@ -25,6 +28,28 @@ pub(super) struct Conversations {
     pub(super) sessions: Arc<LocalSessionManager>,
     /// By which token each was opened, or by none.
     owners: Arc<Mutex<HashMap<String, Option<String>>>>,
+    /// What is being answered in each of them.
+    under_way: Arc<Mutex<HashMap<String, UnderWay>>>,
+}
+
+/// A request of a conversation, until it is answered or nobody listens any more.
+#[derive(Debug)]
+pub(super) struct Begun {
+    of: Conversations,
+    session: String,
+    id: RequestId,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let mut under_way = self.of.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ids) = under_way.get_mut(&self.session) {
+            ids.answered(&self.id);
+            if ids.is_empty() {
+                under_way.remove(&self.session);
+            }
+        }
+    }
 }
 
 impl Conversations {
@@ -32,6 +57,28 @@ impl Conversations {
     fn is_of(&self, id: &str, who: Option<&str>) -> bool {
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         owners.get(id).is_none_or(|owner| owner.as_deref() == who)
+    }
+
+    /// Notes what is asked in the conversation that `headers` name, if one is.
+    ///
+    /// # Errors
+    ///
+    /// What is answered if its id is still being answered there.
+    pub(super) fn begun(
+        &self,
+        headers: &HeaderMap,
+        message: &RxJsonRpcMessage<RoleServer>,
+    ) -> Result<Option<Begun>, Box<JsonRpcError>> {
+        let (Some(session), Some(id)) = (session_in(headers), asked_in(message)) else {
+            return Ok(None);
+        };
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        under_way.entry(session.to_owned()).or_default().begin(id)?;
+        Ok(Some(Begun {
+            of: self.clone(),
+            session: session.to_owned(),
+            id: id.clone(),
+        }))
     }
 
     /// Notes that `who` opened the conversation `id`, and forgets those that have ended.
@@ -79,6 +126,19 @@ pub(super) async fn of_their_own(State(open): State<Conversations>, request: Req
     }
 }
 
+/// `response`, with which what was `begun` is over as soon as all of it was sent, or nobody takes it.
+pub(super) fn until_answered(response: Response, begun: Option<Begun>) -> Response {
+    match begun {
+        Some(begun) if is_stream(&response) => response.map(|body| {
+            let parts = body.into_data_stream().inspect(move |_| {
+                let _until_then = &begun;
+            });
+            Body::from_stream(parts)
+        }),
+        _ => response,
+    }
+}
+
 fn session_in(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION).and_then(|id| id.to_str().ok())
 }
@@ -97,4 +157,53 @@ fn while_it_holds(body: Body, permit: Permit) -> Body {
     });
     let parts = parts.take_while(|part| std::future::ready(part.is_some()));
     Body::from_stream(parts.filter_map(std::future::ready))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use futures_util::StreamExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_id_is_taken_in_its_conversation_until_all_of_its_answer_was_sent_or_nobody_takes_it() {
+        let open = Conversations::default();
+        let asked: RxJsonRpcMessage<RoleServer> =
+            serde_json::from_str(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#).unwrap();
+        let of = |session: &'static str| {
+            HeaderMap::from_iter([(
+                axum::http::HeaderName::from_static(SESSION),
+                HeaderValue::from_static(session),
+            )])
+        };
+        let stream = || {
+            let mut response = Response::new(Body::from_stream(futures_util::stream::pending::<
+                std::io::Result<String>,
+            >()));
+            let kind = HeaderValue::from_static("text/event-stream");
+            response.headers_mut().insert(header::CONTENT_TYPE, kind);
+            response
+        };
+        let begun = open.begun(&of("one"), &asked).unwrap();
+        let error = open.begun(&of("one"), &asked).unwrap_err();
+        assert_eq!(error.error.code.0, -32600);
+        assert!(open.begun(&of("two"), &asked).is_ok() && open.begun(&HeaderMap::new(), &asked).is_ok());
+        let answering = until_answered(stream(), begun);
+        assert!(open.begun(&of("one"), &asked).is_err(), "it is on its way");
+        drop(answering);
+        let begun = open.begun(&of("one"), &asked).unwrap();
+        let mut whole = Response::new(Body::from("data: all of it"));
+        whole
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        let mut parts = until_answered(whole, begun).into_body().into_data_stream();
+        while parts.next().await.is_some() {}
+        drop(parts);
+        assert!(open.begun(&of("one"), &asked).is_ok());
+        assert!(
+            open.under_way.lock().unwrap().is_empty(),
+            "nothing is left of what was answered"
+        );
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{DefaultBodyLimit, FromRequest as _, Request};
+use axum::extract::{DefaultBodyLimit, FromRequest as _, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
@@ -15,7 +15,7 @@ use super::conversations::{self, Conversations};
 use super::input::Line;
 use super::{Mcp, input};
 use crate::http::problem::Problem;
-use crate::http::{BodyLimit, refused};
+use crate::http::{BodyLimit, encoded, refused};
 
 /// Where it is.
 const PATH: &str = "/mcp";
@@ -46,7 +46,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
     Router::new()
         .route_service(PATH, service)
         .layer(middleware::from_fn(told_as_problems))
-        .layer(middleware::from_fn(kept_whole))
+        .layer(middleware::from_fn_with_state(open.clone(), kept_whole))
         .layer(Extension(BodyLimit(MAX_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(middleware::from_fn_with_state(
@@ -56,25 +56,34 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
         .layer(middleware::from_fn_with_state(open, conversations::not_too_many))
 }
 
-/// Hands a message on as lines are read, too: what reads it there would round large numbers, and say nothing.
-async fn kept_whole(request: Request, next: Next) -> Response {
+/// Hands a message on as lines are read, too: what reads it there would round large numbers, and say nothing. One with an id that is still
+/// being answered in its conversation is refused: the answers to the two could not be told apart.
+async fn kept_whole(State(open): State<Conversations>, request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
+    if let Some(packed) = encoded(&parts.headers) {
+        return packed.into_response();
+    }
     let limit = parts.extensions.get::<BodyLimit>().copied();
     let request = Request::from_parts(parts.clone(), body);
     let body = match Bytes::from_request(request, &()).await {
         Ok(body) => input::whole(body),
         Err(error) => return refused(&error, limit).into_response(),
     };
-    if is_json(&parts.headers)
-        && let Line::Refused(error) = input::read_whole(&body)
-    {
-        return (StatusCode::BAD_REQUEST, Json(error)).into_response();
-    }
+    let line = is_json(&parts.headers).then(|| input::read_whole(&body));
+    let begun = match line {
+        Some(Line::Refused(error)) => return (StatusCode::BAD_REQUEST, Json(error)).into_response(),
+        Some(Line::Message(message)) => match open.begun(&parts.headers, &message) {
+            Ok(begun) => begun,
+            Err(error) => return (StatusCode::BAD_REQUEST, Json(error)).into_response(),
+        },
+        Some(Line::Nothing) | None => None,
+    };
     parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
-    next.run(Request::from_parts(parts, Body::from(body))).await
+    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+    conversations::until_answered(response, begun)
 }
 
 /// Whether the body is said to be JSON.

@@ -8,7 +8,7 @@ use rmcp::ErrorData;
 use rmcp::model::{JsonRpcError, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use serde::Deserialize as _;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::MAX_MESSAGE_BYTES;
 use super::id_search::IdSearch;
@@ -40,12 +40,22 @@ pub(super) fn whole(body: Bytes) -> Bytes {
 
 /// What `line` says, without what ends it.
 pub(super) fn read(line: &[u8]) -> Line {
-    let line = &*readable(line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line));
+    let sent = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+    let line = readable(sent);
     if line.trim_ascii().is_empty() {
         return Line::Nothing;
     }
+    // An id that became a text would be answered under that text, which is no id that anybody waits for.
+    let may_be_another = matches!(line, Cow::Owned(_));
+    if may_be_another && let Some(id) = id_without_room(sent) {
+        return refused(None, id_refused(&id));
+    }
+    let line = &*line;
     if let Ok(message) = serde_json::from_slice(line) {
         return Line::Message(Box::new(message));
+    }
+    if let Some(id) = id_without_room(sent) {
+        return refused(None, id_refused(&id));
     }
     let value: Value = match serde_json::from_slice(line) {
         Ok(value) => value,
@@ -65,6 +75,23 @@ pub(super) fn read(line: &[u8]) -> Line {
         None => Line::Nothing,
         Some(id) => refused(RequestId::deserialize(id).ok(), no_message()),
     }
+}
+
+/// The id in `line`, if it is a number for which there is no room: an answer under another one would not be found.
+fn id_without_room(line: &[u8]) -> Option<Number> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        id: Option<Number>,
+        #[serde(rename = "method")]
+        _method: String,
+    }
+    let head: Head = serde_json::from_slice(line).ok()?;
+    head.id.filter(|id| !id.is_i64())
+}
+
+fn id_refused(id: &Number) -> ErrorData {
+    let message = format!("the id of a request is a text or a whole number of 64 bits with a sign, not {id}");
+    ErrorData::invalid_request(message, None)
 }
 
 /// The same of a body: one that is empty asks for nothing that could be answered.

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::MAX_MESSAGE_BYTES;
 use super::id_search::IdSearch;
 use super::input::{self, Line};
+use super::under_way::{UnderWay, answered_in, asked_in, taken_back_in};
 
 /// Reads messages from `R`, a line each, and writes them to `W`.
 pub(super) struct Lines<R, W: AsyncWrite> {
@@ -25,6 +26,8 @@ pub(super) struct Lines<R, W: AsyncWrite> {
     out: AsyncRwTransport<RoleServer, Empty, W>,
     /// An answer on its way. Nothing is read until it is sent: who does not read its answers is not owed ever more.
     answering: Option<BoxFuture<'static, io::Result<()>>>,
+    /// What is being answered.
+    under_way: UnderWay,
     /// Cancelled when the input has ended: what only waits need not be waited for then.
     over: CancellationToken,
 }
@@ -42,6 +45,7 @@ where
             passed_over: None,
             out: AsyncRwTransport::new_server(tokio::io::empty(), write),
             answering: None,
+            under_way: UnderWay::default(),
             over,
         }
     }
@@ -88,6 +92,9 @@ where
     type Error = io::Error;
 
     fn send(&mut self, item: TxJsonRpcMessage<RoleServer>) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        if let Some(id) = answered_in(&item) {
+            self.under_way.answered(id);
+        }
         self.out.send(item)
     }
 
@@ -102,7 +109,17 @@ where
                 }
             }
             match self.next_line().await {
-                Ok(Some(Line::Message(message))) => return Some(*message),
+                Ok(Some(Line::Message(message))) => {
+                    if let Some(id) = taken_back_in(&message) {
+                        self.under_way.answered(id);
+                    }
+                    match asked_in(&message).map(|id| self.under_way.begin(id)) {
+                        None | Some(Ok(())) => return Some(*message),
+                        Some(Err(error)) => {
+                            self.answering = Some(Box::pin(self.out.send(JsonRpcMessage::Error(*error))));
+                        }
+                    }
+                }
                 Ok(Some(Line::Nothing)) => {}
                 Ok(Some(Line::Refused(error))) => {
                     self.answering = Some(Box::pin(self.out.send(JsonRpcMessage::Error(*error))));

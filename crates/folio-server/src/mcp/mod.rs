@@ -31,6 +31,7 @@ mod run_text;
 mod tasks;
 mod tools;
 mod turn;
+mod under_way;
 
 use std::sync::Arc;
 

@@ -169,7 +169,7 @@ impl Mcp {
                 limit: RUNS,
                 ..RunQuery::default()
             };
-            for run in workspace.runs(&newest).await? {
+            for run in workspace.runs_in_sight(&newest).await? {
                 let address = Address::Run(RunRef::Handle(run.handle));
                 resources.push(listed(address, run.handle.to_string(), &run.title));
             }

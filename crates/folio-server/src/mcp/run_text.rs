@@ -1,7 +1,7 @@
 //! A run as a text: where it stands, in one line or in full.
 
 use folio::engine::run::Waiting;
-use folio::engine::{NodeId, NodeState, NodeView, Run};
+use folio::engine::{NodeId, NodeState, NodeView, Outcome, Run};
 use folio::memory::counted::counted;
 use folio::memory::tokens::Tokens;
 use folio::store::RunRow;
@@ -20,21 +20,38 @@ const APPROVALS: usize = 8;
 /// Tokens of what waits for a yes that a short text shows.
 const APPROVAL_TOKENS: u32 = 100;
 
-/// How many nodes have ended.
-pub(super) fn ended(run: &Run) -> u32 {
-    run.counts().values().sum()
+/// How many parts have ended, of how many. The whole of the run is not one of its parts.
+pub(super) fn ended(run: &Run) -> (u32, u32) {
+    let ended: u32 = run.counts().values().sum();
+    let all = u32::try_from(run.len()).unwrap_or(u32::MAX);
+    (
+        ended.saturating_sub(u32::from(run.result().is_some())),
+        all.saturating_sub(1),
+    )
+}
+
+/// How far `run` is: `4 of 9 done`, and what ended otherwise: `4 of 9 done, 1 failed, 2 skipped`.
+fn standing(run: &Run) -> String {
+    let whole = run.result().map(|result| result.status);
+    let count = |outcome: Outcome| {
+        let counted = run.counts().get(&outcome).copied().unwrap_or(0);
+        counted.saturating_sub(u32::from(whole == Some(outcome)))
+    };
+    let done = count(Outcome::Ok) + count(Outcome::Partial);
+    let mut text = format!("{done} of {} done", ended(run).1);
+    for outcome in [Outcome::Failed, Outcome::Skipped, Outcome::Cancelled] {
+        match count(outcome) {
+            0 => {}
+            many => text.push_str(&format!(", {many} {outcome}")),
+        }
+    }
+    text
 }
 
 /// Where `run` stands, in one line: `r3 [running] Title: 4 of 9 done`.
 pub(super) fn run_line(row: &RunRow, run: &Run) -> String {
     let status = run.status();
-    format!(
-        "{} [{status}] {}: {} of {} done",
-        row.handle,
-        row.title,
-        ended(run),
-        run.len()
-    )
+    format!("{} [{status}] {}: {}", row.handle, row.title, standing(run))
 }
 
 /// The same, and where it waits for a person's yes, what that person does.
@@ -141,7 +158,7 @@ pub(super) fn run_brief(row: &RunRow, run: &Run, is_driven: bool, report: Option
 pub(super) fn run_markdown(row: &RunRow, run: &Run) -> String {
     let status = run.status();
     let mut text = format!("# {} {}\n\n", row.handle, row.title);
-    text.push_str(&format!("- status: {status}, {} of {} done\n", ended(run), run.len()));
+    text.push_str(&format!("- status: {status}, {}\n", standing(run)));
     if !run.goal().is_empty() && run.goal() != row.title {
         text.push_str(&format!("- goal: {}\n", run.goal()));
     }

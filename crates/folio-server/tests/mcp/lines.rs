@@ -152,3 +152,43 @@ async fn params_that_a_method_cannot_take_are_no_unknown_method() {
     }
     raw.end().await;
 }
+
+#[tokio::test]
+async fn an_id_that_is_still_being_answered_is_refused_and_is_free_afterwards() {
+    let mut raw = Raw::new().await;
+    let wait = r#"{"title":"t","steps":[{"id":"a","do":{"tool":"wait","args":{"ms":60000}}}]}"#;
+    raw.say(&format!(
+        r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"run_start","arguments":{{"plan":{wait}}}}}}}"#
+    ))
+    .await;
+    let ping = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+    let (code, id, message) = raw.refused(&ping("5")).await;
+    assert_eq!((code, id), (-32600, json!(5)), "{message}");
+    // A text is another id.
+    assert_eq!(raw.asked(&ping(r#""5""#)).await["id"], "5");
+    assert_eq!(raw.asked(&ping("6")).await["result"], json!({}));
+    assert_eq!(raw.asked(&ping("6")).await["result"], json!({}));
+    raw.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#)
+        .await;
+    assert_eq!(raw.asked(&ping("5")).await["result"], json!({}));
+    raw.end().await;
+}
+
+#[tokio::test]
+async fn an_id_for_which_there_is_no_room_is_named_in_the_refusal() {
+    let mut raw = Raw::new().await;
+    for (id, told) in [
+        ("18446744073709551615", "18446744073709551615"),
+        ("1.5", "1.5"),
+        ("123456789012345678901234567890", "1.2345678901234568e+29"),
+    ] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+        let (code, answered, message) = raw.refused(&line).await;
+        assert_eq!((code, answered), (-32600, Value::Null), "{message}");
+        assert!(
+            message.contains("the id of a request") && message.contains(told),
+            "{message}"
+        );
+    }
+    raw.end().await;
+}

@@ -196,3 +196,18 @@ async fn who_listens_is_told_until_it_stops() {
     other.end().await;
     pair.end().await;
 }
+
+#[tokio::test]
+async fn who_may_not_read_the_runs_is_told_of_all_else_m7_7() {
+    for role in [Role::Executor, Role::Compactor, Role::Tool] {
+        let mut options = options();
+        options.role = role;
+        options.sets = vec![folio_server::ToolSet::Memory];
+        let pair = Pair::of(Era::Sessions, options, &runner().await, Plain).await;
+        let listed = pair.client.list_resources(None).await.unwrap().resources;
+        assert_eq!(listed[0].uri, VIEW, "{role:?}: {listed:?}");
+        let result = pair.try_call("memory_context", json!({})).await.unwrap();
+        assert_ne!(result.is_error, Some(true), "{role:?}: {result:?}");
+        pair.end().await;
+    }
+}

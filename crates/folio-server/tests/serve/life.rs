@@ -191,3 +191,76 @@ async fn what_was_read_may_be_sent_back_with_what_is_to_change_m7_4_33() {
         )
     );
 }
+
+#[tokio::test]
+async fn a_condition_holds_whatever_is_done_and_is_refused_where_nothing_has_a_version_m7_4_34() {
+    let house = House::new().await;
+    house.makes("/observations", 201, json!({"content": "x"})).await;
+    let item = json!({"kind": "note", "title": "y"});
+    house.makes("/threads/main/scratchbook/items", 201, item).await;
+    let stale = ["If-Match: \"7\""];
+    for path in [
+        "/observations/e1/archive",
+        "/threads/main/scratchbook/items/e2/complete",
+        "/threads/main/scratchbook/items/e2/pin",
+        "/threads/main/scratchbook/e1/complete",
+    ] {
+        let refused = house.ask("POST", path, &stale, None).await;
+        is_problem(&refused, 409, "stale_version");
+    }
+    let unpin = "/threads/main/scratchbook/items/e2/unpin";
+    house
+        .makes("/threads/main/scratchbook/items/e2/pin", 200, json!({}))
+        .await;
+    is_problem(&house.ask("POST", unpin, &stale, None).await, 409, "stale_version");
+    let done = house.ask("POST", unpin, &["If-Match: \"2\""], None).await;
+    assert_eq!((done.status, &done.json()["pinned"]), (200, &json!(false)), "{done:?}");
+    // As it is wished already.
+    assert_eq!(house.ask("POST", unpin, &stale, None).await.status, 200);
+    house
+        .run(r#"{"title": "t", "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}}]}"#)
+        .await;
+    let refused = house.ask("POST", "/runs/r1/pause", &stale, None).await;
+    is_problem(&refused, 400, "if_match_invalid");
+}
+
+#[tokio::test]
+async fn why_something_is_done_or_pinned_is_kept_and_what_nobody_reads_is_refused() {
+    let house = House::new().await;
+    let item = json!({"kind": "note", "title": "y"});
+    house.makes("/threads/main/scratchbook/items", 201, item).await;
+    for act in ["complete", "pin", "unpin"] {
+        let path = format!("/threads/main/scratchbook/items/e1/{act}");
+        let refused = house.ask("POST", &path, &[], Some(json!({"raeson": "x"}))).await;
+        is_problem(&refused, 422, "body_invalid");
+    }
+    let path = "/threads/main/scratchbook/items/e1/complete";
+    house.makes(path, 200, json!({"reason": "it is settled"})).await;
+    let trace = house.gives("/trace?entry=e1").await.to_string();
+    assert!(trace.contains("it is settled"), "{trace}");
+}
+
+#[tokio::test]
+async fn what_is_done_in_a_turn_that_has_ended_says_that_it_is_in_no_export_m7_6_47() {
+    let house = House::new().await;
+    let turn = house.makes("/turns", 201, json!({"input": "hello"})).await;
+    let id = turn["turn_id"].as_str().unwrap().to_owned();
+    let add = async |turn: &str, content: &str| {
+        let head = [&*format!("Folio-Turn: {turn}")];
+        let body = Some(json!({"content": content}));
+        house.ask("POST", "/observations", &head, body).await.json()
+    };
+    assert_eq!(add("t1", "in it").await.get("warnings"), None);
+    house.makes("/turns/t1/end", 200, json!({})).await;
+    for name in ["t1", &id] {
+        let late = add(name, &format!("later, in {name}")).await;
+        assert_eq!(late["warnings"][0]["code"], "turn_ended", "{late}");
+    }
+    let head = ["Folio-Turn: t1"];
+    let item = Some(json!({"kind": "note", "title": "late"}));
+    let late = house.ask("POST", "/threads/main/scratchbook/items", &head, item).await;
+    assert_eq!(late.json()["warnings"][0]["code"], "turn_ended", "{late:?}");
+    // Others may keep turns that nobody knows here.
+    let unknown = "turn_00000000000000000000000000000001";
+    assert_eq!(add(unknown, "elsewhere").await.get("warnings"), None);
+}

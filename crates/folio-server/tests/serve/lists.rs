@@ -291,3 +291,23 @@ async fn a_value_that_nothing_has_gives_an_empty_list_m7_2_13() {
     }
     assert_eq!(house.gives("/runs?status=bogus,ok").await["returned"], 1);
 }
+
+#[tokio::test]
+async fn two_questions_in_one_are_refused_and_none_is_left_out_m7_2_13() {
+    let house = House::new().await;
+    house
+        .makes("/observations", 201, json!({"content": "x", "context": {"a": 1}}))
+        .await;
+    for path in [
+        "/observations?context.a=1&context.a=2",
+        "/observations?context.=1",
+        "/search?text=x&q=y",
+        "/search?q=x&query=y",
+        "/threads/main/history?range=1:2&from=1",
+        "/blobs/e1?lines=1:2&from=0",
+        "/blobs/e1?search=x&to=5",
+        "/blobs/e1?lines=1:2&search=x",
+    ] {
+        house.refuses(path, 400, "query_invalid").await;
+    }
+}

@@ -247,3 +247,11 @@ async fn conversations_end_with_the_server() {
     house.stop().await.unwrap();
     drop(stream.read_to_end(&mut Vec::new()).await);
 }
+
+#[tokio::test]
+async fn a_packed_body_is_refused_as_everywhere() {
+    let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
+    let answer = post(&house, &["Content-Encoding: gzip"], &initialize().to_string()).await;
+    is_problem(&answer, 415, "body_encoded");
+    house.stop().await.unwrap();
+}

@@ -252,6 +252,20 @@ impl Workspace {
     /// `Invalid` if it is a step, a block of a log or a summary, which only what wrote them changes;
     /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
     pub async fn complete_item(&self, actor: &Actor, item: EntryRef) -> Result<Written, WorkspaceError> {
+        self.complete_item_under(actor, item, Guard::default()).await
+    }
+
+    /// The same under conditions.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Workspace::complete_item`], and `Conflict` if the entry has another version.
+    pub async fn complete_item_under(
+        &self,
+        actor: &Actor,
+        item: EntryRef,
+        guard: Guard,
+    ) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| {
             check_not_archived(current)?;
             check_can_be_done(current)?;
@@ -259,7 +273,8 @@ impl Workspace {
             let done = current.already_has(&changes);
             Ok((if done { Vec::new() } else { changes }, Vec::new()))
         };
-        self.patch(actor, "complete", item, None, changes).await
+        self.patch_under(actor, item, guard, Trying::to("complete"), &[], changes)
+            .await
     }
 
     /// Pins an entry to its page, after those that are pinned already. A pinned one stays where it is.
@@ -268,6 +283,15 @@ impl Workspace {
     ///
     /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
     pub async fn pin_item(&self, actor: &Actor, item: EntryRef) -> Result<Written, WorkspaceError> {
+        self.pin_item_under(actor, item, Guard::default()).await
+    }
+
+    /// The same under conditions.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Workspace::pin_item`], and `Conflict` if the entry has another version.
+    pub async fn pin_item_under(&self, actor: &Actor, item: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
         let page = self.read_entry(item).await?.page;
         let rank = self.next_pin(page).await?;
         let changes = |current: &Entry| {
@@ -279,7 +303,8 @@ impl Workspace {
                 .then_some(FieldChange::PinRank(Some(rank)));
             Ok((change.into_iter().collect(), Vec::new()))
         };
-        self.patch(actor, "pin", item, None, changes).await
+        self.patch_under(actor, item, guard, Trying::to("pin"), &[], changes)
+            .await
     }
 
     /// The rank of a pin on `page` that comes after all that are there.
@@ -306,8 +331,23 @@ impl Workspace {
     ///
     /// `Conflict` if it is not the actor's to change; `NotFound`.
     pub async fn unpin_item(&self, actor: &Actor, item: EntryRef) -> Result<Written, WorkspaceError> {
+        self.unpin_item_under(actor, item, Guard::default()).await
+    }
+
+    /// The same under conditions.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Workspace::unpin_item`], and `Conflict` if the entry has another version.
+    pub async fn unpin_item_under(
+        &self,
+        actor: &Actor,
+        item: EntryRef,
+        guard: Guard,
+    ) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| Ok((lifecycle::unpin(current, self.now()), Vec::new()));
-        self.patch(actor, "unpin", item, None, changes).await
+        self.patch_under(actor, item, guard, Trying::to("unpin"), &[], changes)
+            .await
     }
 }
 

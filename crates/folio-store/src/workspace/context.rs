@@ -195,7 +195,7 @@ impl Workspace {
                 limit: 1,
                 ..RunQuery::default()
             };
-            if let Some(row) = self.runs(&last).await?.first() {
+            if let Some(row) = self.runs_in_sight(&last).await?.first() {
                 pages = self.pages_of_run(row.id).await?;
             }
         }

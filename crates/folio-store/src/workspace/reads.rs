@@ -269,6 +269,18 @@ impl Workspace {
         Ok(self.inner.store.runs(&self.inner.space, query).await?)
     }
 
+    /// The same among other things: whoever may not read the whole space has none.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn runs_in_sight(&self, query: &RunQuery) -> Result<Vec<RunRow>, WorkspaceError> {
+        match self.sight().await? {
+            Sight::Space => Ok(self.inner.store.runs(&self.inner.space, query).await?),
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// What lists tell of `runs` beside their rows. One whose last event an older version wrote is left out.
     ///
     /// # Errors

@@ -13,7 +13,9 @@ use std::time::Duration;
 use folio_memory::id::Ref;
 use folio_memory::observation::{ObservationInput, ObservationPatch};
 use folio_memory::scratchbook::{ItemInput, ItemPatch};
-use folio_memory::{Actor, EntryQuery, PageRole, Role, Seq, SpaceName, State, Status, ThreadKey, Timestamp};
+use folio_memory::{
+    Actor, EntryQuery, FieldChange, PageRole, Role, Seq, SpaceName, State, Status, ThreadKey, Timestamp,
+};
 use serde_json::json;
 
 use self::fake::{CountingIds, FakeStore, StillClock};

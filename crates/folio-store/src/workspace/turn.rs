@@ -37,6 +37,7 @@ pub use episodes::{Episode, EpisodeQuery};
 pub use export::Exported;
 
 use super::observations::Whose;
+use super::patch::{Guard, Trying};
 use super::{MAX_ACTIVE, Workspace, WorkspaceError, Write, source_of, trust_of};
 use crate::store::MemoryMark;
 
@@ -508,14 +509,13 @@ impl Workspace {
             changes.extend(outcome.map(|outcome| FieldChange::Outcome(Some(outcome))));
             Ok((changes, Vec::new()))
         };
+        let guard = Guard {
+            reason: Some(why.to_owned()),
+            ..Guard::default()
+        };
+        let entry = Ref::Id(confirmation.id);
         let written = self
-            .patch(
-                actor,
-                "complete",
-                Ref::Id(confirmation.id),
-                Some(why.to_owned()),
-                changes,
-            )
+            .patch_under(actor, entry, guard, Trying::to("complete"), &[], changes)
             .await?;
         Ok(written.entry)
     }

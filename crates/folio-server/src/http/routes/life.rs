@@ -70,13 +70,7 @@ pub(super) fn routes() -> ApiRouter<App> {
 /// The observation that the path names, and under which conditions it is changed for `reason`.
 async fn named(caller: &Caller, reason: Option<String>) -> Result<(EntryRef, Guard), Problem> {
     let entry = caller.entry("observation", &KINDS, "an observation").await?;
-    let guard = Guard {
-        expected_version: caller.if_match.version(),
-        idempotency_key: caller.own_key(),
-        reason,
-        ..Guard::default()
-    };
-    Ok((Ref::Id(entry.id), guard))
+    Ok((Ref::Id(entry.id), Why { reason }.guard(caller)))
 }
 
 fn answer(caller: &Caller, written: &folio::store::Written) -> Answer<Written<Observation>> {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::steer::{Part, place};
 use crate::http::answer::Answer;
 use crate::http::app::App;
-use crate::http::caller::{Caller, IfMatch};
+use crate::http::caller::Caller;
 use crate::http::describe::about;
 use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
@@ -131,11 +131,7 @@ async fn change_limits(
     Body(input): Body<LimitsInput>,
 ) -> Result<Answer<LimitsShape>, Problem> {
     caller.may_steer()?;
-    // Limits have no version that a condition could name.
-    if let IfMatch::Version(version) = caller.if_match {
-        let detail = format!("the header If-Match names the version {version}, and limits have none");
-        return Err(Problem::invalid("if_match_invalid", detail).hint("leave it out"));
-    }
+    caller.has_no_version("limits")?;
     let (row, _, node) = place(&caller, part).await?;
     let part = Some(node).filter(|node| *node != NodeId::root(row.id));
     let limits = NewLimits::from(input);

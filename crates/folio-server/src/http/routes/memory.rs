@@ -22,7 +22,7 @@ use crate::http::caller::{Caller, thread_called, turn_named};
 use crate::http::describe::about;
 use crate::http::input::{MayBody, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Fields, Nothing, wrong};
+use crate::http::query::{Asked, Fields, Nothing, one_question, wrong};
 use crate::wire::{AsJson, ContextShape, Found, GoalShape, List, Observation, TraceLine};
 
 /// Lines that a trace gives when nothing is said.
@@ -198,6 +198,11 @@ impl Fields for Search {}
 
 async fn search(caller: Caller, Asked(asked): Asked<Search>) -> Result<Answer<List<AsJson<Found>>>, Problem> {
     let workspace = &caller.workspace;
+    one_question(&[
+        ("text", asked.text.is_some()),
+        ("q", asked.q.is_some()),
+        ("query", asked.query.is_some()),
+    ])?;
     let text = asked.text.or(asked.q).or(asked.query).unwrap_or_default();
     if text.trim().is_empty() {
         return Err(wrong("text", &text, "what is looked for"));

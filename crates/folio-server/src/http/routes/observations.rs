@@ -283,7 +283,7 @@ fn place(caller: &Caller, entry: &Entry) -> String {
 
 pub(super) fn shape(caller: &Caller, written: &folio::store::Written) -> Written<Observation> {
     let observation = Observation::of(&written.entry, caller.workspace.now());
-    Written::of(observation, &written.warnings, written.replayed).over(&written.conflicts)
+    caller.warned(Written::of(observation, &written.warnings, written.replayed).over(&written.conflicts))
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -311,6 +311,18 @@ pub(super) struct Base {
 }
 
 impl Fields for Base {}
+
+impl Why {
+    /// Under which conditions `caller` does it.
+    pub(super) fn guard(self, caller: &Caller) -> Guard {
+        Guard {
+            expected_version: caller.if_match.version(),
+            idempotency_key: caller.own_key(),
+            reason: self.reason,
+            ..Guard::default()
+        }
+    }
+}
 
 impl Base {
     /// Under which conditions `caller` changes something.
@@ -353,11 +365,7 @@ async fn archive(
     MayBody(why): MayBody<Why>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
     let entry = caller.entry("observation", &KINDS, "an observation").await?;
-    let guard = Guard {
-        idempotency_key: caller.own_key(),
-        reason: why.reason,
-        ..Guard::default()
-    };
+    let guard = why.guard(&caller);
     let written = caller
         .workspace
         .archive_under(&caller.actor, Ref::Id(entry.id), guard)

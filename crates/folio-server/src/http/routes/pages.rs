@@ -185,7 +185,7 @@ async fn add(caller: Caller, _: Asked<Nothing>, Body(new): Body<NewPage>) -> Res
         .await?;
     let page = &added.page;
     let place = format!("/v1/spaces/{}/pages/{}", caller.workspace.space(), page.id);
-    let shape = Written::of(PageShape::of(page), &added.warnings, added.replayed);
+    let shape = caller.warned(Written::of(PageShape::of(page), &added.warnings, added.replayed));
     Ok(Made::of(shape).version(page.version).at(place))
 }
 
@@ -277,7 +277,11 @@ async fn append(
         .append(&caller.actor, page, &new.title, new.body, &new.tags, key)
         .await?;
     let place = format!("/v1/spaces/{}/pages/{page}/entries", caller.workspace.space());
-    let shape = Written::of(EntryShape::of(&written.entry), &written.warnings, written.replayed);
+    let shape = caller.warned(Written::of(
+        EntryShape::of(&written.entry),
+        &written.warnings,
+        written.replayed,
+    ));
     Ok(Made::of(shape).version(written.entry.version).at(place))
 }
 

@@ -44,6 +44,7 @@ impl FromRequest<App> for PartOfRun {
         Asked::<Nothing>::from_request_parts(&mut parts, app).await?;
         let MayBody(input) = MayBody::<PartInput>::from_request(Request::from_parts(parts, body), app).await?;
         caller.may_steer()?;
+        caller.has_no_version("runs")?;
         let row = caller.run_row().await?;
         let node = node_named(&caller, &row, input.node).await?;
         Ok(Self { caller, row, node })

@@ -17,14 +17,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::observations::Base;
+use super::observations::{Base, Why};
 use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::Caller;
 use crate::http::describe::about;
-use crate::http::input::{Body, Raw, read_json, unreadable};
+use crate::http::input::{Body, MayBody, Raw, read_json, unreadable};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Fields, Nothing, wrong};
+use crate::http::query::{Asked, Fields, Nothing, one_question, wrong};
 use crate::wire::{Conversation, EvictedShape, List, PassageShape, ReadOn, SaidShape, ViewShape, Written};
 
 /// Items that a list gives when nothing is said.
@@ -214,12 +214,14 @@ async fn add(
         "/v1/spaces/{space}/threads/{thread}/scratchbook/items/{}",
         written.entry.id
     );
-    Ok(Made::of(shape(&written)).version(written.entry.version).at(place))
+    Ok(Made::of(shape(&caller, &written))
+        .version(written.entry.version)
+        .at(place))
 }
 
-fn shape(written: &folio::store::Written) -> Written<ScratchItem> {
+fn shape(caller: &Caller, written: &folio::store::Written) -> Written<ScratchItem> {
     let item = ScratchItem::of(&written.entry);
-    Written::of(item, &written.warnings, written.replayed).over(&written.conflicts)
+    caller.warned(Written::of(item, &written.warnings, written.replayed).over(&written.conflicts))
 }
 
 /// The item that the path names, which is in the scratchbook that it names.
@@ -251,7 +253,7 @@ async fn update(
         .workspace
         .update_item_under(&caller.actor, item, patch, guard)
         .await?;
-    Ok(Answer::of(shape(&written)).version(written.entry.version))
+    Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
 
 /// The same, or an observation, which every thread of its space has.
@@ -263,22 +265,37 @@ async fn item_or_observation(caller: &Caller) -> Result<EntryRef, Problem> {
     }
 }
 
-async fn complete(caller: Caller, _: Asked<Nothing>) -> Result<Answer<Written<ScratchItem>>, Problem> {
+async fn complete(
+    caller: Caller,
+    _: Asked<Nothing>,
+    MayBody(why): MayBody<Why>,
+) -> Result<Answer<Written<ScratchItem>>, Problem> {
     let item = item_or_observation(&caller).await?;
-    let written = caller.workspace.complete_item(&caller.actor, item).await?;
-    Ok(Answer::of(shape(&written)).version(written.entry.version))
+    let guard = why.guard(&caller);
+    let written = caller.workspace.complete_item_under(&caller.actor, item, guard).await?;
+    Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
 
-async fn pin(caller: Caller, _: Asked<Nothing>) -> Result<Answer<Written<ScratchItem>>, Problem> {
+async fn pin(
+    caller: Caller,
+    _: Asked<Nothing>,
+    MayBody(why): MayBody<Why>,
+) -> Result<Answer<Written<ScratchItem>>, Problem> {
     let item = item_or_observation(&caller).await?;
-    let written = caller.workspace.pin_item(&caller.actor, item).await?;
-    Ok(Answer::of(shape(&written)).version(written.entry.version))
+    let guard = why.guard(&caller);
+    let written = caller.workspace.pin_item_under(&caller.actor, item, guard).await?;
+    Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
 
-async fn unpin(caller: Caller, _: Asked<Nothing>) -> Result<Answer<Written<ScratchItem>>, Problem> {
+async fn unpin(
+    caller: Caller,
+    _: Asked<Nothing>,
+    MayBody(why): MayBody<Why>,
+) -> Result<Answer<Written<ScratchItem>>, Problem> {
     let item = item_or_observation(&caller).await?;
-    let written = caller.workspace.unpin_item(&caller.actor, item).await?;
-    Ok(Answer::of(shape(&written)).version(written.entry.version))
+    let guard = why.guard(&caller);
+    let written = caller.workspace.unpin_item_under(&caller.actor, item, guard).await?;
+    Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
 
 /// A conversation, and when its older messages are put away.
@@ -362,6 +379,8 @@ struct Range {
 impl Fields for Range {}
 
 async fn said(caller: Caller, Asked(asked): Asked<Range>) -> Result<Answer<SaidShape>, Problem> {
+    let is_from_to = asked.from.or(asked.to).is_some();
+    one_question(&[("range", asked.range.is_some()), ("from`/`to", is_from_to)])?;
     let (from, to) = match asked.range.as_deref() {
         None => (asked.from.unwrap_or(1), asked.to.unwrap_or(u64::MAX)),
         Some(text) => lines("range", text)?,
@@ -441,13 +460,16 @@ struct Passage {
 impl Fields for Passage {}
 
 async fn blob(caller: Caller, Asked(asked): Asked<Passage>) -> Result<Answer<PassageShape>, Problem> {
+    // A search goes on at `from`.
+    let is_from_to = asked.to.is_some() || (asked.from.is_some() && asked.search.is_none());
+    one_question(&[
+        ("lines", asked.lines.is_some()),
+        ("search", asked.search.is_some()),
+        ("from`/`to", is_from_to),
+    ])?;
     let from = asked.from.unwrap_or(0);
     let part = match (asked.lines.as_deref(), &asked.search) {
-        (Some(_), Some(_)) => {
-            let detail = "`lines` and `search` are two questions";
-            return Err(Problem::invalid("query_invalid", detail));
-        }
-        (Some(text), None) => {
+        (Some(text), _) => {
             let (from, to) = lines("lines", text)?;
             Part::Lines { from, to }
         }

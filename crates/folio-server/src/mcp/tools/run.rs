@@ -364,10 +364,9 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
                     filled_in?;
                 }
             }
-            let now = ended(watch.run());
+            let (now, length) = ended(watch.run());
             if now > done {
                 done = now;
-                let length = u32::try_from(watch.run().len()).unwrap_or(u32::MAX);
                 tell(call, done, length, &run_line(row, watch.run())).await;
             }
             let forms = match waiting.asks {
