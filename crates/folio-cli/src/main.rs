@@ -175,7 +175,8 @@ fn with_place_of_value(mut error: clap::Error) -> clap::Error {
     let words: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let command = command_line();
+    let mut command = command_line();
+    command.build();
     let follows = words.windows(2).find_map(|words| match words {
         [option, value] if value.starts_with(given.as_str()) && takes_value(&command, option) => Some((option, value)),
         _ => None,

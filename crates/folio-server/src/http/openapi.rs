@@ -121,7 +121,7 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
             "Names the request: made again with the same key, it does nothing more",
         );
     }
-    if matches!(method, "patch" | "put") && !path.ends_with("/limits") {
+    if takes_version(method, path) {
         header("If-Match", "The version that it must have, as `ETag` gave it: `\"3\"`");
     }
     if path.ends_with("/events") {
@@ -168,5 +168,24 @@ fn plain_formats(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(plain_formats),
         _ => {}
+    }
+}
+
+/// Whether a request changes what has a version, and can name the one that it must have.
+fn takes_version(method: &str, path: &str) -> bool {
+    const ACTS: [&str; 8] = [
+        "archive",
+        "restore",
+        "confirm",
+        "resolve",
+        "supersede",
+        "complete",
+        "pin",
+        "unpin",
+    ];
+    match method {
+        "patch" | "put" => !path.ends_with("/limits"),
+        "post" => path.rsplit('/').next().is_some_and(|act| ACTS.contains(&act)),
+        _ => false,
     }
 }

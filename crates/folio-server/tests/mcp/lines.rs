@@ -1,6 +1,6 @@
 //! What a client writes by itself, without a library that would not write it.
 
-use folio_server::Mcp;
+use folio_server::{Mcp, McpOptions, ToolSet};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;
@@ -19,9 +19,13 @@ struct Raw {
 
 impl Raw {
     async fn new() -> Self {
+        Self::with(options()).await
+    }
+
+    async fn with(options: McpOptions) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (read, write) = tokio::io::split(theirs);
-        let server = Mcp::new(runner().await, options());
+        let server = Mcp::new(runner().await, options);
         let served = tokio::spawn(server.converse(read, write, std::future::pending()));
         let (ours, out) = tokio::io::split(ours);
         let lines = BufReader::new(ours).lines();
@@ -155,7 +159,9 @@ async fn params_that_a_method_cannot_take_are_no_unknown_method() {
 
 #[tokio::test]
 async fn an_id_that_is_still_being_answered_is_refused_and_is_free_afterwards() {
-    let mut raw = Raw::new().await;
+    let mut options = options();
+    options.sets = vec![ToolSet::Run];
+    let mut raw = Raw::with(options).await;
     let wait = r#"{"title":"t","steps":[{"id":"a","do":{"tool":"wait","args":{"ms":60000}}}]}"#;
     raw.say(&format!(
         r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"run_start","arguments":{{"plan":{wait}}}}}}}"#
