@@ -6,8 +6,8 @@ use super::decode::decode;
 use super::errors::{PlanError, PlanErrors, code};
 use super::markdown::{self, ShownStep};
 use super::parse::{check, without_mark};
-use super::spanned::{self, Node, Tree};
-use super::{Known, Step};
+use super::spanned::{self, Entry, Node, Tree};
+use super::{Known, Place, Plan, Step, keys};
 
 /// One step on the way to the steps that are edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,6 @@ pub(crate) enum Part {
 }
 
 /// The plan that the edited steps are to stand in.
-#[derive(Debug)]
 pub(crate) struct Around<'a> {
     /// It, in its authored form.
     pub(crate) plan: Value,
@@ -27,6 +26,47 @@ pub(crate) struct Around<'a> {
     pub(crate) at: Vec<Part>,
     /// The steps as they are now.
     pub(crate) steps: &'a [ShownStep],
+    /// The plan of the run, of which all else stays.
+    pub(crate) of_run: &'a Plan,
+    /// What a title comes to with the inputs of the run, which has its own filled in.
+    pub(crate) filled: &'a dyn Fn(&str) -> String,
+}
+
+impl Around<'_> {
+    /// Whether the plan of the run, or the part of it that the steps stand in, says of `key` what `said` does.
+    fn says(&self, key: &str, said: &Plan) -> bool {
+        let plan = self.of_run;
+        match key {
+            "title" => said.title == plan.title || (self.filled)(&said.title) == plan.title,
+            "goal" => said.goal == plan.goal,
+            "description" => said.description == plan.description,
+            "inputs" => said.inputs == plan.inputs,
+            "budget" => said.budget == plan.budget,
+            "report" => said.report == plan.report,
+            "output" => match self.part() {
+                Some(part) => said.output.as_ref() == part.get("output"),
+                None => said.output == plan.output,
+            },
+            key if key == "criteria" || keys::aliases("criteria").any(|alias| alias == key) => {
+                said.criteria == plan.criteria
+            }
+            // The version of the language; and what no plan has was told already.
+            _ => true,
+        }
+    }
+
+    /// The plan inside the plan that the steps are of.
+    fn part(&self) -> Option<&Value> {
+        let (_, way) = self.at.split_last()?;
+        let mut value = (!way.is_empty()).then_some(&self.plan)?;
+        for part in way {
+            value = match part {
+                Part::Key(key) => value.get(key)?,
+                Part::At(position) => value.get(position)?,
+            };
+        }
+        Some(value)
+    }
 }
 
 /// What a text says.
@@ -41,7 +81,7 @@ pub(crate) struct EditedText {
 /// Reads the steps of an edited plan and checks the plan with them.
 ///
 /// A text is a list of steps, an object with `steps`, or markdown as [`markdown::to_markdown`] writes it. Of a whole plan only
-/// the steps can be edited: if another part differs from what the plan says, that is a mistake.
+/// the steps can be edited: if another part says something else than the plan does, however it is written, that is a mistake.
 pub(crate) fn read_edit(text: &str, around: Around<'_>, known: &Known) -> Result<EditedText, PlanErrors> {
     let text = without_mark(text);
     let mut version = markdown::version_of(text);
@@ -51,7 +91,7 @@ pub(crate) fn read_edit(text: &str, around: Around<'_>, known: &Known) -> Result
     } else {
         let reading = spanned::read(text).map_err(|error| PlanErrors(vec![error]))?;
         errors.extend(reading.errors);
-        match steps_of(reading.root, &around.plan, &mut errors) {
+        match steps_of(reading.root, &around, &mut errors) {
             Some((steps, said)) => {
                 version = version.or(said);
                 steps
@@ -70,7 +110,7 @@ pub(crate) fn read_edit(text: &str, around: Around<'_>, known: &Known) -> Result
 }
 
 /// The steps of a text in YAML or JSON, and the version that it says.
-fn steps_of(root: Node, plan: &Value, errors: &mut Vec<PlanError>) -> Option<(Node, Option<u32>)> {
+fn steps_of(root: Node, around: &Around<'_>, errors: &mut Vec<PlanError>) -> Option<(Node, Option<u32>)> {
     let Tree::Object(entries) = root.tree else {
         if matches!(root.tree, Tree::List(_)) {
             return Some((root, None));
@@ -83,22 +123,17 @@ fn steps_of(root: Node, plan: &Value, errors: &mut Vec<PlanError>) -> Option<(No
         return None;
     };
     let (mut steps, mut version) = (None, None);
+    let mut others = Vec::new();
     for entry in entries {
         match entry.key.as_str() {
             "steps" => steps = Some(entry.value),
             "plan_version" => version = entry.value.to_json().as_u64().and_then(|n| u32::try_from(n).ok()),
-            // What a file of a plan says of itself, and what is shown of a run.
-            "version" | "title" | "goal" | "description" | "run_id" | "run" | "node_id" | "path" | "editable"
-            | "states" => {}
-            other => {
-                if plan.get(other) != Some(&entry.value.to_json()) {
-                    let message =
-                        format!("only the steps can be edited while a run goes on, and `{other}` is not as it was");
-                    errors.push(mistake(code::BAD_VALUE, entry.place, other, message));
-                }
-            }
+            // What is shown of a run beside its steps.
+            "run_id" | "run" | "node_id" | "path" | "editable" | "states" => {}
+            _ => others.push(entry),
         }
     }
+    others_stay(others, around, errors);
     if steps.is_none() {
         errors.push(mistake(
             code::MISSING,
@@ -114,7 +149,41 @@ fn steps_of(root: Node, plan: &Value, errors: &mut Vec<PlanError>) -> Option<(No
     }
 }
 
-fn mistake(code: &'static str, place: super::Place, path: &str, message: String) -> PlanError {
+/// Adds what is wrong with everything but the steps: it is no part of a plan, or not as it was.
+fn others_stay(others: Vec<Entry>, around: &Around<'_>, errors: &mut Vec<PlanError>) {
+    let said: Vec<(String, Place)> = others.iter().map(|entry| (entry.key.clone(), entry.place)).collect();
+    let mut entries = others;
+    entries.push(Entry {
+        key: "steps".to_owned(),
+        place: spanned::START,
+        value: Node {
+            place: spanned::START,
+            tree: Tree::List(Vec::new()),
+        },
+    });
+    let root = Node {
+        place: spanned::START,
+        tree: Tree::Object(entries),
+    };
+    // Plans may be written in short forms, so what they say is compared and not how.
+    let draft = decode(&root);
+    if !draft.faults.errors.is_empty() {
+        errors.extend(draft.faults.errors);
+        return;
+    }
+    for (key, place) in said {
+        if !around.says(&key, &draft.plan) {
+            let message = format!("only the steps can be edited while a run goes on, and `{key}` is not as it was");
+            let hint = Some("leave it out: an edit needs only `steps`".to_owned());
+            errors.push(PlanError {
+                hint,
+                ..mistake(code::BAD_VALUE, place, &key, message)
+            });
+        }
+    }
+}
+
+fn mistake(code: &'static str, place: Place, path: &str, message: String) -> PlanError {
     PlanError {
         code,
         place,

@@ -131,6 +131,9 @@ pub fn to_yaml_steps(steps: &[ShownStep]) -> String {
 }
 
 /// Whether `text` is a plan in markdown and not in YAML or JSON.
+///
+/// `#` begins a heading in the one and a comment in the other, and lists of things to do stand in texts of YAML, too: what comes first
+/// of all else decides.
 pub(super) fn is_markdown(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let Some(first) = lines.next() else { return false };
@@ -140,7 +143,28 @@ pub(super) fn is_markdown(text: &str) -> bool {
     let is_step = |line: &str| {
         item_of(line).is_some_and(|(_, text, _)| mark_of(text).is_some() || attributes(text).1 != Attributes::default())
     };
-    is_step(first) || first.starts_with('#') && lines.any(is_step)
+    if !first.starts_with('#') {
+        return is_step(first);
+    }
+    let mut in_comment = false;
+    let is_said = |line: &&str| {
+        let line = line.trim();
+        let is_comment = in_comment || line.starts_with("<!--");
+        in_comment = is_comment && !line.contains("-->");
+        !is_comment && !line.starts_with('#')
+    };
+    lines
+        .find(is_said)
+        .is_some_and(|said| is_step(said) || !may_be_yaml(said) && lines.any(is_step))
+}
+
+/// Whether a plan in YAML may begin with `line`: with a key, or with a step in a list.
+fn may_be_yaml(line: &str) -> bool {
+    let line = line.trim();
+    let line = line.strip_prefix("- ").unwrap_or(line).trim();
+    let is_marked =
+        line.starts_with(['{', '[', '"', '\'', '&', '*', '!', '|', '>', '%', '?']) || line.starts_with("---");
+    is_marked || line.ends_with(':') || line.contains(": ")
 }
 
 /// Which version of a plan a text says that it is: `… plan … version 2` in its first line that is a comment.
@@ -167,8 +191,11 @@ struct Item {
     named: Attributes,
     /// The YAML below, and the line and column that it begins at.
     block: Option<(String, u32, u32)>,
-    /// Text below.
+    /// Text below, and where it begins.
     text: Vec<String>,
+    text_at: Option<Place>,
+    /// The first word in the braces behind the title that means nothing.
+    unread: Option<String>,
     members: Vec<Self>,
 }
 
@@ -223,13 +250,14 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
             in_comment = !trimmed.contains("-->");
             continue;
         }
-        let indent = line.len() - line.trim_start().len();
+        let indent = indent_of(line);
         if trimmed.is_empty() || trimmed.starts_with('#') && indent == 0 {
             continue;
         }
         if let Some((indent, rest, column)) = item_of(line) {
             let (mark, rest) = mark_of(rest).map_or((None, rest), |(mark, rest)| (Some(mark), rest));
             let (title, named) = attributes(rest);
+            let unread = (named == Attributes::default()).then(|| unread_in(rest)).flatten();
             items.push(Item {
                 indent,
                 line: number,
@@ -237,6 +265,7 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
                 mark,
                 title: title.to_owned(),
                 named,
+                unread,
                 ..Item::default()
             });
             continue;
@@ -267,8 +296,7 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
                     is_closed = true;
                     break;
                 }
-                let own = line.len() - line.trim_start().len();
-                block.push_str(&line[own.min(indent)..]);
+                block.push_str(&line[indent_of(line).min(indent)..]);
                 block.push('\n');
             }
             if !is_closed {
@@ -282,16 +310,22 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
             }
             item.block = Some((block, number, u32::try_from(indent).unwrap_or(u32::MAX)));
         } else {
+            item.text_at.get_or_insert(place);
             item.text.push(trimmed.to_owned());
         }
     }
     items
 }
 
+/// How far a line is indented. Other white space than spaces and tabs is part of what it says, as it is in YAML.
+fn indent_of(line: &str) -> usize {
+    line.len() - line.trim_start_matches([' ', '\t']).len()
+}
+
 /// The indentation of a line of a list, its text, and the column where that begins.
 fn item_of(line: &str) -> Option<(usize, &str, u32)> {
-    let trimmed = line.trim_start();
-    let indent = line.len() - trimmed.len();
+    let indent = indent_of(line);
+    let trimmed = &line[indent..];
     let rest = trimmed
         .strip_prefix("- ")
         .or_else(|| trimmed.strip_prefix("* "))
@@ -319,6 +353,16 @@ fn attributes(text: &str) -> (&str, Attributes) {
         end = open;
     }
     (text.trim(), Attributes::default())
+}
+
+/// The first word in braces that means nothing beside one that does: `{#looks .paralel}`.
+fn unread_in(text: &str) -> Option<String> {
+    let (_, behind) = text.rsplit_once('{')?;
+    let (inside, _) = behind.split_once('}')?;
+    let words = || inside.split(' ').filter(|word| !word.is_empty());
+    let names_one = words().any(|word| attributes_in(word).is_some());
+    let unread = words().find(|word| attributes_in(word).is_none() && word.starts_with(['.', '#']))?;
+    names_one.then(|| unread.to_owned())
 }
 
 fn attributes_in(text: &str) -> Option<Attributes> {
@@ -404,6 +448,7 @@ impl Reader<'_> {
             .slug
             .as_deref()
             .and_then(|slug| self.by_slug.get(slug).copied());
+        self.unmeant(&item, place, known);
         let has_block = item.block.is_some();
         let mut entries = match &item.block {
             Some((block, line, column)) => self.block(block, *line, *column),
@@ -436,14 +481,31 @@ impl Reader<'_> {
             (false, Some(_)) => as_it_was,
             (false, None) => is_group && is_its_name,
         };
+        let titled = entries.iter().find(|entry| has_block && entry.key == "title");
+        let says_another = |titled: &&Entry| match &titled.value.tree {
+            Tree::String(own) => !(as_it_was || item.title.is_empty() || item.title == one_line(own)),
+            _ => false,
+        };
+        if let Some(titled) = titled.filter(|_| !is_its_name).filter(says_another) {
+            let error = said_twice(place, "title", titled, "leave it out of the block, or change it there");
+            self.errors.push(error);
+        }
         if !keeps_title && !item.title.is_empty() {
             put(&mut entries, "title", text(&item.title));
         }
-        let is_described = has_block && has(&entries, "description");
-        if !item.text.is_empty() && !is_described {
+        let described = entries.iter().find(|entry| has_block && entry.key == "description");
+        if let (Some(text_at), Some(first)) = (item.text_at, described) {
+            self.errors.push(said_twice(
+                text_at,
+                "description",
+                first,
+                "write all of it in the block",
+            ));
+        } else if !item.text.is_empty() {
             put(&mut entries, "description", text(&item.text.join("\n")));
         }
-        if !item.members.is_empty() || item.named.class.is_some() && (has_block || known.is_none()) {
+        // What is not below the line of a group any more was taken out of it.
+        if !item.members.is_empty() || item.named.class.is_some() {
             let of_known = known.and_then(|known| match &known.step {
                 Step::Parallel(_) => Some("parallel"),
                 Step::Sequence(_) => Some("sequence"),
@@ -464,6 +526,27 @@ impl Reader<'_> {
         Node {
             place,
             tree: Tree::Object(entries),
+        }
+    }
+
+    /// What a line says that an edit cannot do, or nobody understands.
+    fn unmeant(&mut self, item: &Item, place: Place, known: Option<&ShownStep>) {
+        if let Some(word) = &item.unread {
+            let message = format!("`{word}` means nothing behind a title");
+            self.errors.push(PlanError {
+                hint: Some("there is `#` with the id of a step, `.parallel` and `.sequence`".to_owned()),
+                ..spanned::unreadable(place, message)
+            });
+        }
+        let is_ticked = matches!(item.mark, Some('x' | 'X'));
+        if let Some(open) = known.filter(|known| is_ticked && known.is_open) {
+            self.errors.push(PlanError {
+                code: code::BAD_VALUE,
+                place,
+                path: String::new(),
+                message: format!("`{}` has not begun, and a tick does not say that it is done", open.slug),
+                hint: Some("`[-]` drops it, `[ ]` leaves it as it is".to_owned()),
+            });
         }
     }
 
@@ -501,6 +584,14 @@ impl Reader<'_> {
                 Vec::new()
             }
         }
+    }
+}
+
+/// That what a line says at `place` stands in its block, too.
+fn said_twice(place: Place, key: &str, first: &Entry, hint: &str) -> PlanError {
+    PlanError {
+        hint: Some(hint.to_owned()),
+        ..spanned::duplicate_key(place, key, first.place)
     }
 }
 

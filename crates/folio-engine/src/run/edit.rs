@@ -14,6 +14,7 @@ use crate::event::{Event, PlanDifference};
 use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{self, Around, Graph, Known, Part, PlanErrors, ShownStep, Slug, Step};
 use crate::result::Outcome;
+use crate::template::Scope;
 
 /// Why a plan cannot be edited so. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -234,8 +235,16 @@ impl Run {
             return Err(EditError::NoPlan { path: path() });
         };
         let shown: Vec<ShownStep> = plan.members.iter().map(|member| self.shown_step(*member)).collect();
-        let edited = plan::read_edit(text, self.around(index, &shown), &self.known_to_editor(index, known))
-            .map_err(EditError::Mistakes)?;
+        let scope = Scope {
+            inputs: Arc::clone(&self.inputs),
+            ..Scope::default()
+        };
+        let filled = |title: &str| {
+            let title = self.templates.render_text(title, &scope);
+            title.unwrap_or_default()
+        };
+        let around = self.around(index, &shown, &filled);
+        let edited = plan::read_edit(text, around, &self.known_to_editor(index, known)).map_err(EditError::Mistakes)?;
         let given = version.or(edited.version);
         let stale = || EditError::Stale {
             path: path(),
@@ -361,7 +370,7 @@ impl Run {
     }
 
     /// The plan that the steps of node `index` stand in, and where.
-    fn around<'s>(&self, index: usize, shown: &'s [ShownStep]) -> Around<'s> {
+    fn around<'s>(&'s self, index: usize, shown: &'s [ShownStep], filled: &'s dyn Fn(&str) -> String) -> Around<'s> {
         let steps_now = |at: usize| -> Value {
             let members = self.nodes[at].plan.as_ref().map_or(&[][..], |plan| &plan.members);
             members.iter().map(|member| json!(self.named_step(*member))).collect()
@@ -386,6 +395,8 @@ impl Run {
                     plan,
                     at: way,
                     steps: shown,
+                    of_run: &self.plan,
+                    filled,
                 };
             }
             // Upwards to the plan around it: through its own task, groups, and the body of a `for_each`.

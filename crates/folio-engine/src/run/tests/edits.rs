@@ -369,6 +369,109 @@ fn a_task_that_a_model_does_directly_has_no_plan_to_edit_e9_14() {
     assert!(matches!(refused, Err(EditError::Ended { .. })), "{refused:?}");
 }
 
+/// A plan in the short forms in which people write plans.
+const SHORT: &str = "title: About {{ inputs.who }}
+goal: See it
+description: For everybody.
+inputs: {repo: {type: path, default: .}, n: integer, who: {default: me}}
+criteria: [The folder is looked at]
+budget: {deadline: 1m30s}
+steps:
+  - {id: a, do: {tool: echo, args: {n: 1}}}
+  - id: sub
+    plan: {steps: [{id: k, do: {tool: echo}}], output: {a: 1}}
+report: |
+  Done {{ results.a.output.n }}
+output: {n: '{{ results.a.output.n }}'}";
+
+#[test]
+fn the_file_that_a_run_was_started_with_is_the_plan_as_it_was_e9_14() {
+    let mut sim = Sim::with_inputs(SHORT, json!({"repo": ".", "n": 1, "who": "me"}));
+    sim.derive();
+    // The title of a run is filled in when it is submitted.
+    for text in [SHORT.to_owned(), SHORT.replace("me}", "me, type: string}")] {
+        assert!(
+            matches!(sim.edit_of("", &text), Ok(None)),
+            "{:?}",
+            sim.edit_of("", &text)
+        );
+    }
+    let changed = SHORT.replace("{n: 1}", "{n: 2}").replace("id: a,", "id: b,");
+    let told = format!("{:?}", sim.edit_of("", &changed));
+    assert!(!told.contains("not as it was"), "{told}");
+}
+
+#[test]
+fn what_an_edit_cannot_change_is_told_and_not_left_out_e9_14() {
+    let mut sim = Sim::with_inputs(SHORT, json!({"repo": ".", "n": 1, "who": "me"}));
+    sim.derive();
+    for (key, old, new) in [
+        ("title", "title: About", "title: Of"),
+        ("goal", "See it", "See something else"),
+        ("description", "For everybody", "For nobody"),
+        ("inputs", "n: integer", "n: number"),
+        ("criteria", "is looked at", "is looked into"),
+        ("budget", "1m30s", "90m"),
+        ("report", "Done {{", "Well done {{"),
+        ("output", "output: {n:", "output: {m:"),
+    ] {
+        let told = sim.edit_of("", &SHORT.replacen(old, new, 1));
+        let Err(EditError::Mistakes(errors)) = told else {
+            panic!("{key}: {told:?}")
+        };
+        let told = errors.to_string();
+        assert!(told.contains(&format!("`{key}` is not as it was")), "{told}");
+        assert_eq!(errors.0.len(), 1, "{told}");
+    }
+    let told = sim.edit_of("", &SHORT.replace("goal:", "gaol:"));
+    assert!(format!("{told:?}").contains("a plan has no key `gaol`"), "{told:?}");
+    sim.end_one();
+    sim.derive();
+    let part = |output: &str| {
+        sim.edit_of(
+            "sub",
+            &format!("steps: [{{id: k, do: {{tool: echo}}}}]\noutput: {output}"),
+        )
+    };
+    assert!(matches!(part("{a: 1}"), Ok(None)), "{:?}", part("{a: 1}"));
+    assert!(matches!(part("{a: 2}"), Err(EditError::Mistakes(_))));
+}
+
+#[test]
+fn a_step_that_has_not_begun_is_not_done_because_somebody_ticks_it_e9_14() {
+    let mut sim = Sim::new(THREE);
+    sim.concurrency = 1;
+    sim.derive();
+    sim.end_one();
+    sim.derive();
+    let shown = sim.markdown("");
+    assert!(shown.starts_with("- [x] a {#a}"), "{shown}");
+    let told = sim.edit_of("", &shown.replace("- [ ] The third", "- [x] The third"));
+    let Err(EditError::Mistakes(errors)) = told else {
+        panic!("{told:?}")
+    };
+    assert_eq!(
+        errors.0[0].message,
+        "`c` has not begun, and a tick does not say that it is done"
+    );
+}
+
+#[test]
+fn members_that_are_gone_from_a_group_are_not_carried_out_e9_14() {
+    let plan =
+        "- {id: first, do: {tool: echo}}\n- {id: g, parallel: [{id: x, do: {tool: echo}}, {id: y, do: {tool: echo}}]}";
+    let mut sim = Sim::new(plan);
+    sim.concurrency = 1;
+    sim.derive();
+    let told = sim.edit_of("", "- [~] first {#first}\n- [ ] g {#g .parallel}\n");
+    let Err(EditError::Mistakes(errors)) = told else {
+        panic!("{told:?}")
+    };
+    assert!(errors.to_string().contains("the group has no steps"), "{errors}");
+    sim.edit("", "- [~] first {#first}\n- [ ] g {#g .parallel}\n  - [ ] y {#y}\n");
+    assert_eq!(sim.driven_on().called(), ["first", "g/y"]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 

@@ -1,0 +1,87 @@
+//! Plans in markdown as people really write them: other white space, headings, comments, and what nobody can mean.
+
+use folio_engine::plan::{Known, Plan, parse};
+
+fn read(text: &str) -> Plan {
+    parse(text, &Known::default()).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}
+
+/// The mistakes, a line each, with their hints.
+fn mistakes(text: &str) -> String {
+    let errors = parse(text, &Known::default()).map_or_else(|errors| errors, |plan| panic!("no mistake: {plan:?}"));
+    errors.to_string()
+}
+
+#[test]
+fn white_space_of_other_kinds_is_no_indentation_and_is_told_e9_14() {
+    for space in ['\u{a0}', '\u{3000}', '\u{2003}', '\u{2028}'] {
+        for text in [
+            format!("- [ ] A {{#a}}\n  ```yaml\n {space}do: {{tool: list}}\n  ```\n"),
+            format!("- [ ] A {{#a}}\n {space}```yaml\n{space}do: {{tool: list}}\n  ```\n"),
+            format!("- [ ] A {{#a}}\n{space}{space}- [ ] B {{#b}}\n"),
+            format!("- [ ] A {{#a}}\n{space}more\n"),
+        ] {
+            assert!(parse(&text, &Known::default()).is_err(), "{text:?}");
+        }
+    }
+    assert_eq!(
+        mistakes("- [ ] A {#a}\n\u{a0}\u{a0}more\n"),
+        "2:1: P001 this line is no step: a step begins with `- `, and what belongs to it is indented"
+    );
+    // In what a line says it is nothing odd.
+    assert_eq!(read("- [ ] A\u{a0}b {#a}\n").steps[0].title(), "A\u{a0}b");
+}
+
+#[test]
+fn a_list_of_things_to_do_in_a_text_makes_no_markdown_of_a_plan_e9_1() {
+    let steps = "steps: [{id: a, do: {tool: list}}]";
+    for text in [
+        format!("# Weekly review\ntitle: Weekly\n{steps}\nreport: |\n  Look at:\n  - [ ] all files\n"),
+        format!("# One\n\n# Two\n---\n{steps}\nreport: |\n  - [x] done\n"),
+        format!("# One\n{{{steps}, goal: \"\n  - [ ] this\"}}\n"),
+        "# One\n- id: a\n  description: |\n    - [ ] this\n    - [ ] that\n".to_owned(),
+        "# One\n- {id: a, title: x, reason: '\n    - [ ] this'}\n".to_owned(),
+    ] {
+        assert_eq!(read(&text).steps.len(), 1, "{text}");
+    }
+    // And a heading makes no YAML of a list of steps.
+    for text in [
+        "# Plan\n\n<!-- folio plan edit r1,\nversion 1 -->\n\n## Part\n- [ ] a {#a}\n",
+        "# Plan\n- one more {#a}\n",
+        "\n# Plan\n\n* [x] a {#a}\n",
+    ] {
+        assert_eq!(read(text).steps[0].id().unwrap().as_str(), "a", "{text}");
+    }
+    let told = mistakes("# Plan\nWhat we want\n- [ ] a {#a}\n");
+    assert!(told.starts_with("2:1: P001 this line is no step"), "{told}");
+}
+
+#[test]
+fn what_a_line_says_twice_or_nobody_understands_is_told_e9_14() {
+    let block = |inside: &str| format!("  ```yaml\n  {inside}\n  ```\n");
+    let described = format!("- [ ] A {{#a}}\n{}  more of it\n", block("description: long"));
+    assert_eq!(
+        mistakes(&described),
+        "5:3: P002 the key `description` is already at 3:3 (write all of it in the block)"
+    );
+    let titled = format!("- [ ] B {{#a}}\n{}", block("title: C"));
+    assert_eq!(
+        mistakes(&titled),
+        "1:3: P002 the key `title` is already at 3:3 (leave it out of the block, or change it there)"
+    );
+    for same in ["- [ ] C {#a}\n", "- [ ] a {#a}\n"] {
+        assert_eq!(read(&format!("{same}{}", block("title: C"))).steps[0].title(), "C");
+    }
+    assert_eq!(
+        mistakes("- [ ] Z {#z .paralel}\n  - [ ] y {#y}\n"),
+        "1:3: P001 `.paralel` means nothing behind a title (there is `#` with the id of a step, `.parallel` and `.sequence`)"
+    );
+    // Braces that are no name are part of the title.
+    assert_eq!(read("- [ ] Use {a} and {.b}\n").steps[0].title(), "Use {a} and {.b}");
+}
+
+#[test]
+fn a_group_of_which_no_member_is_left_has_no_steps_e9_14() {
+    let told = mistakes("- [ ] g {#g .parallel}\n");
+    assert!(told.contains("P013 the group has no steps"), "{told}");
+}
