@@ -23,6 +23,9 @@ pub(super) const MAY_HAVE_CHANGED: &str = "stopped while it was at work; it may 
 /// And of one that is known to only look.
 pub(super) const CHANGES_NOTHING: &str = "stopped while it was at work; it changes nothing";
 
+/// Elements of which one rule tells why nothing is observed of them.
+const PROBLEMS_MAX: usize = 8;
+
 /// How a call ended, as whoever made it saw it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallOutcome {
@@ -240,7 +243,7 @@ impl Run {
 
     /// The observations that a task's `observe:` makes of its result, as a tool would have written them.
     ///
-    /// Rules that cannot be filled in are left out; the second part says which and why.
+    /// What cannot be filled in is left out, a rule or what it says of one element; the second part says which and why.
     #[must_use]
     pub fn observations(&self, node: NodeId, result: &NodeResult, output: &Value) -> (Vec<Value>, Vec<String>) {
         let (mut made, mut problems) = (Vec::new(), Vec::new());
@@ -248,13 +251,21 @@ impl Run {
             return (made, problems);
         };
         for (position, rule) in task.observe.iter().enumerate() {
-            if let Err(problem) = self.observe(index, rule, result, output, &mut made) {
-                problems.push(format!("observe[{position}]: {problem}"));
+            let missing = self.observe(index, rule, result, output, &mut made);
+            let named = |(element, why): (Option<usize>, String)| match element {
+                Some(element) => format!("observe[{position}][{element}]: {why}"),
+                None => format!("observe[{position}]: {why}"),
+            };
+            let untold = missing.len().saturating_sub(PROBLEMS_MAX);
+            problems.extend(missing.into_iter().take(PROBLEMS_MAX).map(named));
+            if untold > 0 {
+                problems.push(format!("observe[{position}]: {untold} more elements in the same way"));
             }
         }
         (made, problems)
     }
 
+    /// Adds what `rule` says to `made`. Gives what could not be filled in, with the element that it is about, and why.
     fn observe(
         &self,
         index: usize,
@@ -262,28 +273,33 @@ impl Run {
         result: &NodeResult,
         output: &Value,
         made: &mut Vec<Value>,
-    ) -> Result<(), String> {
+    ) -> Vec<(Option<usize>, String)> {
         let own = Arc::new(result_value(self.view(index).slug(), Some(result), output));
         let references = references_of_rule(rule);
-        let scope = self
-            .scope(index, &references, vec![("result".to_owned(), own)])
-            .map_err(|BodyNeeded(hash)| format!("the body {hash} is missing"))?;
-        let Some(list) = &rule.for_each else {
-            return self.observe_one(rule, &scope, made);
+        let scope = match self.scope(index, &references, vec![("result".to_owned(), own)]) {
+            Ok(scope) => scope,
+            Err(BodyNeeded(hash)) => return vec![(None, format!("the body {hash} is missing"))],
         };
-        let items = self
-            .templates
-            .list(&Value::from(list.as_str()), &scope)
-            .map_err(|e| e.to_string())?;
+        let Some(list) = &rule.for_each else {
+            let made = self.observe_one(rule, &scope, made);
+            return made.err().map(|why| (None, why)).into_iter().collect();
+        };
+        let items = match self.templates.list(&Value::from(list.as_str()), &scope) {
+            Ok(items) => items,
+            Err(error) => return vec![(None, error.to_string())],
+        };
+        let mut missing = Vec::new();
         for (position, item) in items.into_iter().enumerate() {
             let mut scope = scope.clone();
             scope.variables.push(("item".to_owned(), Arc::new(item)));
             scope
                 .variables
                 .push(("index".to_owned(), Arc::new(Value::from(position))));
-            self.observe_one(rule, &scope, made)?;
+            if let Err(why) = self.observe_one(rule, &scope, made) {
+                missing.push((Some(position), why));
+            }
         }
-        Ok(())
+        missing
     }
 
     fn observe_one(&self, rule: &Observe, scope: &Scope, made: &mut Vec<Value>) -> Result<(), String> {
