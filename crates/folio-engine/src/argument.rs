@@ -1,8 +1,13 @@
 //! What the arguments of tools may hold. A plan is held against it before a run, and every call in it, so both take the same.
 
+use std::fmt;
+use std::sync::Arc;
+
 use folio_memory::excerpt::cut;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value, json};
+
+use crate::template::is_template;
 
 /// Characters of a text that a message shows.
 const SHOWN_CHARS: usize = 40;
@@ -17,12 +22,18 @@ pub enum ArgKind {
     Text,
     /// A string, or a list of strings.
     Texts,
+    /// A list of strings. Numbers in it are accepted too.
+    Words,
     /// A whole number that is not negative. A string of digits is accepted too: templates make those.
     Count,
     /// The same up to this number.
     UpTo(u64),
+    /// The same from this number on.
+    From(u64),
     /// A number, or a string that holds one.
     Number,
+    /// The same within these bounds, themselves included.
+    Within(u64, u64),
     /// `true` or `false`, or a string that says so.
     Flag,
     /// A list.
@@ -59,7 +70,10 @@ impl ArgKind {
             Self::Texts => {
                 json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
             }
+            Self::Words => json!({"type": "array", "items": {"type": "string"}}),
             Self::Count => json!({"type": "integer", "minimum": 0}),
+            Self::From(least) => json!({"type": "integer", "minimum": least}),
+            Self::Within(least, most) => json!({"type": "number", "minimum": least, "maximum": most}),
             Self::UpTo(most) => json!({"type": "integer", "minimum": 0, "maximum": most}),
             Self::Number => json!({"type": "number"}),
             Self::Flag => json!({"type": "boolean"}),
@@ -80,7 +94,10 @@ impl ArgKind {
                 Value::Array(items) => items.iter().all(Value::is_string),
                 _ => false,
             },
+            Self::Words => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
             Self::Count => value.is_u64(),
+            Self::From(least) => value.as_u64().is_some_and(|number| number >= *least),
+            Self::Within(least, most) => is_within(value, *least, *most),
             Self::UpTo(most) => value.as_u64().is_some_and(|number| number <= *most),
             Self::Number => value.is_number(),
             Self::Flag => value.is_boolean(),
@@ -96,10 +113,22 @@ impl ArgKind {
         let meant = match (self, value) {
             (Self::Count, Value::String(text)) => text.trim().parse::<u64>().ok().map(Value::from),
             (Self::Count, Value::Number(number)) => whole(number).map(Value::from),
-            (Self::UpTo(most), value) => match Self::Count.fit(value) {
-                Fit::Meant(number) if number.as_u64().is_some_and(|number| number <= *most) => Some(number),
+            (Self::UpTo(_) | Self::From(_), value) => match Self::Count.fit(value) {
+                Fit::Meant(number) if self.fit(&number) == Fit::AsIs => Some(number),
                 _ => None,
             },
+            (Self::Within(..), value) => match Self::Number.fit(value) {
+                Fit::Meant(number) if self.fit(&number) == Fit::AsIs => Some(number),
+                _ => None,
+            },
+            (Self::Words, Value::Array(items)) => {
+                let words = items.iter().map(|item| match Self::Text.fit(item) {
+                    Fit::AsIs => Some(item.clone()),
+                    Fit::Meant(text) => Some(text),
+                    Fit::Wrong => None,
+                });
+                words.collect::<Option<Vec<_>>>().map(Value::Array)
+            }
             (Self::Number, Value::String(text)) => number(text.trim()),
             (Self::Flag, Value::String(text)) => flag(text.trim()),
             (Self::Text, Value::Number(number)) => Some(Value::String(number.to_string())),
@@ -115,7 +144,10 @@ impl ArgKind {
             Self::Any => "any value".to_owned(),
             Self::Text => "a string".to_owned(),
             Self::Texts => "a string or a list of strings".to_owned(),
+            Self::Words => "a list of strings".to_owned(),
             Self::Count => "a whole number that is not negative".to_owned(),
+            Self::From(least) => format!("a whole number from {least} on"),
+            Self::Within(least, most) => format!("a number from {least} to {most}"),
             Self::UpTo(most) => format!("a whole number from 0 to {most}"),
             Self::Number => "a number".to_owned(),
             Self::Flag => "true or false".to_owned(),
@@ -123,8 +155,156 @@ impl ArgKind {
             Self::Object => "an object".to_owned(),
             Self::OneOf(words) => one_of(words),
         };
-        format!("`{name}` is {wanted}, not {}", brief(value))
+        // Of a list it is one item that is not taken.
+        let wrong = match (self, value) {
+            (Self::Texts | Self::Words, Value::Array(items)) => {
+                let is_text = |item: &Value| item.is_string() || *self == Self::Words && item.is_number();
+                items.iter().position(|item| !is_text(item)).map(|at| (at, &items[at]))
+            }
+            _ => None,
+        };
+        match wrong {
+            Some((at, item)) => format!("`{name}` is {wanted}, and its item {} is {}", at + 1, brief(item)),
+            None => format!("`{name}` is {wanted}, not {}", brief(value)),
+        }
     }
+}
+
+/// The arguments of a call as they stand in a plan, or come from a model: what a template comes to nobody knows yet.
+#[derive(Debug, Clone, Copy)]
+pub struct Written<'a> {
+    args: &'a Map<String, Value>,
+    has_templates: bool,
+}
+
+impl<'a> Written<'a> {
+    /// Those of a plan, in which strings may be templates.
+    #[must_use]
+    pub fn in_plan(args: &'a Map<String, Value>) -> Self {
+        Self {
+            args,
+            has_templates: true,
+        }
+    }
+
+    /// Those of a call that is to be made, in which braces are braces.
+    #[must_use]
+    pub fn in_call(args: &'a Map<String, Value>) -> Self {
+        Self {
+            args,
+            has_templates: false,
+        }
+    }
+
+    /// Whether something is given for `name`, whatever it comes to. Null is as good as nothing.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.args.get(name).is_some_and(|value| !value.is_null())
+    }
+
+    /// Whether `name` stands there, and be it with null.
+    #[must_use]
+    pub fn is_named(&self, name: &str) -> bool {
+        self.args.contains_key(name)
+    }
+
+    /// What is given for `name`, if it is known.
+    #[must_use]
+    pub fn literal(&self, name: &str) -> Option<&'a Value> {
+        let value = self.args.get(name).filter(|value| !value.is_null())?;
+        (!self.has_templates || !holds_template(value)).then_some(value)
+    }
+
+    /// The text that is given for `name`, if it is known.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        self.literal(name)?.as_str()
+    }
+
+    /// The texts that are given for `name`, as far as they are known: one, or those in a list.
+    #[must_use]
+    pub fn texts(&self, name: &str) -> Vec<&'a str> {
+        let known = |value: &&Value| !self.has_templates || !holds_template(value);
+        match self.args.get(name) {
+            Some(Value::Array(items)) => items.iter().filter(known).filter_map(Value::as_str).collect(),
+            one => one.into_iter().filter(known).filter_map(Value::as_str).collect(),
+        }
+    }
+}
+
+/// What is wrong with the arguments of a call, and which of them says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The name of the argument; empty if it is about several.
+    pub argument: String,
+    /// Why the tool does not take it.
+    pub why: String,
+}
+
+impl Mistake {
+    /// About one argument.
+    pub fn of(argument: &str, why: impl Into<String>) -> Self {
+        Self {
+            argument: argument.to_owned(),
+            why: why.into(),
+        }
+    }
+
+    /// About several, or one that is not there.
+    pub fn of_call(why: impl Into<String>) -> Self {
+        Self::of("", why)
+    }
+}
+
+/// Finds what a tool does not take of the arguments of a call that are known, beyond what it says of each: a pattern that cannot be read, or
+/// what belongs together and is not there. It is quick: a plan may have thousands of calls.
+#[derive(Clone)]
+pub struct CallCheck(Arc<Check>);
+
+type Check = dyn Fn(Written<'_>) -> Vec<Mistake> + Send + Sync;
+
+impl CallCheck {
+    /// A check that is `check`.
+    pub fn new(check: impl Fn(Written<'_>) -> Vec<Mistake> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+
+    /// The mistakes in `args`.
+    #[must_use]
+    pub fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+        (self.0)(args)
+    }
+}
+
+impl fmt::Debug for CallCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CallCheck")
+    }
+}
+
+impl PartialEq for CallCheck {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for CallCheck {}
+
+/// Whether `value` is or has a text that is a template.
+#[must_use]
+pub fn holds_template(value: &Value) -> bool {
+    match value {
+        Value::String(text) => is_template(text),
+        Value::Array(items) => items.iter().any(holds_template),
+        Value::Object(fields) => fields.values().any(holds_template),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn is_within(value: &Value, least: u64, most: u64) -> bool {
+    #[expect(clippy::cast_precision_loss, reason = "the bounds of arguments are small")]
+    let bounds = least as f64..=most as f64;
+    value.as_f64().is_some_and(|number| bounds.contains(&number))
 }
 
 /// What is wrong with the arguments of a call that has to give exactly one of `names`, in words. Null is as good as nothing.

@@ -276,3 +276,41 @@ fn inputs_are_read_as_their_types_and_defaults_fill_the_rest() {
         the plan has no input `zzz`; there is deep, limit, more, ratio, repo, tags
         "#);
 }
+
+#[test]
+fn what_would_be_lost_of_an_input_is_told_and_nothing_is_taken_e9_1() {
+    let plan = plan("{inputs: {n: integer, x: number, o: object, l: list}, steps: [a]}");
+    let given = |n: &str, x: &str, o: &str, l: &str| -> BTreeMap<String, Value> {
+        let pairs = [("n", n), ("x", x), ("o", o), ("l", l)];
+        pairs.map(|(name, text)| (name.to_owned(), json!(text))).into()
+    };
+    let errors = check_inputs(
+        &plan,
+        &given(
+            "12345678901234567890123",
+            "1e999",
+            "{\"a\": 1, \"a\": 2}",
+            "[{\"id\": -9223372036854775809}]",
+        ),
+    )
+    .unwrap_err();
+    insta::assert_snapshot!(errors.iter().map(InputError::to_string).collect::<Vec<_>>().join("\n"), @r"
+        the input `l` would not be what was written: `-9223372036854775809` has more digits than a number keeps; in quotes it is a text that has all of them
+        the input `n` would not be what was written: `12345678901234567890123` has more digits than a number keeps; in quotes it is a text that has all of them
+        the input `o` would not be what was written: the key `a` is already at 1:2
+        the input `x` would not be what was written: `1e999` is not a number
+        ");
+    let read = check_inputs(
+        &plan,
+        &given(
+            "18446744073709551615",
+            "1e3",
+            "{\"a\": \"12345678901234567890123\"}",
+            "1, 2",
+        ),
+    );
+    assert_eq!(
+        Value::Object(read.unwrap()),
+        json!({"n": u64::MAX, "x": 1e3, "o": {"a": "12345678901234567890123"}, "l": ["1", "2"]})
+    );
+}

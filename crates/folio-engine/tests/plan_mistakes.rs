@@ -133,6 +133,7 @@ fn a_mistake_in_one_task_does_not_hide_those_of_another() {
     assert_eq!(
         codes(text),
         [
+            "P007 3:12 steps[0].retry",
             "P007 3:27 steps[0].retry.max_attempts",
             "P006 4:5 steps[1]",
             "P016 6:9 steps[2].do",
@@ -622,7 +623,9 @@ steps:
         14:5 criteria[5]: P006 expected a criterion: a text, or `{text, check}`, found a number
         16:22 steps[0].timeout: P007 a timeout must be longer than zero
         16:32 steps[0].retry: P007 there must be at least 1 attempt
+        16:32 steps[0].retry: P007 `retry` is of a call; this task is done without one of its own (leave it out: models that cannot be reached are asked again)
         16:45 steps[0].optional: P006 expected `true` or `false`, found a text
+        17:20 steps[1].retry: P007 `retry` is of a call; this task is done without one of its own (leave it out: models that cannot be reached are asked again)
         17:28 steps[1].retry.delay: P025 "-1s" is not a duration (write `500ms`, `30s`, `5m`, `2h`, or a number of seconds)
         17:41 steps[1].retry.factor: P007 the factor 0.5 is not between 1 and 1000
         17:60 steps[1].description: P006 expected a text, found a number (put it in quotes)
@@ -711,7 +714,7 @@ fn arguments_that_a_tool_would_not_take_are_mistakes_of_the_plan_e9_1() {
     1:50 [0].do.args.quiet: P029 the tool `wait` does not take this: `quiet` is true or false, not "perhaps"
     1:66 [0].do.args.until: P029 the tool `wait` does not take this: `until` is one of dawn or noon, not "dusk"
     1:78 [0].do.args.note: P029 the tool `wait` does not take this: `note` is a string, not a list
-    1:90 [0].do.args.names: P029 the tool `wait` does not take this: `names` is a string or a list of strings, not a list
+    1:90 [0].do.args.names: P029 the tool `wait` does not take this: `names` is a string or a list of strings, and its item 1 is 1
     "#);
     insta::assert_snapshot!(mistakes(&plan("{ms: 1, days: 8}")), @"1:47 [0].do.args.days: P029 the tool `wait` does not take this: `days` is a whole number from 0 to 7, not 8");
     for wrong in ["'8'", "-1", "7.5", "8.0"] {

@@ -110,7 +110,7 @@ proptest! {
 
     #[test]
     fn anything_that_looks_like_a_list_is_a_plan_or_has_mistakes(
-        text in "([ \\n]|\\n- |\\n  - |\\n    |\\[ \\] |\\[x\\] |\\[-\\] |\\{#a\\}|\\{#b \\.parallel\\}|\\n  ```yaml\\n|\\n  ```\\n|do: |\\{|\\}|#|<!--|-->|[a-c]| · ){0,60}",
+        text in "([ \\n\u{a0}\u{3000}]|\\n- |\\n  - |\\n    |\\[ \\] |\\[x\\] |\\[-\\] |\\{#a\\}|\\{#b \\.parallel\\}|\\n  ```yaml\\n|\\n  ```\\n|do: |\\{|\\}|#|<!--|-->|[a-c]| · ){0,60}",
     ) {
         drop(parse(&format!("- [ ] x\n{text}"), &Known::default()));
     }

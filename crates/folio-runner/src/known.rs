@@ -1,12 +1,16 @@
 //! What plans are checked against.
 
+use std::sync::Arc;
+
+use folio_engine::argument::CallCheck;
 use folio_engine::plan;
 use folio_tools::Registry;
 
 /// The names and arguments of the tools in `registry`, as a plan is checked against them.
 #[must_use]
 pub fn known_tools(registry: &Registry) -> plan::Known {
-    let tools = registry.specs().map(|spec| {
+    let tools = registry.tools().map(|tool| {
+        let spec = tool.spec();
         let of = |required: bool| {
             spec.args
                 .iter()
@@ -21,6 +25,11 @@ pub fn known_tools(registry: &Registry) -> plan::Known {
                 optional: of(false),
                 one_of: spec.one_of.clone(),
                 kinds: spec.args.iter().map(|a| (a.name.clone(), a.kind.clone())).collect(),
+                // What comes with a schema says all of it there.
+                check: spec.schema.is_none().then(|| {
+                    let tool = Arc::clone(tool);
+                    CallCheck::new(move |args| tool.mistakes(args))
+                }),
                 schema: spec.schema.clone(),
                 output: spec.output.clone(),
                 writes: spec.writes,

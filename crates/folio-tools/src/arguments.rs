@@ -168,7 +168,7 @@ mod tests {
         )
         .unwrap_err();
         insta::assert_snapshot!(error.message.replace("; ", "\n"), @r#"
-        list: `glob` is a string or a list of strings, not a list
+        list: `glob` is a string or a list of strings, and its item 1 is 1
         `hidden` is true or false, not "maybe"
         `max` is a whole number that is not negative, not -1
         `order` is one of up or down, not "left"

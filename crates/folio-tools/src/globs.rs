@@ -50,6 +50,13 @@ impl Globs {
         })
     }
 
+    /// Why patterns cannot be read, each by itself.
+    pub(crate) fn mistakes<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+        let read = |pattern: &str| glob(pattern, pattern.strip_prefix('!').unwrap_or(pattern));
+        let failed = patterns.into_iter().filter_map(|pattern| read(pattern).err());
+        failed.map(|error| error.message).collect()
+    }
+
     /// Whether a folder has to be gone into, as far as only what takes out says.
     pub(crate) fn enters(&self, folder: &Path) -> bool {
         !self.closed.is_match(folder)

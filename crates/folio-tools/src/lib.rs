@@ -29,6 +29,7 @@ pub mod folder;
 pub mod hosts;
 pub mod panics;
 pub mod paths;
+mod patterns;
 pub mod registry;
 pub mod response;
 pub mod results;
@@ -57,4 +58,4 @@ pub use response::{EvidenceRef, FailureKind, PageAppend, PageTarget, ToolError, 
 pub use results::{NoResults, ResultSource, as_text, field_of};
 pub use roots::{Access, Root, RootError, Roots, RunFolder};
 pub use takeover::{TakenOver, Takeover};
-pub use tool::{Approval, ArgKind, ArgSpec, Effect, Need, Reconciled, Tool, ToolRequest, ToolSpec};
+pub use tool::{Approval, ArgKind, ArgSpec, Effect, Mistake, Need, Reconciled, Tool, ToolRequest, ToolSpec, Written};

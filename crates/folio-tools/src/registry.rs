@@ -96,6 +96,11 @@ impl Registry {
         self.tools.get(name)
     }
 
+    /// All tools, by name.
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.tools.values()
+    }
+
     /// What every tool tells about itself, by name.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.tools.values().map(|tool| tool.spec())

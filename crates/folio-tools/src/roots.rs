@@ -249,6 +249,19 @@ impl Roots {
         self.locate(path, run_folder, Purpose::Read)
     }
 
+    /// `error` of a look at `path`, with where it is if nothing is there, and something of that name is in the run's folder.
+    pub(crate) fn with_way_to_run(&self, error: ToolError, path: &str, run_folder: &RunFolder) -> ToolError {
+        if error.code != "not_found" || path.is_empty() || path.contains(':') {
+            return error;
+        }
+        let in_run = format!("{RUN}:{path}");
+        let found = self.find(&in_run, run_folder);
+        if found.is_ok_and(|located| located.metadata().is_ok()) {
+            return error.hint(format!("there is {in_run}"));
+        }
+        error
+    }
+
     /// Finds what a path names, for writing: a path without a name is in the run's folder.
     pub(crate) fn find_to_write(&self, path: &str, run_folder: &RunFolder) -> Result<Located, ToolError> {
         let located = self.locate(path, run_folder, Purpose::Write)?;

@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
-pub use folio_engine::argument::ArgKind;
 use folio_engine::argument::one_of;
+pub use folio_engine::argument::{ArgKind, Mistake, Written};
 pub use folio_engine::talk::Need;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -269,6 +269,16 @@ pub trait Tool: Send + Sync + Debug {
     /// task of its own.
     fn inline(&self) -> bool {
         false
+    }
+
+    /// What is wrong with arguments of which each is what [`spec`](Self::spec) says: patterns that cannot be read, what has to be given
+    /// together. Asked of the calls of a plan before it runs, of which some are templates, and of those of a model before they are made.
+    ///
+    /// It is quick, and looks at nothing else: a plan may have thousands of calls.
+    fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+        // Most tools say all of it of each argument.
+        let _ = args;
+        Vec::new()
     }
 
     /// What became of `request`, which had begun when whoever made it died. Asked of tools that are [`Effect::Guarded`], with the

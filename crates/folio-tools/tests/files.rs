@@ -256,7 +256,7 @@ async fn lines_are_read_by_their_numbers() {
     for wrong in [
         json!({"from_line": 0}),
         json!({"from_line": 3, "to_line": 2}),
-        json!({"from_byte": 1, "to_line": 2}),
+        json!({"from_byte": 1, "from_line": 2}),
     ] {
         let mut args = json!({"path": "five.txt"});
         args.as_object_mut().unwrap().extend(wrong.as_object().unwrap().clone());
@@ -306,4 +306,51 @@ async fn a_file_that_is_not_there_is_named_with_what_to_try() {
     world.file("src/a.rs", "");
     let error = world.error("read", json!({"path": "src"})).await;
     assert_eq!(error.message, "src is a folder");
+}
+
+#[tokio::test]
+async fn reading_on_stays_within_the_lines_that_were_wanted() {
+    let world = World::new();
+    let lines: Vec<String> = (1..=20).map(|n| format!("line {n}")).collect();
+    world.file("lines.txt", lines.join("\n"));
+    world.file("long.txt", format!("{}\nsecond\nthird\n", "x".repeat(50)));
+    for (path, to, wanted) in [
+        ("lines.txt", 10, lines[..10].join("\n") + "\n"),
+        ("long.txt", 2, format!("{}\nsecond\n", "x".repeat(50))),
+    ] {
+        let mut args = json!({"path": path, "from_line": 1, "to_line": to});
+        let mut text = String::new();
+        for _ in 0..100 {
+            args["max_bytes"] = json!(20);
+            let read = world.outputs("read", args).await;
+            text += read["text"].as_str().unwrap();
+            args = read["next"].clone();
+            if args.is_null() {
+                break;
+            }
+        }
+        assert_eq!(text, wanted, "{path}");
+    }
+    let read = world
+        .outputs("read", json!({"path": "lines.txt", "max_bytes": 0}))
+        .await;
+    assert_eq!(read["next"]["from_byte"], 1, "it goes on");
+}
+
+#[tokio::test]
+async fn what_is_in_the_folder_of_the_run_is_told_where_nothing_is_found_beside_it() {
+    let world = World::new();
+    world
+        .outputs("write", json!({"path": "report.md", "content": "x"}))
+        .await;
+    for (tool, args) in [
+        ("read", json!({"path": "report.md"})),
+        ("list", json!({"path": "report.md"})),
+        ("grep", json!({"pattern": "x", "path": "report.md"})),
+    ] {
+        let error = world.error(tool, args).await;
+        assert!(error.hints.contains(&"there is run:report.md".to_owned()), "{tool}");
+    }
+    let other = world.error("list", json!({"path": "other.md"})).await;
+    assert!(!other.hints.iter().any(|hint| hint.contains("run:")), "{other:?}");
 }

@@ -107,6 +107,13 @@ async fn the_history_of_a_file_goes_through_its_names() {
     assert_eq!(column(&history["commits"], "subject"), ["moved", "second", "first"]);
     assert_eq!(column(&history["commits"], "path"), ["z.txt", "a.txt", "a.txt"]);
     assert_eq!(history["commits"][1]["added"], 1);
+    for (max, subjects, truncated) in [(3, 3, false), (4, 3, false), (2, 2, true), (0, 0, true)] {
+        let history = world
+            .outputs("git", json!({"command": "file_history", "path": "z.txt", "max": max}))
+            .await;
+        let told = (history["count"].as_u64(), history["truncated"].as_bool());
+        assert_eq!(told, (Some(subjects), Some(truncated)), "{max}");
+    }
     let none = world
         .outputs("git", json!({"command": "file_history", "path": "nope"}))
         .await;

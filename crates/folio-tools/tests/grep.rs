@@ -155,3 +155,77 @@ async fn a_pattern_that_cannot_be_read_is_explained() {
             .contains("size limit")
     );
 }
+
+#[tokio::test]
+async fn a_pattern_that_goes_over_the_ends_of_lines_costs_one_pass_and_finds_the_same_lines() {
+    let world = World::new();
+    // Held against all the rest after each line, this would take hours.
+    world.file("long.txt", "a\n".repeat(1_000_000) + "b\nab\n");
+    let found = world.outputs("grep", json!({"pattern": r"a[\s\S]*b"})).await;
+    assert_eq!(
+        (&found["count"], &found["matches"][0]["line"]),
+        (&json!(1), &json!(1_000_002))
+    );
+    // A match in one line that is found only after a look at all the rest is no better.
+    let found = world.outputs("grep", json!({"pattern": r"a[\s\S]*c|b"})).await;
+    assert_eq!(found["count"], 2);
+    let found = world.outputs("grep", json!({"pattern": "^a$", "max": 3})).await;
+    assert_eq!(
+        (&found["count"], &found["matches"][2]["line"]),
+        (&json!(1_000_000), &json!(3))
+    );
+}
+
+#[tokio::test]
+async fn lines_are_the_same_however_often_the_rest_is_searched_at_once() {
+    let world = World::new();
+    let text: String = (0..100).map(|n| format!("line {n}\n{}", "\n".repeat(n % 3))).collect();
+    world.file("many.txt", &text);
+    let lines: Vec<u64> = text
+        .lines()
+        .zip(1..)
+        .filter(|(line, _)| line.ends_with('7'))
+        .map(|(_, number)| number)
+        .collect();
+    for pattern in ["7$", r"7\s*$", r"(?:7)(?:\n)*"] {
+        let found = world.outputs("grep", json!({"pattern": pattern, "fixed": false})).await;
+        let told: Vec<u64> = found["matches"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["line"].as_u64().unwrap())
+            .filter(|line| lines.contains(line))
+            .collect();
+        assert_eq!(told, lines, "{pattern}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_within_a_file_is_stopped() {
+    let mut world = World::new();
+    world.file("long.txt", "a\n".repeat(100_000));
+    world.context.cancel.cancel();
+    let stopped = world.error("grep", json!({"pattern": "a"})).await;
+    assert_eq!(stopped.kind, FailureKind::Cancelled);
+    world.context.cancel = Default::default();
+    assert_eq!(world.outputs("grep", json!({"pattern": "a"})).await["count"], 100_000);
+}
+
+#[tokio::test]
+async fn a_mark_in_front_of_a_text_is_no_part_of_its_first_line() {
+    let world = World::new();
+    world.file("bom.txt", "\u{feff}foo\nbar\n");
+    let found = world.outputs("grep", json!({"pattern": "^foo$"})).await;
+    assert_eq!(
+        (&found["count"], &found["matches"][0]["column"]),
+        (&json!(1), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn folders_that_are_too_deep_make_a_search_one_of_a_part() {
+    let world = World::new().with_limits(|limits| limits.walk_depth = 2);
+    world.file("a/b/c/d.txt", "secret");
+    let found = world.outputs("grep", json!({"pattern": "secret"})).await;
+    assert_eq!((&found["count"], &found["truncated"]), (&json!(0), &json!(true)));
+}

@@ -93,7 +93,7 @@ async fn a_page_is_text_and_json_is_a_value() {
     assert_eq!(
         page.outputs,
         json!({"status": 200, "url": format!("http://{host}/page"), "content_type": "text/html; charset=utf-8",
-               "bytes": 18, "truncated": false, "body": "<p>Grüß Gott</p>"})
+               "bytes": 18, "truncated": false, "body": "<p>Grüß Gott</p>", "encoding_lossy": false})
     );
     assert_eq!(page.notes, format!("http://{host}/page: 200 OK, 18 bytes"));
     assert_eq!(page.evidence[0].kind, "url");
@@ -415,4 +415,33 @@ fn what_is_on_the_list_is_not_asked_of_people() {
         assert_eq!(!hosts.allows_call(&args), asks, "{args}");
     }
     assert_eq!(serde_json::to_value(&hosts).unwrap(), Value::from(vec!["example.org"]));
+}
+
+#[tokio::test]
+async fn a_text_in_another_encoding_is_read_as_its_server_says() {
+    let of =
+        |kind: &'static str, body: &'static [u8]| get(move || async move { ([(header::CONTENT_TYPE, kind)], body) });
+    let routes = Router::new()
+        .route("/latin", of("text/plain; charset=iso-8859-1", b"caf\xe9 ol\xe9"))
+        .route("/wide", of("text/plain; Charset=\"UTF-16LE\"", b"c\0a\0f\0\xe9\0"))
+        .route("/odd", of("text/plain; charset=klingon", b"caf\xe9"))
+        .route("/none", of("text/plain", b"caf\xe9"))
+        .route("/long", of("application/json", b"{\"id\": 12345678901234567890123}"));
+    let host = serve(routes).await;
+    let world = allowing(&[&host]);
+    for (path, body, is_lossy) in [
+        ("latin", "café olé", false),
+        ("wide", "café", false),
+        ("odd", "caf\u{fffd}", true),
+        ("none", "caf\u{fffd}", true),
+    ] {
+        let outputs = ask(&world, format!("http://{host}/{path}")).await.outputs;
+        assert_eq!(
+            (&outputs["body"], &outputs["encoding_lossy"]),
+            (&json!(body), &json!(is_lossy)),
+            "{path}"
+        );
+    }
+    let long = ask(&world, format!("http://{host}/long")).await.outputs;
+    assert_eq!(long["json"]["id"], "12345678901234567890123");
 }

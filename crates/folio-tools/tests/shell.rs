@@ -212,7 +212,7 @@ async fn odd_arguments_are_refused() {
         json!({"argv": []}),
         json!({"command": " "}),
         json!({"argv": ["a"], "command": "b"}),
-        json!({"argv": [1]}),
+        json!({"argv": [true]}),
         json!({"argv": ["echo", "a\u{0}b"]}),
         json!({"argv": ["echo"], "env": {"A=B": "x"}}),
         json!({"argv": ["echo"], "env": {"A": []}}),
@@ -276,4 +276,20 @@ async fn a_file_that_is_written_has_one_name_and_what_looks_has_none_e9_15() {
     }
     // Nothing is made by asking.
     assert!(!std::path::Path::new(&one[0]).parent().unwrap().exists());
+}
+
+#[tokio::test]
+async fn a_number_among_the_words_of_a_command_is_its_text_also_where_it_is_asked_about() {
+    let policy = ShellPolicy::AllowList(vec![words("echo 1")]);
+    let args = json!({"argv": ["echo", 1]});
+    assert!(policy.allows(&args));
+    // What is not allowed is asked about, and not run or refused because a word of it is a number.
+    for other in [
+        json!({"argv": ["echo", 2]}),
+        json!({"argv": ["rm", 1], "timeout_s": "5"}),
+    ] {
+        assert!(!policy.allows(&other), "{other}");
+    }
+    let world = World::new().with_shell(policy);
+    assert_eq!(world.outputs("shell", args).await["stdout"], "1\n");
 }

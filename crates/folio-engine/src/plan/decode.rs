@@ -223,7 +223,7 @@ impl<'a> Decoder<'a> {
                         // What somebody gives as a text is read as the type; a default is written as what it is.
                         error.hint = value
                             .as_str()
-                            .and_then(|text| input.kind.read(text))
+                            .and_then(|text| input.kind.read(text).ok().flatten())
                             .map(|meant| format!("write {meant}"));
                     }
                     input.default = Some(value);

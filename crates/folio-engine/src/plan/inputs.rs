@@ -1,12 +1,14 @@
 //! The inputs that a run is started with.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use folio_memory::excerpt::cut;
+use folio_memory::numbers::with_room;
 use serde_json::{Map, Value};
 
 use super::nearest::{did_you_mean, listed};
-use super::{InputKind, Plan};
+use super::{InputKind, Plan, json};
 
 /// What is wrong with one input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +40,14 @@ pub enum InputError {
         /// The value as it was given, cut off if it is long.
         given: String,
     },
+    /// The text would be read as something else than it says.
+    #[error("the input `{name}` would not be what was written: {why}")]
+    Unkept {
+        /// Its name.
+        name: String,
+        /// What of it would be lost.
+        why: String,
+    },
 }
 
 impl InputKind {
@@ -66,22 +76,33 @@ impl InputKind {
         }
     }
 
-    /// Reads a text, as a command line has it, as this kind. `None` if it is not one.
-    pub(super) fn read(self, text: &str) -> Option<Value> {
+    /// Reads a text, as a command line has it, as this kind; `None` if it is not one.
+    ///
+    /// # Errors
+    ///
+    /// What would be lost of it: digits of a whole number, a key that is there twice.
+    pub(super) fn read(self, text: &str) -> Result<Option<Value>, String> {
         let value = match self {
-            Self::String | Self::Path => return Some(Value::String(text.to_owned())),
+            Self::String | Self::Path => return Ok(Some(Value::String(text.to_owned()))),
             Self::Boolean => match text.trim() {
                 "true" | "yes" | "on" | "1" => Value::Bool(true),
                 "false" | "no" | "off" | "0" => Value::Bool(false),
-                _ => return None,
+                _ => return Ok(None),
             },
             Self::List if !text.trim_start().starts_with('[') => {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 items.map(Value::from).collect()
             }
-            Self::Integer | Self::Number | Self::List | Self::Object => serde_json::from_str(text.trim()).ok()?,
+            Self::Integer | Self::Number | Self::List | Self::Object => match json::read(text.trim()) {
+                Ok(reading) => match reading.errors.into_iter().next() {
+                    Some(twice) => return Err(twice.message),
+                    None => reading.root.to_json(),
+                },
+                Err(error) if matches!(with_room(text.as_bytes()), Cow::Owned(_)) => return Err(error.message),
+                Err(_) => return Ok(None),
+            },
         };
-        self.accepts(&value).then_some(value)
+        Ok(self.accepts(&value).then_some(value))
     }
 }
 
@@ -97,7 +118,14 @@ pub fn check_inputs(plan: &Plan, given: &BTreeMap<String, Value>) -> Result<Map<
     let mut errors = Vec::new();
     for (name, spec) in &plan.inputs {
         let value = match (given.get(name), &spec.default) {
-            (Some(Value::String(text)), _) => spec.kind.read(text),
+            (Some(Value::String(text)), _) => match spec.kind.read(text) {
+                Ok(read) => read,
+                Err(why) => {
+                    let name = name.clone();
+                    errors.push(InputError::Unkept { name, why });
+                    continue;
+                }
+            },
             (Some(value), _) if spec.kind.accepts(value) => Some(value.clone()),
             (Some(_), _) => None,
             (None, Some(default)) => Some(default.clone()),

@@ -8,7 +8,7 @@ use serde_json::Number;
 use super::Place;
 use super::errors::PlanError;
 use super::spanned::{
-    DEPTH_MAX, Entry, Node, Reading, START, Tree, duplicate_key, too_deep, too_many_digits, unreadable,
+    DEPTH_MAX, Entry, Node, Reading, START, Tree, WrittenNumber, duplicate_key, too_deep, too_many_digits, unreadable,
 };
 
 pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
@@ -150,7 +150,7 @@ impl Reader<'_> {
         }
     }
 
-    fn number(&mut self) -> Result<Number, PlanError> {
+    fn number(&mut self) -> Result<WrittenNumber, PlanError> {
         let place = self.place;
         let mut digits = String::new();
         while let Some(c) = self
@@ -167,7 +167,7 @@ impl Reader<'_> {
         if is_whole && number.is_f64() && number.as_f64() != Some(0.0) {
             return Err(unreadable(place, too_many_digits(&digits)));
         }
-        Ok(number)
+        Ok(WrittenNumber::new(number, &digits))
     }
 
     fn string(&mut self) -> Result<String, PlanError> {

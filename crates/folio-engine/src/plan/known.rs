@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::KnownTool;
 use super::nearest::did_you_mean;
-use crate::argument::{Choice, Fit, as_meant, check_choice, one_of};
+use crate::argument::{Choice, Fit, Written, as_meant, check_choice, one_of};
 
 /// Mistakes of one call that are told.
 const MISTAKES_MAX: usize = 8;
@@ -49,6 +49,12 @@ impl KnownTool {
                 kind.filter(|kind| kind.fit(value) == Fit::Wrong)
                     .map(|kind| kind.refusal(name, value)),
             );
+        }
+        if mistakes.is_empty()
+            && let Some(check) = &self.check
+        {
+            let found = check.mistakes(Written::in_call(given));
+            mistakes.extend(found.into_iter().map(|mistake| mistake.why));
         }
         mistakes
     }

@@ -10,7 +10,7 @@ use super::markdown;
 use super::spanned::{self, Node};
 use super::validate::validate;
 use super::{Plan, PlanError, PlanErrors};
-use crate::argument::ArgKind;
+use crate::argument::{ArgKind, CallCheck};
 
 /// What a plan may refer to and how large it may be.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -43,6 +43,8 @@ pub struct KnownTool {
     pub one_of: Vec<String>,
     /// What arguments may hold, by their names; one that is not in it may hold anything.
     pub kinds: BTreeMap<String, ArgKind>,
+    /// What else the tool does not take, in a call of which each argument is what it may be.
+    pub check: Option<CallCheck>,
     /// The JSON Schema of the arguments, for a tool that comes with one: then what stands before it does not count.
     pub schema: Option<Value>,
     /// The JSON Schema of what a call gives, as far as that is known.

@@ -1,5 +1,8 @@
 //! The text of a plan as a tree that knows where everything stands.
 
+use std::fmt;
+use std::ops::Deref;
+
 use folio_memory::excerpt::cut;
 use serde_json::{Map, Number, Value};
 
@@ -27,10 +30,50 @@ pub(super) struct Node {
 pub(super) enum Tree {
     Null,
     Bool(bool),
-    Number(Number),
+    Number(WrittenNumber),
     String(String),
     List(Vec<Node>),
     Object(Vec<Entry>),
+}
+
+/// A number as somebody wrote it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct WrittenNumber {
+    number: Number,
+    /// How it was written, if it would be written otherwise again.
+    spelling: Option<Box<str>>,
+}
+
+impl WrittenNumber {
+    pub(super) fn new(number: Number, written: &str) -> Self {
+        let spelling = (number.to_string() != written).then(|| written.into());
+        Self { number, spelling }
+    }
+
+    /// How it was written, if a text of it would be another one: `007` becomes 7.
+    pub(super) fn spelling(&self) -> Option<&str> {
+        self.spelling.as_deref()
+    }
+}
+
+impl From<Number> for WrittenNumber {
+    fn from(number: Number) -> Self {
+        Self { number, spelling: None }
+    }
+}
+
+impl Deref for WrittenNumber {
+    type Target = Number;
+
+    fn deref(&self) -> &Number {
+        &self.number
+    }
+}
+
+impl fmt::Display for WrittenNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.number.fmt(f)
+    }
 }
 
 /// A key and its value.
@@ -70,7 +113,7 @@ impl Node {
         match &self.tree {
             Tree::Null => Value::Null,
             Tree::Bool(value) => Value::Bool(*value),
-            Tree::Number(number) => Value::Number(number.clone()),
+            Tree::Number(number) => Value::Number(number.number.clone()),
             Tree::String(text) => Value::String(text.clone()),
             Tree::List(items) => items.iter().map(Self::to_json).collect(),
             Tree::Object(entries) => {
@@ -88,7 +131,7 @@ impl Node {
         let tree = match value {
             Value::Null => Tree::Null,
             Value::Bool(value) => Tree::Bool(*value),
-            Value::Number(number) => Tree::Number(number.clone()),
+            Value::Number(number) => Tree::Number(number.clone().into()),
             Value::String(text) => Tree::String(text.clone()),
             Value::Array(items) => Tree::List(items.iter().map(Self::of_json).collect()),
             Value::Object(entries) => Tree::Object(

@@ -41,6 +41,7 @@ pub(super) fn validate(draft: &mut Draft<'_>, root: &Node, known: &Known) {
         in_sight: known.criteria.iter().cloned().collect(),
         children: least(known.limits.children, draft.plan.budget.children),
         deepest: least(known.limits.depth, draft.plan.budget.depth),
+        items: draft.plan.budget.items,
         guesses: Cell::new(GUESSES_MAX),
     };
     validator.plan(&At::root(root));
@@ -64,6 +65,8 @@ struct Validator<'a> {
     children: u32,
     /// The deepest level that a plan inside a plan may be on here, by the same budgets.
     deepest: u32,
+    /// How many items a `for_each` may have, likewise.
+    items: Option<u32>,
     /// Of how many more names it is said which one was meant.
     guesses: Cell<u32>,
 }

@@ -8,8 +8,8 @@ use serde_json::Number;
 use super::Place;
 use super::errors::PlanError;
 use super::spanned::{
-    DEPTH_MAX, Entry, NODES_MAX, Node, Reading, START, Tree, duplicate_key, too_deep, too_many, too_many_digits,
-    unreadable,
+    DEPTH_MAX, Entry, NODES_MAX, Node, Reading, START, Tree, WrittenNumber, duplicate_key, too_deep, too_many,
+    too_many_digits, unreadable,
 };
 
 pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
@@ -235,7 +235,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Tree, Str
         "true" | "True" | "TRUE" => Tree::Bool(true),
         "false" | "False" | "FALSE" => Tree::Bool(false),
         _ => match number(text)? {
-            Some(number) => Tree::Number(number),
+            Some(number) => Tree::Number(WrittenNumber::new(number, text)),
             None => Tree::String(text.to_owned()),
         },
     })

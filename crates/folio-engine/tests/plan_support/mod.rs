@@ -248,6 +248,18 @@ impl Builder {
         } else {
             Work::Model
         };
+        // Only calls are made again.
+        let retry = if has(5) {
+            Retry {
+                max_attempts: 1 + detail.number,
+                delay: Duration::from_millis(u64::from(detail.bits >> 8)),
+                #[expect(clippy::cast_precision_loss, reason = "any factor will do")]
+                factor: 1.0 + detail.number as f32 / 7.0,
+                delay_max: Duration::from_secs(u64::from(detail.number)),
+            }
+        } else {
+            Retry::default()
+        };
         Task {
             id: self.name(),
             title: detail.words.clone(),
@@ -265,13 +277,7 @@ impl Builder {
             atomic: has(10),
             work,
             observe: observations(detail),
-            retry: Retry {
-                max_attempts: 1 + detail.number,
-                delay: Duration::from_millis(u64::from(detail.bits >> 8)),
-                #[expect(clippy::cast_precision_loss, reason = "any factor will do")]
-                factor: 1.0 + detail.number as f32 / 7.0,
-                delay_max: Duration::from_secs(u64::from(detail.number)),
-            },
+            retry,
             timeout: has(11).then(|| Duration::from_millis(1 + u64::from(detail.number) * 37)),
             budget: Arc::new(budget(detail)),
             share: has(10)
@@ -305,7 +311,7 @@ fn budget(detail: &Detail) -> Budget {
         depth: has(12).then_some(8),
         nodes: has(13).then_some(1_000),
         children: has(14).then_some(u32::MAX),
-        items: has(15).then_some(1),
+        items: has(15).then_some(2),
         fan_in: has(11).then_some(2 + detail.number),
         concurrency: has(16).then_some(2),
         replans: has(17).then_some(3),

@@ -17,10 +17,16 @@ use super::Texts;
 use crate::arguments::parse;
 use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse, Truncated};
-use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Mistake, Need, Tool, ToolRequest, ToolSpec, Written};
 
 /// Files or commits of one answer.
 const ROWS_MAX: usize = 10_000;
+
+/// Commands that git does not have.
+const OURS: [&str; 3] = ["hot_files", "summary", "file_history"];
+
+/// Arguments that only those read.
+const OF_OURS: [&str; 4] = ["path", "max", "since", "deleted"];
 
 /// Looks at a repository. Nothing in it is changed, no program that it names is run, and nothing is
 /// fetched.
@@ -31,7 +37,7 @@ pub(super) struct Git {
 
 impl Default for Git {
     fn default() -> Self {
-        let mut commands = vec!["hot_files", "summary", "file_history"];
+        let mut commands = OURS.to_vec();
         commands.extend(allowed::commands());
         Self {
             spec: ToolSpec::new(
@@ -92,12 +98,15 @@ impl Args {
     /// The first argument that only `hot_files`, `summary` and `file_history` read.
     fn of_ours(&self) -> Option<&'static str> {
         let given = [
-            ("path", self.path.is_some()),
-            ("max", self.max.is_some()),
-            ("since", self.since.is_some()),
-            ("deleted", self.deleted.is_some()),
+            self.path.is_some(),
+            self.max.is_some(),
+            self.since.is_some(),
+            self.deleted.is_some(),
         ];
-        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+        OF_OURS
+            .into_iter()
+            .zip(given)
+            .find_map(|(name, is_given)| is_given.then_some(name))
     }
 }
 
@@ -105,6 +114,36 @@ impl Args {
 impl Tool for Git {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+        let Some(command) = args.text("command") else {
+            return Vec::new();
+        };
+        let of = |name: &str, error: ToolError| Mistake::of(name, error.message);
+        let mut found = Vec::new();
+        if !OURS.contains(&command) {
+            if let Some(name) = OF_OURS.into_iter().find(|name| args.has(name)) {
+                found.push(of(name, not_for_gits_own(command, name)));
+            }
+            let given = args.literal("args").map(|_| args.texts("args"));
+            if given.is_some() || !args.has("args") {
+                let given: Vec<String> = given.into_iter().flatten().map(str::to_owned).collect();
+                found.extend(allowed::checked(command, &given).err().map(|error| of("args", error)));
+            }
+            return found;
+        }
+        if args.has("args") {
+            found.push(of("args", only_for_gits_own(command)));
+        }
+        if command == "file_history" && !args.has("path") {
+            found.push(of("", without_path()));
+        }
+        let since = args.text("since").and_then(|since| checked_since(since).err());
+        found.extend(since.map(|error| of("since", error)));
+        let path = args.text("path").and_then(|path| checked_path(path).err());
+        found.extend(path.map(|error| of("path", error)));
+        found
     }
 
     async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
@@ -138,21 +177,17 @@ async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, Too
     let args: Args = parse(request)?;
     // What cannot be allowed is refused before anything runs.
     let own = match args.command.as_str() {
-        "hot_files" | "summary" | "file_history" => None,
+        command if OURS.contains(&command) => None,
         command => {
             let given = args.args.as_ref().map_or(&[][..], |args| &args.0);
             Some(allowed::checked(command, given)?)
         }
     };
     if own.is_none() && args.args.is_some() {
-        return Err(ToolError::invalid(format!(
-            "git {}: `args` is for git's own commands",
-            args.command
-        )));
+        return Err(only_for_gits_own(&args.command));
     }
     if let (Some(_), Some(name)) = (&own, args.of_ours()) {
-        let message = format!("git {}: `{name}` is not for git's own commands", args.command);
-        return Err(ToolError::invalid(message).hint("put it into `args` as git writes it; a path after \"--\""));
+        return Err(not_for_gits_own(&args.command, name));
     }
     let since = args.since.as_deref().map(checked_since).transpose()?;
     let repo = args.repo.as_deref().unwrap_or_default();
@@ -172,7 +207,7 @@ async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, Too
         "summary" => summary::summary(&repository, since.as_deref()).await,
         "file_history" => {
             let Some(path) = args.path.as_deref() else {
-                return Err(ToolError::invalid("git file_history: `path` is missing"));
+                return Err(without_path());
             };
             history::file_history(&repository, checked_path(path)?, max(50)).await
         }
@@ -182,6 +217,19 @@ async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, Too
             raw(&repository, command, own.args).await
         }
     }
+}
+
+fn only_for_gits_own(command: &str) -> ToolError {
+    ToolError::invalid(format!("git {command}: `args` is for git's own commands"))
+}
+
+fn not_for_gits_own(command: &str, name: &str) -> ToolError {
+    let message = format!("git {command}: `{name}` is not for git's own commands");
+    ToolError::invalid(message).hint("put it into `args` as git writes it; a path after \"--\"")
+}
+
+fn without_path() -> ToolError {
+    ToolError::invalid("git file_history: `path` is missing")
 }
 
 async fn raw(repository: &Repository<'_>, command: &str, args: Vec<String>) -> Result<Answer, ToolError> {

@@ -16,8 +16,9 @@ use crate::arguments::parse;
 use crate::blocking::blocking;
 use crate::context::ToolContext;
 use crate::globs::Globs;
+use crate::patterns::unreadable;
 use crate::response::{EvidenceRef, ToolError, ToolResponse};
-use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Mistake, Tool, ToolRequest, ToolSpec, Written};
 use crate::walk::WalkOptions;
 
 /// Lines around a match.
@@ -51,12 +52,13 @@ impl Default for Grep {
                 ArgKind::List,
                 "Several at once: [{name, pattern}]; matches carry the `name`.",
             )
+            .one_of(&["pattern", "patterns"])
             .optional(
                 "path",
                 ArgKind::Text,
                 "A file or folder; the granted folder by default.",
             )
-            .optional("paths", ArgKind::List, "Several files or folders instead of `path`.")
+            .optional("paths", ArgKind::Words, "Several, instead of `path`.")
             .optional(
                 "glob",
                 ArgKind::Texts,
@@ -108,6 +110,37 @@ impl Tool for Grep {
         &self.spec
     }
 
+    fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+        let mut found = Vec::new();
+        if args.has("path") && args.has("paths") {
+            found.push(Mistake::of("paths", "`path` or `paths` is given, not both"));
+        }
+        let globs = Globs::mistakes(args.texts("glob"));
+        found.extend(globs.into_iter().map(|why| Mistake::of("glob", why)));
+        let mut patterns: Vec<(&str, String)> = Vec::new();
+        patterns.extend(args.text("pattern").map(|text| ("pattern", text.to_owned())));
+        if let Some(Value::Array(items)) = args.literal("patterns") {
+            if items.is_empty() {
+                found.push(Mistake::of("patterns", "`patterns` is empty"));
+            }
+            for (at, item) in items.iter().enumerate() {
+                match NamedPattern::deserialize(item) {
+                    Ok(named) => patterns.push(("patterns", named.pattern)),
+                    Err(error) => {
+                        let why = format!("`patterns`: item {}: {error}", at + 1);
+                        found.push(Mistake::of("patterns", why));
+                    }
+                }
+            }
+        }
+        let is_fixed = args.has("fixed") && args.literal("fixed") != Some(&Value::Bool(false));
+        if !is_fixed {
+            let unread = |(argument, text): (&str, String)| Some(Mistake::of(argument, unreadable(&text)?));
+            found.extend(patterns.into_iter().filter_map(unread));
+        }
+        found
+    }
+
     async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
         match grep(request, context).await {
             Ok((outputs, notes, evidence)) => ToolResponse {
@@ -148,6 +181,7 @@ async fn grep(request: &ToolRequest, context: &ToolContext) -> Result<(Value, St
         .map(|path| context.roots.find(path, &context.run_folder))
         .collect::<Result<Vec<_>, _>>()?;
     let limits = Arc::clone(&context.limits);
+    let (roots, run_folder) = (context.roots.clone(), context.run_folder.clone());
     let max = args.max.unwrap_or(limits.matches).min(limits.matches_max);
     let shows = Shows {
         max,
@@ -162,8 +196,9 @@ async fn grep(request: &ToolRequest, context: &ToolContext) -> Result<(Value, St
             respect_gitignore,
         };
         let mut search = Search::new(patterns, shows, &limits, cancel);
-        for start in &starts {
-            search.below(start, options)?;
+        for (start, path) in starts.iter().zip(&paths) {
+            let searched = search.below(start, options);
+            searched.map_err(|error| roots.with_way_to_run(error, path, &run_folder))?;
         }
         Ok(search.finish())
     })

@@ -21,7 +21,7 @@ use crate::language::language;
 use crate::paths::shown;
 use crate::response::{ToolError, ToolResponse};
 use crate::roots::{Located, open_regular};
-use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Mistake, Tool, ToolRequest, ToolSpec, Written};
 use crate::walk::{Found, FoundKind, WalkGaps, WalkOptions, walk};
 
 /// Rows of each summary.
@@ -99,6 +99,11 @@ impl Tool for List {
         &self.spec
     }
 
+    fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+        let globs = Globs::mistakes(args.texts("glob"));
+        globs.into_iter().map(|why| Mistake::of("glob", why)).collect()
+    }
+
     async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
         match list(request, context).await {
             Ok((outputs, notes)) => ToolResponse::ok(request, outputs, notes),
@@ -110,9 +115,9 @@ impl Tool for List {
 async fn list(request: &ToolRequest, context: &ToolContext) -> Result<(Value, String), ToolError> {
     let args: Args = parse(request)?;
     let globs = Globs::new(&args.glob.unwrap_or_default().0)?;
-    let start = context
-        .roots
-        .find(args.path.as_deref().unwrap_or_default(), &context.run_folder)?;
+    let path = args.path.unwrap_or_default();
+    let start = context.roots.find(&path, &context.run_folder)?;
+    let (roots, run_folder) = (context.roots.clone(), context.run_folder.clone());
     let (hidden, respect_gitignore) = (args.hidden.unwrap_or(false), args.respect_gitignore.unwrap_or(true));
     let limits = context.limits.clone();
     let max = args.max.unwrap_or(limits.list_max).min(limits.list_max);
@@ -126,7 +131,8 @@ async fn list(request: &ToolRequest, context: &ToolContext) -> Result<(Value, St
         };
         let gaps = walk(&start, options, &limits, cancel, &mut |found| {
             listing.add(&start, found, &limits, cancel)
-        })?;
+        })
+        .map_err(|error| roots.with_way_to_run(error, &path, &run_folder))?;
         Ok(listing.finish(&gaps))
     })
     .await

@@ -43,8 +43,8 @@ impl Default for Read {
                 ("bytes", "integer"),
             ])
             .required("path", ArgKind::Text, "The file.")
-            .optional("from_line", ArgKind::Count, "The first line, counted from 1.")
-            .optional("to_line", ArgKind::Count, "The last line, included.")
+            .optional("from_line", ArgKind::From(1), "The first line, counted from 1.")
+            .optional("to_line", ArgKind::From(1), "The last line, included.")
             .optional(
                 "from_byte",
                 ArgKind::Count,
@@ -86,24 +86,19 @@ async fn read(request: &ToolRequest, context: &ToolContext) -> Result<TextOfFile
     let run_folder = context.run_folder.clone();
     let roots = context.roots.clone();
     blocking(&context.cancel, move |cancel| {
-        let max_bytes = args.max_bytes.unwrap_or(limits.read_bytes).min(limits.read_bytes_max);
+        // With no room at all nobody would come any further.
+        let max_bytes = args
+            .max_bytes
+            .unwrap_or(limits.read_bytes)
+            .min(limits.read_bytes_max)
+            .max(1);
         let scan = Scan {
             range,
             max_bytes,
             scan_bytes: limits.scan_bytes,
         };
-        scan.file(&file, cancel).map_err(|error| {
-            if error.code == "not_found" && !args.path.contains(':') {
-                let in_run = format!("run:{}", args.path);
-                let there = roots
-                    .find(&in_run, &run_folder)
-                    .is_ok_and(|located| located.metadata().is_ok());
-                if there {
-                    return error.hint(format!("there is {in_run}"));
-                }
-            }
-            error
-        })
+        scan.file(&file, cancel)
+            .map_err(|error| roots.with_way_to_run(error, &args.path, &run_folder))
     })
     .await
 }
@@ -111,17 +106,25 @@ async fn read(request: &ToolRequest, context: &ToolContext) -> Result<TextOfFile
 /// Which part of a file is wanted.
 #[derive(Debug, Clone, Copy)]
 enum Range {
-    Lines { from: u64, to: u64 },
-    Bytes { from: u64 },
+    Lines {
+        from: u64,
+        to: u64,
+    },
+    /// The rest of a line that was too long, and the lines behind it.
+    Bytes {
+        from: u64,
+        to: u64,
+    },
 }
 
 impl Range {
     fn new(args: &Args) -> Result<Self, ToolError> {
         match (args.from_line, args.to_line, args.from_byte) {
-            (None, None, Some(from)) => Ok(Self::Bytes { from }),
-            (_, _, Some(_)) => Err(ToolError::invalid(
-                "read: `from_byte` goes without `from_line` and `to_line`",
-            )),
+            (None, to, Some(from)) => Ok(Self::Bytes {
+                from,
+                to: to.unwrap_or(u64::MAX),
+            }),
+            (Some(_), _, Some(_)) => Err(ToolError::invalid("read: `from_byte` goes without `from_line`")),
             (Some(0), _, _) | (_, Some(0), _) => Err(ToolError::invalid("read: lines are counted from 1")),
             (from, to, None) => {
                 let (from, to) = (from.unwrap_or(1), to.unwrap_or(u64::MAX));
@@ -132,6 +135,13 @@ impl Range {
                 }
                 Ok(Self::Lines { from, to })
             }
+        }
+    }
+
+    /// The last line that is wanted.
+    fn to(self) -> u64 {
+        match self {
+            Self::Lines { to, .. } | Self::Bytes { to, .. } => to,
         }
     }
 }
@@ -193,12 +203,13 @@ impl Scan {
             path,
             metadata.len(),
             seen,
+            self.range,
             whole.then(|| hash.finish()),
         ))
     }
 
     fn past_range(&self, seen: &Seen) -> bool {
-        matches!(self.range, Range::Lines { to, .. } if seen.ends >= to)
+        seen.ends >= self.range.to()
     }
 
     /// Takes what is in the range out of the next piece of the file.
@@ -207,15 +218,14 @@ impl Scan {
         while !rest.is_empty() {
             let line = seen.ends + 1;
             let (length, keep) = match self.range {
-                Range::Bytes { from } if seen.offset < from => {
+                Range::Bytes { from, .. } if seen.offset < from => {
                     let before = usize::try_from(from - seen.offset).unwrap_or(usize::MAX);
                     (before.min(rest.len()), false)
                 }
-                Range::Bytes { .. } => (rest.len(), true),
                 Range::Lines { from, .. } if line < from => (line_length(rest), false),
-                Range::Lines { to, .. } if line > to => (rest.len(), false),
-                Range::Lines { to: u64::MAX, .. } => (rest.len(), true),
-                Range::Lines { .. } => (line_length(rest), true),
+                range if line > range.to() => (rest.len(), false),
+                range if range.to() == u64::MAX => (rest.len(), true),
+                _ => (line_length(rest), true),
             };
             let (part, after) = rest.split_at(length);
             if keep {
@@ -268,18 +278,22 @@ impl TextOfFile {
         }
     }
 
-    fn new(path: String, bytes: u64, seen: Seen, hash: Option<String>) -> Self {
+    fn new(path: String, bytes: u64, seen: Seen, range: Range, hash: Option<String>) -> Self {
         let (ends_before, start) = seen.start.unwrap_or((seen.ends, seen.offset));
         let mut kept = seen.kept;
         let mut next = None;
         if seen.more {
             let ends_with_line = kept.rfind_byte(b'\n').map(|at| at + 1);
             kept.truncate(ends_with_line.unwrap_or_else(|| whole_characters(&kept)));
-            next = Some(if ends_with_line.is_some() {
+            let mut on = if ends_with_line.is_some() {
                 json!({"path": path, "from_line": ends_before + newlines(&kept) + 1})
             } else {
                 json!({"path": path, "from_byte": start + kept.len() as u64})
-            });
+            };
+            if range.to() < u64::MAX {
+                on["to_line"] = json!(range.to());
+            }
+            next = Some(on);
         }
         let lines_kept = newlines(&kept) + u64::from(kept.last().is_some_and(|last| *last != b'\n'));
         let kept_bytes = kept.len() as u64;

@@ -1,6 +1,7 @@
 //! `shell`: runs a command.
 
 use std::ffi::OsString;
+use std::sync::LazyLock;
 
 use async_trait::async_trait;
 use folio_memory::excerpt::cut;
@@ -8,12 +9,12 @@ use folio_process::{Ended, Finished, Limits, Program};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::arguments::{parse, time_of};
+use crate::arguments::{check, parse, time_of};
 use crate::capture::{Captured, HeadAndTail};
 use crate::context::{ShellPolicy, ToolContext};
 use crate::process::run;
 use crate::response::{FailureKind, ToolError, ToolResponse, Truncated};
-use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Mistake, Tool, ToolRequest, ToolSpec, Written};
 
 /// Characters of the last line of an output that a failure repeats.
 const LAST_LINE_CHARS: usize = 200;
@@ -43,7 +44,7 @@ impl Default for Shell {
             ])
             .optional(
                 "argv",
-                ArgKind::List,
+                ArgKind::Words,
                 "The program and its arguments, taken as they are.",
             )
             .optional("command", ArgKind::Text, "A line for sh.")
@@ -65,6 +66,9 @@ impl Default for Shell {
     }
 }
 
+/// By which the arguments are read of calls that may have to be asked about.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| Shell::default().spec);
+
 #[derive(Deserialize)]
 struct Args {
     argv: Option<Vec<String>>,
@@ -78,6 +82,31 @@ struct Args {
 impl Tool for Shell {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+        let mut found = Vec::new();
+        if args
+            .literal("argv")
+            .and_then(Value::as_array)
+            .is_some_and(Vec::is_empty)
+        {
+            found.push(Mistake::of(
+                "argv",
+                "`argv` is empty: it is the program and its arguments",
+            ));
+        }
+        if args.text("command").is_some_and(|command| command.trim().is_empty()) {
+            found.push(Mistake::of("command", "`command` is empty"));
+        }
+        let seconds = args.literal("timeout_s").and_then(|seconds| match seconds {
+            Value::String(text) => text.trim().parse().ok(),
+            other => other.as_f64(),
+        });
+        if seconds.is_some_and(|seconds| seconds <= 0.0) {
+            found.push(Mistake::of("timeout_s", "`timeout_s` is more than 0"));
+        }
+        found
     }
 
     fn resources(&self, args: &Value, context: &ToolContext) -> Vec<String> {
@@ -157,7 +186,12 @@ impl ShellPolicy {
     /// Whether a call of `shell` with these arguments is run without anybody being asked.
     #[must_use]
     pub fn allows(&self, args: &Value) -> bool {
-        let Ok(args) = serde_json::from_value::<Args>(args.clone()) else {
+        // As the call is read: a number may stand for a text.
+        let read = match check(&SPEC, args) {
+            Ok(converted) => serde_json::from_value::<Args>(converted.unwrap_or_else(|| args.clone())).ok(),
+            Err(_) => None,
+        };
+        let Some(args) = read else {
             // What cannot be read is not run, either.
             return true;
         };

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use self::given::Given;
 use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse};
-use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Mistake, Need, Tool, ToolRequest, ToolSpec, Written};
 
 /// What can be computed, and what each needs.
 const OPS: &[(&str, &str)] = &[
@@ -110,6 +110,10 @@ impl Tool for Text {
 
     fn inline(&self) -> bool {
         true
+    }
+
+    fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+        given::mistakes(args)
     }
 
     async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {

@@ -145,7 +145,7 @@ impl<'a> Decoder<'a> {
                 let pattern = self.required_text(&value, "pattern", "the expression that must match");
                 Check::Regex {
                     pattern,
-                    of: self.text_field(&value, "of"),
+                    of: self.field(&value, "of").and_then(|of| self.expression(&of)),
                 }
             }
             "regex" => Check::Regex {
@@ -168,7 +168,7 @@ impl<'a> Decoder<'a> {
                 };
                 Check::JsonSchema {
                     schema,
-                    of: self.text_field(&value, "of"),
+                    of: self.field(&value, "of").and_then(|of| self.expression(&of)),
                 }
             }
         }

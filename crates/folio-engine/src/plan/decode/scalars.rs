@@ -7,6 +7,7 @@ use crate::plan::errors::code;
 use crate::plan::nearest::did_you_mean;
 use crate::plan::spanned::Tree;
 use crate::plan::{Slug, duration, keys};
+use crate::template::{is_template, single_expression};
 
 use super::Decoder;
 
@@ -49,6 +50,17 @@ impl<'a> Decoder<'a> {
     pub(super) fn text_field(&mut self, at: &At<'a>, key: &'static str) -> Option<String> {
         let value = self.field(at, key)?;
         self.text(&value)
+    }
+
+    /// A text that is an expression. Braces around it, as most templates have, change nothing.
+    pub(super) fn expression(&mut self, at: &At<'a>) -> Option<String> {
+        let text = self.text(at)?;
+        let inside = if is_template(&text) {
+            single_expression(text.trim())
+        } else {
+            None
+        };
+        Some(inside.map_or_else(|| text.clone(), |inside| inside.trim().to_owned()))
     }
 
     pub(super) fn text_or_empty(&mut self, at: &At<'a>, key: &'static str) -> String {

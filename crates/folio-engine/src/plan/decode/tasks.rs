@@ -205,7 +205,7 @@ impl<'a> Decoder<'a> {
             tags: self.field(at, "tags").map(|tags| self.texts(&tags)).unwrap_or_default(),
             ttl_minutes: self.field(at, "ttl_minutes").and_then(|value| self.ttl_minutes(&value)),
             context: self.field(at, "context").and_then(|context| self.context(&context)),
-            for_each: self.text_field(at, "for_each"),
+            for_each: self.field(at, "for_each").and_then(|list| self.expression(&list)),
             when: self.field(at, "when").and_then(|when| self.condition(&when)),
         })
     }
@@ -214,7 +214,7 @@ impl<'a> Decoder<'a> {
         match &at.node.tree {
             Tree::String(text) if is_template(text) => Some(Value::String(text.clone())),
             Tree::Number(number) if number.as_f64().is_some_and(|number| (0.0..=1.0).contains(&number)) => {
-                Some(Value::Number(number.clone()))
+                Some(at.node.to_json())
             }
             Tree::Number(number) => {
                 self.faults.bad_value(at, format!("{number} is not between 0 and 1"));
@@ -251,7 +251,7 @@ impl<'a> Decoder<'a> {
     fn condition(&mut self, at: &At<'a>) -> Option<String> {
         match &at.node.tree {
             Tree::Bool(holds) => Some(holds.to_string()),
-            _ => self.text(at),
+            _ => self.expression(at),
         }
     }
 

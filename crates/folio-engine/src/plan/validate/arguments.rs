@@ -6,11 +6,11 @@ use jsonschema::paths::LocationSegment;
 use serde_json::{Map, Value, json};
 
 use super::Validator;
-use crate::argument::{Choice, Fit, as_meant, check_choice};
+use crate::argument::{ArgKind, Choice, Fit, Written, as_meant, check_choice, holds_template};
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
+use crate::plan::spanned::Tree;
 use crate::plan::{Call, KnownTool};
-use crate::template::is_template;
 
 /// How many mistakes of one call are told.
 const MISTAKES_MAX: usize = 20;
@@ -18,6 +18,7 @@ const MISTAKES_MAX: usize = 20;
 impl<'a> Validator<'a> {
     /// What of `call` the tool does not take, whatever its templates come to.
     pub(super) fn arguments(&mut self, call: &Call, tool: &KnownTool, args_at: &At<'a>) {
+        let told = self.faults.errors.len();
         for name in tool
             .required
             .iter()
@@ -52,6 +53,8 @@ impl<'a> Validator<'a> {
                         kind.refusal(name, value)
                     );
                     self.faults.add(&at, code::BAD_ARGUMENT, message);
+                } else if matches!(kind, Some(ArgKind::Text | ArgKind::Words)) {
+                    self.as_written(call, name, &at);
                 }
                 continue;
             }
@@ -61,6 +64,37 @@ impl<'a> Validator<'a> {
                 _ => format!("there is {}", known().collect::<Vec<_>>().join(", ")),
             });
             self.faults.add(&at, code::UNKNOWN_ARGUMENT, message).with_hint(hint);
+        }
+        // Of arguments of which each is what it is to be.
+        if self.faults.errors.len() == told {
+            self.check_of(call, tool, args_at);
+        }
+    }
+
+    /// Numbers that are taken as texts and would be others than were written: `007`, `1.10`, `12e4567`.
+    fn as_written(&mut self, call: &Call, name: &str, at: &At<'a>) {
+        for at in at.items().unwrap_or_else(|| vec![at.clone()]) {
+            let Tree::Number(number) = &at.node.tree else { continue };
+            let Some(spelling) = number.spelling() else { continue };
+            let message = format!(
+                "the tool `{}` would take this as another text: `{name}` is written {spelling}, and read as {number}",
+                call.tool
+            );
+            self.faults
+                .add(&at, code::BAD_ARGUMENT, message)
+                .with_hint("put it in quotes");
+        }
+    }
+
+    /// What of `call` its tool does not take together, or cannot read.
+    fn check_of(&mut self, call: &Call, tool: &KnownTool, args_at: &At<'a>) {
+        let (Some(check), Some(args)) = (&tool.check, call.args.as_object()) else {
+            return;
+        };
+        for mistake in check.mistakes(Written::in_plan(args)) {
+            let at = args_at.key(&mistake.argument).unwrap_or_else(|| args_at.clone());
+            let message = format!("the tool `{}` does not take this: {}", call.tool, mistake.why);
+            self.faults.add(&at, code::BAD_ARGUMENT, message);
         }
     }
 
@@ -126,14 +160,5 @@ impl<'a> Validator<'a> {
                 self.faults.add(&at, code::BAD_ARGUMENT, message);
             }
         }
-    }
-}
-
-fn holds_template(value: &Value) -> bool {
-    match value {
-        Value::String(text) => is_template(text),
-        Value::Array(items) => items.iter().any(holds_template),
-        Value::Object(fields) => fields.values().any(holds_template),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }

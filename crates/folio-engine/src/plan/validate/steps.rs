@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use folio_memory::policy::MAX_TTL_MINUTES;
 use serde_json::Value;
 
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
 use crate::plan::reads::{self, Segment};
 use crate::plan::spanned::Tree;
-use crate::plan::{Call, Check, Criterion, ForEach, Group, HUMAN, Join, Step, Work};
+use crate::plan::{Call, Check, Criterion, ForEach, Group, HUMAN, Join, Observe, Step, Work};
 use crate::template::{is_reference, is_template, single_expression};
 
 use super::names::{Frame, Reader};
@@ -29,6 +30,7 @@ impl<'a> Validator<'a> {
         match step {
             Step::Task(task) => {
                 self.criteria(&task.criteria, &origin);
+                self.lifetimes(&task.observe, &origin);
                 self.satisfies(task, &origin);
                 self.has_criteria(task, &origin);
                 if let Some(name) = &task.executor {
@@ -47,14 +49,15 @@ impl<'a> Validator<'a> {
                         let outside = self.in_sight.len();
                         self.in_sight
                             .extend(task.criteria.iter().map(|criterion| criterion.id.clone()));
-                        let around = (self.children, self.deepest);
+                        let around = (self.children, self.deepest, self.items);
                         self.children = least(around.0, task.budget.children);
                         if self.is_of_model() {
                             let own = task.budget.depth.map(|own| depth.saturating_add(own));
                             self.deepest = least(around.1, own);
                         }
+                        self.items = [around.2, task.budget.items].into_iter().flatten().min();
                         let graph = self.inner_scope(&plan.steps, frame, depth, &here);
-                        (self.children, self.deepest) = around;
+                        (self.children, self.deepest, self.items) = around;
                         self.in_sight.truncate(outside);
                         let end = Frame {
                             graph: &graph,
@@ -66,7 +69,7 @@ impl<'a> Validator<'a> {
                             self.site(&site, &origin, Some(&end));
                         }
                     }
-                    Work::Model => {}
+                    Work::Model => self.no_retry(&origin),
                 }
             }
             Step::Parallel(group) => self.group(group, &origin),
@@ -92,6 +95,37 @@ impl<'a> Validator<'a> {
                 let message = format!("`{key}` is of a call; this task has a plan of its own");
                 self.faults.add(&at, code::BAD_VALUE, message).with_hint(hint);
             }
+        }
+    }
+
+    /// What would hold for longer than anything does gets the usual time of its type, which is much shorter.
+    fn lifetimes(&mut self, rules: &[Observe], origin: &At<'a>) {
+        for (position, rule) in rules.iter().enumerate() {
+            if rule
+                .ttl_minutes
+                .is_none_or(|minutes| minutes <= f64::from(MAX_TTL_MINUTES))
+            {
+                continue;
+            }
+            let path = [
+                Segment::Key("observe"),
+                Segment::Index(position),
+                Segment::Key("ttl_minutes"),
+            ];
+            let at = origin.follow_near(&path);
+            let message = format!("a lifetime is at most {MAX_TTL_MINUTES} minutes, which is a year");
+            self.faults
+                .bad_value(&at, message)
+                .with_hint("leave it out for the usual time of its type");
+        }
+    }
+
+    /// How often a model is asked again follows from what it answers, and nothing else.
+    fn no_retry(&mut self, origin: &At<'a>) {
+        if let Some(at) = origin.key("retry") {
+            let message = "`retry` is of a call; this task is done without one of its own";
+            let hint = "leave it out: models that cannot be reached are asked again";
+            self.faults.add(&at, code::BAD_VALUE, message).with_hint(hint);
         }
     }
 
@@ -177,8 +211,11 @@ impl<'a> Validator<'a> {
         const HINT: &str = "write a list, a reference such as `results.scan.output.files`, or one `{{ expression }}`";
         match over {
             Value::Array(items) => {
-                if items.len() > max_items as usize {
-                    let message = format!("the list has {} items, and `max_items` is {max_items}", items.len());
+                let budget = self.items.filter(|budget| *budget < max_items);
+                let (limit, whose) =
+                    budget.map_or((max_items, "`max_items`"), |budget| (budget, "`items` of the budget"));
+                if items.len() > limit as usize {
+                    let message = format!("the list has {} items, and {whose} is {limit}", items.len());
                     self.faults.add(at, code::OVER_CAP, message);
                 }
             }

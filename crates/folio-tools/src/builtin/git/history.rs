@@ -123,7 +123,8 @@ pub(super) async fn file_history(repository: &Repository<'_>, path: &str, max: u
         let mut args: Vec<OsString> = ["-z", "--numstat", "--follow", "--no-ext-diff", "--no-textconv"]
             .map(OsString::from)
             .to_vec();
-        args.push(format!("-n{max}").into());
+        // One more, which tells whether there are more.
+        args.push(format!("-n{}", max.saturating_add(1)).into());
         args.push(format_argument(&["%H", "%aI", "%aN", "%s"]));
         args.push("--".into());
         args.push(path_argument(path));
@@ -149,10 +150,12 @@ pub(super) async fn file_history(repository: &Repository<'_>, path: &str, max: u
         });
         repository.stream("log", args, &mut reader).await?;
     }
+    let truncated = commits.len() > max;
+    commits.truncate(max);
     let count = commits.len();
     let notes = format!("{path}: {}", counted(count as u64, "commit"));
     Ok(Answer::new(
-        json!({"path": path, "commits": commits, "count": count, "truncated": count >= max}),
+        json!({"path": path, "commits": commits, "count": count, "truncated": truncated}),
         notes,
     ))
 }

@@ -5,20 +5,19 @@ use std::sync::Arc;
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
+use crate::patterns::{NEST_MAX, last_line};
 use crate::response::ToolError;
 
 /// Patterns of one call.
 const PATTERNS_MAX: usize = 200;
 /// Memory that one compiled pattern may take.
 const PATTERN_BYTES: usize = 10 * 1024 * 1024;
-/// Groups, one inside the other.
-const PATTERN_NEST: u32 = 100;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NamedPattern {
     name: String,
-    pattern: String,
+    pub(super) pattern: String,
 }
 
 #[derive(Debug)]
@@ -74,13 +73,10 @@ fn compiled(text: &str, fixed: bool, ignore_case: bool) -> Result<Regex, ToolErr
         .crlf(true)
         .case_insensitive(ignore_case)
         .size_limit(PATTERN_BYTES)
-        .nest_limit(PATTERN_NEST)
+        .nest_limit(NEST_MAX)
         .build()
         .map_err(|error| {
-            // The library draws the pattern over several lines; the last one says what is wrong.
-            let drawn = error.to_string();
-            let why = drawn.lines().last().unwrap_or_default();
-            let why = why.strip_prefix("error: ").unwrap_or(why);
+            let why = last_line(&error.to_string());
             ToolError::invalid(format!("grep: cannot read the pattern `{text}`: {why}"))
                 .hint("give `fixed: true` to look for plain text")
         })

@@ -23,6 +23,13 @@ const BEFORE_CHARS: usize = 100;
 /// Files that are named as evidence.
 const EVIDENCE_MAX: usize = 64;
 
+/// How often all the rest of a file is searched at once, before it is line after line.
+const LEAPS_MAX: u32 = 16;
+/// Lines between two looks whether the search is to stop.
+const LINES_BETWEEN_LOOKS: u64 = 10_000;
+/// What some editors put in front of a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 #[derive(Serialize)]
 struct LineMatch {
     path: String,
@@ -106,7 +113,9 @@ impl<'a> Search<'a> {
                 Ok(Some(content)) if looks_binary(&content) => self.found.skipped_binary += 1,
                 Ok(Some(content)) => {
                     self.found.files_searched += 1;
-                    self.file(&content, || start.shown_as(entry.path.as_os_str().as_bytes()));
+                    // The mark in front that some editors put there is no part of the first line.
+                    let text = content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&content);
+                    self.file(text, || start.shown_as(entry.path.as_os_str().as_bytes()))?;
                 }
                 Ok(None) => self.found.skipped_large += 1,
                 Err(_) => self.found.gaps.unreadable += 1,
@@ -119,7 +128,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    fn file(&mut self, content: &[u8], path: impl FnOnce() -> String) {
+    fn file(&mut self, content: &[u8], path: impl FnOnce() -> String) -> Result<(), ToolError> {
         let text_max = self.limits.output_bytes / 2;
         let room = if self.found.text_bytes < text_max {
             self.shows.max - self.found.matches.len()
@@ -129,10 +138,10 @@ impl<'a> Search<'a> {
         let mut hits = Vec::new();
         let mut count = 0;
         for pattern in 0..self.patterns.0.len() {
-            count += self.hits(content, pattern, room, &mut hits);
+            count += self.hits(content, pattern, room, &mut hits)?;
         }
         if count == 0 {
-            return;
+            return Ok(());
         }
         self.found.count += count;
         self.found.files += 1;
@@ -159,25 +168,47 @@ impl<'a> Search<'a> {
                 break;
             }
         }
+        Ok(())
     }
 
     /// Finds the lines that a pattern matches; keeps the first `room` and returns how many there are.
-    fn hits(&self, content: &[u8], pattern: usize, room: usize, hits: &mut Vec<Hit>) -> u64 {
+    fn hits(&self, content: &[u8], pattern: usize, room: usize, hits: &mut Vec<Hit>) -> Result<u64, ToolError> {
         let regex = &self.patterns.0[pattern].regex;
         let kept_before = hits.len();
         let mut count = 0;
         let mut line = 1;
         let mut counted_to = 0;
         let mut from = 0;
-        // The leftmost match in the rest of the file cannot begin after the first line that matches, so
-        // everything before its line can be skipped. It may end in a later line; then only the line
-        // itself says whether it matches.
-        while let Some(found) = regex.find_at(content, from) {
-            let start = content[..found.start()].rfind_byte(b'\n').map_or(0, |at| at + 1);
+        let mut leaps_left = LEAPS_MAX;
+        for looked_at in 0_u64.. {
+            if looked_at % LINES_BETWEEN_LOOKS == 0 && self.cancel.is_cancelled() {
+                return Err(ToolError::cancelled());
+            }
+            if from >= content.len() {
+                break;
+            }
+            // The leftmost match in the rest of the file cannot begin after the first line that matches, so
+            // everything before its line can be skipped. It may end in a later line; then only the line
+            // itself says whether it matches. A pattern that goes over the ends of lines may have to look at all the
+            // rest each time, so soon it is held against line after line.
+            let mut leap = None;
+            if leaps_left > 0 {
+                let Some(found) = regex.find_at(content, from) else {
+                    break;
+                };
+                leaps_left -= 1;
+                leap = Some(found);
+            }
+            let start = leap.map_or(from, |found| {
+                content[..found.start()].rfind_byte(b'\n').map_or(0, |at| at + 1)
+            });
             if start == content.len() {
                 break;
             }
             let end = content[start..].find_byte(b'\n').map_or(content.len(), |at| start + at);
+            if leap.is_some_and(|found| found.end() > end) {
+                leaps_left = 0;
+            }
             let text = trimmed(&content[start..end]);
             if let Some(in_line) = regex.find(text) {
                 count += 1;
@@ -194,11 +225,8 @@ impl<'a> Search<'a> {
                 }
             }
             from = end + 1;
-            if from > content.len() {
-                break;
-            }
         }
-        count
+        Ok(count)
     }
 
     fn line_match(&self, content: &[u8], hit: &Hit, path: &str) -> LineMatch {
@@ -244,13 +272,13 @@ impl Search<'_> {
     /// The outputs, the line for people and the evidence.
     pub(super) fn finish(self) -> (Value, String, Vec<EvidenceRef>) {
         let found = self.found;
-        let truncated = found.count > found.matches.len() as u64;
+        let are_left_out = found.count > found.matches.len() as u64;
         let mut notes = format!(
             "{} in {}",
             counted(found.count, "matching line"),
             counted(found.files, "file")
         );
-        if truncated {
+        if are_left_out {
             notes = format!("{notes}; {} of them shown", found.matches.len());
         }
         if found.skipped_large > 0 {
@@ -267,7 +295,7 @@ impl Search<'_> {
             "skipped_binary": found.skipped_binary,
             "skipped_large": found.skipped_large,
             "unreadable": found.gaps.unreadable,
-            "truncated": truncated,
+            "truncated": are_left_out || found.gaps.too_many || found.gaps.too_deep > 0,
         });
         (outputs, notes, found.evidence)
     }

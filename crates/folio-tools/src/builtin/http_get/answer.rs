@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use folio_memory::passage::whole_characters;
+use folio_memory::readable::readable;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Response, StatusCode, Url};
 use serde_json::{Value, json};
@@ -61,8 +63,10 @@ impl Answer {
 
     pub(super) fn response(mut self, request: &ToolRequest) -> ToolResponse {
         let hash = self.is_whole.then(|| content_hash(&self.kept));
-        let is_binary = looks_binary(&self.kept);
-        if !self.is_whole && !is_binary {
+        let encoding = self.encoding();
+        // Of a text in two bytes a character, every other may be zero.
+        let is_binary = looks_binary(&self.kept) && encoding != UTF_16LE && encoding != UTF_16BE;
+        if !self.is_whole && encoding == UTF_8 && !is_binary {
             let whole = whole_characters(&self.kept);
             self.kept.truncate(whole);
         }
@@ -79,7 +83,8 @@ impl Answer {
             "truncated": !self.is_whole,
         });
         let value = if self.is_whole && self.is_json() {
-            serde_json::from_slice::<Value>(&self.kept).ok()
+            // A number that would lose digits stays what it says.
+            serde_json::from_slice::<Value>(&readable(&self.kept)).ok()
         } else {
             None
         };
@@ -88,7 +93,8 @@ impl Answer {
             Some(value) => outputs["json"] = value,
             None if is_binary => {}
             None => {
-                let text = String::from_utf8_lossy(&self.kept);
+                let (text, _, is_lossy) = encoding.decode(&self.kept);
+                outputs["encoding_lossy"] = json!(is_lossy);
                 let line = text.lines().map(str::trim).find(|line| !line.is_empty());
                 first_line = line.unwrap_or_default().chars().take(FIRST_LINE_CHARS).collect();
                 outputs["body"] = text.into();
@@ -121,6 +127,16 @@ impl Answer {
             truncated,
             ..response
         }
+    }
+
+    /// In what the body is written, as the server says; UTF-8 if it says nothing that anybody knows.
+    fn encoding(&self) -> &'static Encoding {
+        let parts = self.content_type.split(';').skip(1);
+        let named = parts.filter_map(|part| part.split_once('=')).find_map(|(name, value)| {
+            let is_charset = name.trim().eq_ignore_ascii_case("charset");
+            is_charset.then(|| Encoding::for_label_no_replacement(value.trim().trim_matches('"').as_bytes()))
+        });
+        named.flatten().unwrap_or(UTF_8)
     }
 
     fn is_json(&self) -> bool {

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
+use crate::patterns::unreadable;
 use crate::response::ToolError;
+use crate::tool::{Mistake, Written};
 use folio_engine::argument::kind_of;
 
 pub(super) struct Given<'a> {
@@ -19,6 +21,11 @@ impl<'a> Given<'a> {
     /// An argument that is there and not null.
     pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
         self.args.get(name).filter(|value| !value.is_null())
+    }
+
+    /// Whether an argument is there, and be it null.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        self.args.get(name).is_some()
     }
 
     pub(super) fn value(&self) -> Option<&'a Value> {
@@ -63,6 +70,29 @@ impl<'a> Given<'a> {
     pub(super) fn wrong(&self, why: &str) -> ToolError {
         ToolError::invalid(format!("text {}: {why}", self.op))
     }
+}
+
+/// The ways to say which items are kept.
+pub(super) const TESTS: [&str; 4] = ["where", "equals", "in", "matches"];
+
+/// What an operation lacks, or cannot read, whatever its templates come to.
+pub(super) fn mistakes(args: Written<'_>) -> Vec<Mistake> {
+    let op = args.text("op").unwrap_or_default();
+    let given = |names: &[&str]| names.iter().filter(|name| args.has(name)).count();
+    let why = match op {
+        "template" if !args.has("template") => "`template` is missing",
+        "map" if given(&["field", "fields", "template"]) != 1 => "give one of `field`, `fields` and `template`",
+        "filter" if !(given(&TESTS) == 1 || given(&TESTS) == 0 && args.is_named("equals")) => {
+            "give one of `where`, `equals`, `in` and `matches`"
+        }
+        "split" if args.text("by") == Some("") => "`by` is empty",
+        _ => {
+            let pattern = args.text("matches").filter(|_| op == "filter");
+            let why = pattern.and_then(unreadable);
+            return why.map(|why| Mistake::of("matches", why)).into_iter().collect();
+        }
+    };
+    vec![Mistake::of_call(format!("{op}: {why}"))]
 }
 
 /// What a path as `a.b.0` leads to; the value itself for none.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::{Map, Number, Value, json};
 
-use super::given::{Given, field};
+use super::given::{Given, TESTS, field};
 use super::order::{order, same};
 use super::template;
 use crate::response::ToolError;
@@ -46,12 +46,10 @@ pub(super) fn unique(given: &Given<'_>) -> Result<Value, ToolError> {
 pub(super) fn filter(given: &Given<'_>) -> Result<Value, ToolError> {
     let items = given.list()?;
     let name = given.text("field");
-    let tests = ["where", "equals", "in", "matches"]
-        .map(|test| given.get(test).is_some())
-        .into_iter()
-        .filter(|there| *there)
-        .count();
-    if tests != 1 {
+    let tests = TESTS.iter().filter(|test| given.get(test).is_some()).count();
+    // Null is nothing elsewhere; here it is what is looked for, if nothing else is.
+    let is_for_null = tests == 0 && given.is_named("equals");
+    if tests != 1 && !is_for_null {
         return Err(given.wrong("give one of `where`, `equals`, `in` and `matches`"));
     }
     let kept = |keep: &dyn Fn(&Value) -> bool| -> Value {
@@ -64,7 +62,7 @@ pub(super) fn filter(given: &Given<'_>) -> Result<Value, ToolError> {
     if let Some(expression) = given.text("where") {
         return template::keep(given, items, expression);
     }
-    if let Some(wanted) = given.get("equals") {
+    if let Some(wanted) = given.get("equals").or(is_for_null.then_some(&Value::Null)) {
         return Ok(kept(&|found| same(found, wanted)));
     }
     if let Some(Value::Array(wanted)) = given.get("in") {

@@ -1,5 +1,6 @@
 //! Operations on texts, and those that work on texts and lists alike.
 
+use folio_memory::readable::readable;
 use serde_json::{Value, json};
 
 use super::given::Given;
@@ -131,5 +132,10 @@ pub(super) fn head_tail(given: &Given<'_>) -> Result<Value, ToolError> {
 }
 
 pub(super) fn json_parse(given: &Given<'_>) -> Result<Value, ToolError> {
-    serde_json::from_str(given.string()?).map_err(|error| given.wrong(&format!("this is not JSON: {error}")))
+    let text = given.string()?;
+    // A number that would lose digits stays what it says.
+    serde_json::from_slice(&readable(text.as_bytes())).map_err(|error| {
+        let error = serde_json::from_str::<Value>(text).err().unwrap_or(error);
+        given.wrong(&format!("this is not JSON: {error}"))
+    })
 }

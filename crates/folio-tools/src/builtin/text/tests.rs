@@ -340,3 +340,26 @@ proptest! {
         prop_assert_eq!(done(json!({"op": "join", "value": parts, "by": by})), text);
     }
 }
+
+#[test]
+fn whole_numbers_that_would_lose_digits_stay_texts() {
+    assert_eq!(
+        done(json!({"op": "json_parse", "value": "{\"id\": 12345678901234567890123, \"n\": [1, 1e3]}"})),
+        json!({"id": "12345678901234567890123", "n": [1, 1e3]})
+    );
+    let why = failed(json!({"op": "json_parse", "value": "{\"id\": 12345678901234567890123"}));
+    assert!(why.contains("column 30"), "{why}");
+}
+
+#[test]
+fn null_can_be_looked_for() {
+    let value = json!([{"a": null, "n": 1}, {"a": 1}, {"b": 2}]);
+    assert_eq!(
+        done(json!({"op": "filter", "value": value, "field": "a", "equals": null})),
+        json!([{"a": null, "n": 1}])
+    );
+    assert_eq!(
+        done(json!({"op": "filter", "value": value, "field": "a", "equals": null, "in": [1]})),
+        json!([{"a": 1}])
+    );
+}

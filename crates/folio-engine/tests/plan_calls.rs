@@ -1,0 +1,199 @@
+//! Calls that can never be made, and values that would be others than were written, are told before a run.
+
+use std::collections::BTreeMap;
+
+use folio_engine::argument::{ArgKind, CallCheck, Mistake, Written};
+use folio_engine::plan::{Known, KnownTool, from_value, parse};
+use serde_json::{Value, json};
+
+fn known() -> Known {
+    let kinds = [
+        ("content", ArgKind::Text),
+        ("argv", ArgKind::Words),
+        ("glob", ArgKind::Texts),
+        ("from", ArgKind::From(1)),
+        ("minutes", ArgKind::Within(0, 60)),
+        ("any", ArgKind::Any),
+    ];
+    let check = |args: Written<'_>| {
+        let mut found = Vec::new();
+        if args.text("content") == Some("(") {
+            found.push(Mistake::of("content", "`content` is not closed"));
+        }
+        if args.has("glob") && !args.has("from") {
+            found.push(Mistake::of_call("`glob` goes with `from`"));
+        }
+        found
+    };
+    let tool = KnownTool {
+        optional: kinds.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        kinds: kinds.map(|(name, kind)| (name.to_owned(), kind)).into(),
+        check: Some(CallCheck::new(check)),
+        ..KnownTool::default()
+    };
+    Known {
+        tools: Some(BTreeMap::from([("write".to_owned(), tool)])),
+        ..Known::default()
+    }
+}
+
+/// What is wrong with a plan of one call with these arguments.
+fn told(args: &str) -> Vec<String> {
+    told_of(&format!("- {{id: a, do: {{tool: write, args: {args}}}}}"))
+}
+
+fn told_of(plan: &str) -> Vec<String> {
+    let errors = parse(plan, &known()).map_or_else(|errors| errors.0, |_| Vec::new());
+    errors
+        .into_iter()
+        .map(|error| format!("{} {}", error.code, error.message))
+        .collect()
+}
+
+#[test]
+fn a_number_that_would_be_another_text_is_refused_where_a_text_is_meant_e9_1() {
+    for (args, written, read) in [
+        ("{content: 007}", "007", "7"),
+        ("{content: 1e3}", "1e3", "1000.0"),
+        ("{content: 1.10}", "1.10", "1.1"),
+        ("{content: +5}", "+5", "5"),
+        ("{content: 0x1f}", "0x1f", "31"),
+        ("{content: 12e4567}", "12e4567", ""),
+        ("{argv: [cut, 1.10]}", "1.10", "1.1"),
+        ("{\"content\": 1.10}", "1.10", "1.1"),
+    ] {
+        let told = told(args);
+        let is_told = told.iter().any(|one| one.contains(written) && one.contains(read));
+        assert!(is_told, "{args}: {told:?}");
+    }
+    assert_eq!(
+        told("{content: 007}"),
+        ["P029 the tool `write` would take this as another text: `content` is written 007, and read as 7"]
+    );
+    for good in [
+        "{content: 5}",
+        "{content: -3}",
+        "{content: 1.5}",
+        "{content: '007'}",
+        "{any: 1.10}",
+        "{argv: [sleep, 1]}",
+    ] {
+        assert_eq!(told(good), Vec::<String>::new(), "{good}");
+    }
+}
+
+#[test]
+fn bounds_and_lists_of_texts_are_told_item_by_item_e9_1() {
+    let refused = "P029 the tool `write` does not take this: ";
+    for (args, why) in [
+        ("{argv: sleep}", "`argv` is a list of strings, not \"sleep\""),
+        (
+            "{argv: [a, [b]]}",
+            "`argv` is a list of strings, and its item 2 is a list",
+        ),
+        (
+            "{glob: [a, 1], from: 1}",
+            "`glob` is a string or a list of strings, and its item 2 is 1",
+        ),
+        ("{from: 0}", "`from` is a whole number from 1 on, not 0"),
+        ("{minutes: -5}", "`minutes` is a number from 0 to 60, not -5"),
+        ("{minutes: '60.5'}", "`minutes` is a number from 0 to 60, not \"60.5\""),
+    ] {
+        assert_eq!(told(args), [format!("{refused}{why}")]);
+    }
+    for good in [
+        "{from: '1'}",
+        "{minutes: 0.5}",
+        "{minutes: '60'}",
+        "{argv: ['{{ 1 }}', 2]}",
+    ] {
+        assert_eq!(told(good), Vec::<String>::new(), "{good}");
+    }
+    let words = ArgKind::Words;
+    assert_eq!(
+        words.fit(&json!(["a", 1])),
+        folio_engine::argument::Fit::Meant(json!(["a", "1"]))
+    );
+}
+
+#[test]
+fn what_a_tool_finds_in_arguments_that_are_known_is_told_at_its_place_e9_1() {
+    let place = |args: &str| {
+        let text = format!("- {{id: a, do: {{tool: write, args: {args}}}}}");
+        let errors = parse(&text, &known()).unwrap_err().0;
+        (errors[0].path.clone(), errors[0].message.clone())
+    };
+    assert_eq!(
+        place("{content: '('}"),
+        (
+            "[0].do.args.content".to_owned(),
+            "the tool `write` does not take this: `content` is not closed".to_owned()
+        )
+    );
+    assert_eq!(place("{glob: x}").0, "[0].do.args");
+    // What a template comes to nobody knows yet.
+    for good in ["{content: '{{ \"(\" }}'}", "{glob: x, from: '{{ 1 }}'}"] {
+        assert_eq!(told(good), Vec::<String>::new(), "{good}");
+    }
+    // A model is told the same of a call, in which braces are braces.
+    let tool = &known().tools.unwrap()["write"];
+    assert_eq!(tool.mistakes(&json!({"content": "("})), ["`content` is not closed"]);
+    assert_eq!(tool.mistakes(&json!({"content": "{{ x }}"})), Vec::<String>::new());
+}
+
+#[test]
+fn a_list_is_held_against_the_budget_of_items_around_it_e9_10() {
+    let list = "{id: e, for_each: [1, 2, 3], step: {id: s, do: {tool: write}}}";
+    let of_plan = format!("budget: {{items: 2}}\nsteps: [{list}]");
+    assert_eq!(
+        told_of(&of_plan),
+        ["P014 the list has 3 items, and `items` of the budget is 2"]
+    );
+    let of_task = format!("- {{id: t, budget: {{items: 1}}, plan: [{list}]}}\n- {list}");
+    assert_eq!(
+        told_of(&of_task.replace("- {id: e", "- {id: f")),
+        ["P014 the list has 3 items, and `items` of the budget is 1"]
+    );
+    assert_eq!(
+        told_of(&format!("budget: {{items: 3}}\nsteps: [{list}]")),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn what_would_be_without_effect_is_told_e9_1() {
+    let retry = told_of("- {id: a, description: look around, retry: 3}");
+    assert_eq!(
+        retry,
+        ["P007 `retry` is of a call; this task is done without one of its own"]
+    );
+    let rule = |minutes: &str| {
+        told_of(&format!(
+            "- {{id: a, do: {{tool: write}}, observe: {{type: reminder, content: x, ttl_minutes: {minutes}}}}}"
+        ))
+    };
+    assert_eq!(
+        rule("525601"),
+        ["P007 a lifetime is at most 525600 minutes, which is a year"]
+    );
+    assert_eq!(rule("525600"), Vec::<String>::new());
+    // A plan that was stored before is read all the same.
+    let stored: Value = json!({"version": 1, "steps": [{"id": "a", "title": "a", "do": {"tool": "write"},
+        "observe": [{"type": "reminder", "content": "x", "ttl_minutes": 1e6}]}]});
+    assert!(from_value(&stored, &Known::default()).is_err());
+    assert!(folio_engine::plan::from_stored(&stored).is_ok());
+}
+
+#[test]
+fn braces_around_an_expression_change_nothing_e9_1() {
+    let plan = |open: &str, close: &str| {
+        format!(
+            "- id: a
+  do: {{tool: write}}
+  criteria: [{{check: {{regex: {{pattern: x, of: '{open}result.output.text{close}'}}}}}}]
+  observe: {{type: t, content: '{{{{ item }}}}', for_each: '{open}result.output.files{close}', when: '{open}index > 0{close}'}}"
+        )
+    };
+    let read = |text: String| parse(&text, &known()).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(read(plan("{{ ", " }}")), read(plan("", "")));
+}

@@ -1,0 +1,37 @@
+//! Whether regular expressions can be read, without making them: that may take long.
+
+use regex_syntax::ast::parse::ParserBuilder;
+
+/// Groups, one inside the other.
+pub(crate) const NEST_MAX: u32 = 100;
+
+/// Why a pattern cannot be read, as far as its form says. Takes as long as it is.
+pub(crate) fn unreadable(text: &str) -> Option<String> {
+    let mut parser = ParserBuilder::new().nest_limit(NEST_MAX).build();
+    let error = parser.parse(text).err()?;
+    Some(format!(
+        "cannot read the pattern `{text}`: {}",
+        last_line(&error.to_string())
+    ))
+}
+
+/// The library draws the pattern over several lines; the last one says what is wrong.
+pub(crate) fn last_line(drawn: &str) -> String {
+    let why = drawn.lines().last().unwrap_or_default();
+    why.strip_prefix("error: ").unwrap_or(why).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_that_cannot_be_read_says_why_in_one_line() {
+        assert_eq!(
+            unreadable("a(b").unwrap(),
+            "cannot read the pattern `a(b`: unclosed group"
+        );
+        assert_eq!(unreadable(r"\b(TODO|FIXME)\b"), None);
+        assert!(unreadable(&"(".repeat(101)).is_some());
+    }
+}
