@@ -451,7 +451,9 @@ impl Drive {
                 self.under_way.calls.remove(&performed.node);
                 let node = performed.node;
                 // What criteria and rules read may have been let go of while the call was under way.
-                let concluded = |run: &Run| run.conclude(node, performed.outcome.clone(), performed.duration, now);
+                let counted = self.memory.counted(&performed.outcome, &performed.writes);
+                let outcome = counted.as_ref().unwrap_or(&performed.outcome);
+                let concluded = |run: &Run| run.conclude(node, outcome.clone(), performed.duration, now);
                 let mut event = self.bodies.at_hand(&self.run, concluded).await?;
                 self.shared.workspace.clean_event(&mut event);
                 let ruled = |run: &Run| match &event {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use folio_engine::run::{CallAnswer, CallOutcome};
 use folio_engine::{NodeId, Outcome, Output, Run, projection};
+use folio_memory::counted::counted;
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Tag, check_text};
 use folio_memory::observation::{UnknownType, draft, page_of};
 use folio_memory::tool_exchange::{Bound, Channel, Content, Correction, Proposed, Rejection, ToolManifest, sift};
@@ -17,6 +19,12 @@ use folio_tools::{PageAppend, PageTarget};
 use serde_json::{Value, json};
 
 use crate::perform::Writes;
+
+/// The tool whose answer is how many observations there are.
+const OBSERVE: &str = "observe";
+
+/// Observations that are not taken of which an answer says why.
+const REFUSED_MAX: usize = 8;
 
 /// Turns what tools and `observe:` rules say into changes of memory.
 #[derive(Debug)]
@@ -149,6 +157,59 @@ impl MemoryWriter {
             taken.changes.push(block);
         }
         taken
+    }
+
+    /// What of the observations that a call brings is not going to be taken, each with why: it may be of a type that the space does not have.
+    fn refused(&self, writes: &Writes) -> Vec<Rejection> {
+        let manifest = self.policy.manifests.of(&writes.tool);
+        let observations = Value::Array(writes.observations.clone());
+        let sifted = sift(&[(Channel::Observations, &observations)], &manifest);
+        let unknown = UnknownType::under(&self.policy, Role::Tool);
+        let now = self.clock.now();
+        let mut refused = sifted.rejected;
+        for proposed in sifted.proposed {
+            let Content::Observation(input) = proposed.content else {
+                continue;
+            };
+            let types = self.policy.types();
+            if let Err(invalid) = draft(*input, types, unknown, manifest.trust(), Source::default(), now) {
+                refused.push(Rejection::of(proposed.channel, proposed.index, &invalid));
+            }
+        }
+        refused.sort_by_key(|one| one.index);
+        refused
+    }
+
+    /// What a call of `observe` comes to, if not all is taken that it was given: its answer says how many observations there are, and who
+    /// reads that goes on with those.
+    pub(crate) fn counted(&self, outcome: &CallOutcome, writes: &Writes) -> Option<CallOutcome> {
+        let CallOutcome::Answered(answer) = outcome else {
+            return None;
+        };
+        let given = writes.observations.len() as u64;
+        let told = answer.output.get("count").and_then(Value::as_u64);
+        if writes.tool != OBSERVE || writes.has_failed || told != Some(given) {
+            return None;
+        }
+        let refused = self.refused(writes);
+        let first = refused.first()?;
+        let why = |one: &Rejection| format!("item {}: {}", one.index + 1, one.message);
+        let mut rejected: Vec<String> = refused.iter().take(REFUSED_MAX).map(why).collect();
+        if refused.len() > REFUSED_MAX {
+            rejected.push(format!("and {} more", refused.len() - REFUSED_MAX));
+        }
+        let count = given.saturating_sub(refused.len() as u64);
+        let notes = format!(
+            "{}; {} rejected, {}",
+            counted(count, "observation"),
+            refused.len(),
+            why(first)
+        );
+        Some(CallOutcome::Answered(CallAnswer {
+            output: Arc::new(json!({"count": count, "rejected": rejected})),
+            notes,
+            evidence: answer.evidence.clone(),
+        }))
     }
 
     /// A line of the trace about an item of `call`.

@@ -384,7 +384,12 @@ fn finding_of(tool: &str, exit: i32, response: &ToolResponse) -> Finding {
     match &response.error {
         None if response.outputs.get("count").and_then(Value::as_u64).unwrap_or(0) > 0 => Finding::Met,
         None => Finding::Unmet("there is no such file".to_owned()),
-        Some(error) if error.kind == FailureKind::NotFound => Finding::Unmet(error.message.clone()),
+        Some(error) if error.kind == FailureKind::NotFound => {
+            // What a step wrote is in the folder of the run, and mostly what was meant.
+            let hints = error.hints.iter().filter(|hint| hint.contains("run:"));
+            let hints: String = hints.map(|hint| format!("; {hint}")).collect();
+            Finding::Unmet(error.message.clone() + &hints)
+        }
         Some(error) => Finding::Unverifiable(error.message.clone()),
     }
 }

@@ -246,3 +246,31 @@ async fn what_a_run_adds_counts_for_the_quota_m7_6_46() {
     let live = house.workspace.observations(EntryQuery::default()).await.unwrap().total;
     assert!(live <= 21, "{live}");
 }
+
+#[tokio::test]
+async fn observe_says_how_many_observations_there_are_and_why_not_more() {
+    let house = house(json!({}));
+    let plan = "
+- {id: o, do: {tool: observe, args: {content: xyz, type: nonsense}}}
+- {id: p, do: {tool: observe, args: {items: [{content: good}, {content: a, type: rubbish}, {content: b}]}}}
+- {id: q, do: {tool: observe, args: {content: fine}}}";
+    let plan = plan::parse(plan, &house.runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
+    let (run, _) = house.runner.submit(NewRun::of(plan, person())).await.unwrap();
+    assert_eq!(house.runner.drive(run).await.unwrap().status, Outcome::Ok);
+    let run = house.runner.load(run).await.unwrap();
+    let output = |path: &str| {
+        let result = run.node_at(path).unwrap().result.unwrap();
+        (run.value_of(&result.output).unwrap(), result.notes.clone())
+    };
+    let (output_o, notes) = output("o");
+    assert_eq!(output_o["count"], 0);
+    assert!(notes.starts_with("0 observations; 1 rejected, item 1: "), "{notes}");
+    let (output_p, _) = output("p");
+    assert_eq!(output_p["count"], 2);
+    assert!(
+        output_p["rejected"][0].as_str().unwrap().starts_with("item 2: "),
+        "{output_p}"
+    );
+    assert_eq!(*output("q").0, json!({"count": 1}));
+    assert_eq!(house.noticed_by_tool().await.len(), 3);
+}

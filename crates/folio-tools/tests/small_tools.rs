@@ -253,3 +253,26 @@ async fn waiting_takes_its_time_and_can_be_given_up() {
     );
     assert_eq!(start.elapsed(), Duration::from_secs(61));
 }
+
+#[tokio::test]
+async fn an_observation_with_a_field_that_nobody_knows_is_refused_before_it_is_lost() {
+    let world = World::new();
+    for (args, message) in [
+        (
+            json!({"items": ["good", {"content": "a", "tpye": "risk_alert"}]}),
+            "observe: item 2 cannot be read: unknown field `tpye`",
+        ),
+        (
+            json!({"items": [{"content": "a", "ttl_minutes": -5}]}),
+            "observe: item 1 `ttl_minutes` is a number from 0 to 525600, not -5",
+        ),
+        (
+            json!({"content": "a", "ttl_minutes": 1_000_000}),
+            "observe: `ttl_minutes` is a number from 0 to 525600, not 1000000",
+        ),
+    ] {
+        assert_eq!(world.error("observe", args).await.message, message);
+    }
+    let taken = json!({"items": [{"content": "a", "ttl_minutes": "never"}, {"content": "b", "title": "B"}]});
+    assert_eq!(world.outputs("observe", taken).await["count"], 2);
+}

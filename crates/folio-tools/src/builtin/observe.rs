@@ -6,13 +6,18 @@ use serde_json::{Map, Value, json};
 use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse};
 use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
-use folio_engine::argument::kind_of;
+use folio_engine::argument::{Fit, kind_of};
+use folio_memory::observation::ObservationInput;
+use folio_memory::policy::MAX_TTL_MINUTES;
 
 /// Observations of one call.
 const ITEMS_MAX: usize = 1_000;
 
 /// The type of an observation that does not say.
 const DEFAULT_TYPE: &str = "contextual_insight";
+
+/// Minutes that an observation may hold. What is longer would get the usual time of its type, which is much shorter.
+const LIFETIME: ArgKind = ArgKind::Within(0, MAX_TTL_MINUTES as u64);
 
 /// Fields of an observation.
 const FIELDS: [&str; 6] = ["type", "content", "confidence", "tags", "ttl_minutes", "context"];
@@ -38,7 +43,7 @@ impl Default for Observe {
             .optional("type", ArgKind::Text, "`contextual_insight` by default.")
             .optional("confidence", ArgKind::Number, "From 0 to 1.")
             .optional("tags", ArgKind::Texts, "Words to find it by.")
-            .optional("ttl_minutes", ArgKind::Number, "How long it is worth knowing.")
+            .optional("ttl_minutes", LIFETIME, "How long it is worth knowing.")
             .optional("context", ArgKind::Object, "What it is about, such as {goal_id: …}.")
             .optional("items", ArgKind::List, "Several observations.")
             .one_of(&["content", "items"]),
@@ -127,8 +132,23 @@ fn observation(mut fields: Map<String, Value>, place: &str) -> Result<Value, Too
         let tags = json!([tag]);
         fields.insert("tags".to_owned(), tags);
     }
+    if let Some(minutes) = fields.get("ttl_minutes")
+        && minutes != "never"
+        && LIFETIME.fit(minutes) == Fit::Wrong
+    {
+        let why = LIFETIME.refusal("ttl_minutes", minutes);
+        return Err(ToolError::invalid(format!("observe: {place}{why}")));
+    }
     fields
         .entry("type")
         .or_insert_with(|| Value::String(DEFAULT_TYPE.to_owned()));
-    Ok(Value::Object(fields))
+    // A name that nobody knows would cost the observation, and only the trace would say so.
+    match ObservationInput::from_json(&Value::Object(fields.clone())) {
+        Ok(_) => Ok(Value::Object(fields)),
+        Err(invalid) => {
+            let why = invalid.message.split(", expected").next().unwrap_or_default();
+            Err(ToolError::invalid(format!("observe: {place}cannot be read: {why}"))
+                .hint(format!("its fields are {}", FIELDS.join(", "))))
+        }
+    }
 }
