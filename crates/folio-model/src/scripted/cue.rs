@@ -107,17 +107,25 @@ impl When {
     pub(super) fn matches(&self, request: &Request) -> bool {
         let has = |part: &str| {
             request.messages.iter().any(|message| {
-                let in_calls = || {
-                    message
-                        .tool_calls
-                        .iter()
-                        .any(|call| call.args.to_string().contains(part))
-                };
+                let in_calls = || message.tool_calls.iter().any(|call| stands_in(part, &call.args));
                 message.text.contains(part) || in_calls()
             })
         };
         self.role.is_none_or(|role| role == request.role) && self.contains.iter().all(|part| has(part))
     }
+}
+
+/// Whether `part` stands in a value: as JSON writes it, or in one of its texts, where quotes and ends of lines are what they are.
+fn stands_in(part: &str, value: &Value) -> bool {
+    fn in_texts(part: &str, value: &Value) -> bool {
+        match value {
+            Value::String(text) => text.contains(part),
+            Value::Array(items) => items.iter().any(|item| in_texts(part, item)),
+            Value::Object(fields) => fields.values().any(|field| in_texts(part, field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+    in_texts(part, value) || value.to_string().contains(part)
 }
 
 impl fmt::Display for When {

@@ -188,3 +188,22 @@ fn a_script_that_cannot_be_used_says_which_and_why() {
     );
     assert!(ScriptedModel::read(&folder.path().join("none")).is_err());
 }
+
+#[tokio::test]
+async fn a_text_is_found_in_arguments_of_calls_as_it_stands_in_them_or_as_json() {
+    let call = |args: serde_json::Value| {
+        let mut request = request(Role::Executor, "x");
+        request.messages[0].tool_calls = vec![ToolCall {
+            id: "c1".to_owned(),
+            tool: "write".to_owned(),
+            args,
+        }];
+        request
+    };
+    let found = call(json!({"content": ["a \"quoted\"\nline"]}));
+    for part in ["a \"quoted\"\nline", "a \\\"quoted\\\"\\nline", "\"content\":["] {
+        let model = ScriptedModel::new([When::any().contains(part).text("found")]);
+        let reply = model.reply(&found, &mut |_| {}).await.map(|reply| reply.text);
+        assert_eq!(reply.ok().as_deref(), Some("found"), "{part}");
+    }
+}
