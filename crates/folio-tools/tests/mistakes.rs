@@ -16,7 +16,10 @@ fn object(args: Value) -> Map<String, Value> {
 /// What stands in a plan, of which some may be templates.
 fn in_plan(tool: &str, args: Value) -> Vec<String> {
     let registry = Registry::with_builtins();
-    let found = registry.get(tool).unwrap().mistakes(Written::in_plan(&object(args)));
+    let found = registry
+        .get(tool)
+        .expect("it comes with Folio")
+        .mistakes(Written::in_plan(&object(args)));
     found.into_iter().map(|mistake| mistake.why).collect()
 }
 
