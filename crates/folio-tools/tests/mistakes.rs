@@ -104,6 +104,11 @@ async fn calls_that_can_never_be_made_are_mistakes_before_they_are() {
             "cannot read the pattern `(`",
         ),
         ("text", json!({"op": "split", "by": ""}), "`by` is empty"),
+        (
+            "observe",
+            json!({"items": ["a", {"content": "a", "tpye": "x"}]}),
+            "item 2 cannot be read: unknown field `tpye`",
+        ),
     ] {
         let told = in_plan(tool, args.clone());
         assert!(
@@ -129,6 +134,7 @@ fn what_a_template_comes_to_is_no_mistake_of_a_plan() {
         ("shell", json!({"argv": ["{{ x }}"]})),
         ("shell", json!({"command": "x", "timeout_s": "{{ 0 }}"})),
         ("text", json!({"op": "{{ x }}"})),
+        ("observe", json!({"items": [{"content": "{{ x }}", "tpye": "x"}]})),
         ("text", json!({"op": "template", "template": "{{ x }}"})),
         ("text", json!({"op": "filter", "field": "a", "equals": null})),
     ] {

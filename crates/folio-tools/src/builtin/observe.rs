@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse};
-use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
+use crate::tool::{ArgKind, Effect, Mistake, Need, Tool, ToolRequest, ToolSpec, Written};
 use folio_engine::argument::{Fit, kind_of};
 use folio_memory::observation::ObservationInput;
 use folio_memory::policy::MAX_TTL_MINUTES;
@@ -59,6 +59,16 @@ impl Tool for Observe {
 
     fn inline(&self) -> bool {
         true
+    }
+
+    fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+        let items = args.literal("items");
+        let read = items.map(|items| observations(&json!({"items": items})));
+        let wrong = read.and_then(Result::err);
+        wrong
+            .map(|error| Mistake::of("items", error.message))
+            .into_iter()
+            .collect()
     }
 
     async fn call(&self, request: &ToolRequest, _context: &ToolContext) -> ToolResponse {
