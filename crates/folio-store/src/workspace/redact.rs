@@ -4,6 +4,7 @@
 //! whatever form. Personal data is found and flagged, and replaced in the same way where the space wants it so.
 
 mod commit;
+mod labels;
 mod numbers;
 mod own;
 mod patterns;
@@ -12,7 +13,7 @@ mod pieces;
 pub(crate) mod recall;
 mod suspects;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use data_encoding::HEXLOWER;
@@ -21,7 +22,7 @@ use folio_memory::keeping::Redaction;
 use folio_memory::{Actor, Change, Invalid, NewEntry, Owner, Pii, Tag, ThreadKey, TraceNote, Warning};
 use leakguard::{Kind, Match, Redactor};
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use own::OwnSecrets;
 use suspects::Suspects;
@@ -117,8 +118,8 @@ fn is_meant(kind: &Kind, matched: &str) -> bool {
             let password = matched.rsplit(':').next().unwrap_or_default();
             !matched.contains(['"', '<', '>', '`', '{', '$']) && !["", "pass", "password"].contains(&password)
         }
-        // `sk-learn-contrib-examples` is a name. Keys have digits.
-        Kind::OpenAiKey => matched.bytes().any(|byte| byte.is_ascii_digit()),
+        // `sk-learn-2024-migration-guide` and `pk_test_customers_2024_idx` are names.
+        Kind::OpenAiKey | Kind::StripeKey | Kind::SlackToken => patterns::is_drawn(matched),
         _ => true,
     }
 }
@@ -287,14 +288,12 @@ impl Cleaner {
             Value::String(text) => self.text(text, field),
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, field)),
             Value::Object(map) => {
-                if map.keys().any(|key| self.has_something(key)) {
-                    *map = std::mem::take(map)
-                        .into_iter()
-                        .map(|(key, inner)| (self.cleaned(&key, field).unwrap_or(key), inner))
-                        .collect();
-                }
                 // What is stored does not depend on the order in which somebody wrote it down.
                 map.sort_keys();
+                if map.keys().any(|key| self.has_something(key)) {
+                    self.keys(map, field);
+                    map.sort_keys();
+                }
                 for (key, inner) in map.iter_mut() {
                     self.value(inner, field);
                     if self.mode != Redaction::Off {
@@ -304,6 +303,35 @@ impl Cleaner {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    /// Cleans the keys of `map`, which stand in order. Two that come to the same are told apart by a number: nothing that stands under one
+    /// of them is lost.
+    fn keys(&mut self, map: &mut Map<String, Value>, field: &str) {
+        let (mut renamed, mut kept) = (Vec::new(), Map::new());
+        for (key, inner) in std::mem::take(map) {
+            match self.cleaned(&key, field) {
+                Some(clean) => renamed.push((clean, inner)),
+                None => drop(kept.insert(key, inner)),
+            }
+        }
+        let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+        for (clean, inner) in renamed {
+            let number = numbers.entry(clean.clone()).or_insert(0);
+            let free = loop {
+                *number += 1;
+                let name = if *number == 1 {
+                    clean.clone()
+                } else {
+                    format!("{clean} {number}")
+                };
+                if !kept.contains_key(&name) {
+                    break name;
+                }
+            };
+            kept.insert(free, inner);
+        }
+        *map = kept;
     }
 
     /// Cleans what stands under `key`, in lists, too: the name of a list is that of what is in it.

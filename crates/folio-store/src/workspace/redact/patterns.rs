@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
+use data_encoding::BASE64_NOPAD;
 use leakguard::{Detector, Kind, Match};
 use regex::Regex;
 
@@ -61,26 +62,65 @@ impl Detector for PrivateKeyBlock {
     }
 }
 
-/// Tokens that say what they are by how they begin.
+/// Tokens that say what they are by how they begin, and addresses to which whoever knows them may write or from which they may read: of those
+/// the part goes that nobody else knows.
 pub(super) fn access_tokens() -> impl Detector {
     let kind = Kind::Custom("ACCESS_TOKEN");
     let tokens = Regex::new(
-        r"(?-u:\b)(?:glpat-|npm_|hf_|pypi-|dop_v1_|shp(?:at|ss|ca|pa)_|SG\.|ya29\.|gsk_|xai-|lin_api_|AGE-SECRET-KEY-1)[A-Za-z0-9_.\-]{20,}|(?-u:\b)folio_[A-Za-z0-9_\-]{43}",
+        r"(?x-u)
+        \b (?:
+            (?: gl(?:pat|rt|ptt|dt|soat)- | npm_ | hf_ | pypi- | do[opr]_v1_ | shp(?:at|ss|ca|pa)_ | SG\. | ya29\. | gsk_ | xai- | lin_api_
+              | AGE-SECRET-KEY-1 | GOCSPX- | hv[sb]\. | xapp-[0-9]- | dckr_[po]at_ | glsa_ | NRAK- | PMAK- | figd_
+              | dp\.(?:pt|st|ct|sa)\. | ops_eyJ | 1//0
+            ) [A-Za-z0-9_.\-]{20,}
+          | (?: whsec_ | sntry[su]_ | ATATT3 ) [A-Za-z0-9_\-+/=]{20,}
+          | (?: dapi | ntn_ | sbp_ | r8_ | pplx- | rubygems_ ) [A-Za-z0-9]{32,}
+          | folio_[A-Za-z0-9_\-]{43}
+          | hooks\.slack\.com/services/ [A-Z0-9]+/[A-Z0-9]+/[A-Za-z0-9]{20,}
+          | discord (?:app)? \.com/api/webhooks/ [0-9]{16,20}/[A-Za-z0-9_\-]{40,}
+        )
+        | [?&]sig= [A-Za-z0-9%+/=]{40,}",
     )
     .expect("the expression is a constant and a test uses it");
     leakguard::FnDetector::new(kind.clone(), move |input, out| {
         for token in tokens.find_iter(input).filter(|token| is_drawn(token.as_str())) {
-            out.push(Match::new(kind.clone(), token.start(), token.end()));
+            let public = ["/services/", "/webhooks/", "sig="]
+                .iter()
+                .find_map(|mark| Some(token.as_str().find(mark)? + mark.len()));
+            // The end of a sentence is none of the token.
+            let end = token.start() + token.as_str().trim_end_matches('.').len();
+            out.push(Match::new(kind.clone(), token.start() + public.unwrap_or(0), end));
         }
     })
 }
 
-/// Whether `token` is more than a name: has digits, and, if it is one of ours, which names of this program begin like, letters of both cases.
-fn is_drawn(token: &str) -> bool {
+/// Whether `token` is more than a name: has digits and is not made of words, and, if it is one of ours, which names of this program begin
+/// like, has letters of both cases.
+pub(super) fn is_drawn(token: &str) -> bool {
     match token.strip_prefix(access::PREFIX) {
         Some(drawn) => drawn.contains(char::is_lowercase) && drawn.contains(char::is_uppercase),
-        None => token.contains(|c: char| c.is_ascii_digit()),
+        None => token.contains(|c: char| c.is_ascii_digit()) && !token.split(SEPARATORS).all(is_word),
     }
+}
+
+/// What stands between the words of a name.
+const SEPARATORS: [char; 4] = ['_', '-', '.', '/'];
+/// Letters of the longest word of a name.
+const WORD_LETTERS: usize = 16;
+/// Digits of the longest number at the end of such a word.
+const WORD_DIGITS: usize = 4;
+
+/// Whether `piece` is a word, a number, or a word with a number behind it as names have them: `download`, `Phase`, `2024`, `v2`, `sha256`.
+fn is_word(piece: &str) -> bool {
+    let letters = piece.trim_end_matches(|c: char| c.is_ascii_digit());
+    let digits = piece.len() - letters.len();
+    let rest = letters.get(1..).unwrap_or_default();
+    let is_of = |text: &str, is: fn(&u8) -> bool| text.bytes().all(|byte| is(&byte));
+    letters.is_empty()
+        || (letters.len() <= WORD_LETTERS
+            && digits <= WORD_DIGITS
+            && is_of(letters, u8::is_ascii_alphabetic)
+            && (is_of(rest, u8::is_ascii_lowercase) || is_of(letters, u8::is_ascii_uppercase)))
 }
 
 /// A value after a name that says that it is a secret: `aws_secret_access_key = …`,
@@ -91,22 +131,31 @@ pub(super) struct Assigned {
     name: Regex,
 }
 
-/// Names of secrets, in lower case, that a longer name may end with.
-const SECRET_NAMES: [&str; 13] = [
+/// Names of secrets, in lower case and without what stands between their words, that a longer name may end with.
+const SECRET_NAMES: [&str; 20] = [
     "password",
     "passwd",
     "pwd",
     "passphrase",
     "secret",
-    "secret_key",
-    "api_key",
+    "secretkey",
     "apikey",
-    "access_key",
-    "private_key",
-    "access_token",
-    "auth_token",
-    "refresh_token",
+    "accesskey",
+    "privatekey",
+    "accesstoken",
+    "authtoken",
+    "refreshtoken",
+    "sessiontoken",
+    "idtoken",
+    "clienttoken",
+    "githubtoken",
+    "gitlabtoken",
+    "npmtoken",
+    "bottoken",
+    "apitoken",
 ];
+/// How many of them, the first ones, people choose the values of: such may have blanks.
+const CHOSEN: usize = 4;
 
 /// What names of variables of the environment end with that hold a secret. In small letters it is said of places in lists, too.
 const VARIABLE: &str = "TOKEN";
@@ -114,16 +163,26 @@ const VARIABLE: &str = "TOKEN";
 /// Bytes of a value that may be a secret.
 const SECRET_BYTES: RangeInclusive<usize> = 8..=512;
 
+/// Bytes of a name with all that stands between it and its value.
+const NAME_BYTES: usize = 192;
+/// Bytes before a name in which is looked for what makes it one.
+const BEFORE_BYTES: usize = 256;
+/// Bytes of white space between a name in quotes and its value, which may stand in the next line.
+const SPACE_BYTES: usize = 256;
+
 impl Default for Assigned {
     fn default() -> Self {
+        // What only a blank or a `>` stands behind, and a user of `-u`, is looked at again, with what stands before it.
         let name = Regex::new(
             r#"(?xi-u)
-            (?: password | passwd | passphrase | secret (?: [_-]?key )?
+            (?: pass (?: word | wd | phrase ) | pwd | secret (?: [_-]?key )?
               | (?: api | access | private ) [_-]? key
-              | (?: access | auth | refresh | github | gitlab | npm | bot | api ) [_-] token
-              | (?-i: TOKEN )
-            ) \\? ["']? [\ \t]{0,4} (?: := | => | : | = ) [\ \t]{0,4}
-            | \b bearer [\ \t]{1,4}"#,
+              | (?: access | auth | refresh | session | id | client | github | gitlab | npm | bot | api ) [_-]? token
+              | (?-i: TOKEN | --token )
+            ) (?: \\? ["']? [\ \t]* (?: := | => | : | = ) [\ \t]* | > | [\ \t]+ )
+            | \b bearer [\ \t]{1,4}
+            | authorization \\? ["']? [\ \t]* [:=] [\ \t]* \\? ["']? basic [\ \t]+
+            | (?-i: [\ ] -u [\ ] | [\ ] --user [\ =] ) ["']? [a-z0-9_.@%+-]+ :"#,
         )
         .expect("the expression is a constant and a test uses it");
         Self { name }
@@ -137,14 +196,96 @@ impl Detector for Assigned {
 
     fn detect(&self, input: &str, out: &mut Vec<Match>) {
         for name in self.name.find_iter(input) {
-            for (start, value) in values_at(input, name.end()) {
+            let Some(lead) = Lead::of(input, &name) else { continue };
+            for (start, value) in values_at(input, value_begin(input, &name)) {
                 let is_type = name.as_str().trim_end().ends_with(':') && is_name(value) && !is_quoted(input, start);
-                if SECRET_BYTES.contains(&value.len()) && looks_random(value) && !is_type {
+                let is_secret = SECRET_BYTES.contains(&value.len()) && lead.is_meant(value) && !is_type;
+                let is_whole = lead != Lead::Element || input[start + value.len()..].starts_with("</");
+                if is_secret && is_whole {
                     out.push(Match::new(self.kind(), start, start + value.len()));
                 }
             }
         }
     }
+}
+
+/// What leads from a name to its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lead {
+    /// `name: `, `name = `, `Bearer `.
+    Sign,
+    /// `--name `, `-u name:`, `login name password `.
+    Option,
+    /// `<name>`.
+    Element,
+    /// `Authorization: Basic `.
+    Basic,
+}
+
+impl Lead {
+    /// That of `name`; none if no value follows.
+    fn of(input: &str, name: &regex::Match<'_>) -> Option<Self> {
+        let said = name.as_str();
+        if said.len() > NAME_BYTES {
+            return None;
+        }
+        let from = input.floor_char_boundary(name.start().saturating_sub(BEFORE_BYTES));
+        let before = &input[from..name.start()];
+        let begins = |with: &str| {
+            said.get(..with.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(with))
+        };
+        if said.starts_with(" -") {
+            let line = before.rsplit('\n').next().unwrap_or_default();
+            return line.contains("curl").then_some(Self::Option);
+        }
+        if begins("authorization") {
+            return Some(Self::Basic);
+        }
+        let bare = said.trim_end_matches([' ', '\t']);
+        let is_signed = bare.ends_with([':', '=']) || bare.ends_with("=>") || begins("bearer");
+        if is_signed {
+            return Some(Self::Sign);
+        }
+        let whole = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
+        let ahead = before.trim_end_matches(whole);
+        if bare.ends_with('>') {
+            return ahead.ends_with('<').then_some(Self::Element);
+        }
+        let is_option = said.starts_with("--") || before[ahead.len()..].starts_with("--");
+        // As `.netrc` has it.
+        let mut words = before.split_whitespace().rev().skip(1);
+        let is_of_login = bare == "password" && before.ends_with(char::is_whitespace) && words.next() == Some("login");
+        (is_option || is_of_login).then_some(Self::Option)
+    }
+
+    /// Whether `value`, to which it leads, is a secret.
+    fn is_meant(self, value: &str) -> bool {
+        match self {
+            Self::Sign | Self::Element => looks_random(value),
+            // `--secret id=key2,src=…` says where one is, and `--password --host-2` nothing.
+            Self::Option => {
+                !value.starts_with('-') && !value.trim_end_matches('=').contains('=') && looks_random(value)
+            }
+            Self::Basic => {
+                let unpadded = value.trim_end_matches('=').as_bytes();
+                BASE64_NOPAD.decode(unpadded).is_ok_and(|named| named.contains(&b':'))
+            }
+        }
+    }
+}
+
+/// Where the value of `name` begins: a name in quotes may have it in the next line, in quotes as well.
+fn value_begin(input: &str, name: &regex::Match<'_>) -> usize {
+    let rest = &input[name.end()..];
+    let bare = rest.trim_start();
+    let space = rest.len() - bare.len();
+    let said = name.as_str().trim_end();
+    let is_quoted_name = said.ends_with(':') && said.contains(['"', '\'']);
+    if is_quoted_name && (1..=SPACE_BYTES).contains(&space) && bare.starts_with(['"', '\'']) {
+        return name.end() + space;
+    }
+    name.end()
 }
 
 /// The value that begins at `at`, or those of the list of texts that does, and where they begin.
@@ -181,6 +322,8 @@ fn value_at(input: &str, at: usize) -> (usize, &str) {
         (quoted, &['"', '\\'])
     } else if let Some(quoted) = unescaped.strip_prefix('\'') {
         (quoted, &['\'', '\\'])
+    } else if let Some(quoted) = unescaped.strip_prefix('`') {
+        (quoted, &['`', '\\'])
     } else {
         (
             rest,
@@ -196,7 +339,7 @@ fn value_at(input: &str, at: usize) -> (usize, &str) {
 }
 
 fn is_quoted(input: &str, start: usize) -> bool {
-    input[..start].ends_with(['"', '\''])
+    input[..start].ends_with(['"', '\'', '`'])
 }
 
 /// Whether `value` is made of words as names in programs are: `WIN32_ERROR`, `super::Password3`.
@@ -208,20 +351,28 @@ fn is_name(value: &str) -> bool {
 
 /// Whether `text` is a secret because it stands under `key` in an object.
 pub(super) fn is_secret_under(key: &str, text: &str) -> bool {
-    if !SECRET_BYTES.contains(&text.len()) || text.contains(char::is_whitespace) || text.starts_with(super::PLACEHOLDER)
-    {
+    if !SECRET_BYTES.contains(&text.len()) || text.starts_with(super::PLACEHOLDER) {
         return false;
     }
-    let ends_with = |name: &str| {
-        key.len() >= name.len()
-            && key.is_char_boundary(key.len() - name.len())
-            && key[key.len() - name.len()..]
-                .bytes()
-                .zip(name.bytes())
-                .all(|(k, n)| k.to_ascii_lowercase() == n || (n == b'_' && k == b'-'))
-    };
-    let is_variable = key.ends_with(VARIABLE);
-    (is_variable || SECRET_NAMES.into_iter().any(ends_with)) && looks_random(text)
+    let name = SECRET_NAMES.iter().position(|name| ends_with(key, name));
+    if text.contains(char::is_whitespace) {
+        // A sentence about passwords has words and numbers; what somebody thought of has what is neither.
+        let is_odd = |word: &str| {
+            let digits = word.bytes().filter(u8::is_ascii_digit).count();
+            let bare = word.trim_end_matches(['.', ',', ':', ';']);
+            digits >= 2 && looks_random(word) && !bare.split(SEPARATORS).all(is_word)
+        };
+        return name.is_some_and(|name| name < CHOSEN) && text.split_whitespace().any(is_odd);
+    }
+    (key.ends_with(VARIABLE) || name.is_some()) && looks_random(text)
+}
+
+/// Whether the words of `key` end with those of `name`, however they are put together: `secretKey`, `secret-key`, `SECRET_KEY`.
+fn ends_with(key: &str, name: &str) -> bool {
+    let mut letters = key.bytes().rev().filter(|byte| !b"_- ".contains(byte));
+    name.bytes()
+        .rev()
+        .all(|wanted| letters.next().is_some_and(|byte| byte.to_ascii_lowercase() == wanted))
 }
 
 /// Whether `value` looks drawn by chance, without anything that says so: long, of the signs that keys are written with, and in both cases.
@@ -235,12 +386,40 @@ pub(super) fn looks_drawn(value: &str) -> bool {
         && looks_random(value)
 }
 
-/// Whether `value` is more than a word, a number, a path or a piece of code: letters and digits in
+/// Whether `value` is more than a word, a number, a path, a name or a piece of code: letters and digits in
 /// many different characters, and not dotted like `request.form.password1`.
 fn looks_random(value: &str) -> bool {
     let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let distinct = value.bytes().collect::<BTreeSet<_>>().len();
     let is_code = value.starts_with('$') || (value.contains('.') && value.len() < 32);
-    letters > 0 && digits > 0 && distinct >= 6 && !is_code
+    letters > 0 && digits > 0 && distinct >= 6 && !is_code && !is_place(value) && !is_name_of_words(value)
+}
+
+/// Whether `value` says where something is: a path or an address. One in a thousand keys begins like that, too, but has parts that no
+/// folder is called.
+fn is_place(value: &str) -> bool {
+    let begins = ["/", "./", "../", "~/", "http://", "https://"];
+    let is_of_disk = value.get(1..3) == Some(":/");
+    let is_drawn = |part: &str| {
+        let has = |is: fn(&u8) -> bool| part.bytes().any(|byte| is(&byte));
+        part.len() >= 12 && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_digit)
+    };
+    (is_of_disk || begins.iter().any(|begin| value.starts_with(begin))) && !value.split('/').any(is_drawn)
+}
+
+/// Whether `value` is a name of at least three words, as things in a cluster have: `my-app-secret-v2`. Two words with a number are what
+/// people take for a password, and capitals with hyphens are what a seller gives out.
+fn is_name_of_words(value: &str) -> bool {
+    if value.contains('-') && value.contains(|c: char| c.is_ascii_uppercase()) {
+        return false;
+    }
+    let (mut pieces, mut longest) = (0, 0);
+    let all = value.split(SEPARATORS).all(|piece| {
+        let letters = piece.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        (pieces, longest) = (pieces + 1, longest.max(letters));
+        // Letters with digits behind them are the password of somebody rather than a word, but for `v2` and its like.
+        is_word(piece) && (letters <= 1 || letters == piece.len())
+    });
+    all && pieces >= 3 && longest >= 4
 }

@@ -1,6 +1,8 @@
 //! Personal data: e-mail addresses, telephone numbers, payment cards, bank accounts, national ids, addresses of machines.
 //!
-//! Names and postal addresses of people are not found: that takes more than a look at the shape of a text.
+//! Names and postal addresses of people are not found: that takes more than a look at the shape of a text. What is found is erased after
+//! a while where the space wants it so, which cannot be undone. So a number that could be something else (a version, a section, an offset, a
+//! part) counts only if what stands before it says what it is.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -9,7 +11,7 @@ use folio_memory::Pii;
 use leakguard::{Detector, FnDetector, Kind, Match, Redactor};
 use regex::Regex;
 
-use super::numbers;
+use super::{labels, numbers};
 
 /// A telephone number that [`phones`] finds.
 const PHONE: Kind = Kind::Custom("PHONE");
@@ -86,15 +88,13 @@ fn is_personal(found: &Match, text: &str) -> bool {
             let is_service = ["git", "noreply", "no-reply"].contains(&local);
             !is_file && !is_service && last.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-')
         }
-        Kind::IpV4 => {
-            let is_version =
-                before.ends_with(['v', 'V', '-', '=', '^', '~', '.']) || after.starts_with(['-', '.', '_']);
-            let ends_sentence = after.starts_with(". ") || after == ".";
-            matched.parse().is_ok_and(is_public_v4) && (!is_version || ends_sentence)
-        }
+        Kind::IpV4 => matched.parse().is_ok_and(|address| {
+            is_public_v4(address) && (is_address_by(before, after) || is_no_version(address, before, after))
+        }),
         Kind::IpV6 => matched.parse().is_ok_and(is_public_v6),
         // Not the first or last part of a longer number with hyphens, such as a date or an identifier.
         Kind::UsSsn => !before.ends_with(['-', '/']) && !after.starts_with(['-', '/']) && matched.contains(['-', ' ']),
+        Kind::MacAddress => is_of_a_machine(matched, before),
         _ => true,
     }
 }
@@ -116,6 +116,52 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     (0x2000..0x4000).contains(&first) && !(first == 0x2001 && address.segments()[1] == 0xdb8)
 }
 
+/// Whether what stands around four numbers says that they are an address: a name or `//` before them, a port or the size of a network
+/// behind them.
+fn is_address_by(before: &str, after: &str) -> bool {
+    let digits = |rest: &str| rest.bytes().take_while(u8::is_ascii_digit).count();
+    let goes_on = |rest: &str, most: usize| {
+        let digits = digits(rest);
+        (1..=most).contains(&digits) && !rest[digits..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.')
+    };
+    let has_port = after.strip_prefix(':').is_some_and(|rest| goes_on(rest, 5));
+    let has_size = after.strip_prefix('/').is_some_and(|rest| goes_on(rest, 2));
+    !labels::is_of_a_version(before)
+        && (has_port || has_size || before.ends_with("//") || labels::is_of_an_address(before))
+}
+
+/// Whether four numbers by themselves are hardly those of a version or a section, which are small but for one of them.
+fn is_no_version(address: Ipv4Addr, before: &str, after: &str) -> bool {
+    let is_part =
+        before.ends_with(['v', 'V', '-', '=', '^', '~', '.', '/', '+', '§']) || after.starts_with(['-', '.', '_']);
+    let large = address.octets().into_iter().filter(|part| *part > 30).count();
+    large >= 2 && !is_part && !labels::is_of_a_version(before) && !labels::is_of_a_thing(before)
+}
+
+/// Whether `address` is one that a network card has: not one for all or for many, and no row of bytes or of numbers.
+fn is_of_a_machine(address: &str, before: &str) -> bool {
+    let octets: Vec<&str> = address.split([':', '-']).collect();
+    let is_single = octets[0]
+        .as_bytes()
+        .get(1)
+        .is_some_and(|low| b"02468aceACE".contains(low));
+    let is_doubled = |octet: &&str| octet.as_bytes()[0] == octet.as_bytes()[1];
+    let ahead = before
+        .strip_suffix([':', '-'])
+        .and_then(|ahead| words(ahead).next_back());
+    let is_row = ahead.is_some_and(is_byte) || octets.iter().all(is_doubled);
+    is_single && !is_row && address.bytes().any(|byte| byte.is_ascii_alphabetic())
+}
+
+/// What stands between signs that are neither letters nor digits.
+fn words(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric())
+}
+
+fn is_byte(text: &str) -> bool {
+    text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// E-mail addresses, also at the end of a sentence.
 fn addresses() -> impl Detector {
     let address = Regex::new(r"[\w.%+\-]*[\w%+\-]@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)*\.[A-Za-z]{2,24}\b")
@@ -129,7 +175,7 @@ fn addresses() -> impl Detector {
     })
 }
 
-/// Telephone numbers as E.164 has them, however they are grouped, and those of North America without a country.
+/// Telephone numbers with the code of a country, however they are grouped, and those of North America and some of Europe without one.
 fn phones() -> impl Detector {
     let number = Regex::new(
         r"(?x-u)
@@ -151,9 +197,66 @@ fn phones() -> impl Detector {
                 || after
                     .strip_prefix(['-', '.'])
                     .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric()));
-            if (8..=15).contains(&digits) && !is_part {
+            if (8..=15).contains(&digits) && !is_part && is_dialled(text, before, after) {
                 out.push(Match::new(PHONE, found.start(), found.start() + text.len()));
             }
         }
     })
+}
+
+/// Whether `number` is one that is called, and not an offset, a measurement, the number of a thing or a row of bytes.
+fn is_dialled(number: &str, before: &str, after: &str) -> bool {
+    let is_called = labels::is_of_a_telephone(before);
+    if !is_called && (labels::is_of_a_thing(before) || labels::is_a_unit(after)) {
+        return false;
+    }
+    if let Some(rest) = number.strip_prefix('+') {
+        return has_country(rest, is_called);
+    }
+    if !number.starts_with('0') {
+        return true;
+    }
+    let groups: Vec<&str> = number.split([' ', '.', '-', '/']).collect();
+    if groups.len() == 2 {
+        // The number of anything, unless it is parted as nothing else is.
+        return is_called || number.contains('/');
+    }
+    let between = [' ', '.', '-'];
+    let is_beside =
+        |text: Option<&str>| text.is_some_and(|text| is_byte(text) && text.contains(|c: char| c.is_ascii_digit()));
+    let is_in_a_row = is_beside(words(before.trim_end_matches(between)).next_back())
+        || is_beside(words(after.trim_start_matches(between)).next());
+    let values: Vec<u32> = groups.iter().filter_map(|group| group.parse().ok()).collect();
+    let is_counted = values.windows(2).all(|two| two[1] == two[0] + 1);
+    !is_in_a_row && !is_counted
+}
+
+/// Whether `number`, without its `+`, begins with the code of a country and has as many digits as are called there: hardly ever fewer than
+/// ten, unless somebody says that it is called.
+fn has_country(number: &str, is_called: bool) -> bool {
+    let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+    let Some(code) = labels::country_of(&digits) else {
+        return false;
+    };
+    let rest = &digits[code.len()..];
+    // Where it is grouped, the code is a group, or has an area with it: `+120 1234` is an offset.
+    let group = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+    let has_area = group >= code.len() + 2 || (code.len(), group) == (3, 4);
+    let is_grouped_so = group == code.len() || (has_area && !(code == "1" && group < 4));
+    let is_valid = if code == "1" {
+        // Neither an area nor what follows it begins with 0 or 1.
+        rest.len() == 10 && [0, 3].iter().all(|at| rest.as_bytes()[*at] >= b'2')
+    } else {
+        digits.len() >= if is_called { 8 } else { 10 }
+    };
+    is_grouped_so && is_valid && (is_called || !is_of_round_groups(number))
+}
+
+/// Whether all groups behind the first are round hundreds, as offsets and sizes are.
+fn is_of_round_groups(number: &str) -> bool {
+    number.contains(' ')
+        && number
+            .split(' ')
+            .skip(1)
+            .all(|group| group.len() == 3 && group.ends_with("00"))
 }

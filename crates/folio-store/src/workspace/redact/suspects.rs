@@ -36,18 +36,22 @@ const SHAPES: &str = r#"(?x-u)
     | (?: gh[pours]_ | github_pat_ | xox[a-z]- | [srp]k_(?:live|test)_ | sk- | AIza ) [A-Za-z0-9_\-]{4}
     | A (?: KIA | SIA | GPA | IDA | ROA | IPA | NPA ) [A-Z0-9]{4}
     | DefaultEndpointsProtocol= | AccountKey=
-    | (?: glpat- | npm_ | hf_ | pypi- | dop_v1_ | shp(?:at|ss|ca|pa)_ | SG\. | ya29\. | gsk_ | xai- | lin_api_
-        | AGE-SECRET-KEY-1 | folio_ ) [A-Za-z0-9_.\-]{8}
+    | (?: gl(?:pat|rt|ptt|dt|soat)- | npm_ | hf_ | pypi- | do[opr]_v1_ | shp(?:at|ss|ca|pa)_ | SG\. | ya29\. | gsk_ | xai- | lin_api_
+        | AGE-SECRET-KEY-1 | GOCSPX- | hv[sb]\. | xapp-[0-9]- | dckr_[po]at_ | glsa_ | NRAK- | PMAK- | figd_ | dp\.[a-z]{2}\.
+        | ops_eyJ | 1//0 | sntry[su]_ | folio_ ) [A-Za-z0-9_.\-]{8}
+    | whsec_ | ATATT3 | (?: dapi | ntn_ | sbp_ | r8_ | pplx- | rubygems_ ) [A-Za-z0-9]{8}
+    | hooks\.slack\.com/s | discord(?:app)?\.com/api/w | [?&]sig=
     | -----BEGIN\x20
     # tokens that are known by their shape
     | [0-9]{8} : [A-Za-z0-9_\-]{8}
     | mfa\. [A-Za-z0-9_\-]{8} | \. [A-Za-z0-9_\-]{6} \. [A-Za-z0-9_\-]{20}
     # names of secrets
-    | (?i: password | passwd | passphrase | secret (?: [_\-]?key )? | (?: api | access | private ) [_\-]? key
-         | (?: access | auth | refresh | github | gitlab | npm | bot | api ) [_\-] token
-         | (?-i: TOKEN ) )
-      \\? ["']? [\x20\t]{0,4} [:=]
-    | (?i: bearer ) [\x20\t]
+    | (?i: pass (?: word | wd | phrase ) | pwd | secret (?: [_\-]?key )? | (?: api | access | private ) [_\-]? key
+         | (?: access | auth | refresh | session | id | client | github | gitlab | npm | bot | api ) [_\-]? token
+         | (?-i: TOKEN | --token ) )
+      (?: \\? ["']? [\x20\t]* [:=] | [\x20\t>] )
+    | (?i: bearer ) [\x20\t] | (?i: authorization ) \\? ["']? [\x20\t]* [:=]
+    | \x20 (?: -u\x20 | --user[\x20=] ) ["']? [A-Za-z0-9_.@%+\-]+ :
     # cards, accounts
     | (?: \A | [^0-9A-Za-z_] ) [2-6][0-9]{3} (?: [0-9]{9} | [\x20\-][0-9]{4}[\x20\-] | [\x20\-][0-9]{6}[\x20\-] )
     | (?: \A | [^0-9A-Za-z_] ) [A-Z]{2}[0-9]{2} (?: [A-Z0-9]{11} | [\x20\-][A-Z0-9]{4}[\x20\-] )
@@ -244,6 +248,18 @@ mod tests {
             ["2606:2800", ":", "220:1:248:1893:25c8:1946"],
             ["2a00", "::", "1"],
             ["00:1a:2b", ":", "3c:4d:5e"],
+            ["GOCSPX", "-", &key[..28]],
+            ["dapi", &"9f86d081".repeat(4), ""],
+            ["hooks.slack.com/services/T00000000/B00000000/", &key[..24], ""],
+            ["discord.com/api/webhooks/123456789012345678/", &key, key],
+            ["https://a.example.net/c?sv=2&sig=", key, "%3D"],
+            ["--api-key", " ", key],
+            ["<apiKey>", key, "</apiKey>"],
+            ["curl -u admin:", "Sup3rS3cret99", " https://x.org/"],
+            ["machine x.org login me password", " ", "S3cretP4ss99"],
+            ["Authorization: Basic ", "dXNlcjpwYXNz", "d29yZDEyMw=="],
+            ["api_key         =        ", key, ""],
+            ["\"password\":\n    \"", "S3cretP4ss99", "\""],
         ]
         .iter()
         .map(|parts| parts.concat())
@@ -341,7 +357,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn a_short_text_gives_what_looking_at_all_of_it_gives_m7_6_48(
-            parts in proptest::collection::vec((0..34_usize, 0..4_u8, 0..60_usize, "[ \"\n,:.=@0-9a-f-]{0,3}"), 0..4),
+            parts in proptest::collection::vec((0..46_usize, 0..4_u8, 0..60_usize, "[ \"\n,:.=@0-9a-f-]{0,3}"), 0..4),
             around in "\\PC{0,20}",
         ) {
             let samples = samples();
@@ -358,7 +374,7 @@ mod tests {
 
         #[test]
         fn a_long_text_gives_what_looking_at_all_of_it_gives_m7_6_48(
-            parts in proptest::collection::vec((0..34_usize, 0..4_u8, 0..6_000_usize, "[ \"\n,]"), 1..30),
+            parts in proptest::collection::vec((0..46_usize, 0..4_u8, 0..6_000_usize, "[ \"\n,]"), 1..30),
         ) {
             let samples = samples();
             let mut text = filler(0, WHOLE_BYTES);

@@ -1,3 +1,6 @@
+mod persons;
+mod spellings;
+
 use std::sync::Arc;
 
 use folio_engine::{Event, NodeId, NodeResult, Outcome, Output};

@@ -1,0 +1,222 @@
+//! Tables of what has to go and what has to stay: how secrets are written in files of settings, on command lines and in answers, and
+//! what only begins as one does. Put together at run time, so that no scanner takes this file for a leak.
+
+use serde_json::json;
+
+use super::*;
+
+const DRAWN: &str = "0123456789abcdefghijABCDEFGHIJ0123456789";
+
+/// As many digits of a hash.
+fn hex(digits: usize) -> String {
+    "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".repeat(2)[..digits].to_owned()
+}
+
+#[test]
+fn a_secret_goes_however_its_name_is_written_m7_6_48() {
+    let chosen = concat!("S3cret", "P4ss99");
+    let basic = concat!("dXNlcjpw", "YXNzd29yZDEyMw==");
+    // What stands before the secret, and what behind it.
+    let around = [
+        ("DB_PWD=", ""),
+        ("{\"pwd\": \"", "\"}"),
+        ("{\"accessToken\": \"", "\"}"),
+        ("{\"authToken\":\"", "\"}"),
+        ("'refreshToken': '", "'"),
+        ("sessionToken = ", ""),
+        ("id_token=", "&state=x"),
+        ("aws_session_token=", ""),
+        ("aws_secret_access_key      = ", ""),
+        ("API_KEY                    : ", ""),
+        ("password\t\t\t\t\t\t=\t", "\n"),
+        ("//registry.npmjs.org/:_authToken=", ""),
+        ("curl --api-key ", " https://x.example.org/"),
+        ("psql --db-password '", "' app"),
+        ("gh --token ", " api"),
+        ("--token=", ""),
+        ("--client-secret=", ""),
+        ("curl -s -u admin:", " https://x.example.org/"),
+        ("curl --user 'me@example.com:", "' https://x.example.org/"),
+        ("<password>", "</password>"),
+        ("<add><ns:apiKey>", "</ns:apiKey></add>"),
+        ("machine x.example.org login me password ", "\n"),
+        ("machine x.example.org\n  login me\n  password ", "\n"),
+        ("api_key = `", "`"),
+        ("{\"password\":\n    \"", "\"}"),
+        ("{\"password\" :\r\n    \"", "\"}"),
+    ];
+    for (before, behind) in around {
+        for secret in [DRAWN, chosen] {
+            let text = format!("{before}{secret}{behind}");
+            assert_eq!(
+                clean(&text),
+                format!("{before}[redacted:assigned_secret]{behind}"),
+                "{text}"
+            );
+        }
+    }
+    for before in [
+        "Authorization: Basic ",
+        "\"authorization\": \"Basic ",
+        "authorization=basic ",
+    ] {
+        let end = if before.starts_with('"') { "\"" } else { "" };
+        let text = format!("{before}{basic}{end}");
+        assert_eq!(
+            clean(&text),
+            format!("{before}[redacted:assigned_secret]{end}"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_token_goes_by_how_it_begins_m7_6_48() {
+    let tokens = [
+        ["GOCSPX", "-", &DRAWN[..28]],
+        ["hvs", ".", &DRAWN.repeat(2)],
+        ["dapi", "", &hex(32)],
+        ["whs", "ec_", &DRAWN[..32]],
+        ["xapp-1", "-A0123456789-", &hex(64)],
+        ["ATATT3", "xFfGF0", &DRAWN.repeat(4)],
+        ["dckr", "_pat_", &DRAWN[..27]],
+        ["glrt", "-", &DRAWN[..20]],
+        ["glptt", "-", &hex(40)],
+        ["doo", "_v1_", &hex(64)],
+        ["sntr", "ys_", &DRAWN.repeat(2)],
+        ["sntr", "yu_", &hex(64)],
+        ["glsa", "_", &format!("{}_deadbeef", &DRAWN[..32])],
+        ["NRAK", "-", "ABCDEFGHIJKLMNOPQRSTUVWXY01"],
+        ["PMAK", "-", &format!("{}-{}", hex(24), hex(34))],
+        ["figd", "_", DRAWN],
+        ["ntn", "_", DRAWN],
+        ["sbp", "_", &hex(40)],
+        ["r8", "_", &DRAWN[..37]],
+        ["pplx", "-", &hex(48)],
+        ["rubygems", "_", &hex(48)],
+        ["dp", ".pt.", DRAWN],
+        ["ops", "_eyJ", &DRAWN.repeat(3)],
+        ["1/", "/0", "gAbCdEfGhIjKlMnOpQrStUvWxYz0123456789-abcdefg"],
+    ]
+    .map(|parts| parts.concat());
+    for token in tokens {
+        for (before, behind) in [("", ""), ("see ", "."), ("\"", "\","), ("KEY_FOR_X ", " and more")] {
+            let text = format!("{before}{token}{behind}");
+            assert_eq!(
+                clean(&text),
+                format!("{before}[redacted:access_token]{behind}"),
+                "{text}"
+            );
+        }
+    }
+    let addresses = [
+        (
+            "https://hooks.slack.com/services/",
+            format!("T00000000/B00000000/{}", &DRAWN[..24]),
+            "",
+        ),
+        (
+            "https://discord.com/api/webhooks/",
+            format!("123456789012345678/{DRAWN}"),
+            " is it",
+        ),
+        (
+            "https://a.example.net/c?sv=2022-11-02&sig=",
+            format!("{DRAWN}%2FAb%3D"),
+            "&se=2",
+        ),
+    ];
+    for (before, secret, behind) in addresses {
+        let text = format!("{before}{secret}{behind}");
+        assert_eq!(
+            clean(&text),
+            format!("{before}[redacted:access_token]{behind}"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_begins_like_a_token_or_stands_behind_a_name_like_one_stays_m7_6_48() {
+    let fine = [
+        // Names in code and in lists of files.
+        "hf_hub_download_model_v2_from_cache, npm_config_registry_cache_v2_dir",
+        "glpat-example-with-many-words-2 and SG.something.that.is.long.v2.and.more",
+        "xai-explainable-ai-methods-2024-survey, gsk_vaccine_trial_results_2023_phase",
+        "see sk-learn-2024-migration-guide-for-all, task-2024-06-planning-of-the-offsite",
+        "pk_test_customers_table_2024_idx, sk_test_helpers_module_v2_final",
+        "figd_export_of_all_the_frames_2024, dp.pt.some.words.of.a.package.v2.more",
+        "whsec_handler_of_webhooks_in_version_2, r8_rules_for_android_2024",
+        "https://example.org/1//0 and hvs.is_a_module_with_a_long_name_2",
+        // What a name says and is no value.
+        "private_key: /etc/ssl/private/server-2024.pem, pwd=/home/ada/project2024",
+        "{\"pwd\": \"/srv/app2/releases/20240501\", \"OLDPWD\": \"~/work2024/x\"}",
+        "secret: my-app-secret-v2, secret = db-credentials-2",
+        "api_key: https://docs.example.org/keys/v2/and-what-is-more",
+        "next_token=abc123def456, pageToken: 'abc123def456', \"nextPageToken\": \"abc123def456\"",
+        "--starting-token abc123def456, --password-file /run/x1y2z3w4",
+        "docker build --secret id=npmrc2,src=a1b2c3 --password --host-2024",
+        "the password Tr0ub4dor is not one, a secret a1b2c3d4 neither, TOKEN value1234",
+        "docker run -u ada:group2024x image, sort -u a1b2:c3d4e5f6",
+        "basic a1b2c3d4e5 things, Authorization: Basic realm1234",
+        "Vec<Secret>a1b2c3d4e5, if secret>a1b2c3d4e5",
+        "secret:\n  name2024x: 1",
+        "https://discord.com/api/webhooks/123, https://hooks.slack.com/services/T0/B0/x, ?sig=abc123",
+    ];
+    for text in fine {
+        assert_eq!(clean(text), text);
+    }
+}
+
+#[test]
+fn a_key_of_an_object_is_read_however_its_words_are_put_together_m7_6_48() {
+    let gone = "[redacted:assigned_secret]";
+    for key in [
+        "secretKey",
+        "privateKey",
+        "accessKey",
+        "accessToken",
+        "access-token",
+        "refreshToken",
+        "sessionToken",
+        "X-Api-Key",
+        "apiKey",
+        "db_pwd",
+        "DB PASSWORD",
+        "clientSecret",
+        "MY_TOKEN",
+    ] {
+        let mut value = json!({"in": {key: DRAWN}});
+        assert!(Cleaner::default().is_needed_for(&value), "{key}");
+        Cleaner::default().value(&mut value, "context");
+        assert_eq!(value, json!({"in": {key: gone}}));
+    }
+    let phrase = ["Tr0ub4dor", " 3xyz with blanks"].concat();
+    let mut value = json!({
+        "password": phrase, "passphrase": phrase, "note": phrase, "pageToken": "abcdefgh12345",
+        "pwd": "/home/ada/project2024", "secret": "my-app-secret-v2",
+        "passwd": "must have 8-16 characters, hashed with argon2id or sha256 in 2024",
+    });
+    let mut wanted = value.clone();
+    (wanted["password"], wanted["passphrase"]) = (json!(gone), json!(gone));
+    Cleaner::default().value(&mut value, "context");
+    assert_eq!(value, wanted);
+}
+
+#[test]
+fn keys_that_come_to_the_same_keep_what_stands_under_them() {
+    let mut votes = json!({"eve@z.example.org": 3, "anna@x.example.org": 1, "bob@y.example.org": 2, "[redacted:email] 2": 4, "n": 5});
+    let wanted = json!({
+        "[redacted:email]": 1, "[redacted:email] 2": 4, "[redacted:email] 3": 2, "[redacted:email] 4": 3, "n": 5,
+    });
+    Cleaner::new(Redaction::Pii).value(&mut votes, "metadata");
+    assert_eq!(votes, wanted);
+    Cleaner::new(Redaction::Pii).value(&mut votes, "metadata");
+    assert_eq!(votes, wanted, "done twice is done once");
+    let mut tokens = json!({github_token(): {"a": 1}, format!("{}x", github_token()): {"a": 2}});
+    Cleaner::default().value(&mut tokens, "output");
+    assert_eq!(
+        tokens,
+        json!({"[redacted:github_token]": {"a": 1}, "[redacted:github_token] 2": {"a": 2}})
+    );
+}
