@@ -9,3 +9,4 @@ mod house;
 mod links;
 mod refused;
 mod spaces;
+mod whole;

@@ -434,6 +434,13 @@ impl Workspace {
                 // Another text than the one that the file says it is.
                 body.hash.clear();
             }
+            if let Some(why) = new.fields.erased
+                && is_left_empty(&new, &there)
+            {
+                incoming.tombstones.push((id, why));
+                incoming.report.present += 1;
+                return Ok(());
+            }
             if incoming.options.merges() && self.merge(incoming, &name, as_of, &new, &there).await? {
                 return Ok(());
             }
@@ -630,6 +637,15 @@ fn name_of(place: &str, line: &Line) -> String {
         Line::Link(Link { src, rel, dst }) => format!("{place}: {src} {} {dst}", rel.as_str()),
         _ => place.to_owned(),
     }
+}
+
+/// Whether `there` is what a file that broke off left of `new`, whose content was gone: added, and not yet erased again.
+fn is_left_empty(new: &NewEntry, there: &Entry) -> bool {
+    let mut given = new.fields.clone();
+    given.status = Status::Archived;
+    let is_same =
+        (there.page, there.kind) == (new.page, new.kind) && difference::between(&given, &there.fields).is_empty();
+    is_same && there.fields.erased.is_none()
 }
 
 /// `page` with the title that somebody who adds a page here gives it. Pages of runs and those that a space or a thread has one of are

@@ -16,6 +16,8 @@ use super::pieces::bytes_of;
 const LINE_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// The code of a text that is not the one that the file says it is.
 pub(super) const TEXT_DAMAGED: &str = "text_damaged";
+/// What stands for a line that is no text: as [`Line::parse`] takes it, the reason why it is none.
+const NOT_TEXT: &str = "\"is not valid UTF-8\"";
 /// Lines, or pieces, that are read ahead of what is written.
 pub(super) const AHEAD: usize = 2;
 
@@ -166,12 +168,15 @@ fn read_lines(mut source: impl BufRead, lines: &mpsc::Sender<io::Result<(u64, St
             Ok(_) if bytes.len() as u64 == LINE_BYTES_MAX => Err(io::Error::other(format!(
                 "line {number} has more than {LINE_BYTES_MAX} bytes"
             ))),
-            // What is no text is no JSON either, and is told with its place.
             Ok(_) => {
-                let text = String::from_utf8_lossy(&bytes);
+                // What is no text would be one with other letters. It is told with its place, as any line that cannot be read.
+                let text = String::from_utf8(bytes).unwrap_or_else(|_| NOT_TEXT.to_owned());
                 // Some editors put a mark before everything.
-                let text = if number == 1 { without_mark(&text) } else { &text };
-                Ok((number, text.to_owned()))
+                let text = match without_mark(&text) {
+                    bare if number == 1 && bare.len() < text.len() => bare.to_owned(),
+                    _ => text,
+                };
+                Ok((number, text))
             }
             Err(error) => Err(error),
         };

@@ -2,12 +2,14 @@
 
 use std::io::Write;
 
+use folio_memory::id::Ref;
 use folio_memory::transfer::{EntryLine, FORMAT, Line, PageLine};
-use folio_memory::{Entry, EntryQuery, Order, PageQuery, Status, query};
+use folio_memory::{Entry, EntryId, EntryQuery, Link, Order, PageId, PageQuery, Seq, Status, query};
 
 use super::super::{Workspace, WorkspaceError};
 use super::pieces::piece_of;
 use crate::commit::BlobHash;
+use crate::error::StoreError;
 
 /// Entries that are read at once.
 const CHUNK: u32 = 200;
@@ -27,8 +29,8 @@ pub struct Outgoing {
 struct Lines<'a> {
     out: &'a mut (dyn Write + Send),
     written: Outgoing,
-    /// The number of the last page that was written.
-    last_page: u64,
+    /// The commit that all of it is of: what is younger stays out.
+    as_of: Seq,
 }
 
 impl Lines<'_> {
@@ -43,8 +45,8 @@ impl Workspace {
     /// Writes every page, every entry as it stands with its whole text, and every link to `out`, in the form of
     /// [`folio_memory::transfer`]. `progress` is told what was written, again and again.
     ///
-    /// Holds a few hundred entries, or one piece of a text, at a time. What is added meanwhile may be in it; the same state gives
-    /// the same bytes.
+    /// Holds a few hundred entries, or one piece of a text, at a time. What is added meanwhile is not in it, but for links between what was
+    /// there; the same state gives the same bytes.
     ///
     /// # Errors
     ///
@@ -55,35 +57,33 @@ impl Workspace {
         progress: &mut (dyn FnMut(Outgoing) + Send),
     ) -> Result<Outgoing, WorkspaceError> {
         self.needs_the_space("the space as a file")?;
+        let mut query = all_entries();
+        // All of it is of the moment of the first answer. The pages that its entries stand on are there by now.
+        let mut answer = self.read_entries(&query).await?;
         let mut lines = Lines {
             out,
             written: Outgoing::default(),
-            last_page: 0,
+            as_of: answer.as_of,
         };
         lines.line(&Line::Space {
             format: FORMAT,
             space: self.space().clone(),
-            as_of: self.head().await?,
+            as_of: answer.as_of,
         })?;
         let policy = self.policy().await?;
         if policy.version() > 0 {
             let policy = Box::new(policy.document().clone());
             lines.line(&Line::Policy { policy })?;
         }
-        self.write_new_pages(&mut lines).await?;
-        let mut query = all_entries();
+        self.write_pages(&mut lines).await?;
         loop {
-            let answer = self.read_entries(&query).await?;
-            // Those that the entries stand on may have been added since.
-            self.write_new_pages(&mut lines).await?;
             for entry in answer.items {
                 self.write_entry(&mut lines, entry).await?;
             }
             progress(lines.written);
-            match answer.next {
-                Some(next) => query.cursor = Some(next),
-                None => break,
-            }
+            let Some(next) = answer.next else { break };
+            query.cursor = Some(next);
+            answer = self.read_entries(&query).await?;
         }
         self.write_links(&mut lines, progress).await?;
         let Outgoing { pages, entries, links } = lines.written;
@@ -92,19 +92,14 @@ impl Workspace {
         Ok(lines.written)
     }
 
-    async fn write_new_pages(&self, lines: &mut Lines<'_>) -> Result<(), WorkspaceError> {
+    async fn write_pages(&self, lines: &mut Lines<'_>) -> Result<(), WorkspaceError> {
+        let mut query = all_pages();
         loop {
-            let query = PageQuery {
-                after: Some(lines.last_page),
-                limit: CHUNK,
-                ..PageQuery::default()
-            };
             let pages = self.pages(&query).await?;
-            if pages.is_empty() {
-                return Ok(());
-            }
-            for page in pages {
-                lines.last_page = page.handle.0;
+            let Some(last) = pages.last() else { return Ok(()) };
+            query.after = Some(last.handle.0);
+            let as_of = lines.as_of;
+            for page in pages.into_iter().filter(|page| page.created_seq <= as_of) {
                 lines.written.pages += 1;
                 lines.line(&Line::Page(Box::new(PageLine::of(page))))?;
             }
@@ -135,24 +130,23 @@ impl Workspace {
         lines: &mut Lines<'_>,
         progress: &mut (dyn FnMut(Outgoing) + Send),
     ) -> Result<(), WorkspaceError> {
-        let mut pages = PageQuery {
-            limit: CHUNK,
-            ..PageQuery::default()
-        };
+        let mut pages = all_pages();
         loop {
             let some = self.pages(&pages).await?;
             let Some(last) = some.last() else { break };
             pages.after = Some(last.handle.0);
-            for page in some {
-                self.write_links_of(lines, &page.id.to_string()).await?;
-            }
+            let old = some.into_iter().filter(|page| page.created_seq <= lines.as_of);
+            let ends = old.map(|page| page.id.to_string()).collect();
+            self.write_links_of(lines, ends).await?;
         }
-        let mut query = all_entries();
+        let mut query = EntryQuery {
+            as_of: Some(lines.as_of),
+            ..all_entries()
+        };
         loop {
             let answer = self.read_entries(&query).await?;
-            for entry in answer.items {
-                self.write_links_of(lines, &entry.id.to_string()).await?;
-            }
+            let ends = answer.items.iter().map(|entry| entry.id.to_string()).collect();
+            self.write_links_of(lines, ends).await?;
             progress(lines.written);
             match answer.next {
                 Some(next) => query.cursor = Some(next),
@@ -161,14 +155,48 @@ impl Workspace {
         }
     }
 
-    async fn write_links_of(&self, lines: &mut Lines<'_>, end: &str) -> Result<(), WorkspaceError> {
-        for link in self.inner.store.links(self.space(), end).await? {
-            if link.src == end {
+    /// The links that begin at `ends`, but for those that lead to what is younger than the rest of the file.
+    async fn write_links_of(&self, lines: &mut Lines<'_>, ends: Vec<String>) -> Result<(), WorkspaceError> {
+        let mut links = Vec::new();
+        for end in ends {
+            let of_end = self.inner.store.links(self.space(), &end).await?;
+            links.extend(of_end.into_iter().filter(|link| link.src == end));
+        }
+        // As long as nothing was written since, all of them lead to what is old.
+        let is_quiet = links.is_empty() || self.head().await? == lines.as_of;
+        for link in links {
+            if is_quiet || self.leads_to_old(&link, lines.as_of).await? {
                 lines.written.links += 1;
                 lines.line(&Line::Link(link))?;
             }
         }
         Ok(())
+    }
+
+    /// Whether what `link` leads to was there at `as_of`.
+    async fn leads_to_old(&self, link: &Link, as_of: Seq) -> Result<bool, WorkspaceError> {
+        let dst = &link.dst;
+        if let Ok(entry) = dst.parse::<EntryId>()
+            && dst.starts_with(EntryId::PREFIX)
+        {
+            let there = self.if_there(entry).await?;
+            return Ok(there.is_some_and(|there| there.created_seq <= as_of));
+        }
+        let Ok(page) = dst.parse::<PageId>() else {
+            return Ok(true);
+        };
+        match self.inner.store.page(self.space(), Ref::Id(page)).await {
+            Ok(page) => Ok(page.created_seq <= as_of),
+            Err(StoreError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn all_pages() -> PageQuery {
+    PageQuery {
+        limit: CHUNK,
+        ..PageQuery::default()
     }
 }
 
