@@ -164,19 +164,16 @@ impl Workspace {
         let mut others = Vec::new();
         let mut damaged = Vec::new();
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let spooled = match serde_json::from_slice::<Spooled>(line) {
-                Ok(spooled) if spooled.v <= FORMAT => spooled,
-                Ok(_) => {
-                    others.extend_from_slice(line);
-                    others.push(b'\n');
-                    continue;
-                }
-                Err(_) => {
-                    delivered.damaged += 1;
-                    damaged.extend_from_slice(line);
-                    damaged.push(b'\n');
-                    continue;
-                }
+            if is_newer(line) {
+                others.extend_from_slice(line);
+                others.push(b'\n');
+                continue;
+            }
+            let Ok(spooled) = serde_json::from_slice::<Spooled>(line) else {
+                delivered.damaged += 1;
+                damaged.extend_from_slice(line);
+                damaged.push(b'\n');
+                continue;
             };
             let mut space = self.clone();
             if spooled.space != *self.space() {
@@ -239,6 +236,15 @@ impl Workspace {
         };
         store.into()
     }
+}
+
+/// Whether a newer version wrote `line`. Its version is all that is known of it: what else stands there is what it was made for.
+fn is_newer(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Version {
+        v: u32,
+    }
+    serde_json::from_slice(line).is_ok_and(|Version { v }| v > FORMAT)
 }
 
 /// Appends `line`, durably. A line that somebody began and did not end is left to itself.
