@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use ulid::Ulid;
 
 use crate::time::Timestamp;
+use crate::warning::brief;
 
 /// Where new ids come from. Production draws random bits; tests count.
 pub trait IdSource: Send + Sync + fmt::Debug {
@@ -84,7 +85,7 @@ macro_rules! ulid_id {
                 let bare = text.strip_prefix($prefix).unwrap_or(text);
                 Ulid::from_string(bare)
                     .map(Self)
-                    .map_err(|_| IdError { given: text.to_owned(), wanted: concat!($prefix, "<ulid>") })
+                    .map_err(|_| IdError::of(text, concat!($prefix, "<ulid>")))
             }
         }
 
@@ -129,6 +130,14 @@ pub struct IdError {
     pub wanted: &'static str,
 }
 
+impl IdError {
+    fn of(text: &str, wanted: &'static str) -> Self {
+        // No id is as long, and whoever gave something else knows it.
+        let given = brief(text, 128).into_owned();
+        Self { given, wanted }
+    }
+}
+
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident, $letter:literal) => {
         $(#[$doc])*
@@ -155,7 +164,7 @@ macro_rules! handle {
                     .filter(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
                     .and_then(|digits| digits.parse().ok())
                     .map(Self)
-                    .ok_or_else(|| IdError { given: text.to_owned(), wanted: concat!($letter, "<number>") })
+                    .ok_or_else(|| IdError::of(text, concat!($letter, "<number>")))
             }
         }
 

@@ -1,8 +1,41 @@
 //! What was wrong with an input: put right and said, or refused and said.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::excerpt::MORE;
+
+/// Bytes of a text that came, as it is said again: a value in the wrong place may be of any length, and whoever gave it knows it.
+const SAID_BYTES: usize = 1024;
+/// Bytes of the name of a field.
+const FIELD_BYTES: usize = 256;
+
+/// `text`, or its beginning and how many bytes it has. Where words end it is cut between two of them: half a word may be half a secret.
+pub(crate) fn brief(text: &str, bytes: usize) -> Cow<'_, str> {
+    if text.len() <= bytes {
+        return Cow::Borrowed(text);
+    }
+    let kept = &text[..text.floor_char_boundary(bytes)];
+    let words = kept.rfind(char::is_whitespace).filter(|end| *end >= bytes / 2);
+    let kept = kept[..words.unwrap_or(kept.len())].trim_end();
+    Cow::Owned(format!("{kept}{MORE} ({} bytes)", text.len()))
+}
+
+/// The same of any value.
+fn brief_value(value: Value) -> Value {
+    let text = match &value {
+        Value::String(text) => Cow::Borrowed(text.as_str()),
+        Value::Array(_) | Value::Object(_) => Cow::Owned(value.to_string()),
+        Value::Null | Value::Bool(_) | Value::Number(_) => return value,
+    };
+    match brief(&text, SAID_BYTES) {
+        Cow::Borrowed(_) => value,
+        Cow::Owned(brief) => brief.into(),
+    }
+}
 
 /// A value that was put right. The answer carries it, and so does the trace (M7.1.4, M7.3.21).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -18,14 +51,14 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// A warning that `given` became `used`.
+    /// A warning that `given` became `used`. Of what is longer than a kilobyte it has the beginning.
     #[must_use]
     pub fn new(code: &str, message: impl Into<String>, given: impl Into<Value>, used: impl Into<Value>) -> Self {
         Self {
             code: code.to_owned(),
-            message: message.into(),
-            given: given.into(),
-            used: used.into(),
+            message: brief(&message.into(), SAID_BYTES).into_owned(),
+            given: brief_value(given.into()),
+            used: brief_value(used.into()),
         }
     }
 
@@ -58,13 +91,40 @@ pub struct Invalid {
 }
 
 impl Invalid {
-    /// An error about `field`.
+    /// An error about `field`. Of a message that is longer than a kilobyte it has the beginning.
     #[must_use]
     pub fn new(code: &str, field: &str, message: impl Into<String>) -> Self {
         Self {
             code: code.to_owned(),
-            field: field.to_owned(),
-            message: message.into(),
+            field: brief(field, FIELD_BYTES).into_owned(),
+            message: brief(&message.into(), SAID_BYTES).into_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_came_in_the_wrong_place_is_not_said_again_as_a_whole() {
+        let long = "y".repeat(900_000);
+        let warning = Warning::new("code", format!("{long:?} is none"), long.as_str(), json!([long]));
+        let invalid = Invalid::new("code", &long, format!("{long:?} is none"));
+        let said = serde_json::to_string(&(&warning, &invalid)).unwrap();
+        assert!(said.len() < 5 * SAID_BYTES, "{}", said.len());
+        assert_eq!(warning.given, format!("{}… (900000 bytes)", "y".repeat(SAID_BYTES)));
+        assert!(warning.used.as_str().unwrap().starts_with("[\"yyy"));
+        assert!(invalid.message.ends_with("… (900010 bytes)"));
+
+        let words = "éin wort ".repeat(200);
+        let cut = brief(&words, SAID_BYTES).into_owned();
+        assert!(cut.ends_with("wort… (2000 bytes)"), "{cut}");
+        for (given, used) in [(json!("a"), json!(null)), (json!({"a": [1]}), json!(0.5))] {
+            let warning = Warning::new("code", "as it is", given.clone(), used.clone());
+            assert_eq!((warning.given, warning.used), (given, used));
         }
     }
 }

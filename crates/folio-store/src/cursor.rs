@@ -67,7 +67,7 @@ impl Cursor {
     ///
     /// `Invalid` if it was not, or is no cursor at all.
     pub(crate) fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
-        let no_cursor = || StoreError::Invalid(format!("{text:?} is not a cursor"));
+        let no_cursor = || StoreError::no_cursor(text);
         let parts: Vec<&str> = text.split('.').collect();
         let (&[bound, number, as_of, rank, sureness], at) = parts.split_first_chunk().ok_or_else(no_cursor)?;
         let at = at_of(at).ok_or_else(no_cursor)?;

@@ -1,6 +1,7 @@
 //! Why a store could not do what it was asked, sorted by what the caller does next.
 
 use folio_engine::event::FORMAT;
+use folio_memory::excerpt::cut;
 use folio_memory::{RunId, Seq};
 
 /// What the caller does next.
@@ -186,6 +187,13 @@ impl StoreError {
             Self::Unavailable { .. } | Self::TooNew { .. } | Self::RunTooNew { .. } => ErrorKind::Unavailable,
             Self::Corrupt { .. } => ErrorKind::Corrupt,
         }
+    }
+}
+
+impl StoreError {
+    /// That `text`, which may be anything of any length, is not where a list goes on.
+    pub(crate) fn no_cursor(text: &str) -> Self {
+        Self::Invalid(format!("{:?} is not a cursor", cut(text, 128)))
     }
 }
 

@@ -12,6 +12,11 @@ const LEAST: usize = 6;
 /// Places that are told for all texts together.
 const TOLD: usize = 50;
 
+/// Bytes of a text that a note keeps. Of a longer one it has the beginning.
+pub(crate) const NOTE_TEXT_BYTES: usize = 1024;
+/// Bytes of the beginning by which a longer one is known there.
+const BEGINNING_BYTES: usize = 256;
+
 /// What of `texts` is long enough to be looked for.
 pub(crate) fn looked_for(texts: &[String]) -> BTreeSet<&str> {
     let texts = texts.iter().map(|text| text.trim());
@@ -25,6 +30,14 @@ impl<'t> Wanted<'t> {
     /// All of `texts`.
     pub(crate) fn of(texts: impl IntoIterator<Item = &'t str>) -> Self {
         Self(texts.into_iter().map(|text| (text, Sought::new(text))).collect())
+    }
+
+    /// Those that notes may say: of long ones their beginnings, too.
+    pub(crate) fn of_notes(texts: &'t [String]) -> Self {
+        let texts = texts.iter().map(String::as_str);
+        let long = texts.clone().filter(|text| text.len() > NOTE_TEXT_BYTES);
+        let beginnings = long.map(|text| &text[..text.floor_char_boundary(BEGINNING_BYTES)]);
+        Self::of(texts.chain(beginnings))
     }
 
     /// Which of them stand in `bytes`: in a text, or in texts inside of JSON.

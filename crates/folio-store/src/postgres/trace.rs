@@ -161,7 +161,7 @@ pub(super) async fn forget_entry(session: &Session, id: EntryId) -> Result<(), F
 /// Lets go of the notes that say one of `texts`, however it is spelled: the words of a question, a value that was put right. They are
 /// compared here, because the database folds letters in another way.
 pub(super) async fn forget_texts(session: &Session, texts: &[String]) -> Result<(), Failure> {
-    let texts = Wanted::of(texts.iter().map(String::as_str));
+    let texts = Wanted::of_notes(texts);
     let sql = "SELECT number, note FROM trace WHERE space = $1 AND number > $2 ORDER BY number LIMIT $3";
     let (mut last, mut gone) = (0_i64, Vec::new());
     loop {

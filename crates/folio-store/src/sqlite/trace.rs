@@ -66,7 +66,7 @@ pub(super) fn forget_entry(conn: &Connection, space: SpaceId, id: EntryId) -> Re
 /// Lets go of the notes of `space` that say one of `texts`, however it is spelled: the words of a question, a value that was put right.
 pub(super) fn forget_texts(conn: &Connection, space: SpaceId, texts: &[String]) -> Result<(), Failure> {
     overwrite_deleted(conn, true)?;
-    let texts = Wanted::of(texts.iter().map(String::as_str));
+    let texts = Wanted::of_notes(texts);
     let mut gone = Vec::new();
     let mut statement = conn.prepare("SELECT place, note FROM trace WHERE place BETWEEN ?1 AND ?2")?;
     let mut rows = statement.query(params![Place::start(space), Place::end(space)])?;

@@ -72,7 +72,7 @@ impl Going {
             (Some(_), Some(_)) => Err(StoreError::Invalid(format!(
                 "the cursor {text:?} belongs to another query"
             ))),
-            _ => Err(StoreError::Invalid(format!("{text:?} is not a cursor"))),
+            _ => Err(StoreError::no_cursor(text)),
         }
     }
 }

@@ -8,12 +8,13 @@ use std::time::Duration;
 use folio_memory::keeping::Redaction;
 use folio_memory::trace::{TracePolicy, WARNING};
 use folio_memory::{Actor, Clock, Role, Seq, SpaceName, Timestamp, TraceNote};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::{Workspace, redact};
 use crate::error::StoreError;
+use crate::said::NOTE_TEXT_BYTES;
 use crate::store::Store;
 
 /// Notes that may wait; then the oldest ones go.
@@ -22,6 +23,12 @@ const WAITING_MAX: usize = 8_192;
 const MANY: usize = 512;
 /// How long the first of them waits for company.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// What says that a text was cut begins so, and has fewer bytes than these.
+const CUT: &str = "… (";
+const CUT_BYTES: usize = 64;
+/// Bytes that are held of a text beyond those that are kept: a secret that stands across their end is known by what follows.
+const SECRET_BYTES: usize = 4 * 1024;
 
 /// How the notes of a workspace fare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,6 +89,7 @@ impl Notebook {
     /// Takes `note`. Writes nothing itself.
     pub(super) fn take(self: &Arc<Self>, mut note: TraceNote) {
         note.as_of = note.as_of.max(Seq(self.seen.load(Ordering::Relaxed)));
+        shorten(&mut note, NOTE_TEXT_BYTES + SECRET_BYTES);
         let mut state = self.state();
         if state.waiting.len() >= WAITING_MAX {
             state.waiting.pop_front();
@@ -210,9 +218,51 @@ async fn write(
         // Nobody knows what the space wants, so nothing of what it may not want is kept.
         Err(_) => (Redaction::Pii, TracePolicy::default()),
     };
-    notes.iter_mut().for_each(|note| redact::clean_note(note, mode));
+    for note in notes.iter_mut() {
+        redact::clean_note(note, mode);
+        shorten(note, NOTE_TEXT_BYTES);
+    }
     let kept = policy.kept(now);
     store.append_trace(space, notes.make_contiguous(), kept).await
+}
+
+/// Cuts what `note` says to `bytes` of each text, with how many there were: it is counted how many notes there are, not how large. A question
+/// or a refusal may quote what somebody put into the wrong place.
+fn shorten(note: &mut TraceNote, bytes: usize) {
+    if let Some(detail) = &mut note.detail {
+        shorten_value(detail, bytes);
+    }
+}
+
+fn shorten_value(value: &mut Value, bytes: usize) {
+    match value {
+        Value::String(text) => shorten_text(text, bytes),
+        Value::Array(items) => items.iter_mut().for_each(|item| shorten_value(item, bytes)),
+        Value::Object(map) => {
+            if map.keys().any(|key| key.len() > bytes) {
+                let short = |(mut key, value)| {
+                    shorten_text(&mut key, bytes);
+                    (key, value)
+                };
+                *map = std::mem::take(map).into_iter().map(short).collect();
+            }
+            map.values_mut().for_each(|value| shorten_value(value, bytes));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn shorten_text(text: &mut String, bytes: usize) {
+    if text.len() <= bytes + CUT_BYTES {
+        return;
+    }
+    // What was cut before says how long it was.
+    let cut = text
+        .rfind(CUT)
+        .filter(|at| text.len() - at < CUT_BYTES && text.ends_with(" bytes)"));
+    let end = cut.map_or_else(|| format!("{CUT}{} bytes)", text.len()), |at| text[at..].to_owned());
+    text.truncate(text.floor_char_boundary(bytes));
+    text.push_str(&end);
 }
 
 /// The note that says how many others are missing.

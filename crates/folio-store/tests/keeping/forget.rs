@@ -189,6 +189,23 @@ async fn notes_of_the_trace_that_say_it_go_too_m7_6_50() {
 }
 
 #[tokio::test]
+async fn the_beginning_of_a_long_text_that_a_note_keeps_goes_with_it_m7_6_50() {
+    let house = House::new();
+    let long = format!("{WORDS} {}", "and so it goes on ".repeat(300));
+    let entry = house.say(&long).await;
+    let mut note = house.workspace.noted("scratch_page", "search");
+    note.detail = Some(json!({ "text": long }));
+    house.workspace.note(note);
+    house.workspace.flush_trace().await.unwrap();
+    let only = ForgetFilter {
+        entries: vec![Ref::Id(entry.id)],
+        ..ForgetFilter::default()
+    };
+    house.workspace.forget(&human(), &only, "").await.unwrap();
+    assert!(!house.holds(WORDS));
+}
+
+#[tokio::test]
 async fn what_is_asked_for_in_other_letters_is_found_wherever_it_stands_m7_6_50() {
     let house = House::new();
     let entry = house.say("The QUAGGAMOTH plan").await;

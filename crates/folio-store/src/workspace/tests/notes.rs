@@ -69,6 +69,31 @@ async fn what_was_put_right_is_noted_with_the_given_and_the_used_value_m7_1_4() 
 }
 
 #[tokio::test]
+async fn a_note_keeps_the_beginning_of_a_long_text_m7_10() {
+    let f = fixture();
+    // Put together at run time, so that no scanner takes this file for a leak.
+    let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    let long = format!("{} {token} {}", "y ".repeat(500), "z".repeat(900_000));
+    let note = |detail| f.workspace.noted("memory", "search").with_detail(detail);
+    f.workspace
+        .note(note(json!({"query": long, long.as_str(): [1, {"x": long}]})));
+    f.workspace.note(note(json!({"query": "y".repeat(1_024)})));
+    for _ in 0..2 {
+        let lines = f.noted().await;
+        let said = lines[0].detail.as_ref().unwrap();
+        let query = said["query"].as_str().unwrap();
+        assert!(said.to_string().len() < 4_000, "{}", said.to_string().len());
+        assert!(
+            query.starts_with("y y") && query.ends_with(&format!("… ({} bytes)", long.len())),
+            "{query}"
+        );
+        assert!(!said.to_string().contains("ghp_"), "{said}");
+        assert_eq!(lines[1].detail, Some(json!({"query": "y".repeat(1_024)})));
+        f.workspace.flush_trace().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_denial_is_noted() {
     let f = fixture();
     let entry = f.add("x").await;

@@ -58,7 +58,7 @@ impl Edge {
 
     /// Reads what was handed out with it.
     pub(super) fn parse(text: &str, bound: &str) -> Result<Self, StoreError> {
-        let no_cursor = || StoreError::Invalid(format!("{text:?} is not a cursor"));
+        let no_cursor = || StoreError::no_cursor(text);
         let parts: Vec<&str> = text.split('.').collect();
         let [of, at, seq, kind, given] = parts[..] else {
             return Err(no_cursor());
