@@ -223,6 +223,27 @@ fn tasks_with_subtasks_and_a_folder_of_markdown_come_over() {
 }
 
 #[test]
+fn the_memory_banks_of_two_projects_stand_side_by_side() {
+    let folio = Folio::new();
+    for (project, text) in [("one", "A mill of slate."), ("two", "A barn of oak.")] {
+        let folder = format!("{project}/memory-bank");
+        folio.file(&format!("{folder}/projectbrief.md"), format!("# Brief\n\n{text}\n"));
+        let (code, answer) = folio.import("memory-bank", &folder);
+        assert_eq!(
+            (code, &answer["pages"], &answer["entries"]),
+            (0, &json!(2), &json!(1)),
+            "{answer}"
+        );
+    }
+    let tree = folio.ok(&["tree"]);
+    assert!(
+        tree.contains("one/memory-bank") && tree.contains("two/memory-bank"),
+        "{tree}"
+    );
+    assert_eq!(folio.titles(&["search", "barn"]), ["Brief"]);
+}
+
+#[test]
 fn what_is_no_such_file_is_told_and_changes_nothing() {
     let folio = Folio::new();
     folio.file("other.txt", "no json\n{\"type\": \"thing\"}\n");

@@ -17,6 +17,8 @@ use crate::error::Failure;
 /// Files of a folder that are read, and folders that their path goes through.
 const FILES_MAX: usize = 10_000;
 const DEPTH_MAX: u32 = 8;
+/// What the folders of memory banks are called.
+const IS_CALLED: [&str; 3] = ["memory-bank", "memory_bank", ".memory-bank"];
 
 /// Reads what a program keeps at a path.
 type Read = fn(&Path, &Destination) -> Result<Foreign, Failure>;
@@ -85,9 +87,16 @@ pub(super) fn memory_bank(path: &Path, to: &Destination) -> Result<Foreign, Fail
     let whole = path
         .canonicalize()
         .map_err(|error| Failure::file("read", path, &error))?;
-    let folder = whole.file_name().and_then(|name| name.to_str());
+    let named = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let folder = named(&whole).unwrap_or_else(|| "memory-bank".to_owned());
+    // Most projects call theirs so: then the folder of the project says which one it is.
+    let project = whole
+        .parent()
+        .and_then(named)
+        .filter(|_| IS_CALLED.contains(&folder.as_str()));
+    let name = project.map_or_else(|| folder.clone(), |project| format!("{project}/{folder}"));
     let Files { read, unread } = many(path, "md")?;
-    let mut foreign = foreign::memory_bank(folder.unwrap_or("memory-bank"), &read, to);
+    let mut foreign = foreign::memory_bank(&name, &read, to);
     foreign.refused.extend(unread);
     Ok(foreign)
 }

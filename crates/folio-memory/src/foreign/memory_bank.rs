@@ -4,18 +4,29 @@ use std::collections::HashMap;
 
 use serde_json::{Map, json};
 
-use super::{Destination, Foreign, Gathered, Said, TextFile};
+use super::{Destination, Earlier, Foreign, Gathered, Said, TextFile};
+use crate::change::NewPage;
 use crate::entry::{EntryKind, Owner, Status};
 use crate::page::{PageFields, PageRole};
 
-/// Reads `files`, the folder of which is called `name`. A file becomes a page, a section of it a note with the heading as its title
-/// and what stands below, up to the next heading, as its text.
+/// Reads `files`, the folder of which is called `name`: its path, from the folder of the project if all projects call theirs so. A file
+/// becomes a page, a section of it a note with the heading as its title and what stands below, up to the next heading, as its text.
 ///
-/// The folder itself is the page that contains those of its files.
+/// The folder itself is the page that contains those of its files. Ids follow from the thread, too: files and headings are called the same
+/// in every project.
 #[must_use]
 pub fn memory_bank(name: &str, files: &[TextFile], to: &Destination) -> Foreign {
     let mut gathered = Gathered::new("memory-bank", to);
-    let bank = gathered.page(name, PageFields::new(PageRole::Note, name, Owner::agent()));
+    let mut earlier = Earlier::default();
+    // As an earlier version named it, without the thread and the folder of the project.
+    let folder = name.rsplit('/').next().unwrap_or(name);
+    let add_page = |gathered: &mut Gathered<'_>, earlier: &mut Earlier, names: [&str; 2], fields| {
+        let id = gathered.page_id_in(&to.thread, names[0]);
+        earlier.pages.insert(id, gathered.page_id(names[1]));
+        gathered.add_page(NewPage { id, fields })
+    };
+    let bank = PageFields::new(PageRole::Note, name, Owner::agent());
+    let bank = add_page(&mut gathered, &mut earlier, [name, folder], bank);
     for TextFile { path, text } in files {
         let sections = sections(text);
         let first = sections.iter().find(|section| section.level == 1);
@@ -26,8 +37,8 @@ pub fn memory_bank(name: &str, files: &[TextFile], to: &Destination) -> Foreign 
         let mut fields = PageFields::new(PageRole::Note, title.unwrap_or(stem), Owner::agent());
         fields.parent = Some(bank);
         fields.props = Some(json!({"path": path, "brought_from": "memory-bank"}));
-        let file = format!("{name}/{path}");
-        let page = gathered.page(&file, fields);
+        let (file, before) = (format!("{name}/{path}"), format!("{folder}/{path}"));
+        let page = add_page(&mut gathered, &mut earlier, [&file, &before], fields);
         let mut headings = HashMap::new();
         for (number, section) in (1_u32..).zip(sections) {
             let body = section.body.trim_matches('\n');
@@ -44,15 +55,19 @@ pub fn memory_bank(name: &str, files: &[TextFile], to: &Destination) -> Foreign 
                 tags: Vec::new(),
                 times: (None, None),
                 rest: Map::from_iter([("level".to_owned(), section.level.into())]),
-                earlier: Some(gathered.id(&file, &number.to_string())),
+                earlier: Some(gathered.id(&before, &number.to_string())),
             };
             // By its heading, and which of those that have it: a section that is changed there is told, and not added beside what it was,
             // and one that is put before others is new.
             let same = headings.entry(section.heading).or_insert(0_u32);
             *same += 1;
-            gathered.add(gathered.id(&file, &format!("{}\n{same}", section.heading)), said);
+            let section = format!("{}\n{same}", section.heading);
+            let id = gathered.id_in(&to.thread, &file, &section);
+            earlier.entries.insert(id, gathered.id(&before, &section));
+            gathered.add(id, said);
         }
     }
+    gathered.foreign.earlier = Some(earlier);
     gathered.foreign
 }
 

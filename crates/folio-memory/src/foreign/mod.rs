@@ -9,7 +9,7 @@ mod mcp_memory;
 mod memory_bank;
 mod task_master;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
@@ -65,6 +65,35 @@ pub struct Foreign {
     pub links: Vec<(String, Link)>,
     /// What could not be taken in: which, and why.
     pub refused: Vec<(String, Invalid)>,
+    /// What an earlier version called all of it, if that was another project's, too.
+    pub earlier: Option<Earlier>,
+}
+
+/// Ids that an earlier version gave, by those of now.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Earlier {
+    /// Of pages.
+    pub pages: HashMap<PageId, PageId>,
+    /// Of entries.
+    pub entries: HashMap<EntryId, EntryId>,
+}
+
+impl Foreign {
+    /// Calls everything as an earlier version did.
+    pub fn take_earlier_ids(&mut self) {
+        let Some(Earlier { pages, entries }) = self.earlier.take() else {
+            return;
+        };
+        let page = |id: &mut PageId| *id = pages.get(id).copied().unwrap_or(*id);
+        for new in &mut self.pages {
+            page(&mut new.id);
+            new.fields.parent.iter_mut().for_each(page);
+        }
+        for ForeignItem { new, .. } in &mut self.items {
+            page(&mut new.page);
+            new.id = entries.get(&new.id).copied().unwrap_or(new.id);
+        }
+    }
 }
 
 /// An entry that a file of another program comes to.
@@ -159,6 +188,11 @@ impl<'d> Gathered<'d> {
     /// The id of the page that is called `name`.
     fn page_id(&self, name: &str) -> PageId {
         PageId::derived(&["foreign", self.form, self.to.space.as_str(), name])
+    }
+
+    /// The same of a page that is brought to `thread`.
+    fn page_id_in(&self, thread: &ThreadKey, name: &str) -> PageId {
+        PageId::derived(&["foreign", self.form, self.to.space.as_str(), &thread.0, name])
     }
 
     /// Adds a page called `name`; what is there already stays.

@@ -75,6 +75,46 @@ async fn a_section_that_is_put_in_is_added_and_no_other_twice() {
     );
 }
 
+/// `foreign` as the version before this one made it.
+fn as_before(mut foreign: Foreign) -> Foreign {
+    foreign.take_earlier_ids();
+    foreign
+}
+
+#[tokio::test]
+async fn the_bank_of_a_second_project_comes_beside_the_first_whatever_both_call_their_files() {
+    let bank = |name: &str, thread: &str, text: &str| {
+        let file = folio_memory::foreign::TextFile {
+            path: "projectbrief.md".to_owned(),
+            text: text.to_owned(),
+        };
+        memory_bank(name, &[file], &to(thread))
+    };
+    let (first, second) = (
+        "# Brief\nA mill.\n# Goals\nGrind.\n",
+        "# Brief\nA barn.\n# Goals\nKeep hay.\n",
+    );
+    let is_brought = |imported: &Imported| (imported.pages, imported.entries, imported.present, imported.differs);
+    for was_before in [true, false] {
+        let house = later();
+        let one = || bank("one/memory-bank", "main", first);
+        import(&house, if was_before { as_before(one()) } else { one() }).await;
+        assert_eq!(is_brought(&import(&house, one()).await), (0, 0, 4, 0), "{was_before}");
+        let changed = bank("one/memory-bank", "main", &first.replace("A mill", "A wind mill"));
+        assert_eq!(is_brought(&import(&house, changed).await), (0, 0, 3, 1), "{was_before}");
+        for (name, thread) in [
+            ("two/memory-bank", "main"),
+            ("one/memory-bank", "two"),
+            ("memory-bank", "three"),
+        ] {
+            let imported = import(&house, bank(name, thread, second)).await;
+            assert_eq!(is_brought(&imported), (2, 2, 0, 0), "{name} {thread} {was_before}");
+            let again = import(&house, bank(name, thread, second)).await;
+            assert_eq!(is_brought(&again), (0, 0, 4, 0), "{name} {thread} {was_before}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_would_take_its_own_place_does_not() {
     let depends = |on: &str| format!(r#"[{{"depends_on_id": "{on}", "type": "supersedes"}}]"#);

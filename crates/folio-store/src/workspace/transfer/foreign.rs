@@ -9,7 +9,8 @@ use folio_memory::roles::Operation;
 use folio_memory::transfer::{EntryLine, PageLine};
 use folio_memory::{Actor, EntryId, NewEntry, NewPage};
 
-use super::super::{Workspace, WorkspaceError};
+use super::super::{Workspace, WorkspaceError, long_text, redact};
+use super::difference;
 use super::incoming::{ImportOptions, Incoming};
 use super::lines::Lines;
 use super::report::Imported;
@@ -24,7 +25,7 @@ impl Workspace {
     pub async fn import_foreign(
         &self,
         actor: &Actor,
-        foreign: Foreign,
+        mut foreign: Foreign,
         options: ImportOptions,
         progress: &mut (dyn FnMut(&Imported) + Send),
     ) -> Result<Imported, WorkspaceError> {
@@ -37,6 +38,9 @@ impl Workspace {
         let mut incoming = Incoming::new(actor, options);
         for (name, invalid) in &foreign.refused {
             incoming.report.refuse(name, invalid);
+        }
+        if self.came_by_an_earlier_version(&foreign).await? {
+            foreign.take_earlier_ids();
         }
         let now = self.now();
         for NewPage { id, fields } in foreign.pages {
@@ -88,6 +92,38 @@ impl Workspace {
         self.write_batch(&mut incoming).await?;
         progress(&incoming.report);
         Ok(incoming.report)
+    }
+
+    /// Whether what is here under the ids of an earlier version is this, and not what another project calls the same: most of it says the
+    /// same.
+    async fn came_by_an_earlier_version(&self, foreign: &Foreign) -> Result<bool, WorkspaceError> {
+        let Some(earlier) = &foreign.earlier else {
+            return Ok(false);
+        };
+        let mode = self.redaction().await?;
+        let (mut known, mut same) = (0_usize, 0_usize);
+        for item in &foreign.items {
+            let ids = earlier
+                .entries
+                .get(&item.new.id)
+                .copied()
+                .into_iter()
+                .chain(item.earlier);
+            let page = earlier.pages.get(&item.new.page);
+            for id in ids {
+                let Some(there) = self.if_there(id).await?.filter(|there| Some(&there.page) == page) else {
+                    continue;
+                };
+                let mut given = item.new.clone();
+                redact::clean_new(&mut given, None, mode);
+                long_text::shorten(&mut given.fields);
+                let differs = difference::between(&given.fields, &there.fields);
+                known += 1;
+                same += usize::from(!differs.contains(&"title") && !differs.contains(&"body"));
+                break;
+            }
+        }
+        Ok(known > 0 && 2 * same >= known)
     }
 
     /// The id of `item` here: the one that an earlier version gave it, if it was brought in by that.
