@@ -2,17 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use folio::Timestamp;
 use folio::memory::Invalid;
-use folio::memory::transfer::markdown::{self, PAGES, PageOfFile, ROOT, Writer};
-use folio::memory::transfer::{Line, without_mark};
+use folio::memory::transfer::Line;
+use folio::memory::transfer::markdown::{self, PAGES, PageOfFile, Places, ROOT, Writer};
 use folio::store::private;
 
-use super::import::text_of;
 use crate::error::Failure;
+
+/// Bytes of the longest line of a file: more than any text has that an entry holds.
+const LINE_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
 /// Takes the lines of a space, and writes each where it belongs.
 #[derive(Debug)]
@@ -154,27 +156,24 @@ impl MarkdownLines {
         files[1..].sort();
         let (mut sections, mut pages) = (Vec::new(), Vec::new());
         for (file, path) in files.iter().enumerate() {
-            let text = text_of(path)?;
-            pages.push(PageOfFile::of(&text));
-            // What it may have been read without stands before everything.
-            let bytes = std::fs::metadata(path).map_err(unreadable)?.len();
-            let before = bytes.saturating_sub(text.len() as u64);
-            let places = markdown::places(&text);
-            let first = places.first().map_or(text.len(), |place| place.from);
-            if !without_mark(&text[..first]).trim().is_empty() {
+            let places = places_in(path)?;
+            pages.push(places.page());
+            let (has_text_before, bytes) = (places.has_text_before(), places.bytes());
+            let places = places.all();
+            if has_text_before {
                 // Somebody wrote it. It is refused, in its place.
                 sections.push(Section {
                     n: u64::MAX - 1,
                     file,
                     from: 0,
-                    to: before + first as u64,
+                    to: places.first().map_or(bytes, |place| place.from) as u64,
                 });
             }
             sections.extend(places.into_iter().map(|place| Section {
                 n: place.n.unwrap_or(u64::MAX - 1),
                 file,
-                from: before + place.from as u64,
-                to: before + place.to as u64,
+                from: place.from as u64,
+                to: place.to as u64,
             }));
         }
         // What was added by hand comes before the end.
@@ -209,6 +208,27 @@ impl MarkdownLines {
             file.take(section.to - section.from).read_to_string(&mut text)?;
         }
         Ok(text)
+    }
+}
+
+/// Where the sections of the file at `path` are. It is read line by line: a page may be larger than what a program should hold.
+fn places_in(path: &Path) -> Result<Places, Failure> {
+    let unreadable = |error: io::Error| Failure::file("read", path, &error);
+    let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
+    let (mut places, mut line) = (Places::default(), Vec::new());
+    loop {
+        line.clear();
+        let read = (&mut file).take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+        if read.map_err(unreadable)? == 0 {
+            return Ok(places);
+        }
+        if line.len() as u64 == LINE_BYTES_MAX {
+            let message = format!("{} has a line of more than {LINE_BYTES_MAX} bytes", path.display());
+            return Err(Failure::usage("input_too_large", message));
+        }
+        let text = std::str::from_utf8(&line)
+            .map_err(|_| Failure::usage("input_not_text", format!("{} is not valid UTF-8", path.display())))?;
+        places.line(text);
     }
 }
 

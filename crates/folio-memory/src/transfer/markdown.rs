@@ -137,34 +137,65 @@ pub struct Place {
     pub to: usize,
 }
 
-/// The sections of a file, in their order. What stands before the first is no section.
-#[must_use]
-pub fn places(text: &str) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
+/// Finds the sections of a file while its lines go by: a file may be larger than what is held at once. What stands before the first is no
+/// section.
+#[derive(Debug, Default)]
+pub struct Places {
+    found: Vec<Place>,
+    /// Bytes that went by.
+    at: usize,
+    /// What the first section of a page says of it, if it can be read.
+    page: Option<Option<PageOfFile>>,
+    has_text_before: bool,
+}
+
+impl Places {
+    /// Takes the next line, with its end.
+    pub fn line(&mut self, line: &str) {
         // Some editors put a mark before everything.
-        let mark = if at == 0 {
-            line.len() - without_mark(line).len()
-        } else {
-            0
-        };
-        let line = &line[mark..];
-        at += mark;
-        if line.starts_with(BEGIN) {
-            if let Some(last) = places.last_mut() {
-                last.to = at;
+        let bare = if self.at == 0 { without_mark(line) } else { line };
+        let from = self.at + line.len() - bare.len();
+        self.at += line.len();
+        if bare.starts_with(BEGIN) {
+            let said = comment(bare.trim_end());
+            let n = said.as_ref().and_then(|(_, fields)| fields.get("n")?.as_u64());
+            if let Some((name, fields)) = said
+                && name == "page"
+                && self.page.is_none()
+            {
+                self.page = Some(PageOfFile::read(&fields));
             }
-            let n = comment(line.trim_end()).and_then(|(_, fields)| fields.get("n")?.as_u64());
-            places.push(Place {
-                n,
-                from: at,
-                to: text.len(),
-            });
+            self.found.push(Place { n, from, to: from });
         }
-        at += line.len();
+        match self.found.last_mut() {
+            Some(last) => last.to = self.at,
+            None => self.has_text_before |= !bare.trim().is_empty(),
+        }
     }
-    places
+
+    /// Whether anything but white space stands before the first section.
+    #[must_use]
+    pub fn has_text_before(&self) -> bool {
+        self.has_text_before
+    }
+
+    /// The page that the file is of.
+    #[must_use]
+    pub fn page(&self) -> Option<PageOfFile> {
+        self.page.flatten()
+    }
+
+    /// Bytes that went by.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.at
+    }
+
+    /// All sections, in their order.
+    #[must_use]
+    pub fn all(self) -> Vec<Place> {
+        self.found
+    }
 }
 
 /// The line that a section stands for.
@@ -198,12 +229,8 @@ pub struct PageOfFile {
 }
 
 impl PageOfFile {
-    /// That of the file that says `text`.
-    #[must_use]
-    pub fn of(text: &str) -> Option<Self> {
-        let sections = places(text).into_iter().map(|place| &text[place.from..place.to]);
-        let mut comments = sections.filter_map(|section| comment(section.lines().next()?.trim_end()));
-        let (_, fields) = comments.find(|(name, _)| name == "page")?;
+    /// That of which a comment says `fields`.
+    fn read(fields: &Map<String, Value>) -> Option<Self> {
         let field = |name: &str| fields.get(name).and_then(Value::as_str);
         Some(Self {
             id: field("id")?.parse().ok()?,

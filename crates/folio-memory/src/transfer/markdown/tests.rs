@@ -13,6 +13,14 @@ use crate::space::SpaceName;
 use crate::time::Timestamp;
 use crate::transfer::{EntryLine, FORMAT, PieceLine};
 
+/// The sections of `text`.
+fn places(text: &str) -> Vec<Place> {
+    let mut places = Places::default();
+    text.split_inclusive('\n').for_each(|line| places.line(line));
+    assert_eq!(places.bytes(), text.len());
+    places.all()
+}
+
 /// The folder that `lines` become.
 fn written(lines: &[Line]) -> BTreeMap<String, String> {
     let mut writer = Writer::default();
@@ -211,5 +219,28 @@ fn a_folder_whose_lines_end_with_cr_lf_and_that_begins_with_a_mark_reads_as_it_w
             .map(|place| line(&text[place.from..place.to]).unwrap())
             .collect();
         assert_eq!(read, parts, "{text:?}");
+    }
+}
+
+#[test]
+fn a_file_tells_line_by_line_what_it_has_before_its_sections_and_which_page_it_is_of() {
+    let page = PageId::derived(&["p"]);
+    let section = format!("{BEGIN}page {{\"id\":\"{page}\",\"role\":\"note\",\"n\":3}}{END}\n# One\n");
+    for (before, has_text) in [("", false), ("\u{feff}", false), (" \n\n", false), ("mine\n", true)] {
+        let text = format!("{before}{section}{BEGIN}entry{END}\nnew\n");
+        let mut places = Places::default();
+        text.split_inclusive('\n').for_each(|line| places.line(line));
+        assert_eq!(places.has_text_before(), has_text, "{before:?}");
+        assert_eq!(places.page().map(|page| page.id), Some(page));
+        let (from, to) = (before.len(), before.len() + section.len());
+        let wanted = [
+            Place { n: Some(3), from, to },
+            Place {
+                n: None,
+                from: to,
+                to: text.len(),
+            },
+        ];
+        assert_eq!(places.all(), wanted);
     }
 }
