@@ -251,7 +251,7 @@ mod tests {
             ["GOCSPX", "-", &key[..28]],
             ["dapi", &"9f86d081".repeat(4), ""],
             ["hooks.slack.com/services/T00000000/B00000000/", &key[..24], ""],
-            ["discord.com/api/webhooks/123456789012345678/", &key, key],
+            ["discord.com/api/webhooks/123456789012345678/", key, key],
             ["https://a.example.net/c?sv=2&sig=", key, "%3D"],
             ["--api-key", " ", key],
             ["<apiKey>", key, "</apiKey>"],
