@@ -19,7 +19,9 @@ use rmcp::service::{
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::auth::AuthClient;
-use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
+};
 use rmcp::{ClientHandler, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::runtime::Handle;
@@ -89,6 +91,8 @@ pub(crate) struct Connection {
     known: Mutex<Known>,
     /// Whether nothing new is asked over it.
     is_given_up: AtomicBool,
+    /// Whether the server does not know its session any more.
+    is_forgotten: AtomicBool,
 }
 
 impl Connection {
@@ -119,6 +123,7 @@ impl Connection {
                         changes: 0,
                     }),
                     is_given_up: AtomicBool::new(false),
+                    is_forgotten: AtomicBool::new(false),
                 };
                 return Ok((connection, listed));
             }
@@ -220,6 +225,21 @@ impl Connection {
         self.is_given_up.store(true, Ordering::Release);
     }
 
+    /// Whether the server does not know its session any more, so that it is given up.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.is_forgotten.load(Ordering::Acquire)
+    }
+
+    /// Notes that the server does not know its session any more, if `error` says so.
+    fn look_at(&self, error: &ServiceError) {
+        if let ServiceError::TransportSend(error) = error
+            && let Some(StreamableHttpError::<reqwest::Error>::SessionExpired) = error.error.downcast_ref()
+        {
+            self.is_forgotten.store(true, Ordering::Release);
+            self.give_up();
+        }
+    }
+
     /// How the server defines the tool now, as far as it said; `None` if it has none of that name.
     pub(crate) async fn definition(&self, tool: &str) -> Result<Option<Definition>, ServiceError> {
         let mut known = self.known.lock().await;
@@ -227,7 +247,7 @@ impl Connection {
         if known.changes != changes {
             let listed = tokio::select! {
                 biased;
-                listed = list(&self.service) => listed?,
+                listed = list(&self.service) => listed.inspect_err(|error| self.look_at(error))?,
                 () = self.program_gone() => return Err(ServiceError::TransportClosed),
             };
             // Only now: whoever gave up before, or was refused, leaves it to the next.
@@ -253,12 +273,11 @@ impl Connection {
     pub(crate) async fn call(&self, params: CallToolRequestParams) -> Result<ServerResult, ServiceError> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::no_options();
-        let mut asked = Asked(Some(
-            self.service.peer().send_request_with_option(request, options).await?,
-        ));
+        let sent = self.service.peer().send_request_with_option(request, options).await;
+        let mut asked = Asked(Some(sent.inspect_err(|error| self.look_at(error))?));
         tokio::select! {
             biased;
-            answered = asked.answer() => answered,
+            answered = asked.answer() => answered.inspect_err(|error| self.look_at(error)),
             () = self.program_gone() => Err(ServiceError::TransportClosed),
         }
     }
@@ -417,6 +436,8 @@ fn http_transport(
     }
     let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(headers)
+        // A new session is a new connection: its tools are listed, and compared, before they are called.
+        .reinit_on_expired_session(false)
         .max_sse_event_size(server.settings.answer_bytes());
     if let Some(token) = &server.token {
         config = config.auth_header(token.reveal());

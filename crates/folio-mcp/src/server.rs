@@ -20,13 +20,15 @@ use crate::incoming::{TOO_DEEP, TOO_LONG, UNREADABLE, deeper_than_read, longer_t
 use crate::listed::{Definition, Offered, offered};
 use crate::login;
 use crate::servers::ToStart;
-use crate::words::{not_answered, of_transport};
+use crate::words::{is_refused, not_answered, of_transport, pause_wanted};
 
 /// Connections that may be begun within [`WINDOW`]: a server that ends again and again is left alone for a while.
 const STARTS_MAX: usize = 5;
 const WINDOW: Duration = Duration::from_secs(5 * 60);
 /// How often a call is made that may be made twice, if the server is gone before it answers.
-const TRIES_MAX: usize = 3;
+const TRIES_MAX: u32 = 3;
+/// The pause before such a call is made again that a server said it cannot answer now; the second one is twice as long.
+const PAUSE: Duration = Duration::from_secs(1);
 /// What is said of an answer that no client can use.
 const SERVERS_MISTAKE: &str = "a mistake of the server, if it is not one of the arguments";
 /// What is said of an answer that is too long by HTTP in one piece.
@@ -55,6 +57,8 @@ enum Lost {
     Unsent(String),
     /// It may have, and its answer is lost.
     Maybe(String),
+    /// The same of one that is away, and how long it wants to be left alone, if it says so.
+    Away(String, Option<Duration>),
     /// It did, and its answer is not taken; another one would be no better.
     Untaken(Untaken, String),
 }
@@ -109,12 +113,17 @@ impl Server {
     ) -> Result<Answered, ToolError> {
         let may_repeat = matches!(effect, Effect::Pure | Effect::Read | Effect::Idempotent);
         let ends = Instant::now() + self.start.settings.time();
-        let mut tries = 1;
+        let (mut tries, mut pause) = (1, Duration::ZERO);
         let mut is_sent_again = false;
         let mut attempt = Attempt::default();
         loop {
-            let trying = self.try_once(tool, definition, request, &mut attempt);
-            let lost = tokio::select! {
+            let trying = async {
+                if !pause.is_zero() {
+                    tokio::time::sleep(pause).await;
+                }
+                self.try_once(tool, definition, request, &mut attempt).await
+            };
+            let (lost, wanted) = tokio::select! {
                 biased;
                 done = trying => match done {
                     Ok(result) => return Ok(result),
@@ -125,9 +134,11 @@ impl Server {
                             return Err(self.unavailable(reason).of_call());
                         }
                         is_sent_again = true;
+                        pause = Duration::ZERO;
                         continue;
                     }
-                    Err(Lost::Maybe(reason)) => reason,
+                    Err(Lost::Maybe(reason)) => (reason, Duration::ZERO),
+                    Err(Lost::Away(reason, wanted)) => (reason, wanted.unwrap_or_default().max(PAUSE * tries)),
                     Err(Lost::Untaken(why, reason)) => {
                         return Err(match why {
                             _ if !may_repeat => self.unknown(&reason),
@@ -161,9 +172,11 @@ impl Server {
             if !may_repeat {
                 return Err(self.unknown(&lost));
             }
-            if tries == TRIES_MAX {
+            // Who wants to be left alone for longer than there is time is not waited for.
+            if tries == TRIES_MAX || wanted >= ends.saturating_duration_since(Instant::now()) {
                 return Err(self.unavailable(lost).of_call());
             }
+            pause = wanted;
             tries += 1;
         }
     }
@@ -281,6 +294,10 @@ impl Server {
                     Some(StreamableHttpError::Client(error)) if error.is_connect() => {
                         Lost::Never(self.unavailable(words).of_call())
                     }
+                    // Its tools may be others now: they are listed over the next connection, and compared, before it is asked again.
+                    Some(StreamableHttpError::SessionExpired) => Lost::Unsent(words),
+                    Some(error) if is_refused(error) => Lost::Never(self.unavailable(words).of_call()),
+                    Some(StreamableHttpError::HttpStatus(error)) => Lost::Away(words, pause_wanted(error)),
                     Some(_) => Lost::Maybe(words),
                 }
             }
@@ -298,7 +315,7 @@ impl Server {
         if let Some(connection) = state.connection.as_ref().filter(|connection| connection.is_open()) {
             return Ok(Arc::clone(connection));
         }
-        state.connection = None;
+        let gone = state.connection.take();
         let now = Instant::now();
         while state
             .begun
@@ -307,13 +324,17 @@ impl Server {
         {
             state.begun.pop_front();
         }
-        if state.begun.len() >= STARTS_MAX {
+        // Servers forget sessions that nothing was asked in for a while. That is no end of theirs.
+        let is_forgotten = gone.is_some_and(|connection| connection.is_forgotten());
+        if !is_forgotten && state.begun.len() >= STARTS_MAX {
             let minutes = WINDOW.as_secs() / 60;
             let reason =
                 format!("it ended {STARTS_MAX} times within {minutes} minutes, so it is left alone for a while");
             return Err(self.unavailable(reason));
         }
-        state.begun.push_back(now);
+        if !is_forgotten {
+            state.begun.push_back(now);
+        }
         let (connection, _) = Connection::open(&self.start)
             .await
             .map_err(|reason| self.unavailable(reason))?;
@@ -328,6 +349,10 @@ impl Server {
             return;
         };
         given_up.give_up();
+        if given_up.is_forgotten() {
+            // Whoever makes the next one looks why it is gone.
+            return;
+        }
         // Whoever has the lock sees by itself that it is not open any more.
         if let Ok(mut state) = self.state.try_lock()
             && state

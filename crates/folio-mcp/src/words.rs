@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::time::Duration;
 
 use folio_memory::causes::{causes, with_causes};
 use folio_memory::excerpt::short_line;
@@ -10,7 +11,7 @@ use rmcp::ServiceError;
 use rmcp::model::ErrorData;
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::auth::AuthError;
-use rmcp::transport::streamable_http_client::StreamableHttpError;
+use rmcp::transport::streamable_http_client::{HttpStatusError, StreamableHttpError};
 
 use crate::login;
 use crate::servers::ToStart;
@@ -102,7 +103,12 @@ pub(crate) fn of_transport(error: &(dyn Error + 'static), server: &ToStart) -> S
     match error {
         StreamableHttpError::Client(error) if error.is_connect() => unreached(error, url),
         StreamableHttpError::Client(error) if error.is_timeout() => "it did not answer in time".to_owned(),
-        StreamableHttpError::HttpStatus(error) => format!("it answers with HTTP {}", error.status),
+        StreamableHttpError::HttpStatus(error) => {
+            let wanted = pause_wanted(error).map_or_else(String::new, |pause| {
+                format!(", and wants to be left alone for {} s", pause.as_secs())
+            });
+            format!("it answers with HTTP {}{wanted}", error.status)
+        }
         StreamableHttpError::UnexpectedServerResponse(said) => match status_in(said) {
             Some(status @ 300..=399) => format!(
                 "it sends us elsewhere (HTTP {status}), where nobody follows: put the address that it means into `url`"
@@ -130,17 +136,45 @@ pub(crate) fn of_transport(error: &(dyn Error + 'static), server: &ToStart) -> S
         | StreamableHttpError::ReinitializationFailed(_)
         | StreamableHttpError::SessionRecoveryTimeout
         | StreamableHttpError::MissingSessionIdInResponse => "it does not know our session any more".to_owned(),
-        StreamableHttpError::Auth(_) => {
+        StreamableHttpError::Auth(
+            AuthError::AuthorizationRequired
+            | AuthError::TokenExpired
+            | AuthError::TokenRefreshRejected(_)
+            | AuthError::AuthorizationServerMismatch { .. },
+        ) => {
             format!(
                 "the login to it is of no use any more: `folio tool login {}`",
                 server.name
             )
         }
+        // What whoever gives out tokens says of it may have one in it; what is wrong with the file of them is said in words of ours.
+        StreamableHttpError::Auth(error @ AuthError::CredentialStoreError(_)) => {
+            format!("its login could not be used now: {}", in_words(error))
+        }
+        StreamableHttpError::Auth(_) => "its login could not be renewed now".to_owned(),
         StreamableHttpError::ReservedHeaderConflict(name) => {
             format!("`headers` must not have {}, which the protocol uses", one_line(name))
         }
         _ => "the connection to it broke off".to_owned(),
     }
+}
+
+/// Whether a server certainly did nothing of what it was asked: it was never sent, or is answered with an error of whoever asks. Who was too slow to
+/// ask (408) may have been heard.
+pub(crate) fn is_refused(error: &StreamableHttpError<reqwest::Error>) -> bool {
+    let status = match error {
+        StreamableHttpError::Auth(_) => return true,
+        StreamableHttpError::HttpStatus(error) => Some(error.status),
+        StreamableHttpError::UnexpectedServerResponse(said) => status_in(said),
+        _ => None,
+    };
+    status.is_some_and(|status| (400..500).contains(&status) && status != 408)
+}
+
+/// How long a server wants to be left alone, if it says so in seconds.
+pub(crate) fn pause_wanted(error: &HttpStatusError) -> Option<Duration> {
+    let seconds = error.retry_after.as_deref()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 /// The status of what the library shows of an answer that is no message: it has no better place for it.

@@ -4,16 +4,18 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use folio_mcp::{McpSettings, Servers, ToStart};
 use folio_model::Secret;
-use folio_tools::{FailureKind, Registry};
+use folio_tools::{Effect, FailureKind, Registry};
 use serde_json::json;
-use support::{add, adder};
+use support::{add, adder, adder_of};
 
 /// Starts it behind a guard that wants a token and a header; its address, and what stood in the heads of requests.
 async fn serve(is_legacy: bool) -> (String, Arc<Mutex<Vec<String>>>) {
@@ -44,10 +46,16 @@ async fn guarded(State(seen): State<Arc<Mutex<Vec<String>>>>, request: Request, 
 }
 
 async fn opened(url: &str, token: &str) -> (Servers, Registry) {
+    opened_with(url, token, None).await
+}
+
+/// What its tools do is said by `effect`; without it nothing is known of that.
+async fn opened_with(url: &str, token: &str, effect: Option<Effect>) -> (Servers, Registry) {
     let settings = McpSettings {
         allow: vec!["*".to_owned()],
         start_s: Some(5),
         answer_bytes: Some(100_000),
+        effects: effect.map(|effect| ("add".to_owned(), effect)).into_iter().collect(),
         ..McpSettings::of_url(url)
     };
     let servers = Servers::open(vec![ToStart {
@@ -126,4 +134,125 @@ async fn an_address_where_nobody_listens_is_said() {
         problem.contains("adder") && problem.contains("nothing listens at 127.0.0.1:9"),
         "{problem}"
     );
+}
+
+/// What stands before a server, answers calls in its place, and forgets its sessions.
+#[derive(Clone, Default)]
+struct Front {
+    /// What the server says of a number.
+    first: Arc<Mutex<&'static str>>,
+    /// The answer to each call of a tool, and how long to wait.
+    refusal: Arc<Mutex<Option<(u16, &'static str)>>>,
+    /// Calls of tools that came.
+    calls: Arc<Mutex<usize>>,
+    /// The sessions, and those of them that are not known any more.
+    sessions: Arc<Mutex<[BTreeSet<String>; 2]>>,
+}
+
+impl Front {
+    /// Puts it before a server with sessions; its address, too.
+    async fn of_adder() -> (String, Self) {
+        let front = Self::default();
+        let server = adder_of(Arc::clone(&front.first), true);
+        let routes = server.layer(from_fn_with_state(front.clone(), passed));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        drop(tokio::spawn(async move { axum::serve(listener, routes).await }));
+        (url, front)
+    }
+
+    fn refuse(&self, status: u16, retry_after: &'static str) {
+        *self.refusal.lock().unwrap() = Some((status, retry_after));
+        *self.calls.lock().unwrap() = 0;
+    }
+
+    fn forget_sessions(&self) {
+        let [known, forgotten] = &mut *self.sessions.lock().unwrap();
+        forgotten.append(known);
+        *self.calls.lock().unwrap() = 0;
+    }
+
+    fn calls(&self) -> usize {
+        *self.calls.lock().unwrap()
+    }
+
+    fn refused(&self, session: Option<String>, body: &str) -> Option<Response> {
+        // Only the revision before has sessions.
+        if body.contains("\"server/discover\"") {
+            return Some(http::StatusCode::BAD_REQUEST.into_response());
+        }
+        let is_call = body.contains("\"tools/call\"");
+        *self.calls.lock().unwrap() += usize::from(is_call);
+        if let Some(session) = session {
+            let [known, forgotten] = &mut *self.sessions.lock().unwrap();
+            if forgotten.contains(&session) {
+                return Some(http::StatusCode::NOT_FOUND.into_response());
+            }
+            known.insert(session);
+        }
+        let (status, seconds) = self.refusal.lock().unwrap().filter(|_| is_call)?;
+        let status = http::StatusCode::from_u16(status).unwrap();
+        Some((status, [("retry-after", seconds)], "no").into_response())
+    }
+}
+
+async fn passed(State(front): State<Front>, request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    let session = head.headers.get("mcp-session-id");
+    let session = session.map(|session| session.to_str().unwrap().to_owned());
+    match front.refused(session, &String::from_utf8_lossy(&body)) {
+        Some(refusal) => refusal,
+        None => next.run(Request::from_parts(head, Body::from(body))).await,
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_certainly_not_carried_out_may_be_made_again_e9_12() {
+    let (url, front) = Front::of_adder().await;
+    let (servers, registry) = opened(&url, "sesame").await;
+    for status in [400, 401, 403, 413, 429] {
+        front.refuse(status, "");
+        let error = add(&registry, json!({"a": 1, "b": 2})).await.error.unwrap();
+        assert_eq!(error.code, "mcp_server_unavailable", "{status}: {error:?}");
+        assert!(error.message.contains(&status.to_string()), "{error:?}");
+        assert_eq!(front.calls(), 1);
+    }
+    for status in [408, 500, 503] {
+        front.refuse(status, "");
+        let error = add(&registry, json!({"a": 1, "b": 2})).await.error.unwrap();
+        assert_eq!(error.code, "outcome_unknown", "{status}: {error:?}");
+        assert_eq!(front.calls(), 1);
+    }
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn who_wants_to_be_left_alone_for_longer_than_there_is_time_is_not_asked_again() {
+    let (url, front) = Front::of_adder().await;
+    let (servers, registry) = opened_with(&url, "sesame", Some(Effect::Read)).await;
+    front.refuse(503, "99999999999");
+    let error = add(&registry, json!({"a": 1, "b": 2})).await.error.unwrap();
+    assert_eq!(error.code, "mcp_server_unavailable", "{error:?}");
+    assert!(error.message.contains("left alone for 99999999999 s"), "{error:?}");
+    assert_eq!(front.calls(), 1);
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn after_a_session_has_ended_a_tool_is_called_only_if_it_is_as_it_was_e9_14() {
+    let (url, front) = Front::of_adder().await;
+    let (servers, registry) = opened(&url, "sesame").await;
+    // However often sessions end, nothing is wrong with the server.
+    for _ in 0..6 {
+        front.forget_sessions();
+        let answer = add(&registry, json!({"a": 2, "b": 40})).await;
+        assert_eq!(answer.outputs, json!({"text": "42"}), "{answer:?}");
+    }
+    *front.first.lock().unwrap() = "what is to be deleted";
+    front.forget_sessions();
+    let error = add(&registry, json!({"a": 2, "b": 40})).await.error.unwrap();
+    assert_eq!(error.code, "mcp_tools_changed", "{error:?}");
+    assert_eq!(front.calls(), 1, "only in the session that had ended");
+    servers.close().await;
 }

@@ -159,6 +159,24 @@ async fn a_login_that_is_not_taken_any_more_is_said() {
 }
 
 #[tokio::test]
+async fn a_login_that_cannot_be_renewed_for_a_moment_is_not_said_to_be_of_no_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, start) = served(folder.path()).await;
+    // Each use renews it.
+    server.expire_in(5);
+    log_in(&start).await;
+    let (_servers, registry) = opened(&start).await;
+    server.be_away(true);
+    let error = add(&registry, json!({"a": 1, "b": 1})).await.error.unwrap();
+    assert_eq!(error.code, "mcp_server_unavailable", "{error:?}");
+    assert!(error.message.contains("could not be renewed now"), "{error:?}");
+    assert!(!error.message.contains("folio tool login"), "{error:?}");
+    server.be_away(false);
+    let answer = add(&registry, json!({"a": 1, "b": 1})).await;
+    assert_eq!(answer.outputs, json!({"text": "2"}), "{answer:?}");
+}
+
+#[tokio::test]
 async fn a_no_and_an_address_of_another_login_are_no_login() {
     let folder = tempfile::tempdir().unwrap();
     let (server, start) = served(folder.path()).await;

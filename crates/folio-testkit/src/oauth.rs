@@ -30,6 +30,8 @@ struct Known {
     expires_in: u64,
     /// Whether the person who is asked says no.
     is_denied: bool,
+    /// Whether no tokens are given out at the moment.
+    is_away: bool,
     /// Codes that were given out, with the challenge of each.
     codes: HashMap<String, String>,
     /// The tokens that are good now.
@@ -48,6 +50,7 @@ impl OAuthServer {
             count: 0,
             expires_in: 3600,
             is_denied: false,
+            is_away: false,
             codes: HashMap::new(),
             tokens: Vec::new(),
             renewing: Vec::new(),
@@ -80,6 +83,11 @@ impl OAuthServer {
     /// Whoever is asked from now on says no.
     pub fn deny(&self) {
         self.known().is_denied = true;
+    }
+
+    /// Whether it answers from now on that it gives out no tokens at the moment (503).
+    pub fn be_away(&self, is_away: bool) {
+        self.known().is_away = is_away;
     }
 
     /// Nothing that was given out is good any more.
@@ -176,6 +184,9 @@ async fn token(State(server): State<OAuthServer>, body: String) -> Response {
     let value = |name: &str| asked.get(name).cloned().unwrap_or_default();
     let mut known = server.known();
     known.asked.push(value("grant_type"));
+    if known.is_away {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
     let is_right = match value("grant_type").as_str() {
         "authorization_code" => {
             let proof = BASE64URL_NOPAD.encode(&Sha256::digest(value("code_verifier")));

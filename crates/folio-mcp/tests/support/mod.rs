@@ -1,6 +1,6 @@
 //! A server that adds two numbers, made with the official library, and who calls it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use folio_tools::{Registry, Roots, RunFolder, ToolContext, ToolRequest, ToolResponse};
 use rmcp::model::{
@@ -14,7 +14,10 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 
 #[derive(Clone)]
-struct Adder;
+struct Adder {
+    /// What the server says that its first number is.
+    first: Arc<Mutex<&'static str>>,
+}
 
 impl ServerHandler for Adder {
     fn get_info(&self) -> ServerConfig {
@@ -27,7 +30,8 @@ impl ServerHandler for Adder {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let number = json!({"type": "number"});
-        let schema = json!({"type": "object", "properties": {"a": number, "b": number}, "required": ["a", "b"]});
+        let first = json!({"type": "number", "description": *self.first.lock().unwrap()});
+        let schema = json!({"type": "object", "properties": {"a": first, "b": number}, "required": ["a", "b"]});
         let Value::Object(schema) = schema else {
             return Ok(ListToolsResult::default());
         };
@@ -55,10 +59,23 @@ impl ServerHandler for Adder {
 
 /// It, at `/mcp`. One with sessions answers in events, the other in plain JSON.
 pub(crate) fn adder(is_legacy: bool) -> axum::Router {
+    adder_of(Arc::new(Mutex::new("one of the numbers")), is_legacy)
+}
+
+/// The same, that says of its first number what stands in `first`.
+pub(crate) fn adder_of(first: Arc<Mutex<&'static str>>, is_legacy: bool) -> axum::Router {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(is_legacy)
         .with_json_response(!is_legacy);
-    let service = StreamableHttpService::new(|| Ok(Adder), Arc::new(LocalSessionManager::default()), config);
+    let service = StreamableHttpService::new(
+        move || {
+            Ok(Adder {
+                first: Arc::clone(&first),
+            })
+        },
+        Arc::new(LocalSessionManager::default()),
+        config,
+    );
     axum::Router::new().route_service("/mcp", service)
 }
 
