@@ -127,7 +127,10 @@ impl PuttingAway {
                 .reader
                 .book(&self.workspace, self.workspace.moment().await?)
                 .await?,
-            spent: compactor.map(|compactor| compactor.spent()).unwrap_or_default(),
+            spent: match (compactor, &self.action.reserved) {
+                (Some(compactor), Some(reserved)) => compactor.spent_of(reserved),
+                _ => Spend::default(),
+            },
         })
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use folio_engine::run::agent::repair;
 use folio_engine::spend::Spend;
+use folio_memory::EntryId;
 use folio_memory::excerpt::cut;
 use folio_memory::passage::{Part, Reading};
 use folio_memory::tokens::{Tokens as _, for_model};
@@ -67,6 +68,11 @@ impl ModelCompactor {
     #[must_use]
     pub fn spent(&self) -> Spend {
         self.asked.spent()
+    }
+
+    /// The same of the `reserved` that was set aside for it: that, if a call has not said what it used (E9.10).
+    pub(crate) fn spent_of(&self, reserved: &Spend) -> Spend {
+        self.asked.spent_of(reserved)
     }
 
     /// The first request: what was said, as much of its end as half of the window holds, and where the rest is.
@@ -151,7 +157,6 @@ impl ModelCompactor {
 impl Compactor for ModelCompactor {
     async fn compact(&self, desk: &Desk) -> Result<Compacted, String> {
         let mut messages = self.opening(desk).await?;
-        let name = desk.block().handle;
         for round in 1..=ROUNDS {
             let request = Request {
                 role: Role::Compactor,
@@ -160,7 +165,7 @@ impl Compactor for ModelCompactor {
                 answer_schema: None,
                 tokens_max: self.asked.model.answer_tokens.min(self.asked.model.window / 4),
                 temperature: Some(0.0),
-                idempotency_key: format!("compact/{name}/{round}"),
+                idempotency_key: key_of(desk, round, &messages),
             };
             let reply = self.asked.ask(&request).await?;
             if reply.stop == StopCause::Refusal {
@@ -195,6 +200,14 @@ impl Compactor for ModelCompactor {
             "after {ROUNDS} requests it had not said what the messages come to"
         ))
     }
+}
+
+/// The key of a request: the same for the same one, and no other's. Handles are counted anew in every space.
+fn key_of(desk: &Desk, round: u64, messages: &[Message]) -> String {
+    let (handle, round) = (desk.block().handle.to_string(), round.to_string());
+    let said = serde_json::to_string(messages).unwrap_or_default();
+    let key = EntryId::derived(&["compact", &handle, &round, &said]);
+    format!("compact/{key}")
 }
 
 /// What it may call: at the end, only what ends it.

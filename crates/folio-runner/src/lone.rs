@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use folio_engine::spend::Spend;
 use folio_memory::EntryId;
-use folio_model::{Message, Reply, Request, Speaker};
+use folio_model::{Message, ModelError, ModelErrorKind, Reply, Request, Speaker, StopCause, Usage, UsedUp};
 
 use crate::models::{RunnerModel, reply_of, settle_place};
 use crate::places::Places;
@@ -16,7 +16,15 @@ pub(crate) struct LoneModel {
     pub(crate) model: RunnerModel,
     /// Places of all models together, if they are counted.
     all: Option<Arc<Places>>,
-    spent: Mutex<Spend>,
+    counted: Mutex<Counted>,
+}
+
+/// What calls have cost.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counted {
+    spent: Spend,
+    /// Calls of which nobody says what they used, those that are under way or were given up among them.
+    unknown: u64,
 }
 
 impl LoneModel {
@@ -24,7 +32,7 @@ impl LoneModel {
         Self {
             model,
             all: None,
-            spent: Mutex::default(),
+            counted: Mutex::default(),
         }
     }
 
@@ -33,35 +41,92 @@ impl LoneModel {
         Self { all, ..self }
     }
 
-    /// What it has cost so far, as far as the provider says. A call that failed is a call.
+    /// What it has cost so far, as far as the provider says. A call that failed is a call, and of one whose usage nobody says nobody knows the price.
     pub(crate) fn spent(&self) -> Spend {
-        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+        let counted = self.counted();
+        Spend {
+            unpriced_calls: counted.spent.unpriced_calls.saturating_add(counted.unknown),
+            ..counted.spent
+        }
     }
 
-    /// What it answers, or why it does not.
+    /// What it has cost of the `reserved` that was set aside for it: that, if a call has not said what it used (E9.10).
+    pub(crate) fn spent_of(&self, reserved: &Spend) -> Spend {
+        let counted = self.counted();
+        match counted.unknown {
+            0 => counted.spent,
+            _ => Spend {
+                model_calls: counted.spent.model_calls,
+                unpriced_calls: reserved.unpriced_calls.min(counted.spent.model_calls),
+                ..*reserved
+            },
+        }
+    }
+
+    /// What it answers, or whoever stands in for it where it does not or will not; or why nobody does.
     pub(crate) async fn ask(&self, request: &Request) -> Result<Reply, String> {
-        let (place, _others) = self.model.place(self.all.as_ref()).await;
-        self.count(&Spend {
-            model_calls: 1,
-            ..Spend::default()
+        let mut model = &self.model;
+        loop {
+            let answered = self.ask_one(model, request).await;
+            let is_answer = answered.as_ref().is_ok_and(|reply| reply.stop != StopCause::Refusal);
+            match &model.fallback {
+                Some(next) if !is_answer && next.model.worker().is_none() => model = next,
+                _ => return answered.map_err(|error| error.to_string()),
+            }
+        }
+    }
+
+    async fn ask_one(&self, model: &RunnerModel, request: &Request) -> Result<Reply, ModelError> {
+        let (place, _others) = model.place(self.all.as_ref()).await;
+        self.count(|counted| {
+            counted.spent.model_calls += 1;
+            counted.unknown += 1;
         });
         let mut unheard = |_| {};
-        let answered = reply_of(&self.model.name, self.model.model.reply(request, &mut unheard)).await;
+        let answered = reply_of(&model.name, model.model.reply(request, &mut unheard)).await;
         settle_place(place, &answered);
-        let reply = answered.map_err(|error| error.to_string())?;
-        if let Some(usage) = reply.usage {
-            let mut spend = self.model.spend_of(&usage);
-            let of_price = self.model.price.map_or(0, |price| price.of(&spend));
-            spend.micro_usd = spend.micro_usd.saturating_add(of_price);
-            self.count(&spend);
+        let used = match &answered {
+            Ok(reply) => reply.usage.as_ref().map(|usage| cost_of(usage, model)),
+            Err(error) => match &error.used {
+                UsedUp::Known(usage) => Some(cost_of(usage, model)),
+                UsedUp::ByKind if !has_begun(error.kind) => Some(Spend::default()),
+                _ => None,
+            },
+        };
+        if let Some(used) = used {
+            self.count(|counted| {
+                counted.spent = counted.spent.plus(&used);
+                counted.unknown -= 1;
+            });
         }
-        Ok(reply)
+        answered
     }
 
-    fn count(&self, spend: &Spend) {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        *spent = spent.plus(spend);
+    fn counted(&self) -> Counted {
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn count(&self, count: impl FnOnce(&mut Counted)) {
+        count(&mut self.counted.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// What `usage` costs, at the price of `model`.
+fn cost_of(usage: &Usage, model: &RunnerModel) -> Spend {
+    let spend = model.spend_of(usage);
+    let of_price = model.price.map_or(0, |price| price.of(&spend));
+    Spend {
+        micro_usd: spend.micro_usd.saturating_add(of_price),
+        ..spend
+    }
+}
+
+/// Whether a model that failed like that may have used up something.
+fn has_begun(kind: ModelErrorKind) -> bool {
+    matches!(
+        kind,
+        ModelErrorKind::Unavailable | ModelErrorKind::Malformed | ModelErrorKind::Failed | ModelErrorKind::Unknown
+    )
 }
 
 /// A message without calls.
@@ -85,7 +150,7 @@ pub(crate) fn tag_around(what: &str, parts: &[&str]) -> String {
 mod tests {
     use std::time::Duration;
 
-    use folio_model::{Cue, ModelErrorKind, Role, ScriptedModel, When};
+    use folio_model::{Cue, Role, ScriptedModel, When};
 
     use super::*;
 
@@ -127,5 +192,52 @@ mod tests {
         let model = asked(broken);
         assert!(model.ask(&question()).await.is_err());
         assert_eq!(model.spent().model_calls, 1);
+    }
+    #[tokio::test]
+    async fn of_a_call_that_does_not_say_what_it_used_what_was_set_aside_stands_e9_10() {
+        let reserved = Spend {
+            tokens_in: 4_000,
+            tokens_out: 400,
+            model_calls: 4,
+            unpriced_calls: 4,
+            ..Spend::default()
+        };
+        let usage = Usage {
+            tokens_in: 7,
+            tokens_out: 3,
+            ..Usage::default()
+        };
+        let cue = || When::role(Role::Advisor);
+        let stands = (4_400, 1, 1);
+        for (answer, cost) in [
+            (cue().text("well").usage(usage), (10, 1, 1)),
+            (cue().text("well"), stands),
+            (cue().error(ModelErrorKind::Unavailable), stands),
+            (cue().error(ModelErrorKind::Unreached), (0, 1, 0)),
+        ] {
+            let model = asked(answer);
+            let _answered = model.ask(&question()).await;
+            let spent = model.spent_of(&reserved);
+            assert_eq!((spent.tokens(), spent.model_calls, spent.unpriced_calls), cost);
+        }
+        // It was given up while it was asked.
+        let model = asked(cue().text("well").latency(Duration::from_secs(9)));
+        let late = tokio::time::timeout(Duration::ZERO, model.ask(&question())).await;
+        assert!(late.is_err());
+        assert_eq!(model.spent_of(&reserved).tokens(), 4_400);
+        assert_eq!(model.spent().unpriced_calls, 1);
+    }
+
+    #[tokio::test]
+    async fn whoever_stands_in_is_asked_where_it_is_away_or_will_not_e9_13() {
+        let cue = || When::role(Role::Advisor);
+        let refusal = cue().text("no").stop(StopCause::Refusal);
+        for broken in [cue().error(ModelErrorKind::Unreached), refusal] {
+            let other = Arc::new(ScriptedModel::new([cue().text("well")]));
+            let mut model = asked(broken);
+            model.model = model.model.or(RunnerModel::new("other", other));
+            assert_eq!(model.ask(&question()).await.unwrap().text, "well");
+            assert_eq!(model.spent().model_calls, 2);
+        }
     }
 }
