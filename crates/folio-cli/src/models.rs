@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use folio::Workspace;
 use folio::engine::plan::HUMAN;
@@ -125,7 +126,8 @@ fn one(
         ..chosen.options(settings.keys.clone(), key, proxy.map(str::to_owned))
     };
     let opened = model::open(&chosen.model, &options).map_err(|error| refused(&error))?;
-    let mut model = RunnerModel::new(chosen.model.to_string(), opened);
+    let patience = Duration::from_secs(chosen.patience.whole_s.into());
+    let mut model = RunnerModel::new(chosen.model.to_string(), opened).answers_within(patience);
     if let Some(price) = prices.price(&chosen.model) {
         model = model.at_price(price);
     }

@@ -280,6 +280,10 @@ impl Model for RecordingModel {
         self.inner.left_over()
     }
 
+    fn heard(&self, request: &Request, reply: &Reply) {
+        locked(&self.cassette).add(request, reply.clone());
+    }
+
     async fn reply_in(
         &self,
         request: &Request,

@@ -281,6 +281,11 @@ pub trait Model: Send + Sync + fmt::Debug {
         let _asked_nothing = question;
     }
 
+    /// Is told what was answered to `request` by who was asked in its place: the work of an agent that is a tool is a call of that tool.
+    fn heard(&self, request: &Request, reply: &Reply) {
+        let _keeps_nothing = (request, reply);
+    }
+
     /// As [`Model::reply`], in `place`. A program is ended with all that it started before this returns, another machine is told to
     /// stop; a model that only answers works nowhere, and is not asked any further when the call is dropped.
     ///

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use folio_engine::run::{AskAction, ModelAnswer, ModelFailure, ModelFailureKind};
 use folio_memory::RunId;
-use folio_model::{Reply, StopCause, task_text};
-use folio_tools::{FailureKind, Registry, ToolContext, ToolRequest, ToolResponse};
+use folio_model::{Reply, Request, StopCause, task_text};
+use folio_tools::{Effect, FailureKind, Registry, ToolContext, ToolRequest, ToolResponse};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::models::{RunnerModel, answer_of, request_of};
 use crate::perform::{Ended, within};
@@ -36,30 +37,49 @@ pub(crate) async fn work(
 ) -> ModelAnswer {
     hands.context.allow();
     let node_id = action.node.to_string();
+    // How long an attempt may take holds whoever does the task.
+    let limit = action.attempt.unwrap_or(TIME).min(TIME);
     let asked = request_of(action);
     let request = ToolRequest {
         args: json!({argument: task_text(&asked)}),
-        request_id: asked.idempotency_key,
+        request_id: asked.idempotency_key.clone(),
         tool: tool.to_owned(),
         run_id: hands.run.to_string(),
         node_id,
         attempt: 1,
         scratch_page_context: Vec::new(),
     };
+    let effect = hands
+        .registry
+        .get(tool)
+        .map_or(Effect::Opaque, |tool| tool.spec().effect);
     let cancel = hands.context.cancel.clone();
     let _place = tokio::select! {
         biased;
         () = cancel.cancelled() => return ModelAnswer::Stopped,
         place = model.place(all) => place,
     };
-    match within(TIME, &cancel, hands.registry.call(&request, &hands.context)).await {
-        Ended::Answered(response) => read(*response, model),
+    let began = Instant::now();
+    match within(limit, &cancel, hands.registry.call(&request, &hands.context)).await {
+        Ended::Answered(response) => {
+            let is_late = began.elapsed() >= limit;
+            match response.error.as_ref().filter(|_| is_late) {
+                Some(error) => failed(model, ModelFailureKind::Unknown, &late(limit, &error.message)),
+                None => read(*response, &asked, model, effect),
+            }
+        }
         Ended::Stopped => ModelAnswer::Stopped,
-        Ended::TimedOut | Ended::Dropped => failed(model, ModelFailureKind::Unknown, "it did not answer within a day"),
+        Ended::TimedOut | Ended::Dropped => failed(model, ModelFailureKind::Unknown, &late(limit, "")),
     }
 }
 
-fn read(response: ToolResponse, model: &RunnerModel) -> ModelAnswer {
+/// That it was ended because its time was over, and what it said of that.
+fn late(limit: Duration, said: &str) -> String {
+    let colon = if said.is_empty() { "" } else { ": " };
+    format!("it took longer than the {limit:?} that its task has, and was ended{colon}{said}")
+}
+
+fn read(response: ToolResponse, asked: &Request, model: &RunnerModel, effect: Effect) -> ModelAnswer {
     let Some(error) = response.error else {
         let reply = Reply {
             text: text_of(&response.outputs),
@@ -68,11 +88,13 @@ fn read(response: ToolResponse, model: &RunnerModel) -> ModelAnswer {
             // It does not say.
             usage: None,
         };
+        model.model.heard(asked, &reply);
         return answer_of(reply, model);
     };
     let kind = match error.kind {
         FailureKind::InvalidArgs | FailureKind::NotFound => ModelFailureKind::Invalid,
         FailureKind::Denied => ModelFailureKind::Denied,
+        FailureKind::Unavailable if never_began(&error.code, effect) => ModelFailureKind::Unreached,
         FailureKind::Unavailable => ModelFailureKind::Unavailable,
         FailureKind::Failed => ModelFailureKind::Failed,
         FailureKind::Cancelled => return ModelAnswer::Stopped,
@@ -80,6 +102,13 @@ fn read(response: ToolResponse, model: &RunnerModel) -> ModelAnswer {
         FailureKind::TooLarge | FailureKind::TimedOut | FailureKind::Unknown => ModelFailureKind::Unknown,
     };
     failed(model, kind, &error.message)
+}
+
+/// Whether a call that failed with `code` was certainly not made, so that nothing was used up: of a tool that may change something
+/// it would be said otherwise that nobody knows what it did.
+fn never_began(code: &str, effect: Effect) -> bool {
+    let may_be_asked_again = matches!(effect, Effect::Pure | Effect::Read | Effect::Idempotent);
+    matches!(code, "mcp_server_unavailable" | "not_started") && !may_be_asked_again
 }
 
 fn failed(model: &RunnerModel, kind: ModelFailureKind, why: &str) -> ModelAnswer {

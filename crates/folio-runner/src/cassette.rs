@@ -21,12 +21,13 @@ use folio_model::{
 };
 use folio_store::Workspace;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::bodies::Bodies;
 use crate::equipped::Equipped;
 use crate::error::RunnerError;
 use crate::grants;
-use crate::models::{RunnerExecutor, RunnerModel, RunnerModels, answer_of, request_of};
+use crate::models::{AGENT, RunnerExecutor, RunnerModel, RunnerModels, answer_of, request_of};
 use crate::runner::Runner;
 
 /// How many forms of one request are kept that were due before it was made: one for each round of what was due then.
@@ -44,6 +45,9 @@ struct Setting {
     /// Those that tasks name, with what they are good for.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     executors: BTreeMap<String, (ModelSetting, String)>,
+    /// What people may be asked to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    human: Option<String>,
 }
 
 /// What of a model decides how it is asked.
@@ -76,41 +80,75 @@ impl ModelSetting {
     }
 
     /// The model that stands in its place.
-    fn played(&self, replies: &Arc<ReplayingModel>) -> RunnerModel {
-        let own = Arc::clone(replies);
-        let own: Arc<dyn Model> = if self.is_program {
-            Arc::new(PlayedProgram(own))
-        } else {
-            own
-        };
-        let mut model = RunnerModel::new(&self.name, own);
+    fn played(&self, replies: &Arc<ReplayingModel>, shown: &BTreeMap<String, Shown>) -> RunnerModel {
+        let mut model = RunnerModel::new(&self.name, Arc::clone(replies) as _);
+        if self.is_program {
+            model.model = Arc::new(PlayedProgram {
+                replies: Arc::clone(replies),
+                shown: shown.get(&model.worker_name()).cloned().unwrap_or_default(),
+            });
+        }
         model.window = self.window;
         model.answer_tokens = self.answer_tokens;
         model.price = self.price;
-        model.fallback = self.fallback.as_ref().map(|next| Box::new(next.played(replies)));
+        model.fallback = self.fallback.as_ref().map(|next| Box::new(next.played(replies, shown)));
         model
     }
 }
 
-fn played_executor(model: &ModelSetting, about: &str, replies: &Arc<ReplayingModel>) -> RunnerExecutor {
-    RunnerExecutor {
-        model: model.played(replies),
-        about: about.to_owned(),
+/// What people were shown who were asked whether one that works by itself may: their yes is for that. Nothing of it is kept in a cassette.
+#[derive(Debug, Clone)]
+enum Shown {
+    Program(Vec<String>),
+    Remote(String),
+    Tool(String),
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self::Program(Vec::new())
+    }
+}
+
+impl Shown {
+    fn of(args: &Value) -> Option<Self> {
+        let text = |name: &str| args.get(name).and_then(Value::as_str).map(str::to_owned);
+        let argv = args.get("argv").and_then(|argv| Vec::deserialize(argv).ok());
+        argv.map(Self::Program)
+            .or_else(|| text("url").map(Self::Remote))
+            .or_else(|| text("tool").map(Self::Tool))
+    }
+
+    /// What `events` say of each, by its name.
+    fn in_journal(events: &[(Timestamp, Event)]) -> BTreeMap<String, Self> {
+        let asked = events.iter().filter_map(|(_, event)| match event {
+            Event::ApprovalAsked { approval, .. } if approval.tool.starts_with(AGENT) => Some(approval),
+            _ => None,
+        });
+        let shown = asked.filter_map(|approval| Some((approval.tool.clone(), Self::of(&approval.args)?)));
+        shown.collect()
     }
 }
 
 /// Replies of a program: the engine asks a program otherwise than a model.
 #[derive(Debug)]
-struct PlayedProgram(Arc<ReplayingModel>);
+struct PlayedProgram {
+    replies: Arc<ReplayingModel>,
+    shown: Shown,
+}
 
 #[async_trait]
 impl Model for PlayedProgram {
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
-        self.0.reply(request, pieces).await
+        self.replies.reply(request, pieces).await
     }
 
     fn worker(&self) -> Option<Worker<'_>> {
-        Some(Worker::Program(&[]))
+        Some(match &self.shown {
+            Shown::Program(argv) => Worker::Program(argv),
+            Shown::Remote(url) => Worker::Remote(url),
+            Shown::Tool(name) => Worker::Tool { name, argument: "" },
+        })
     }
 }
 
@@ -138,6 +176,7 @@ impl Recording {
                 .iter()
                 .map(|(name, named)| (name.clone(), (ModelSetting::of(&named.model), named.about.clone())))
                 .collect(),
+            human: models.human.clone(),
         };
         let tape = RecordingModel::new(Arc::clone(&models.planner.model));
         models.each(&mut |model| model.model = Arc::new(tape.beside(Arc::clone(&model.model))));
@@ -245,18 +284,23 @@ impl Runner {
         let journal = workspace.store().journal(workspace.space(), id, Seq(0)).await?;
         let Tape { cassette, setting } = tape;
         let replies = Arc::new(ReplayingModel::new(cassette));
+        let shown = Shown::in_journal(&journal.events);
+        let played = |model: &ModelSetting| model.played(&replies, &shown);
+        let named = setting.executors.iter().map(|(name, (model, about))| {
+            let executor = RunnerExecutor {
+                model: played(model),
+                about: about.clone(),
+            };
+            (name.clone(), executor)
+        });
         let mut walk = Walk {
             workspace,
             models: RunnerModels {
-                planner: setting.planner.played(&replies),
-                executor: setting.executor.played(&replies),
-                judge: setting.judge.played(&replies),
-                executors: setting
-                    .executors
-                    .iter()
-                    .map(|(name, (model, about))| (name.clone(), played_executor(model, about, &replies)))
-                    .collect(),
-                ..RunnerModels::one(setting.planner.played(&replies))
+                executor: played(&setting.executor),
+                judge: played(&setting.judge),
+                executors: named.collect(),
+                human: setting.human.clone(),
+                ..RunnerModels::one(played(&setting.planner))
             },
             run: Run::new(id, Arc::clone(self.templates())),
             bodies: self.bodies(),

@@ -25,7 +25,7 @@ use crate::places::{self, Places};
 
 pub(crate) use call::{AskEnded, answer_of, ask, reply_of, request_of, settle_place};
 
-/// How long one call of a model may take.
+/// How long one call of a model may take, if nobody gives it more.
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// Calls of one provider that are under way at one moment, over all runs of a runner (E9.15).
 const AT_A_TIME: usize = 16;
@@ -50,9 +50,8 @@ pub struct RunnerModel {
     pub answer_tokens: u32,
     /// What it costs; `None` if nobody knows.
     pub price: Option<Price>,
-    /// What a million tokens cost that the provider puts into its cache, in millionths of a US dollar, if that is more than what they cost as
-    /// tokens that are read.
-    pub written: Option<u64>,
+    /// How long an answer of it may take, if that is longer than usual.
+    pub time: Duration,
     /// The model that is asked in its place when it is away, will not, or writes nonsense (E9.13); it may have one itself. Nobody stands in
     /// for a program, and no program for anybody.
     pub fallback: Option<Box<Self>>,
@@ -71,7 +70,7 @@ impl RunnerModel {
             window: WINDOW,
             answer_tokens: ANSWER_TOKENS,
             price: None,
-            written: None,
+            time: TIMEOUT,
             fallback: None,
             places: Places::new(AT_A_TIME),
             own_places: None,
@@ -84,7 +83,7 @@ impl RunnerModel {
         let micro_usd = match self.price {
             None => usage.micro_usd.unwrap_or(0),
             Some(price) => {
-                let more = self.written.unwrap_or(0).saturating_sub(price.tokens_in);
+                let more = price.cache_written.unwrap_or(0).saturating_sub(price.tokens_in);
                 let more = u128::from(more) * u128::from(usage.tokens_cache_written);
                 u64::try_from(more.div_ceil(1_000_000)).unwrap_or(u64::MAX)
             }
@@ -109,9 +108,22 @@ impl RunnerModel {
             tokens_in: price.input,
             tokens_cached: price.cached,
             tokens_out: price.output,
+            cache_written: price.written,
         });
-        self.written = price.written;
         self
+    }
+
+    /// The same, whose answers may take `time`, if that is longer than usual. It keeps to that itself where it is shorter.
+    #[must_use]
+    pub fn answers_within(mut self, time: Duration) -> Self {
+        self.time = self.time.max(time);
+        self
+    }
+
+    /// How long it, or whoever stands in for it, may take.
+    fn longest(&self) -> Duration {
+        let next = self.fallback.as_ref().map_or(Duration::ZERO, |next| next.longest());
+        self.time.max(next)
     }
 
     /// The same, with `other` in its place when it is of no help.
@@ -340,6 +352,13 @@ impl RunnerModels {
         named.map_or(&self.executor, |named| &named.model)
     }
 
+    /// How long the most patient of them is waited for. Each keeps to its own time.
+    fn longest(&self) -> Duration {
+        let named = self.executors.values().map(|named| &named.model);
+        let all = [&self.planner, &self.executor, &self.judge].into_iter().chain(named);
+        all.map(RunnerModel::longest).max().unwrap_or(TIMEOUT)
+    }
+
     /// What the engine has to know of models, tools and people.
     ///
     /// `may_call`: which tools models of the run are told of.
@@ -375,7 +394,7 @@ impl RunnerModels {
             has_person,
             plan,
             judging,
-            timeout: TIMEOUT,
+            timeout: self.longest(),
         }
     }
 }
@@ -447,6 +466,15 @@ mod tests {
         assert!(!can_take(small, &all, &mut held).await, "three of all are taken");
         held.clear();
         assert!(can_take(&models.executor, &all, &mut held).await);
+    }
+
+    #[test]
+    fn the_most_patient_model_is_waited_for_as_long_as_its_settings_say() {
+        let model = |name: &str| RunnerModel::new(name, Arc::new(ScriptedModel::new([])));
+        let mut models = RunnerModels::one(model("quick").answers_within(Duration::from_secs(60)));
+        assert_eq!(models.longest(), TIMEOUT);
+        models.executor = model("quick").or(model("large").answers_within(Duration::from_secs(3600)));
+        assert_eq!(models.longest(), Duration::from_secs(3600));
     }
 
     #[test]

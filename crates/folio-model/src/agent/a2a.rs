@@ -249,7 +249,7 @@ impl Remote {
     async fn body(&self, request: RequestBuilder, lost: IfLost) -> Result<Vec<u8>, Failed> {
         let answer = request.send().await.map_err(|error| {
             if error.is_connect() {
-                Failed::new(ModelErrorKind::Unavailable, unreached(&error, self.url.as_str()))
+                Failed::new(ModelErrorKind::Unreached, unreached(&error, self.url.as_str()))
             } else if error.is_timeout() {
                 Failed::new(lost.unheard(), "it did not answer in time")
             } else {
@@ -262,7 +262,7 @@ impl Remote {
                 kind: match status {
                     StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ModelErrorKind::Unauthorised,
                     StatusCode::TOO_MANY_REQUESTS => ModelErrorKind::RateLimited,
-                    StatusCode::SERVICE_UNAVAILABLE => ModelErrorKind::Unavailable,
+                    StatusCode::SERVICE_UNAVAILABLE => ModelErrorKind::Unreached,
                     status if status.is_server_error() => lost.unheard(),
                     _ => ModelErrorKind::Invalid,
                 },
@@ -311,7 +311,7 @@ enum IfLost {
 impl IfLost {
     fn unheard(self) -> ModelErrorKind {
         match self {
-            Self::NothingBegan => ModelErrorKind::Unavailable,
+            Self::NothingBegan => ModelErrorKind::Unreached,
             Self::MayHaveBegun => ModelErrorKind::Unknown,
         }
     }

@@ -323,7 +323,7 @@ impl Work<'_> {
                 }
                 Ok(other) => return self.ended(other).await,
                 Err(failed) => match failed.kind {
-                    ModelErrorKind::Unavailable | ModelErrorKind::RateLimited => failed.retry_after,
+                    ModelErrorKind::Unreached | ModelErrorKind::RateLimited => failed.retry_after,
                     // It knows nothing of the task, or lets nobody in: it will not tomorrow.
                     ModelErrorKind::Unknown | ModelErrorKind::Unauthorised => {
                         return Err(self.unheard(task, failed).await);
@@ -373,7 +373,7 @@ impl Work<'_> {
         let unheard = match &self.stage {
             Stage::Beginning => {
                 let message = format!("{why}, before it was given the task");
-                return Failed::new(ModelErrorKind::Unavailable, message);
+                return Failed::new(ModelErrorKind::Unreached, message);
             }
             Stage::Told => Err("what it calls the task is not known".to_owned()),
             Stage::Working(task) => {

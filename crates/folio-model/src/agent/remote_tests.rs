@@ -487,7 +487,16 @@ async fn a_card_leads_nowhere_else_and_names_what_is_spoken_e9_17() {
     let nobody = AgentSettings::of_url("http://127.0.0.1:1");
     let agent = RemoteAgent::new("mender", nobody, None, None).unwrap();
     let error = agent.reply(&request(), &mut |_| {}).await.unwrap_err();
-    assert_eq!(error.kind, ModelErrorKind::Unavailable, "{error}");
+    assert_eq!(error.kind, ModelErrorKind::Unreached, "{error}");
+    // Whatever fails before it is given the task has used up nothing.
+    for status in [500, 503] {
+        let server = MockServer::start().await;
+        let away = Mock::given(any()).respond_with(ResponseTemplate::new(status));
+        away.mount(&server).await;
+        let agent = RemoteAgent::new("mender", AgentSettings::of_url(server.uri()), None, None).unwrap();
+        let error = agent.reply(&request(), &mut |_| {}).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Unreached, "{error}");
+    }
 }
 
 #[tokio::test]

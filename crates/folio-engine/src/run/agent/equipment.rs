@@ -61,10 +61,23 @@ pub struct Price {
     pub tokens_cached: u64,
     /// Tokens that are written.
     pub tokens_out: u64,
+    /// Tokens that the provider puts into its cache, if those cost more than tokens that are read. How many those are is known afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_written: Option<u64>,
 }
 
 impl Price {
-    /// What `spend` costs, rounded up.
+    /// The most that `spend` may come to, rounded up: all that is read may be put into the provider's cache.
+    #[must_use]
+    pub fn at_most(&self, spend: &Spend) -> u64 {
+        let dearest = Self {
+            tokens_in: self.tokens_in.max(self.cache_written.unwrap_or(0)),
+            ..*self
+        };
+        dearest.of(spend)
+    }
+
+    /// What `spend` costs, rounded up, without what it costs more to put tokens into the cache.
     #[must_use]
     pub fn of(&self, spend: &Spend) -> u64 {
         let fresh = spend.tokens_in.saturating_sub(spend.tokens_cached);
@@ -108,10 +121,10 @@ pub struct ModelSpec {
 }
 
 impl ModelSpec {
-    /// `spend` with what it costs by the price of this model, or with its calls as such of which nobody knows that.
+    /// `spend` with what it may cost by the price of this model, or with its calls as such of which nobody knows that.
     pub(in crate::run) fn priced(&self, spend: Spend) -> Spend {
         let (micro_usd, unpriced_calls) = match self.price {
-            Some(price) => (price.of(&spend), 0),
+            Some(price) => (price.at_most(&spend), 0),
             None => (0, spend.model_calls),
         };
         Spend {
@@ -226,6 +239,7 @@ mod tests {
             tokens_in: 3_000_000,
             tokens_cached: 300_000,
             tokens_out: 15_000_000,
+            cache_written: Some(3_750_000),
         };
         let spend = Spend {
             tokens_in: 1_000,
@@ -234,6 +248,8 @@ mod tests {
             ..Spend::default()
         };
         assert_eq!(price.of(&spend), 300 + 270 + 150);
+        // What is set aside is enough if all of it is put into the cache.
+        assert_eq!(price.at_most(&spend), 375 + 270 + 150);
         let one = Spend {
             tokens_in: 1,
             ..Spend::default()

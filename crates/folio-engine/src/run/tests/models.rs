@@ -82,6 +82,7 @@ fn spec() -> ModelSpec {
             tokens_in: 1_000_000,
             tokens_cached: 100_000,
             tokens_out: 5_000_000,
+            cache_written: None,
         }),
         program: None,
         fallback: None,

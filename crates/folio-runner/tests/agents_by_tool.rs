@@ -1,0 +1,245 @@
+//! Agents whose work is one call of a tool, and what of a run with agents and people is on a cassette.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod models_support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use folio_engine::plan;
+use folio_engine::{NodeResult, Outcome, StopReason};
+use folio_memory::{Actor, Role, RunId};
+use folio_model::{
+    Delta, Model, ModelError, ModelErrorKind, Place, Price, Reply, Request, ScriptedModel, Usage, When, Worker,
+};
+use folio_runner::{NewRun, Recording, Runner, RunnerExecutor, RunnerModel, RunnerModels, RunnerOptions, Tape};
+use folio_tools::{ArgKind, Effect, FailureKind, Registry, ToolError, ToolResponse, ToolSpec};
+use models_support::*;
+use serde_json::{Value, json};
+
+const DONE: &str = r#"{"status": "ok", "notes": "all of it is done"}"#;
+
+/// How an agent works.
+#[derive(Debug)]
+enum Works {
+    ByTool,
+    /// As a program, and answers by a script.
+    AsProgram(ScriptedModel, Vec<String>),
+    /// The same, on another machine.
+    Elsewhere(ScriptedModel, &'static str),
+}
+
+#[async_trait]
+impl Model for Works {
+    async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+        match self {
+            Self::ByTool => Err(ModelError::new("slow", ModelErrorKind::Invalid, "it is a tool")),
+            Self::AsProgram(script, _) | Self::Elsewhere(script, _) => script.reply(request, pieces).await,
+        }
+    }
+
+    async fn reply_in(
+        &self,
+        request: &Request,
+        _: &Place,
+        pieces: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, ModelError> {
+        self.reply(request, pieces).await
+    }
+
+    fn worker(&self) -> Option<Worker<'_>> {
+        Some(match self {
+            Self::ByTool => Worker::Tool {
+                name: "slow",
+                argument: "prompt",
+            },
+            Self::AsProgram(_, argv) => Worker::Program(argv),
+            Self::Elsewhere(_, url) => Worker::Remote(url),
+        })
+    }
+}
+
+/// The tools with one that does what a task says: at once, after a day and a half, or not, since it is not there.
+fn tools() -> Registry {
+    let mut registry = Registry::with_builtins();
+    let spec = ToolSpec::new("slow", Effect::Opaque, "Does it.").required("prompt", ArgKind::Text, "What.");
+    registry.register_fn(spec, |request, _| async move {
+        let task = request.args["prompt"].as_str().unwrap_or_default().to_owned();
+        if task.contains("for long") {
+            tokio::time::sleep(Duration::from_secs(36 * 60 * 60)).await;
+        }
+        if task.contains("not there") {
+            let why = "nothing listens there";
+            return Err(ToolError::new(FailureKind::Unavailable, "mcp_server_unavailable", why));
+        }
+        Ok(ToolResponse::ok(&request, json!({ "text": DONE }), ""))
+    });
+    registry
+}
+
+struct House {
+    runner: Runner,
+    recording: Recording,
+    _folder: tempfile::TempDir,
+}
+
+/// Somebody is there, and `worker` does the tasks of `slow`.
+fn house(worker: Works, change: impl FnOnce(&mut RunnerModels)) -> House {
+    let folder = tempfile::tempdir().unwrap();
+    let idle = RunnerModel::new("scripted", Arc::new(ScriptedModel::new([])));
+    let mut models = RunnerModels::one(idle);
+    let slow = RunnerExecutor {
+        model: RunnerModel::new("agent:slow", Arc::new(worker)),
+        about: "does everything".to_owned(),
+    };
+    models.executors.insert("slow".to_owned(), slow);
+    change(&mut models);
+    let (models, recording) = Recording::of(models, true);
+    let options = RunnerOptions {
+        models: Some(models),
+        has_person: true,
+        run_folders: Some(folder.path().join("runs")),
+        ..RunnerOptions::default()
+    };
+    let store = sqlite(&folder.path().join("folio.db"));
+    House {
+        runner: Runner::new(workspace(store), tools(), options),
+        recording,
+        _folder: folder,
+    }
+}
+
+impl House {
+    async fn submit(&self, step: Value, allowed: &[&str]) -> RunId {
+        let plan = plan::from_value(&json!({ "steps": [step] }), &self.runner.known()).unwrap();
+        let new = NewRun {
+            allow_tools: allowed.iter().map(|name| (*name).to_owned()).collect(),
+            ..NewRun::of(plan, Actor::new(Role::Human, "test"))
+        };
+        self.runner.submit(new).await.unwrap().0
+    }
+
+    async fn done(&self, step: Value) -> (RunId, NodeResult) {
+        let run = self.submit(step, &["agent:slow"]).await;
+        let result = self.runner.drive(run).await.unwrap();
+        (run, result)
+    }
+
+    /// Waits until a person is asked, and says yes.
+    async fn done_with_a_yes(&self, step: Value) -> RunId {
+        let run = self.submit(step, &[]).await;
+        let (driver, yes) = (self.runner.clone(), self.runner.clone());
+        let driving = tokio::spawn(async move { driver.drive(run).await });
+        let node = loop {
+            let loaded = yes.load(run).await.unwrap();
+            if let Some((node, _)) = loaded.waiting().first() {
+                break *node;
+            }
+            tokio::task::yield_now().await;
+        };
+        yes.approve(run, node, None, &person("ada")).await.unwrap();
+        let result = driving.await.unwrap().unwrap();
+        assert_eq!(result.status, Outcome::Ok, "{result:?}");
+        run
+    }
+
+    async fn differences(&self, run: RunId) -> Vec<String> {
+        let cassette = self.recording.cassette(self.runner.workspace());
+        let tape = Tape::of(cassette).unwrap();
+        let found = self.runner.replay_with(run, tape).await.unwrap();
+        assert!(found.answers > 0);
+        found.differences
+    }
+}
+
+fn step(title: &str) -> Value {
+    json!({"id": "a", "title": title, "executor": "slow"})
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_task_holds_an_agent_that_is_a_tool_e9_17() {
+    let house = house(Works::ByTool, |_| {});
+    let mut long = step("Work for long");
+    long["timeout"] = json!("3s");
+    let began = tokio::time::Instant::now();
+    let (run, result) = house.done(long).await;
+    // The clock goes on while the disk is waited for.
+    assert!(began.elapsed() < Duration::from_secs(60 * 60), "{:?}", began.elapsed());
+    assert_ne!(result.status, Outcome::Ok);
+    let loaded = house.runner.load(run).await.unwrap();
+    let ended = loaded.node_at("a").unwrap().result.unwrap().clone();
+    assert_eq!(ended.stop_reason, Some(StopReason::OutcomeUnknown), "{ended:?}");
+    assert!(
+        ended.notes.contains("longer than the 3s that its task has"),
+        "{ended:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_was_not_there_has_used_up_nothing_as_an_agent_e9_10() {
+    let house = house(Works::ByTool, |_| {});
+    let (run, result) = house.done(step("Work where you are not there")).await;
+    assert_ne!(result.status, Outcome::Ok);
+    let loaded = house.runner.load(run).await.unwrap();
+    let spent = loaded.node_at("a").unwrap().spent;
+    assert_eq!((spent.tokens(), spent.unpriced_calls), (0, 0));
+}
+
+#[tokio::test]
+async fn what_an_agent_that_is_a_tool_answers_is_on_the_cassette() {
+    let house = house(Works::ByTool, |_| {});
+    let (run, result) = house.done(step("Do it")).await;
+    assert_eq!(result.status, Outcome::Ok, "{result:?}");
+    assert_eq!(house.differences(run).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_yes_for_an_agent_is_one_when_its_run_is_gone_through() {
+    let argv = vec!["mender".to_owned(), "--all".to_owned()];
+    let script = || ScriptedModel::new([When::any().text(DONE)]);
+    let elsewhere = Works::Elsewhere(script(), "http://127.0.0.1:1/");
+    for worker in [Works::ByTool, Works::AsProgram(script(), argv), elsewhere] {
+        let house = house(worker, |_| {});
+        let run = house.done_with_a_yes(step("Do it")).await;
+        assert_eq!(house.differences(run).await, Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn what_people_may_be_asked_and_what_caches_cost_is_on_the_cassette() {
+    let usage = Usage {
+        tokens_in: 900,
+        tokens_cache_written: 500,
+        tokens_out: 10,
+        ..Usage::default()
+    };
+    let price = Price {
+        input: 1_000_000,
+        cached: 100_000,
+        written: Some(1_250_000),
+        output: 5_000_000,
+        up_to: None,
+    };
+    let decision = json!({"decision": "execute", "reason": "it is small", "low_complexity": true,
+                          "resources_available": true, "criteria_testable": true});
+    let script = ScriptedModel::new([
+        When::any().json(&decision).usage(usage),
+        When::any()
+            .calls([("finish", json!({"notes": "all of it"}))])
+            .usage(usage),
+    ]);
+    let house = house(Works::ByTool, |models| {
+        let own = RunnerModel::new("scripted", Arc::new(script)).at_price(&price);
+        *models = RunnerModels {
+            executors: std::mem::take(&mut models.executors),
+            human: Some("carry boxes".to_owned()),
+            ..RunnerModels::one(own)
+        };
+    });
+    let run = submit(&house.runner, of_goal("mend both", json!({}))).await;
+    let result = house.runner.drive(run).await.unwrap();
+    assert_eq!(result.status, Outcome::Ok, "{result:?}");
+    assert_eq!(house.differences(run).await, Vec::<String>::new());
+}
