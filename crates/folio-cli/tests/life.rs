@@ -72,7 +72,7 @@ fn observations_are_confirmed_resolved_reopened_and_restored_m7_5_39() {
       outcome: nothing → confirmed
       status: active → resolved
     version 4 reopen by human #4 TIME
-  outcome: confirmed → nothing
+      outcome: confirmed → nothing
       status: resolved → active
     version 5 archive by human #5 TIME
       status: active → archived
