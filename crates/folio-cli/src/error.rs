@@ -196,6 +196,11 @@ impl Failure {
         format!("error[{}]:", self.told.code)
     }
 
+    /// What was tried, and why nothing came of it.
+    pub(crate) fn message(&self) -> &str {
+        &self.told.message
+    }
+
     /// How the program ends.
     pub(crate) fn exit(&self) -> Exit {
         self.told.exit

@@ -61,7 +61,6 @@ fn a_host_that_cannot_be_one_is_told() {
     folio.file("folio.toml", "[http]\nallow = [\"example.org:http\"]\n");
     assert_snapshot!(folio.seen(&["run", "--plan", "plan.yaml"]), @r#"
     ! error[settings_invalid]: FOLDER/folio.toml:2:9: "example.org:http" is no host: write `example.org`, `example.org:8080`, `*.example.org`, an address, or a network as `10.0.0.0/8`
-    !   hint: a settings file may name store, space, thread, model, models, agents, mcp, http, telemetry, lost_calls and color
     = 2
     "#);
 }

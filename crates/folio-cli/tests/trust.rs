@@ -189,3 +189,34 @@ fn a_hook_and_the_doctor_pass_over_what_is_not_trusted_and_say_so() {
     assert!(folio.path().join("notes.db").exists());
     assert_eq!(folio.json(&["doctor"]).get("untrusted"), None);
 }
+
+#[test]
+fn what_a_stranger_wrote_and_this_version_cannot_read_stops_no_hook_and_no_shell() {
+    for settings in [
+        "store = \"sqlite:notes.db\"\nnewkey = 1\n",
+        "space = 5\n",
+        "no settings",
+    ] {
+        let folio = repository(settings);
+        for name in ["session-start", "user-prompt", "stop"] {
+            let called = hook(&folio, name);
+            assert_eq!(called.code, 0, "{settings}: {called}");
+            assert!(called.stderr.contains("is not trusted: it is passed over"), "{called}");
+        }
+        assert!(!folio.path().join("notes.db").exists());
+        for call in [&["completions", "bash"][..], &["plan", "schema"], &["plan", "example"]] {
+            let called = folio.call(call);
+            assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{settings}: {called}");
+        }
+        let found = folio.json(&["doctor"]);
+        let mistake = found["untrusted"]["mistake"].as_str().unwrap();
+        assert!(mistake.contains("folio.toml:"), "{found}");
+        assert!(folio.ok(&["doctor"]).contains(mistake));
+        // Whoever would obey it is told what is wrong with it.
+        for arguments in [&["tree"][..], &["trust"]] {
+            let called = folio.call(arguments);
+            assert_eq!(called.code, 2, "{called}");
+            assert!(called.stderr.contains("settings_invalid"), "{called}");
+        }
+    }
+}

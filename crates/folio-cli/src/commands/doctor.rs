@@ -40,6 +40,9 @@ impl Report for Findings {
         for line in &self.problems {
             writeln!(out, "  {} {line}", style.bad("problem"))?;
         }
+        if let Some(mistake) = self.untrusted.as_ref().and_then(Unseen::mistake) {
+            writeln!(out, "  {} {mistake}", style.warning("settings"))?;
+        }
         self.servers.iter().try_for_each(|server| server.text(out, style))?;
         if self.healthy {
             writeln!(out, "  nothing is wrong")?;
@@ -64,6 +67,7 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
         true if !servers.iter().all(LookedAt::is_reached) => Exit::Unavailable,
         true => Exit::Done,
     };
+    let is_damaged = exit == Exit::Damaged;
     context.output.report(&Findings {
         store: folio.store().location(),
         healthy: exit == Exit::Done,
@@ -72,5 +76,10 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
         servers,
         untrusted: context.settings.passed_over.clone(),
     })?;
+    if is_damaged {
+        context.output.note(
+            "`folio export` writes what can still be read; `folio restore FILE --replace` puts a copy in its place",
+        );
+    }
     Ok(exit)
 }

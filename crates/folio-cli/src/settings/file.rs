@@ -112,16 +112,22 @@ pub(super) fn read_file(
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(unreadable(&path, &error)),
         };
-        let settings = parsed(&text, &path)?;
-        if let Some(unseen) = Unseen::among(&text, &folder, around) {
+        let settings = match (parsed(&text, &path), untrusted) {
+            // Nothing of it is asked for, so nothing that is wrong with it is told.
+            (Err(_), Untrusted::Ignored) => continue,
+            (settings, _) => settings,
+        };
+        if let Some(unseen) = Unseen::among(&text, &folder, around, settings.is_ok()) {
             match untrusted {
-                Untrusted::Refused => return Err(unseen.refused()),
+                // Whoever looks at it sees first what is wrong there.
+                Untrusted::Refused => return Err(settings.err().unwrap_or_else(|| unseen.refused())),
                 Untrusted::PassedOver | Untrusted::Ignored => {
-                    passed_over = Some(unseen);
+                    passed_over = Some(unseen.with_mistake(settings.err()));
                     continue;
                 }
             }
         }
+        let settings = settings?;
         return Ok(Read {
             file: Some(path),
             settings,
@@ -141,14 +147,11 @@ pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 /// The settings that `text` holds, which is that of the file at `path`.
 pub(super) fn parsed(text: &str, path: &Path) -> Result<FromFile, Failure> {
     toml::from_str(text).map_err(|error| {
-        let place = error
-            .span()
-            .map_or_else(String::new, |span| place_of(text, span.start));
+        let place = error.span().map_or_else(String::new, |span| place_of(text, span.start));
         Failure::usage(
             "settings_invalid",
             format!("{}{place}: {}", path.display(), in_plain_words(error.message())),
         )
-        .hint("a settings file may name store, space, thread, model, models, agents, mcp, http, telemetry, lost_calls and color")
     })
 }
 

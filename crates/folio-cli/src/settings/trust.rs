@@ -18,6 +18,9 @@ use super::surroundings::Surroundings;
 use super::worktree_of;
 use crate::error::{Failure, without_passwords};
 
+/// What a file sets of which nobody knows.
+const UNREADABLE: &str = "what cannot be read";
+
 /// A file with settings of a repository that nobody has looked at, at least not since it was changed.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Unseen {
@@ -26,14 +29,20 @@ pub(crate) struct Unseen {
     sets: Vec<String>,
     /// Whether somebody has looked at what stood there before.
     changed: bool,
+    /// Why it could not be obeyed, either.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mistake: Option<String>,
 }
 
 impl Unseen {
     /// What is wrong with obeying the file of `folder`, which holds `text`; nothing if it is outside of every worktree, if it is the user's own, if
-    /// it can do no harm, or if somebody has looked at it.
-    pub(super) fn among(text: &str, folder: &Path, around: &Surroundings<'_>) -> Option<Self> {
+    /// it can do no harm, or if somebody has looked at it. One that is not `readable` as settings can do harm: it decides what else is obeyed.
+    pub(super) fn among(text: &str, folder: &Path, around: &Surroundings<'_>, readable: bool) -> Option<Self> {
         worktree_of(folder)?;
-        let sets: Vec<_> = harmful(text).into_iter().map(|(key, _)| key).collect();
+        let mut sets: Vec<_> = harmful(text).into_iter().map(|(key, _)| key).collect();
+        if sets.is_empty() && !readable {
+            sets.push(UNREADABLE.to_owned());
+        }
         let is_own = |(_, config): &(PathBuf, PathBuf)| real(&config.join("folio")) == real(folder);
         if sets.is_empty() || around.folders.as_ref().is_some_and(is_own) {
             return None;
@@ -47,7 +56,19 @@ impl Unseen {
             file: file.display().to_string(),
             sets,
             changed,
+            mistake: None,
         })
+    }
+
+    /// The same of a file that cannot be read as settings.
+    pub(super) fn with_mistake(mut self, mistake: Option<Failure>) -> Self {
+        self.mistake = mistake.map(|failure| failure.message().to_owned());
+        self
+    }
+
+    /// Why it could not be obeyed, either, if that is so.
+    pub(crate) fn mistake(&self) -> Option<&str> {
+        self.mistake.as_deref()
     }
 
     pub(super) fn refused(&self) -> Failure {
@@ -128,7 +149,7 @@ impl SettingsFile {
 /// What `text` sets that can hurt: one for a key, and for each of a table.
 fn harmful(text: &str) -> Vec<(String, Value)> {
     let Ok(table) = toml::from_str::<toml::Table>(text) else {
-        return vec![("what cannot be read".to_owned(), Value::Null)];
+        return vec![(UNREADABLE.to_owned(), Value::Null)];
     };
     let of_key = |(key, value): (String, toml::Value)| match value {
         toml::Value::Table(table) if !table.is_empty() => {
