@@ -45,7 +45,10 @@ fn a_copy_is_a_store_with_everything_in_it() {
     assert_eq!(folio.json(&with(&["doctor"], OTHER))["problems"], json!([]));
     // What is there stays, unless it is said that it goes: then it has another name.
     let told = folio.refused(&with(&["restore", "copy.db"], STORE), 2);
-    assert!(told.contains("is there already"), "{told}");
+    assert!(
+        told.contains("is there already") && told.contains("hint: --replace "),
+        "{told}"
+    );
     let replaced = folio.json(&with(&["restore", "copy.db", "--replace"], STORE));
     assert_eq!(folio.contents(STORE), ["two", "one"]);
     let before = replaced["replaced"].as_str().unwrap().to_owned();
@@ -92,7 +95,8 @@ fn what_is_no_copy_or_is_in_use_is_refused_and_nothing_is_lost() {
     );
     folio.file("empty.db", "");
     folio.ok(&with(&["backup", "copy.db"], STORE));
-    folio.refused(&with(&["backup", "copy.db"], STORE), 2);
+    let told = folio.refused(&with(&["backup", "copy.db"], STORE), 2);
+    assert!(told.contains("hint: each copy is a file of its own"), "{told}");
     folio.refused(&with(&["backup", "no/such/folder/copy.db"], STORE), 3);
     folio.refused(&with(&["restore", "nowhere.db"], OTHER), 3);
     folio.refused(&with(&["restore", "text.txt", "--replace"], STORE), 6);

@@ -150,7 +150,7 @@ pub struct MemoryMark {
 }
 
 /// What the doctor found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Checkup {
     /// What was looked at, with counts.
     pub checked: Vec<String>,

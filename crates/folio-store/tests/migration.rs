@@ -13,7 +13,7 @@ use folio_memory::{
     Actor, Change, EntryHandle, EntryKind, EntryQuery, FieldChange, Lifetime, NoteQuery, NotesKept, Role, Seq, Status,
     ThreadKey, Timestamp, TraceNote, TurnId,
 };
-use folio_store::sqlite::{OpenOptions, SqliteStore, restore};
+use folio_store::sqlite::{Look, OpenOptions, SqliteStore, restore};
 use folio_store::{Blob, Commit, Compaction, ErrorKind, Record, RunQuery, Store, StoreError};
 use folio_testkit::contract::scene::{Scene, patch, tag};
 use rusqlite::Connection;
@@ -136,7 +136,7 @@ fn what_is_too_short_to_be_a_database_is_refused_and_left_alone() {
             "{bytes}: {error}"
         );
         assert_eq!(std::fs::read(&path).unwrap(), &whole[..bytes]);
-        let error = restore(&path, &folder.path().join("copy.db"), false).unwrap_err();
+        let error = restore(&path, &folder.path().join("copy.db"), false, Look::AtEverything).unwrap_err();
         assert!(
             error.to_string().ends_with("it is not an SQLite file"),
             "{bytes}: {error}"

@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use folio_store::OwnerId;
-use folio_store::sqlite::{OpenOptions, SqliteStore, restore};
+use folio_store::sqlite::{Look, OpenOptions, SqliteStore, restore};
 use folio_testkit::contract::scene::Scene;
 
 /// The rights of the file or folder at `path`.
@@ -34,7 +34,7 @@ async fn copies_are_for_their_owner_alone_and_a_store_that_is_replaced_keeps_its
         .back_up(&at("copy.db"))
         .await
         .unwrap();
-    restore(&at("copy.db"), &at("new/deep/other.db"), false).unwrap();
+    restore(&at("copy.db"), &at("new/deep/other.db"), false, Look::AtEverything).unwrap();
     for (path, wanted) in [
         ("copy.db", 0o600),
         ("new", 0o700),
@@ -46,7 +46,7 @@ async fn copies_are_for_their_owner_alone_and_a_store_that_is_replaced_keeps_its
     for mode in [0o600, 0o640] {
         let there = at("new/deep/other.db");
         std::fs::set_permissions(&there, Permissions::from_mode(mode)).unwrap();
-        restore(&at("copy.db"), &there, true).unwrap();
+        restore(&at("copy.db"), &there, true, Look::AtEverything).unwrap();
         assert_eq!(rights(&there), mode);
     }
 }
@@ -89,7 +89,7 @@ async fn names_that_are_no_text_are_copied_to_and_from() {
     let at = |name: &[u8]| folder.path().join(OsStr::from_bytes(name));
     let scene = store(&at(b"folio\xff.db")).await;
     scene.store.back_up(&at(b"copy\xfe.db")).await.unwrap();
-    restore(&at(b"copy\xfe.db"), &at(b"other\xfd.db"), false).unwrap();
+    restore(&at(b"copy\xfe.db"), &at(b"other\xfd.db"), false, Look::AtEverything).unwrap();
     for name in [&b"copy\xfe.db"[..], b"other\xfd.db"] {
         let again = Scene::on(SqliteStore::open(&OpenOptions::at(at(name))).unwrap());
         assert_eq!(again.head().await, scene.head().await);

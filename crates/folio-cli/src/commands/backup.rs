@@ -4,9 +4,13 @@ use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use folio::store::sqlite;
+use folio::Folio;
+use folio::memory::counted::counted;
+use folio::runner::check_journals;
+use folio::store::sqlite::{self, Look, Restored};
 use folio::store::store::Checkup;
 use serde::Serialize;
+use serde_json::json;
 
 use super::Context;
 use crate::error::{Exit, Failure};
@@ -18,6 +22,9 @@ pub(crate) struct Backup {
     /// The file that is made
     #[arg(value_name = "FILE")]
     to: PathBuf,
+    /// Do not look it over, which takes as long as `folio doctor`
+    #[arg(long)]
+    no_check: bool,
 }
 
 /// `folio restore`.
@@ -29,6 +36,9 @@ pub(crate) struct Restore {
     /// Give the store that is there another name, and take its place; no process may have it open
     #[arg(long)]
     replace: bool,
+    /// Take the copy as it is, if its pages hold together: what else is wrong with it is not looked for
+    #[arg(long)]
+    no_check: bool,
 }
 
 /// What was copied.
@@ -37,11 +47,20 @@ struct Copied {
     from: String,
     to: String,
     bytes: u64,
-    /// What is in it: spaces, entries and so on.
+    /// What is in it: spaces, entries and so on. Nothing if it was not looked over.
     checked: Vec<String>,
+    /// What is wrong with it.
+    problems: Vec<String>,
     /// Where the store is that was there before.
     #[serde(skip_serializing_if = "Option::is_none")]
     replaced: Option<String>,
+    /// Access tokens that are good for what was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens_valid: Option<usize>,
+    /// Access tokens that are good for the copy, and not for what was made of it: they were revoked in the store that was replaced. None if no
+    /// store could tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens_revoked: Option<usize>,
 }
 
 impl Report for Copied {
@@ -73,15 +92,51 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
         return Err(Failure::new(Exit::NotFound, "not_found", message));
     }
     let folio = context.existing().await?;
-    folio.store().back_up(&backup.to).await?;
+    if let Err(error) = folio.store().back_up(&backup.to).await {
+        let failure = Failure::from(error);
+        return Err(match failure.exit() {
+            Exit::Usage => failure.hint("each copy is a file of its own: name another one"),
+            _ => failure,
+        });
+    }
+    let found = match backup.no_check {
+        true => Checkup::default(),
+        false => looked_over(&folio, &backup.to).await?,
+    };
+    let is_damaged = !found.problems.is_empty();
+    let problems = found.problems.clone();
     context.output.report(&Copied {
         from: folio.store().location(),
         to: backup.to.display().to_string(),
         bytes: bytes_of(&backup.to)?,
-        checked: Vec::new(),
+        checked: found.checked,
+        problems: found.problems,
         replaced: None,
+        tokens_valid: None,
+        tokens_revoked: None,
     })?;
-    Ok(Exit::Done)
+    if !is_damaged {
+        return Ok(Exit::Done);
+    }
+    for problem in problems {
+        context.output.note(format_args!("problem: {problem}"));
+    }
+    context
+        .output
+        .note("the store is damaged, and so is the copy; keep the copies that you made before");
+    Ok(Exit::Damaged)
+}
+
+/// Looks over the copy at `path`, just made of what `folio` has open, as `folio doctor` does.
+async fn looked_over(folio: &Folio, path: &Path) -> Result<Checkup, Failure> {
+    let copy = path.to_owned();
+    let looked = tokio::task::spawn_blocking(move || sqlite::look_over(&copy)).await;
+    let mut found = looked.map_err(|error| Failure::cannot("look over", "the copy", error.into()))??;
+    match check_journals(folio.store(), &mut found).await {
+        // What is known to be damaged need not be read to the end.
+        Err(error) if found.problems.is_empty() => Err(error.into()),
+        Ok(()) | Err(_) => Ok(found),
+    }
 }
 
 /// Carries out `folio restore`.
@@ -100,34 +155,98 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
         return Err(Failure::new(Exit::NotFound, "not_found", message).hint("FILE is what `folio backup` made"));
     }
     let (from, replace) = (restore.from.clone(), restore.replace);
+    let look = match restore.no_check {
+        true => Look::AtPages,
+        false => Look::AtEverything,
+    };
     let target = to.clone();
-    let done = tokio::task::spawn_blocking(move || sqlite::restore(&from, &target, replace));
-    let replaced = done
+    let done = tokio::task::spawn_blocking(move || sqlite::restore(&from, &target, replace, look));
+    let done = done
         .await
-        .map_err(|error| Failure::cannot("copy", "the store", error.into()))??;
-    // It is looked at as a store, which also brings an old one to the newest format.
-    let found = looked_at(context).await.map_err(|failure| match &replaced {
-        Some(replaced) => failure.hint(format!("what was there before is {} now", replaced.display())),
-        None => failure,
-    })?;
+        .map_err(|error| Failure::cannot("copy", "the store", error.into()))?;
+    let (replaced, mut checkup, revoked) = match done {
+        Ok(Restored::Done {
+            replaced,
+            checkup,
+            revoked,
+        }) => (replaced, checkup, revoked),
+        Ok(Restored::Damaged(found)) => return Err(damaged(&restore.from, &found)),
+        Err(error) if !replace && to.exists() => {
+            return Err(
+                Failure::from(error).hint("--replace gives what is there another name, and puts the copy in its place")
+            );
+        }
+        Err(error) => return Err(error.into()),
+    };
+    // It is opened as a store, which also brings an old one to the newest format.
+    let tokens_valid = opened(context, checkup.as_mut())
+        .await
+        .map_err(|failure| match &replaced {
+            Some(replaced) => failure.hint(format!("what was there before is {} now", replaced.display())),
+            None => failure,
+        })?;
+    let checkup = checkup.unwrap_or_default();
+    let problems = checkup.problems.clone();
+    let before = replaced.as_ref().map(|path| path.display().to_string());
     context.output.report(&Copied {
         from: restore.from.display().to_string(),
         to: to.display().to_string(),
         bytes: bytes_of(&to)?,
-        checked: found.checked,
-        replaced: replaced.map(|path| path.display().to_string()),
+        checked: checkup.checked,
+        problems: checkup.problems,
+        replaced: before.clone(),
+        tokens_valid: Some(tokens_valid),
+        tokens_revoked: revoked,
     })?;
-    if found.problems.is_empty() {
+    match revoked {
+        Some(0) => {}
+        Some(revoked) => context.output.note(format_args!(
+            "what was revoked before stays so: {}",
+            counted(revoked as u64, "access token")
+        )),
+        None if tokens_valid > 0 => context.output.note(format_args!(
+            "{} can be used with it, also if revoked after the copy was made: `folio token list` shows those of a space",
+            counted(tokens_valid as u64, "access token")
+        )),
+        None => {}
+    }
+    if problems.is_empty() {
         return Ok(Exit::Done);
     }
-    for problem in found.problems {
+    for problem in problems {
         context.output.note(format_args!("problem: {problem}"));
+    }
+    if let Some(before) = before {
+        let to = to.display();
+        context
+            .output
+            .note(format_args!("`mv {before} {to}` puts back what was there before"));
     }
     Ok(Exit::Damaged)
 }
 
-async fn looked_at(context: &Context<'_>) -> Result<Checkup, Failure> {
-    Ok(context.folio().await?.store().check().await?)
+/// That nothing was made of the copy at `from`.
+fn damaged(from: &Path, found: &Checkup) -> Failure {
+    let message = format!(
+        "{} is damaged; nothing was made of it, and everything is as it was",
+        from.display()
+    );
+    let failure = Failure::new(Exit::Damaged, "store_damaged", message);
+    let told = found.problems.iter().fold(failure, |failure, problem| {
+        failure.mistake(format!("problem: {problem}"), json!({"problem": problem}))
+    });
+    told.hint("take an older copy, or this one as it is with --no-check")
+}
+
+/// Opens the store that was made, looks at the journals of its runs if all of it is looked at, and says how many access tokens are good for it.
+async fn opened(context: &Context<'_>, checkup: Option<&mut Checkup>) -> Result<usize, Failure> {
+    let folio = context.folio().await?;
+    if let Some(checkup) = checkup {
+        check_journals(folio.store(), checkup).await?;
+    }
+    let now = folio.workspace(context.settings.space.clone()).now();
+    let tokens = folio.store().tokens().await?;
+    Ok(tokens.iter().filter(|token| token.is_valid(now)).count())
 }
 
 fn bytes_of(path: &Path) -> Result<u64, Failure> {

@@ -1,4 +1,4 @@
-//! Copies of the file: of a store that is in use, and back.
+//! Copies of the file, and a place for them.
 
 use std::fs::File;
 use std::io;
@@ -6,12 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+use rusqlite::{Connection, ErrorCode, ffi};
 
-use super::busy;
 use super::error::{Failure, explained};
-use super::migrate::{self, MIGRATIONS};
-use super::open::{as_it_is, in_words, long_enough, make_folders, obstacle, set_up, sync_folder_of};
+use super::open::{in_words, obstacle, sync_folder_of};
 use crate::error::StoreError;
 use crate::private;
 use crate::store::OwnerId;
@@ -39,7 +37,7 @@ pub(super) fn copy_anew(conn: &Connection, to: &Path) -> Result<(), Failure> {
 }
 
 /// Refuses a name that a file has, and one that leftovers of another file would be taken for a part of.
-fn nothing_at(to: &Path) -> Result<(), Failure> {
+pub(super) fn nothing_at(to: &Path) -> Result<(), Failure> {
     if to.exists() {
         return Err(is_there(to));
     }
@@ -61,7 +59,7 @@ fn nothing_at(to: &Path) -> Result<(), Failure> {
     })
 }
 
-fn is_there(to: &Path) -> Failure {
+pub(super) fn is_there(to: &Path) -> Failure {
     StoreError::Invalid(format!("{} is there already, and stays as it is", to.display())).into()
 }
 
@@ -69,14 +67,15 @@ fn is_there(to: &Path) -> Failure {
 const UNFINISHED: &str = ".unfinished";
 
 /// A copy that is whole and durable, and has no name yet that anybody looks for. It is locked: what nobody holds is left of somebody who died.
-struct Unfinished {
-    path: PathBuf,
+pub(super) struct Unfinished {
+    /// Where it is until then.
+    pub(super) path: PathBuf,
     _lock: File,
 }
 
 impl Unfinished {
     /// A copy of all that `conn` sees, beside `to`.
-    fn of(conn: &Connection, to: &Path) -> Result<Self, Failure> {
+    pub(super) fn of(conn: &Connection, to: &Path) -> Result<Self, Failure> {
         let cannot = |error| unavailable("back up to", to, error);
         let to_write = std::path::absolute(to).map_err(cannot)?;
         remove_left_over(&to_write);
@@ -105,7 +104,7 @@ impl Unfinished {
     }
 
     /// Gives it the name `to`, unless something has that name.
-    fn take_name(self, to: &Path) -> Result<bool, Failure> {
+    pub(super) fn take_name(self, to: &Path) -> Result<bool, Failure> {
         // A link, because a renamed file would take the place of what is there.
         let is_new = match std::fs::hard_link(&self.path, to) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
@@ -118,7 +117,7 @@ impl Unfinished {
     }
 
     /// Gives it the name `to`, and what has that name another one; which. There is a store at `to` at every moment.
-    fn take_place(self, to: &Path) -> Result<PathBuf, Failure> {
+    pub(super) fn take_place(self, to: &Path) -> Result<PathBuf, Failure> {
         if let Ok(before) = to.metadata() {
             // Whoever shares the store with others has set its rights once.
             let same = std::fs::set_permissions(&self.path, before.permissions());
@@ -244,111 +243,6 @@ fn with(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Makes a store at `to` of the copy at `from`, or of a store that is in use there. What is at `to` gets another name if it may be
-/// `replaced`; which. It keeps its own until the copy is whole.
-///
-/// # Errors
-///
-/// `NotFound` if there is nothing at `from`; `Invalid` if that is no store of this program, or if something is at `to`, or was left
-/// beside it, that may not be replaced; `Corrupt` if it is damaged; `Unavailable`, also
-/// if a process has `to` open.
-pub fn restore(from: &Path, to: &Path, replaced: bool) -> Result<Option<PathBuf>, StoreError> {
-    let location = from.display().to_string();
-    if !from.exists() {
-        return Err(StoreError::NotFound {
-            what: "file",
-            name: location,
-        });
-    }
-    for path in [from, to] {
-        if path.is_dir() {
-            return Err(StoreError::Invalid(format!(
-                "{} is a folder, not a file",
-                path.display()
-            )));
-        }
-    }
-    if matches!((from.canonicalize(), to.canonicalize()), (Ok(from), Ok(to)) if from == to) {
-        return Err(StoreError::Invalid(format!("{location} cannot take its own place")));
-    }
-    let done = checked(from, &location).and_then(|conn| {
-        if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            make_folders(folder).map_err(|error| unavailable("create", folder, error))?;
-        }
-        if !replaced || nothing_at(to).is_ok() {
-            copy_anew(&conn, to)?;
-            return Ok(None);
-        }
-        let _alone = alone(to)?;
-        Unfinished::of(&conn, to)?.take_place(to).map(Some)
-    });
-    done.map_err(|failure| failure.into_error("restore", &location))
-}
-
-/// A connection to the store at `from`, which is found whole.
-fn checked(from: &Path, location: &str) -> Result<Connection, Failure> {
-    let path = std::path::absolute(from).unwrap_or_else(|_| from.to_owned());
-    let is_beside = |end: &str| {
-        let mut name = path.clone().into_os_string();
-        name.push(end);
-        Path::new(&name).exists()
-    };
-    // Nothing is left beside a copy by looking at it.
-    let name = if is_beside("-wal") || is_beside("-shm") {
-        path
-    } else {
-        as_it_is(&path)
-    };
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    let mut conn = Connection::open_with_flags(name, flags)?;
-    set_up(&mut conn)?;
-    long_enough(from, location)?;
-    if migrate::identify(&conn, location, MIGRATIONS)? == 0 {
-        return Err(StoreError::Invalid(format!("{location} is empty")).into());
-    }
-    let found: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    if found == "ok" {
-        return Ok(conn);
-    }
-    Err(super::error::damaged(location, found))
-}
-
-/// Keeps everybody else out of the store at `path` for as long as it lives, unless somebody has it open. Nothing if there is none,
-/// or what is there is none any more: nobody can use that.
-fn alone(path: &Path) -> Result<Option<Connection>, Failure> {
-    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    if !whole.exists() {
-        return Ok(None);
-    }
-    let has_it_open = || StoreError::Unavailable {
-        doing: "replace",
-        location: path.display().to_string(),
-        reason: "another process has it open; end that one first".to_owned(),
-        source: None,
-    };
-    let held = Connection::open_with_flags(&whole, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|conn| {
-        // Who leaves the write-ahead log has to be alone, and takes everything that is in it into the file.
-        let mode: String = conn.query_row("PRAGMA journal_mode = delete", [], |row| row.get(0))?;
-        conn.execute_batch("BEGIN EXCLUSIVE")?;
-        Ok((conn, mode))
-    });
-    match held {
-        Ok((conn, mode)) if mode == "delete" => Ok(Some(conn)),
-        Ok(_) => Err(has_it_open().into()),
-        Err(error) if busy::is_busy(&error) => Err(has_it_open().into()),
-        Err(error) if is_no_store(&error) => Ok(None),
-        Err(error) => Err(explained(error, "replace", &path.display().to_string()).into()),
-    }
-}
-
-/// Whether `error` tells of a file that is damaged, or no database at all.
-fn is_no_store(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
-    )
-}
-
 /// Why there is no file to copy to: what is wrong with the place is said of that.
 fn not_begun(error: io::Error, to: &Path) -> StoreError {
     let to = std::path::absolute(to).unwrap_or_else(|_| to.to_owned());
@@ -392,7 +286,7 @@ fn is_of_writing(error: &rusqlite::Error) -> bool {
     !matches!(code, Some(ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ))
 }
 
-fn unavailable(doing: &'static str, path: &Path, error: io::Error) -> StoreError {
+pub(super) fn unavailable(doing: &'static str, path: &Path, error: io::Error) -> StoreError {
     StoreError::Unavailable {
         doing,
         location: path.display().to_string(),

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use data_encoding::HEXLOWER;
 use folio_memory::terms::terms_of;
 use folio_memory::{Entry, Link, Page, Seq, TraceNote, Turn};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ErrorCode, params};
 
 use super::error::Failure;
 use super::packed::{self, Packed};
@@ -18,17 +18,25 @@ use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, There, lasting_watche
 use crate::checkup::rows::Rows;
 use crate::store::Checkup;
 
-/// Looks at everything.
+/// Lines about pages that are told of one database.
+const LINES_OF_PAGES: usize = 10;
+
+/// Looks at everything. What cannot be looked at is told among what is wrong, and hides nothing else.
 pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
     let mut findings = Findings::default();
-    check_file(conn, &mut findings)?;
-    let spaces = {
-        let mut statement = conn.prepare("SELECT id, name FROM space ORDER BY id")?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        rows.collect::<Result<Vec<(SpaceId, String)>, _>>()?
+    let pages = check_file(conn, &mut findings);
+    looked("the pages and indexes of the file", pages, &mut findings)?;
+    let names = spaces(conn);
+    let spaces = match names {
+        Ok(spaces) => spaces,
+        failed => {
+            looked("the spaces", failed, &mut findings)?;
+            Vec::new()
+        }
     };
     findings.looked_at(counted(spaces.len() as u64, "space"));
     let mut counts = Counts::default();
+    let mut is_whole = true;
     for (space, name) in spaces {
         let mut replay = Replay {
             conn,
@@ -36,14 +44,52 @@ pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
             rebuilt: Rebuilt::default(),
             findings: Findings::default(),
         };
-        replay.run()?;
+        let replayed = replay.run();
+        is_whole &= looked("the rest of it", replayed, &mut replay.findings)?;
         counts += replay.rebuilt.counts;
         findings.add_space(&name, replay.findings);
     }
-    check_totals(conn, &counts, &mut findings)?;
-    text_check::check(conn, &mut findings)?;
-    check_blobs(conn, &mut findings)?;
+    if is_whole {
+        // What was not read was not counted, either.
+        let totals = check_totals(conn, &counts, &mut findings);
+        looked("the number of rows", totals, &mut findings)?;
+    }
+    let words = text_check::check(conn, &mut findings);
+    looked("the index of words", words, &mut findings)?;
+    let bodies = check_blobs(conn, &mut findings);
+    looked("the bodies", bodies, &mut findings)?;
     Ok(findings.into())
+}
+
+fn spaces(conn: &Connection) -> Result<Vec<(SpaceId, String)>, Failure> {
+    let mut statement = conn.prepare("SELECT id, name FROM space ORDER BY id")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Whether `what` was looked at. That the file is too damaged for it is a finding.
+///
+/// # Errors
+///
+/// Whatever is no damage of the file.
+fn looked<T>(what: &str, done: Result<T, Failure>, findings: &mut Findings) -> Result<bool, Failure> {
+    let Err(failure) = done else { return Ok(true) };
+    let reason = match failure {
+        Failure::Damaged(reason) => reason,
+        Failure::Sql(error) if is_damage(&error) => error.to_string(),
+        other => return Err(other),
+    };
+    findings.add(|| format!("{what} could not be looked at: {reason}"));
+    Ok(false)
+}
+
+/// Whether `error` tells of a file that is damaged: of its pages, or of what a row holds.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    match error.sqlite_error_code() {
+        Some(code) => matches!(code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase),
+        // Not from the database but from reading a row.
+        None => true,
+    }
 }
 
 /// SQLite's own look at its pages and indexes.
@@ -51,9 +97,11 @@ fn check_file(conn: &Connection, findings: &mut Findings) -> Result<(), Failure>
     let mut statement = conn.prepare("PRAGMA integrity_check(20)")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let line: String = row.get(0)?;
-        if line != "ok" {
-            findings.add(|| line);
+        let found: String = row.get(0)?;
+        // Several of one database come in one row, below its name. Not all of them: other parts have something to tell, too.
+        let told = found.lines().filter(|line| *line != "ok" && !line.starts_with("***"));
+        for line in told.take(LINES_OF_PAGES) {
+            findings.add(|| line.to_owned());
         }
     }
     findings.looked_at("the pages and indexes of the file");

@@ -49,6 +49,7 @@ mod policy;
 mod readers;
 mod replay;
 mod residue;
+mod restore;
 mod rewrite;
 mod run;
 mod scope;
@@ -83,9 +84,9 @@ use folio_memory::{
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-pub use self::backup::restore;
 pub use self::closing::wait_until_closed;
 pub use self::open::{IN_MEMORY, OpenOptions};
+pub use self::restore::{Look, Restored, look_over, restore};
 
 use self::error::{Failure, explained};
 use self::job::{Answer, Gone, InParts, Job, Next, RunClaim, RunRelease};

@@ -120,6 +120,14 @@ impl Target {
         }
     }
 
+    /// One that is called `location` and has no file of its own: none of which a copy is kept before it is changed.
+    pub(super) fn of_no_file(location: &str) -> Self {
+        Self {
+            location: location.to_owned(),
+            ..Self::of(&OpenOptions::in_memory())
+        }
+    }
+
     /// Makes the folders and the file if they are missing, checks whose file it is, and brings it to the newest format.
     ///
     /// The connection that comes back is the one to write with.

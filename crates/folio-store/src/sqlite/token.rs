@@ -49,6 +49,47 @@ pub(super) fn list(conn: &Connection) -> Result<Vec<KeptToken>, Failure> {
     Ok(tokens)
 }
 
+/// A token that was taken back, and when.
+#[derive(Debug)]
+pub(super) struct Revocation {
+    id: String,
+    at: i64,
+}
+
+/// The tokens that were taken back.
+pub(super) fn revocations(conn: &Connection) -> Result<Vec<Revocation>, Failure> {
+    if !has_tokens(conn)? {
+        return Ok(Vec::new());
+    }
+    let mut statement = conn.prepare("SELECT id, revoked_at FROM token WHERE revoked_at IS NOT NULL")?;
+    let rows = statement.query_map([], |row| {
+        Ok(Revocation {
+            id: row.get(0)?,
+            at: row.get(1)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Takes back those of `revocations` that are here and open something; how many.
+pub(super) fn revoke_each(conn: &Connection, revocations: &[Revocation]) -> Result<usize, Failure> {
+    if revocations.is_empty() || !has_tokens(conn)? {
+        return Ok(0);
+    }
+    let mut statement = conn.prepare("UPDATE token SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?;
+    let mut count = 0;
+    for Revocation { id, at } in revocations {
+        count += statement.execute(params![id, at])?;
+    }
+    Ok(count)
+}
+
+/// Whether the file is of a format that has tokens.
+fn has_tokens(conn: &Connection) -> Result<bool, Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'token')";
+    Ok(conn.query_row(sql, [], |row| row.get(0))?)
+}
+
 fn read(row: &Row<'_>) -> Result<KeptToken, Failure> {
     let role: String = row.get(2)?;
     let space: String = row.get(1)?;

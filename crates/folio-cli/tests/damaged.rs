@@ -1,0 +1,137 @@
+//! Copies of a damaged store, and what was revoked before a copy takes the place of a store.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Folio;
+
+fn at<'a>(store: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+    [arguments, &["--store", store]].concat()
+}
+
+/// A healthy store `good.db`, and one, `bad.db`, of whose commits one cannot be read.
+fn folio() -> Folio {
+    let folio = Folio::new();
+    folio.ok(&at("sqlite:good.db", &["observe", "add", "good"]));
+    folio.ok(&at("sqlite:bad.db", &["observe", "add", "bad"]));
+    spoil(&folio, "bad.db", b"\"add_entry\"", b"\"odd_entry\"");
+    folio
+}
+
+/// Has the file `name` say `wrong` wherever it said `right`.
+fn spoil(folio: &Folio, name: &str, right: &[u8], wrong: &[u8]) {
+    let mut bytes = std::fs::read(folio.path().join(name)).unwrap();
+    let places: Vec<_> = (0..bytes.len())
+        .filter(|place| bytes.get(*place..).unwrap().starts_with(right))
+        .collect();
+    assert!(!places.is_empty(), "nothing of this is in the file");
+    for place in places {
+        bytes
+            .get_mut(place..place + wrong.len())
+            .unwrap()
+            .copy_from_slice(wrong);
+    }
+    folio.file(name, bytes);
+}
+
+fn contents(folio: &Folio, store: &str) -> Value {
+    folio.json(&at(store, &["observe", "list"]))["items"][0]["content"].clone()
+}
+
+fn files(folio: &Folio, name: &str) -> usize {
+    let entries = std::fs::read_dir(folio.path()).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|found| found.starts_with(name)).count()
+}
+
+#[test]
+fn a_damaged_copy_takes_the_place_of_nothing() {
+    let folio = folio();
+    for (store, arguments) in [
+        ("sqlite:good.db", &["restore", "bad.db", "--replace"][..]),
+        ("sqlite:new.db", &["restore", "bad.db"]),
+    ] {
+        let called = folio.call(&at(store, arguments));
+        assert_eq!(called.code, 6, "{called}");
+        assert!(called.stderr.contains("problem: space main: "), "{called}");
+        assert!(called.stderr.contains("everything is as it was"), "{called}");
+    }
+    assert_eq!(contents(&folio, "sqlite:good.db"), "good");
+    assert_eq!((files(&folio, "good.db"), files(&folio, "new.db")), (1, 0));
+    // Whoever wants it all the same has it.
+    let called = folio.call(&at("sqlite:good.db", &["restore", "bad.db", "--replace", "--no-check"]));
+    assert_eq!(called.code, 0, "{called}");
+    assert_eq!(contents(&folio, "sqlite:good.db.replaced-1"), "good");
+}
+
+#[test]
+fn a_copy_of_a_damaged_store_is_told_as_damaged() {
+    let folio = folio();
+    let called = folio.call(&at("sqlite:bad.db", &["backup", "copy.db", "--json"]));
+    assert_eq!(called.code, 6, "{called}");
+    let told: Value = serde_json::from_str(&called.stdout).unwrap();
+    assert!(told["problems"][0].as_str().unwrap().contains("space main: "), "{told}");
+    let called = folio.call(&at("sqlite:bad.db", &["backup", "second.db"]));
+    assert!(
+        called.stderr.contains("keep the copies that you made before"),
+        "{called}"
+    );
+    let unseen = folio.json(&at("sqlite:bad.db", &["backup", "third.db", "--no-check"]));
+    assert_eq!((&unseen["checked"], &unseen["problems"]), (&json!([]), &json!([])));
+    let whole = folio.json(&at("sqlite:good.db", &["backup", "fourth.db"]));
+    assert!(!whole["checked"].as_array().unwrap().is_empty(), "{whole}");
+    assert_eq!(files(&folio, "fourth.db"), 1, "nothing is left beside it");
+}
+
+#[test]
+fn a_token_that_was_revoked_stays_so_when_an_older_copy_takes_the_place_of_the_store() {
+    let folio = Folio::new();
+    let store = "sqlite:f.db";
+    for _ in 0..2 {
+        folio.ok(&at(store, &["token", "new", "--role", "client"]));
+    }
+    folio.ok(&at(store, &["backup", "copy.db"]));
+    let list = |store| folio.json(&at(store, &["token", "list"]))["items"].clone();
+    let id = list(store)[0]["id"].as_str().unwrap().to_owned();
+    folio.ok(&at(store, &["token", "revoke", &id]));
+    let restored = folio.json(&at(store, &["restore", "copy.db", "--replace"]));
+    assert_eq!(
+        (&restored["tokens_valid"], &restored["tokens_revoked"]),
+        (&json!(1), &json!(1))
+    );
+    let left = list(store);
+    assert_eq!(left.as_array().unwrap().len(), 1);
+    assert_ne!(left[0]["id"], id);
+
+    // Where no store is replaced nobody knows, and it is said.
+    let called = folio.call(&at("sqlite:new.db", &["restore", "copy.db"]));
+    assert_eq!(called.code, 0, "{called}");
+    assert!(
+        called.stderr.contains("2 access tokens can be used with it"),
+        "{called}"
+    );
+}
+
+#[test]
+fn the_doctor_tells_what_else_it_found_where_a_page_is_damaged() {
+    let folio = Folio::new();
+    let store = "sqlite:f.db";
+    for content in ["one", "two", "three"] {
+        folio.ok(&at(store, &["observe", "add", content]));
+    }
+    folio.ok(&at(store, &["book", "add", "note", "a note"]));
+    // The pages behind the middle are overwritten; the first ones are as they were.
+    let mut bytes = std::fs::read(folio.path().join("f.db")).unwrap();
+    let from = bytes.len() / 2 / 4096 * 4096;
+    bytes.get_mut(from..from + 4096).unwrap().fill(0xA5);
+    folio.file("f.db", bytes);
+    let called = folio.call(&at(store, &["doctor"]));
+    assert_eq!(called.code, 6, "{called}");
+    assert!(called.stdout.contains("problem"), "{called}");
+    assert!(
+        called.stderr.contains("`folio export` writes what can still be read"),
+        "{called}"
+    );
+}

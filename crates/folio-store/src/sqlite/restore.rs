@@ -1,0 +1,201 @@
+//! A store made of a copy, and a look at a copy.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::backup::{Unfinished, is_there, nothing_at, unavailable};
+use super::error::{Failure, damaged, explained};
+use super::migrate::{self, MIGRATIONS};
+use super::open::{Target, as_it_is, beside, long_enough, make_folders, set_up};
+use super::{busy, check, token};
+use crate::error::StoreError;
+use crate::store::Checkup;
+
+/// How closely a copy is looked at before it becomes a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// Everything is compared with the log, as the doctor does it.
+    AtEverything,
+    /// Only whether its pages hold together.
+    AtPages,
+}
+
+/// What became of a copy that was to be a store.
+#[derive(Debug)]
+pub enum Restored {
+    /// It is one.
+    Done {
+        /// Where the store is that was there before.
+        replaced: Option<PathBuf>,
+        /// What was looked at; none if only the pages were.
+        checkup: Option<Checkup>,
+        /// How many tokens open nothing any more although the copy says so, since they were revoked in the store that was replaced. None if
+        /// there was no such store, or it cannot tell.
+        revoked: Option<usize>,
+    },
+    /// It is damaged, and everything is as it was.
+    Damaged(Checkup),
+}
+
+/// Makes a store at `to` of the copy at `from`, or of a store that is in use there. What is at `to` gets another name if it may be
+/// `replaced`; it keeps its own until the copy is whole and was looked over, and what was revoked there stays so.
+///
+/// # Errors
+///
+/// `NotFound` if there is nothing at `from`; `Invalid` if that is no store of this program, or if something is at `to`, or was left
+/// beside it, that may not be replaced; `Corrupt` if its pages are damaged; `Unavailable`, also
+/// if a process has `to` open.
+pub fn restore(from: &Path, to: &Path, replaced: bool, look: Look) -> Result<Restored, StoreError> {
+    let location = from.display().to_string();
+    if !from.exists() {
+        return Err(StoreError::NotFound {
+            what: "file",
+            name: location,
+        });
+    }
+    for path in [from, to] {
+        if path.is_dir() {
+            return Err(StoreError::Invalid(format!(
+                "{} is a folder, not a file",
+                path.display()
+            )));
+        }
+    }
+    if matches!((from.canonicalize(), to.canonicalize()), (Ok(from), Ok(to)) if from == to) {
+        return Err(StoreError::Invalid(format!("{location} cannot take its own place")));
+    }
+    let done = checked(from, &location).and_then(|conn| {
+        if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            make_folders(folder).map_err(|error| unavailable("create", folder, error))?;
+        }
+        let is_new = !replaced || nothing_at(to).is_ok();
+        if is_new {
+            // Before a long time is spent on it.
+            nothing_at(to)?;
+        }
+        let alone = if is_new { None } else { alone(to)? };
+        let copy = Unfinished::of(&conn, to)?;
+        // What cannot be read there keeps nobody from replacing it.
+        let revocations = alone.as_ref().and_then(|there| token::revocations(there).ok());
+        let (checkup, revoked) = made_ready(&copy, &location, look, revocations.as_deref())?;
+        let checkup = match checkup {
+            Some(checkup) if !checkup.problems.is_empty() => return Ok(Restored::Damaged(checkup)),
+            checkup => checkup,
+        };
+        let replaced = match is_new {
+            false => Some(copy.take_place(to)?),
+            true if copy.take_name(to)? => None,
+            true => return Err(is_there(to)),
+        };
+        Ok(Restored::Done {
+            replaced,
+            checkup,
+            revoked,
+        })
+    });
+    done.map_err(|failure| failure.into_error("restore", &location))
+}
+
+/// Looks at everything in the copy at `path`, which this version has made, as the doctor does.
+///
+/// # Errors
+///
+/// `Unavailable`, or what is wrong with the file. Other damage is an answer.
+pub fn look_over(path: &Path) -> Result<Checkup, StoreError> {
+    let looked = to_read(path).and_then(|conn| check::check(&conn));
+    looked.map_err(|failure| failure.into_error("look over", &path.display().to_string()))
+}
+
+/// Looks over a copy that has no name yet, in the newest format, and takes back in it the tokens of these `revocations`: what was found, and how
+/// many those are. It is on the disk in the end.
+fn made_ready(
+    copy: &Unfinished,
+    location: &str,
+    look: Look,
+    revocations: Option<&[token::Revocation]>,
+) -> Result<(Option<Checkup>, Option<usize>), Failure> {
+    let mut conn = Connection::open_with_flags(&copy.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    set_up(&mut conn)?;
+    // Nobody else knows of it: if this is cut off, it is thrown away.
+    conn.execute_batch("PRAGMA journal_mode = memory; PRAGMA synchronous = off; PRAGMA secure_delete = fast")?;
+    let checkup = match look {
+        Look::AtPages => None,
+        Look::AtEverything => {
+            let found = migrate::identify(&conn, location, MIGRATIONS)?;
+            // The copy that it is made of stays as it is.
+            migrate::bring_up_to_date(&conn, &Target::of_no_file(location), found, MIGRATIONS)?;
+            Some(check::check(&conn)?)
+        }
+    };
+    let revoked = revocations.map(|list| token::revoke_each(&conn, list)).transpose()?;
+    drop(conn);
+    let synced = std::fs::File::open(&copy.path).and_then(|file| file.sync_all());
+    synced.map_err(|error| unavailable("write to", &copy.path, error))?;
+    Ok((checkup, revoked))
+}
+
+/// A connection to the copy at `from` that only reads.
+fn to_read(from: &Path) -> Result<Connection, Failure> {
+    let path = std::path::absolute(from).unwrap_or_else(|_| from.to_owned());
+    // Nothing is left beside a copy by looking at it.
+    let name = if beside(&path, "-wal").exists() || beside(&path, "-shm").exists() {
+        path
+    } else {
+        as_it_is(&path)
+    };
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let mut conn = Connection::open_with_flags(name, flags)?;
+    set_up(&mut conn)?;
+    Ok(conn)
+}
+
+/// A connection to the store at `from`, whose pages are found whole.
+fn checked(from: &Path, location: &str) -> Result<Connection, Failure> {
+    let conn = to_read(from)?;
+    long_enough(from, location)?;
+    if migrate::identify(&conn, location, MIGRATIONS)? == 0 {
+        return Err(StoreError::Invalid(format!("{location} is empty")).into());
+    }
+    let found: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found == "ok" {
+        return Ok(conn);
+    }
+    Err(damaged(location, found))
+}
+
+/// Keeps everybody else out of the store at `path` for as long as it lives, unless somebody has it open. Nothing if there is none,
+/// or what is there is none any more: nobody can use that.
+fn alone(path: &Path) -> Result<Option<Connection>, Failure> {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if !whole.exists() {
+        return Ok(None);
+    }
+    let has_it_open = || StoreError::Unavailable {
+        doing: "replace",
+        location: path.display().to_string(),
+        reason: "another process has it open; end that one first".to_owned(),
+        source: None,
+    };
+    let held = Connection::open_with_flags(&whole, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|conn| {
+        // Who leaves the write-ahead log has to be alone, and takes everything that is in it into the file.
+        let mode: String = conn.query_row("PRAGMA journal_mode = delete", [], |row| row.get(0))?;
+        conn.execute_batch("BEGIN EXCLUSIVE")?;
+        Ok((conn, mode))
+    });
+    match held {
+        Ok((conn, mode)) if mode == "delete" => Ok(Some(conn)),
+        Ok(_) => Err(has_it_open().into()),
+        Err(error) if busy::is_busy(&error) => Err(has_it_open().into()),
+        Err(error) if is_no_store(&error) => Ok(None),
+        Err(error) => Err(explained(error, "replace", &path.display().to_string()).into()),
+    }
+}
+
+/// Whether `error` tells of a file that is damaged, or no database at all.
+fn is_no_store(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+    )
+}
