@@ -9,7 +9,7 @@ use folio::memory::RunId;
 use folio::memory::id::Ref;
 use folio::runner::{HeldUp, Runner, RunnerError, Watch};
 use folio::store::{RunRow, StoreError, WorkspaceError};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 use tokio::task::JoinHandle;
 
 use crate::commands::Context;
@@ -19,6 +19,7 @@ use crate::leftovers::PATIENCE;
 use crate::progress::{Lines, Progress};
 use crate::report::printable;
 use crate::report::run::Summary;
+use crate::signals::{Endings, listen_for};
 
 /// How long what is under way has to end when the program was told to.
 const GRACE: Duration = Duration::from_secs(10);
@@ -108,9 +109,8 @@ impl<'a> Follow<'a> {
 
     /// Stays until all that happened was shown; whether somebody pressed Ctrl-C.
     async fn until_ended(mut self, driving: Option<Driving<'_>>) -> Result<(Watch, bool), Failure> {
-        let cannot = |error| Failure::cannot("listen for", "Ctrl-C", error);
-        let mut interrupts = signal(SignalKind::interrupt()).map_err(cannot)?;
-        let mut terminations = signal(SignalKind::terminate()).map_err(cannot)?;
+        let mut interrupts = listen_for(SignalKind::interrupt())?;
+        let mut endings = Endings::listen()?;
         let mut pictures = tokio::time::interval(PICTURE);
         let (runner, mut driver) = driving.map_or((None, None), |(runner, driver)| (Some(runner), Some(driver)));
         let mut asked_to_stop = false;
@@ -157,7 +157,7 @@ impl<'a> Follow<'a> {
                     false
                 }
                 _ = interrupts.recv() => true,
-                _ = terminations.recv() => {
+                () = endings.recv() => {
                     if let Some(runner) = runner {
                         runner.leave();
                     }

@@ -10,11 +10,13 @@ mod groups;
 mod later;
 mod leftovers;
 mod models;
+mod noticed;
 mod output;
 mod progress;
 mod report;
 mod servers;
 mod settings;
+mod signals;
 mod who;
 
 use std::io::Write as _;
@@ -97,13 +99,15 @@ fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::cannot("start", "the program", error))?;
-    let result = runtime.block_on(commands::run(command, settings, output));
+    let ended = runtime.block_on(commands::run(command, settings, output));
     // What is still under way was left on purpose: its run goes on when somebody takes it up.
     runtime.shutdown_background();
     // It lets go of the store in its own time. Whatever keeps it for longer keeps nobody from ending: nothing is lost, but left lying
     // beside the file.
-    sqlite::wait_until_closed(CLOSING_PATIENCE);
-    result
+    if !ended.is_held_up {
+        sqlite::wait_until_closed(CLOSING_PATIENCE);
+    }
+    ended.done
 }
 
 /// What clap says: help and version are answers, everything else is a mistake in the call.

@@ -96,11 +96,11 @@ fn who_waits_and_what_is_paused_shows_e9_14() {
     let told = folio.call(&["pause", "r1"]);
     let words = "r1 is paused, and no call of it begins before `folio continue`; nothing of it is under way";
     assert!(told.stderr.contains(words), "{told}");
-    assert!(told.stdout.starts_with("r1 paused "), "{told}");
+    assert!(told.stdout.starts_with("r1 paused, asks 1 "), "{told}");
     let shown = folio.ok(&["show", "r1"]);
     assert!(shown.contains("r1 running: paused; "), "{shown}");
     let runs = folio.ok(&["runs"]);
-    assert!(runs.starts_with("r1 paused "), "{runs}");
+    assert!(runs.starts_with("r1 paused, asks 1 "), "{runs}");
     let told = folio.json(&["runs"])["items"][0].clone();
     assert_eq!((&told["paused"], &told["asks"]), (&true.into(), &1.into()));
     let shown = folio.json(&["show", "r1"]);

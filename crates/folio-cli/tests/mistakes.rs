@@ -96,6 +96,12 @@ fn what_is_wrong_in_the_environment_or_in_a_file_is_told_with_the_name_it_has_th
     for (variable, value, line, said) in [
         (
             "FOLIO_TURN",
+            "t99",
+            "observe add x",
+            "FOLIO_TURN: there is no turn t99 in this space",
+        ),
+        (
+            "FOLIO_TURN",
             "soon",
             "runs",
             "FOLIO_TURN: \"soon\" is not a handle like t3",
@@ -214,4 +220,18 @@ fn a_number_below_zero_can_be_a_text() {
     let folio = Folio::new();
     let noted = folio.json(&["observe", "add", "-5"]);
     assert_eq!(noted["content"], "-5");
+}
+
+#[test]
+fn programs_are_told_that_a_store_is_not_there_in_which_something_is_missing() {
+    let folio = Folio::new();
+    let called = folio.call(&["--store", "sqlite:typo.db", "--json", "show", "r1"]);
+    assert_eq!(called.code, 3, "{called}");
+    assert!(called.stderr.contains("there is no file typo.db yet"), "{called}");
+    folio.file("folio.toml", "space = 5\n");
+    let called = folio.call(&["runs"]);
+    assert!(
+        called.stderr.contains("expected a string") && !called.stderr.contains("hint"),
+        "{called}"
+    );
 }

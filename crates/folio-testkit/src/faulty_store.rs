@@ -47,6 +47,7 @@ struct State {
     faults: BTreeMap<u64, Fault>,
     is_gone: bool,
     fails_notes: bool,
+    stalls_notes: bool,
     fails_claims: bool,
     stalls_runs: bool,
     /// What happens to commits whose key begins so.
@@ -111,6 +112,7 @@ impl FaultyStore {
         state.faults.clear();
         state.is_gone = false;
         state.fails_notes = false;
+        state.stalls_notes = false;
         state.fails_claims = false;
         state.stalls_runs = false;
         state.keyed = None;
@@ -129,6 +131,11 @@ impl FaultyStore {
     /// From now on, notes of what happened besides the log cannot be kept.
     pub fn fail_notes(&self) {
         self.state().fails_notes = true;
+    }
+
+    /// From now on, whoever writes notes of what happened besides the log is never answered.
+    pub fn stall_notes(&self) {
+        self.state().stalls_notes = true;
     }
 
     /// From now on, no run can be claimed.
@@ -347,6 +354,9 @@ impl Store for FaultyStore {
     }
 
     async fn append_trace(&self, space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<(), StoreError> {
+        if self.state().stalls_notes {
+            std::future::pending::<()>().await;
+        }
         if self.state().fails_notes {
             return Err(self.failure(WRITING));
         }

@@ -75,7 +75,7 @@ pub(crate) async fn measure(folder: &Path, extent: Extent, output: &Output) -> R
         adds
     };
     let bare = yardstick::bare_commits(&folder.join("bare.db"), extent.adds as usize, adds[0].record_bytes)?;
-    output.note("measuring runs: a tree of 1,365 nodes, ten groups of a hundred");
+    output.note("measuring runs: a tree of 1,365 tasks, ten groups of a hundred");
     let runs = runs::measure(folder, extent.repeats).await?;
     output.note(format_args!("measuring a chain of {} steps", extent.chain));
     let chain = runs::measure_chain(folder, extent.chain).await?;

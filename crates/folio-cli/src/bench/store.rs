@@ -55,7 +55,7 @@ struct Listed {
     p99_ms: f64,
 }
 
-/// Measures `folio`: adds of 64 writers, of `each` observations each; questions to a space of `entries`; a tree of 1,365 nodes,
+/// Measures `folio`: adds of 64 writers, of `each` observations each; questions to a space of `entries`; a tree of 1,365 tasks,
 /// `repeats` times, there and in a file below `folder`. Each in a space of its own, which stays.
 pub(crate) async fn measure(
     folio: &Folio,
@@ -78,7 +78,7 @@ pub(crate) async fn measure(
     for (question, query) in questions() {
         lists.push(asked(folio, &full, question, &query).await?);
     }
-    output.note("measuring a tree of 1,365 nodes, and the same in a file");
+    output.note("measuring a tree of 1,365 tasks, and the same in a file");
     let steps = shapes::tree(4, 5);
     let (mut here, mut there) = (Vec::new(), Vec::new());
     for repeat in 0..repeats {
@@ -125,7 +125,7 @@ impl Report for Figures {
         }
         writeln!(
             out,
-            "  tree of 1,365 nodes         {:>9.0} ms; in a file {:.0} ms: {:.2} ×",
+            "  tree of 1,365 tasks         {:>9.0} ms; in a file {:.0} ms: {:.2} ×",
             self.tree_ms, self.tree_in_a_file_ms, self.tree_to_file
         )
     }

@@ -108,7 +108,9 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
             "{handle} waits; `folio continue {handle}` and `folio resume {handle}` go on with it"
         ));
         let (row, run) = runner.seen(id).await?;
-        context.output.report(&RunLine::of(&row, run.so_far()))?;
+        context
+            .output
+            .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
         return Ok(Exit::Done);
     }
     context.output.detail(format_args!("run: {handle} ({id})"));

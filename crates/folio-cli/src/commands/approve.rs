@@ -85,7 +85,9 @@ pub(crate) async fn reject(context: &Context<'_>, reject: Reject) -> Result<Exit
 async fn said(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<Exit, Failure> {
     driven_later(context, runner, row).await?;
     let (row, run) = runner.seen(row.id).await?;
-    context.output.report(&RunLine::of(&row, run.so_far()))?;
+    context
+        .output
+        .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
     Ok(Exit::Done)
 }
 

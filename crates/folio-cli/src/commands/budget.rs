@@ -20,6 +20,7 @@ use super::people::{driven_later, runner};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
+use crate::report::instant;
 
 /// `folio budget`.
 #[derive(Debug, Args)]
@@ -307,7 +308,7 @@ impl Report for BudgetShape {
             writeln!(out, "  {what:<13} {} of {most}{over}{unknown}", amount(limit.used))?;
         }
         if let Some(deadline) = self.deadline {
-            writeln!(out, "  {:<13} {deadline}", "deadline")?;
+            writeln!(out, "  {:<13} {}", "deadline", instant(deadline))?;
         }
         Ok(())
     }

@@ -30,7 +30,9 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
     if row.has_ended() {
         note_run_ended(context, &row);
         let (row, run) = runner.seen(row.id).await?;
-        context.output.report(&RunLine::of(&row, run.so_far()))?;
+        context
+            .output
+            .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
         return Ok(Exit::Done);
     }
     let node = match &cancel.node {
@@ -46,7 +48,9 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
         runner.drive(row.id).await?;
     }
     let (row, run) = runner.seen(row.id).await?;
-    context.output.report(&RunLine::of(&row, run.so_far()))?;
+    context
+        .output
+        .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
     Ok(Exit::Done)
 }
 

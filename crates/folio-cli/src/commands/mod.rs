@@ -69,7 +69,7 @@ use folio::tools::Registry;
 use folio::{Actor, Folio, OpenError, Workspace};
 use folio_telemetry::Telemetry;
 use serde::Serialize;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 
@@ -77,9 +77,11 @@ pub(crate) use self::input::{MAX_INPUT_BYTES, json_file, json_or_text, once, ope
 use crate::arguments::Command;
 use crate::error::{Exit, Failure};
 use crate::later::Later;
+use crate::noticed;
 use crate::output::Output;
 use crate::servers;
 use crate::settings::Settings;
+use crate::signals::{Endings, listen_for, outlive_large_files};
 
 /// How long a collector may take at the end.
 const TELEMETRY_PATIENCE: Duration = Duration::from_secs(5);
@@ -93,6 +95,15 @@ pub(crate) enum Absent {
     Empty,
 }
 
+/// What a command came to.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// How the program ends for it.
+    pub(crate) done: Result<Exit, Failure>,
+    /// Whether somebody keeps the store from being written to, so that it would not be closed soon, either.
+    pub(crate) is_held_up: bool,
+}
+
 /// What a command works with.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
@@ -102,6 +113,8 @@ pub(crate) struct Context<'a> {
     pub(crate) output: &'a Output,
     /// What was opened, so that what it noted is written before the program ends.
     opened: RefCell<Vec<Workspace>>,
+    /// That the store is not there, once somebody looked and it was not.
+    absent: OnceLock<String>,
     /// The turn that it is done in, once somebody looked.
     turn: OnceLock<TurnId>,
     /// MCP servers, once somebody needed their tools.
@@ -139,6 +152,7 @@ impl Context<'_> {
             Ok(folio) => Ok(self.with_outbox(folio)),
             Err(error @ OpenError::NotThere { .. }) => {
                 self.output.note(format_args!("{error} yet"));
+                self.absent.get_or_init(|| format!("{error} yet"));
                 Ok(Folio::open("memory:").await?)
             }
             Err(error) => Err(self.settings.not_opened(error)),
@@ -182,7 +196,15 @@ impl Context<'_> {
     async fn in_turn(&self, folio: Folio) -> Result<Workspace, Failure> {
         if let (Some(turn), None) = (self.settings.turn, self.turn.get()) {
             let space = folio.workspace(self.settings.space.clone());
-            let WorkingIn { id, handle, has_ended } = space.turn_to_work_in(turn).await?;
+            let found = space.turn_to_work_in(turn).await.map_err(|error| {
+                let failure = Failure::from(error);
+                match self.settings.turn_flag {
+                    Some(_) => failure,
+                    // Every command of a shell works in it, until somebody knows where that was said.
+                    None => failure.about("FOLIO_TURN"),
+                }
+            });
+            let WorkingIn { id, handle, has_ended } = found?;
             if has_ended {
                 self.output.note(format_args!(
                     "{handle} has ended; what is done now is not in its export"
@@ -216,22 +238,6 @@ impl Context<'_> {
             self.registry().await
         } else {
             Ok(Registry::with_builtins())
-        }
-    }
-
-    /// Writes what was noticed on the way and nobody has written yet: that the time of entries is past (M7.1.8), and what
-    /// the trace does not have. That it cannot be written is said, and changes nothing else.
-    async fn write_what_was_noticed(&self) {
-        let opened = self.opened.take();
-        for workspace in opened {
-            if let Err(error) = workspace.note_ended().await {
-                let detail = format_args!("what has ended is not noted: {error}");
-                self.output.detail(detail);
-            }
-            if let Err(error) = workspace.flush_trace().await {
-                let detail = format_args!("what was read is not in the trace: {error}");
-                self.output.detail(detail);
-            }
         }
     }
 
@@ -308,22 +314,35 @@ impl Context<'_> {
 }
 
 /// Carries out `command`.
-pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -> Ended {
+    outlive_large_files();
+    let patience = match command {
+        // Whoever called it waits for its end with everything else.
+        Command::Hook(_) => noticed::PATIENCE_OF_HOOKS,
+        _ => noticed::PATIENCE,
+    };
     let context = Context {
         settings,
         output,
         opened: RefCell::default(),
+        absent: OnceLock::new(),
         turn: OnceLock::new(),
         servers: OnceCell::new(),
         telling: OnceLock::new(),
     };
-    let done = carry_out(&context, command).await;
+    let done = carry_out(&context, command)
+        .await
+        .map_err(|failure| match context.absent.get() {
+            // People were told already: of a store that was mistyped, everything is missing.
+            Some(absent) if output.is_json() && failure.exit() == Exit::NotFound => failure.hint(absent),
+            _ => failure,
+        });
     if let Some(servers) = context.servers.get() {
         servers.close().await;
     }
-    context.write_what_was_noticed().await;
+    let is_held_up = !noticed::write(context.opened.take(), output, patience).await;
     context.send_what_was_done().await;
-    done
+    Ended { done, is_held_up }
 }
 
 async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Failure> {
@@ -386,15 +405,14 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
     }
 }
 
-/// What is ready when somebody presses Ctrl-C, or the system asks the program to end.
+/// What is ready when somebody presses Ctrl-C, the terminal is closed, or the system asks the program to end.
 pub(crate) fn interrupted() -> Result<impl Future<Output = ()> + Send + 'static, Failure> {
-    let cannot = |error| Failure::cannot("listen for", "Ctrl-C", error);
-    let mut interrupts = signal(SignalKind::interrupt()).map_err(cannot)?;
-    let mut terminations = signal(SignalKind::terminate()).map_err(cannot)?;
+    let mut interrupts = listen_for(SignalKind::interrupt())?;
+    let mut endings = Endings::listen()?;
     Ok(async move {
         tokio::select! {
             _ = interrupts.recv() => {}
-            _ = terminations.recv() => {}
+            () = endings.recv() => {}
         }
     })
 }

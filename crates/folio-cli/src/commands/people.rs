@@ -256,7 +256,9 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
     runner.answer(row.id, node, &arguments.answer, &context.actor()).await?;
     driven_later(context, &runner, &row).await?;
     let (row, run) = runner.seen(row.id).await?;
-    context.output.report(&RunLine::of(&row, run.so_far()))?;
+    context
+        .output
+        .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
     Ok(Exit::Done)
 }
 
@@ -291,7 +293,9 @@ pub(crate) async fn pause(context: &Context<'_>, arguments: Pause) -> Result<Exi
     if !has_ended {
         context.output.note(paused_in_words(&row, &run, node));
     }
-    context.output.report(&RunLine::of(&row, run.so_far()))?;
+    context
+        .output
+        .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
     Ok(Exit::Done)
 }
 
@@ -303,7 +307,9 @@ pub(crate) async fn go_on(context: &Context<'_>, arguments: Pause) -> Result<Exi
         driven_later(context, &runner, &row).await?;
     }
     let (row, run) = runner.seen(row.id).await?;
-    context.output.report(&RunLine::of(&row, run.so_far()))?;
+    context
+        .output
+        .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
     Ok(Exit::Done)
 }
 

@@ -104,12 +104,16 @@ async fn lines_of(workspace: &Workspace, mut rows: Vec<RunRow>) -> Result<Vec<Ru
     let mut lines = Vec::new();
     for row in rows {
         if let Some(so_far) = told.get(&row.id) {
-            lines.push(RunLine::of(&row, *so_far));
+            lines.push(RunLine::of(&row, *so_far, workspace.now()));
             continue;
         }
         let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), row.id);
         watch.catch_up().await?;
-        lines.push(RunLine::of(&row_as_of(watch.run(), row), watch.run().so_far()));
+        lines.push(RunLine::of(
+            &row_as_of(watch.run(), row),
+            watch.run().so_far(),
+            workspace.now(),
+        ));
     }
     Ok(lines)
 }

@@ -43,11 +43,14 @@ pub(crate) struct RunLine {
     /// The same, of calls of models, for people.
     #[serde(skip)]
     cost: String,
+    /// Until when it has taken time: where nobody is at work, the clocks stand where they stood when somebody was last.
+    #[serde(skip)]
+    until: Timestamp,
 }
 
 impl RunLine {
-    /// `row` as programs read it, with what lists tell beside it.
-    pub(crate) fn of(row: &RunRow, so_far: SoFar) -> Self {
+    /// `row` as programs read it at `now`, with what lists tell beside it.
+    pub(crate) fn of(row: &RunRow, so_far: SoFar, now: Timestamp) -> Self {
         let SoFar {
             spent,
             paused,
@@ -66,6 +69,7 @@ impl RunLine {
             spent: SpendShape::of(&spent),
             created_at: row.created_at,
             updated_at: row.updated_at,
+            until: if row.driven { now } else { row.updated_at },
             cost: match spent.model_calls {
                 0 => String::new(),
                 _ => format!(" · {} · {}", counted(spent.tokens(), "token"), spent.dollars()),
@@ -104,12 +108,16 @@ impl Report for RunLine {
             _ if self.paused => style.warning(PAUSED),
             status => colored(style, status),
         };
-        let took = seconds(self.updated_at.since(self.created_at));
+        let asks = match self.asks {
+            0 => String::new(),
+            asks => style.warning(format_args!(", asks {asks}")),
+        };
+        let took = seconds(self.until.since(self.created_at));
         let took = style.faint(format_args!("{took}{}", self.cost));
         let at = style.faint(instant(self.created_at));
         writeln!(
             out,
-            "{} {status} {} {took} {at}",
+            "{} {status}{asks} {} {took} {at}",
             style.strong(&self.handle),
             folio::memory::view::one_line(&self.title)
         )
@@ -648,5 +656,49 @@ fn mark_of(view: &NodeView<'_>) -> Mark {
             NodeState::RunningChildren => Mark::Inside,
             NodeState::Cancelling => Mark::Stopping,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use folio::memory::id::RunHandle;
+    use folio::memory::{RunId, Seq};
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_driven_takes_time_while_nothing_is_written_and_says_that_it_asks() {
+        let begun = Timestamp::from_millis(1_000);
+        let mut row = RunRow {
+            id: RunId::from_bytes([0; 16]),
+            handle: RunHandle(1),
+            title: "Wait".to_owned(),
+            status: Run::RUNNING.to_owned(),
+            created_at: begun,
+            updated_at: begun,
+            head: Seq(1),
+            driven: true,
+            was_driven: true,
+        };
+        let so_far = SoFar {
+            asks: 2,
+            ..SoFar::default()
+        };
+        let told = |row: &RunRow| {
+            let mut text = String::new();
+            let line = RunLine::of(row, so_far, begun.plus(Duration::from_secs(7_200)));
+            line.text(&mut text, Style::default()).unwrap();
+            text
+        };
+        assert!(
+            told(&row).starts_with("r1 running, asks 2 Wait 2h00m "),
+            "{}",
+            told(&row)
+        );
+        // Where nobody is at work no time is taken.
+        row.driven = false;
+        assert!(told(&row).contains("Wait 0.0s "), "{}", told(&row));
     }
 }

@@ -1,0 +1,66 @@
+//! What was noticed on the way, written before the program ends.
+
+use std::time::Duration;
+
+use folio::Workspace;
+
+use crate::output::Output;
+
+/// How long that may take: the answer was given by then, and whoever waits for the end of the program waits for nothing else.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
+/// The same of a hook, for whose end an agent program waits.
+pub(crate) const PATIENCE_OF_HOOKS: Duration = Duration::from_secs(1);
+
+/// Writes what nobody has written yet: that the time of entries is past (M7.1.8), and what the trace does not have. That it cannot be written is
+/// said, and changes nothing else. Whether it was written, or refused, within `patience`.
+pub(crate) async fn write(opened: Vec<Workspace>, output: &Output, patience: Duration) -> bool {
+    let written = async {
+        for workspace in &opened {
+            if let Err(error) = workspace.note_ended().await {
+                let detail = format_args!("what has ended is not noted: {error}");
+                output.detail(detail);
+            }
+            if let Err(error) = workspace.flush_trace().await {
+                let detail = format_args!("what was read is not in the trace: {error}");
+                output.detail(detail);
+            }
+        }
+    };
+    let is_in_time = tokio::time::timeout(patience, written).await.is_ok();
+    if !is_in_time {
+        output.note(format_args!(
+            "what was read is not in the trace: the store could not be written to within {} s; somebody has it locked",
+            patience.as_secs()
+        ));
+        // Whoever lets go of a store last waits for what it is about to write. The program ends without that.
+        std::mem::forget(opened);
+    }
+    is_in_time
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use clap::Parser as _;
+    use folio::memory::{EntryQuery, SpaceName};
+    use folio::{Folio, Workspace};
+    use folio_testkit::FaultyStore;
+
+    use super::*;
+    use crate::arguments::Arguments;
+
+    #[tokio::test]
+    async fn who_waits_for_the_end_does_not_wait_for_somebody_who_has_the_store_locked() {
+        let inner = Folio::open("memory:").await.unwrap();
+        let store = Arc::new(FaultyStore::new(inner.store().clone()));
+        let workspace: Workspace = Folio::on(store.clone()).workspace(SpaceName::main());
+        let output = Output::new(&Arguments::parse_from(["folio", "--quiet", "runs"]).global);
+        let look = || workspace.observations(EntryQuery::default());
+        look().await.unwrap();
+        assert!(write(vec![workspace.clone()], &output, PATIENCE).await);
+        store.stall_notes();
+        look().await.unwrap();
+        assert!(!write(vec![workspace.clone()], &output, Duration::ZERO).await);
+    }
+}

@@ -1,0 +1,71 @@
+//! Whoever closes the terminal, or lets no file become large.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use support::served::Served;
+use support::{Called, Folio, is_gone, line_of};
+
+/// A command that says who it is, and goes on until there is a file `go`.
+const PLAN: &str = "steps: [{id: s, do: {tool: shell, args: {alone: false, command: 'echo $$ > pid; until [ -e go ]; do sleep 0.05; done'}}}]";
+const RUN: [&str; 5] = ["run", "--plan", "plan.yaml", "--allow-shell", "--quiet"];
+
+fn hang_up(child: &Child) {
+    kill_process(Pid::from_child(child), Signal::HUP).unwrap();
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_the_commands_of_a_run_and_leaves_it() {
+    let folio = Folio::new();
+    folio.file("plan.yaml", PLAN);
+    let running = folio
+        .process(&RUN)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = line_of(&folio, "pid");
+    hang_up(&running);
+    let left = Called::of(running.wait_with_output().unwrap());
+    assert_eq!(left.code, 130, "{left}");
+    assert!(left.stderr.contains("`folio resume r1` goes on where it was"), "{left}");
+    is_gone(&pid);
+    assert_eq!(folio.json(&["show", "r1"])["status"], "running");
+}
+
+#[test]
+fn who_is_started_with_nohup_does_not_care_about_the_terminal() {
+    let folio = Folio::new();
+    folio.file("plan.yaml", PLAN);
+    let program = assert_cmd::cargo::cargo_bin!("folio");
+    let mut command = std::process::Command::new("sh");
+    command
+        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\""])
+        .arg(program)
+        .args(RUN);
+    command
+        .env_clear()
+        .current_dir(folio.path())
+        .env("HOME", folio.path().join("home"));
+    let running = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    line_of(&folio, "pid");
+    hang_up(&running);
+    folio.file("go", "");
+    let ended = Called::of(running.wait_with_output().unwrap());
+    assert_eq!(ended.code, 0, "{ended}");
+    assert_eq!(folio.json(&["show", "r1"])["status"], "ok");
+}
+
+#[test]
+fn a_server_whose_terminal_is_closed_closes_its_store() {
+    let folio = Folio::new();
+    let mut served = Served::new(&folio, "127.0.0.1:0");
+    assert_eq!(served.status("/healthz", None), "200");
+    hang_up(&served.child);
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+    assert!(!folio.path().join("f.db-wal").exists());
+}
