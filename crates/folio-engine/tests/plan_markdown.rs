@@ -57,6 +57,20 @@ fn a_list_of_things_to_do_in_a_text_makes_no_markdown_of_a_plan_e9_1() {
 }
 
 #[test]
+fn a_step_with_a_colon_may_stand_first_in_a_list_e9_14() {
+    for text in [
+        "# Demo\n\n<!-- folio plan edit r1, version 1 -->\n\n- Check: all links\n- [ ] b {#b}\n",
+        "# Demo\n\n<!-- folio plan edit r1, version 1 -->\n\n- Check: all links\n- b\n",
+        "# Plan\n\n- Check: all links\n- [ ] b {#b}\n",
+        "# Plan\n- Check: all links\n  more of it\n- Look: at it\n- [ ] b {#b}\n",
+    ] {
+        assert_eq!(read(text).steps[0].title(), "Check: all links", "{text}");
+    }
+    let yaml = "# Plan\n- id: a\n  description: |\n    - [ ] this\n- id: b\n  title: x\n";
+    assert_eq!(read(yaml).steps.len(), 2);
+}
+
+#[test]
 fn what_a_line_says_twice_or_nobody_understands_is_told_e9_14() {
     let block = |inside: &str| format!("  ```yaml\n  {inside}\n  ```\n");
     let described = format!("- [ ] A {{#a}}\n{}  more of it\n", block("description: long"));

@@ -146,16 +146,20 @@ pub(super) fn is_markdown(text: &str) -> bool {
     if !first.starts_with('#') {
         return is_step(first);
     }
-    let mut in_comment = false;
-    let is_said = |line: &&str| {
-        let line = line.trim();
-        let is_comment = in_comment || line.starts_with("<!--");
-        in_comment = is_comment && !line.contains("-->");
-        !is_comment && !line.starts_with('#')
+    let Some(said) = lines.find(|line| !line.trim_start().starts_with('#')) else {
+        return false;
     };
-    lines
-        .find(is_said)
-        .is_some_and(|said| is_step(said) || !may_be_yaml(said) && lines.any(is_step))
+    // No YAML says anything behind such a comment.
+    if said.trim_start().starts_with("<!--") || is_step(said) {
+        return true;
+    }
+    if !may_be_yaml(said) {
+        return lines.any(is_step);
+    }
+    // `- Look: at it` may be a title, too: what stands beside it in the list tells. What is indented more may be a text in YAML.
+    let is_list = |line: &str| line.trim_start().starts_with("- ");
+    let is_beside = |line: &str| is_list(line) && indent_of(line) == indent_of(said);
+    is_list(said) && lines.any(|line| is_beside(line) && is_step(line))
 }
 
 /// Whether a plan in YAML may begin with `line`: with a key, or with a step in a list.
