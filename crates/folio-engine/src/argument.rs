@@ -215,6 +215,13 @@ impl<'a> Written<'a> {
         (!self.has_templates || !holds_template(value)).then_some(value)
     }
 
+    /// Whether more than one of `names` is given, whatever templates come to: that may be null.
+    #[must_use]
+    pub fn are_too_many<S: AsRef<str>>(&self, names: &[S]) -> bool {
+        let given = |name: &&S| self.literal(name.as_ref()).is_some();
+        names.iter().filter(given).count() > 1
+    }
+
     /// The text that is given for `name`, if it is known.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&'a str> {
@@ -307,22 +314,24 @@ fn is_within(value: &Value, least: u64, most: u64) -> bool {
     value.as_f64().is_some_and(|number| bounds.contains(&number))
 }
 
-/// What is wrong with the arguments of a call that has to give exactly one of `names`, in words. Null is as good as nothing.
+/// What is wrong with the arguments of a call that has to give exactly one of `names`, in words. Null is as good as nothing, and a
+/// template of a plan may come to it: it is enough where one is needed, and not too much beside another.
 ///
 /// # Errors
 ///
 /// `Missing` if it gives none of them, `Several` if it gives more than one.
-pub fn check_choice(names: &[String], args: &Map<String, Value>) -> Result<(), Choice> {
-    let is_given = |name: &&String| args.get(*name).is_some_and(|value| !value.is_null());
+pub fn check_choice(names: &[String], args: Written<'_>) -> Result<(), Choice> {
     let words = || {
         let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         one_of(&quoted)
     };
-    match names.iter().filter(is_given).count() {
-        0 if !names.is_empty() => Err(Choice::Missing(format!("{} has to be given", words()))),
-        0 | 1 => Ok(()),
-        _ => Err(Choice::Several(format!("only {} can be given", words()))),
+    if args.are_too_many(names) {
+        return Err(Choice::Several(format!("only {} can be given", words())));
     }
+    if !names.is_empty() && !names.iter().any(|name| args.has(name)) {
+        return Err(Choice::Missing(format!("{} has to be given", words())));
+    }
+    Ok(())
 }
 
 /// How a call fails to give exactly one of some arguments, in words.

@@ -127,6 +127,19 @@ fn what_a_template_comes_to_is_no_mistake_of_a_plan() {
         ("grep", json!({"pattern": "(", "fixed": true})),
         ("grep", json!({"pattern": "(", "fixed": "{{ x }}"})),
         ("grep", json!({"patterns": [{"name": "{{ x }}", "pattern": "("}]})),
+        // What comes to null is as good as nothing.
+        ("grep", json!({"pattern": "x", "path": "{{ x }}", "paths": "{{ y }}"})),
+        ("grep", json!({"pattern": "x", "path": "a", "paths": "{{ y }}"})),
+        ("git", json!({"command": "log", "max": "{{ x }}"})),
+        ("git", json!({"command": "summary", "args": "{{ x }}"})),
+        (
+            "text",
+            json!({"op": "map", "field": "{{ x }}", "template": "{{ none }}"}),
+        ),
+        (
+            "text",
+            json!({"op": "filter", "field": "a", "equals": "{{ x }}", "in": "{{ y }}"}),
+        ),
         ("list", json!({"glob": ["*.rs", "{{ x }}["]})),
         ("git", json!({"command": "{{ x }}", "max": 3})),
         ("git", json!({"command": "log", "args": ["--exec={{ x }}"]})),

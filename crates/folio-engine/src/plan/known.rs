@@ -30,7 +30,7 @@ impl KnownTool {
         let known = || self.required.iter().chain(&self.optional).map(String::as_str);
         let missing = self.required.iter().filter(|name| !given.contains_key(*name));
         let mut mistakes: Vec<String> = missing.map(|name| format!("`{name}` is missing")).collect();
-        if let Err(Choice::Missing(why) | Choice::Several(why)) = check_choice(&self.one_of, given) {
+        if let Err(Choice::Missing(why) | Choice::Several(why)) = check_choice(&self.one_of, Written::in_call(given)) {
             mistakes.push(why);
         }
         let mut names: Vec<&String> = given.keys().collect();
@@ -161,6 +161,11 @@ mod tests {
         assert_eq!(
             told(json!({"argv": ["ls"], "command": "ls"})),
             ["P029 the tool `sh` does not take this: only one of `argv` or `command` can be given"]
+        );
+        // A template may come to null.
+        assert_eq!(
+            told(json!({"argv": "{{ inputs }}", "command": "ls"})),
+            Vec::<String>::new()
         );
         // A model is told the same of the calls that it writes.
         assert_eq!(

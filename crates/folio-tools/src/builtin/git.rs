@@ -123,7 +123,7 @@ impl Tool for Git {
         let of = |name: &str, error: ToolError| Mistake::of(name, error.message);
         let mut found = Vec::new();
         if !OURS.contains(&command) {
-            if let Some(name) = OF_OURS.into_iter().find(|name| args.has(name)) {
+            if let Some(name) = OF_OURS.into_iter().find(|name| args.literal(name).is_some()) {
                 found.push(of(name, not_for_gits_own(command, name)));
             }
             let given = args.literal("args").map(|_| args.texts("args"));
@@ -133,7 +133,7 @@ impl Tool for Git {
             }
             return found;
         }
-        if args.has("args") {
+        if args.literal("args").is_some() {
             found.push(of("args", only_for_gits_own(command)));
         }
         if command == "file_history" && !args.has("path") {

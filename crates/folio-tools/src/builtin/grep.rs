@@ -112,7 +112,7 @@ impl Tool for Grep {
 
     fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
         let mut found = Vec::new();
-        if args.has("path") && args.has("paths") {
+        if args.are_too_many(&["path", "paths"]) {
             found.push(Mistake::of("paths", "`path` or `paths` is given, not both"));
         }
         let globs = Globs::mistakes(args.texts("glob"));

@@ -28,7 +28,8 @@ impl<'a> Validator<'a> {
             self.faults.add(args_at, code::MISSING_ARGUMENT, message);
         }
         let none = Map::new();
-        match check_choice(&tool.one_of, call.args.as_object().unwrap_or(&none)) {
+        let written = Written::in_plan(call.args.as_object().unwrap_or(&none));
+        match check_choice(&tool.one_of, written) {
             Ok(()) => {}
             Err(Choice::Missing(why)) => {
                 let message = format!("the tool `{}` needs an argument: {why}", call.tool);

@@ -78,13 +78,13 @@ pub(super) const TESTS: [&str; 4] = ["where", "equals", "in", "matches"];
 /// What an operation lacks, or cannot read, whatever its templates come to.
 pub(super) fn mistakes(args: Written<'_>) -> Vec<Mistake> {
     let op = args.text("op").unwrap_or_default();
-    let given = |names: &[&str]| names.iter().filter(|name| args.has(name)).count();
+    // A template may come to null, which is as good as nothing.
+    let is_one = |names: &[&str]| names.iter().any(|name| args.has(name)) && !args.are_too_many(names);
+    let is_for_null = || args.is_named("equals") && !TESTS.iter().any(|name| args.has(name));
     let why = match op {
         "template" if !args.has("template") => "`template` is missing",
-        "map" if given(&["field", "fields", "template"]) != 1 => "give one of `field`, `fields` and `template`",
-        "filter" if !(given(&TESTS) == 1 || given(&TESTS) == 0 && args.is_named("equals")) => {
-            "give one of `where`, `equals`, `in` and `matches`"
-        }
+        "map" if !is_one(&["field", "fields", "template"]) => "give one of `field`, `fields` and `template`",
+        "filter" if !is_one(&TESTS) && !is_for_null() => "give one of `where`, `equals`, `in` and `matches`",
         "split" if args.text("by") == Some("") => "`by` is empty",
         _ => {
             let pattern = args.text("matches").filter(|_| op == "filter");
