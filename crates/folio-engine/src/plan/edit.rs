@@ -55,6 +55,27 @@ impl Around<'_> {
         }
     }
 
+    /// Leaves out of `errors` what the plan has without the edit to `edited`, too: rules may have become stricter since it was stored, and what
+    /// has begun cannot be put right. Of a step it counts if that is as it was.
+    fn without_those_of_before(&self, errors: &mut Vec<PlanError>, edited: &[Step], known: &Known) {
+        let Err(PlanErrors(before)) = check(&Node::of_json(&self.plan), Vec::new(), Some(known)) else {
+            return;
+        };
+        let edited = ShownStep::written(edited);
+        let before: Vec<_> = before.iter().map(|error| self.identity(error, self.steps)).collect();
+        errors.retain(|error| !before.contains(&self.identity(error, &edited)));
+    }
+
+    /// What makes a mistake the same one: where it is, with the step of `steps` that it is in instead of its position.
+    fn identity<'e>(&self, error: &'e PlanError, steps: &[ShownStep]) -> (&'e str, &'e str, &'e str, Option<Step>) {
+        let inside = error.path.strip_prefix(&path_of(&self.at)).and_then(|inside| {
+            let (position, rest) = inside.strip_prefix('[')?.split_once(']')?;
+            Some((steps.get(position.parse::<usize>().ok()?)?.step.clone(), rest))
+        });
+        let (step, path) = inside.map_or((None, error.path.as_str()), |(step, rest)| (Some(step), rest));
+        (error.code, path, error.message.as_str(), step)
+    }
+
     /// The plan inside the plan that the steps are of.
     fn part(&self) -> Option<&Value> {
         let (_, way) = self.at.split_last()?;
@@ -102,11 +123,15 @@ pub(crate) fn read_edit(text: &str, around: Around<'_>, known: &Known) -> Result
     let mut whole = Node::of_json(&around.plan);
     graft(&mut whole, &around.at, steps.clone());
     // Everything is checked: what is wrong may be that others name a step that is gone.
-    check(&whole, errors, Some(known))?;
-    Ok(EditedText {
-        steps: decode(&steps).plan.steps,
-        version,
-    })
+    let checked = check(&whole, errors, Some(known));
+    let steps = decode(&steps).plan.steps;
+    if let Err(PlanErrors(mut errors)) = checked {
+        around.without_those_of_before(&mut errors, &steps, known);
+        if !errors.is_empty() {
+            return Err(PlanErrors(errors));
+        }
+    }
+    Ok(EditedText { steps, version })
 }
 
 /// The steps of a text in YAML or JSON, and the version that it says.
@@ -191,6 +216,19 @@ fn mistake(code: &'static str, place: Place, path: &str, message: String) -> Pla
         message,
         hint: None,
     }
+}
+
+/// `at` as mistakes name it: `steps[2].plan.steps`.
+fn path_of(at: &[Part]) -> String {
+    let mut path = String::new();
+    for part in at {
+        match part {
+            Part::Key(key) if path.is_empty() => path.push_str(key),
+            Part::Key(key) => path.push_str(&format!(".{key}")),
+            Part::At(position) => path.push_str(&format!("[{position}]")),
+        }
+    }
+    path
 }
 
 /// Puts `steps` where `at` leads to.

@@ -231,6 +231,32 @@ fn an_edit_with_arguments_that_a_tool_would_not_take_is_refused_e9_1() {
 }
 
 #[test]
+fn what_a_plan_was_begun_with_is_no_mistake_of_an_edit_e9_14() {
+    let mut sim = Sim::new(THREE);
+    sim.concurrency = 1;
+    sim.derive();
+    // A rule that came after the run had begun: the plan breaks it in each of its steps, also in the one that has begun.
+    let echo = KnownTool {
+        optional: vec!["n".to_owned()],
+        kinds: BTreeMap::from([("n".to_owned(), ArgKind::Flag)]),
+        ..KnownTool::default()
+    };
+    let known = Known {
+        tools: Some(BTreeMap::from([("echo".to_owned(), echo)])),
+        ..Known::default()
+    };
+    let edited = |text: &str| sim.run.edit_plan(sim.id(""), text, None, &known, "ada");
+    let shown = sim.markdown("");
+    let more = format!("{shown}- [ ] More {{#more}}\n  ```yaml\n  do: {{tool: echo, args: {{n: true}}}}\n  ```\n");
+    assert!(edited(&more).unwrap().is_some());
+    // What somebody changes is held against it.
+    let refused = format!("{:?}", edited(&shown.replace("{n: 2}", "{n: 22}")).unwrap_err());
+    assert_eq!(refused.matches("P029").count(), 1, "{refused}");
+    let refused = format!("{:?}", edited(&more.replace("{n: true}", "{n: 7}")).unwrap_err());
+    assert_eq!(refused.matches("P029").count(), 1, "{refused}");
+}
+
+#[test]
 fn a_plan_inside_a_plan_is_edited_where_it_stands_e9_14() {
     let mut sim = Sim::new(
         "inputs: {}
