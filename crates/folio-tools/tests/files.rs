@@ -313,6 +313,7 @@ async fn reading_on_stays_within_the_lines_that_were_wanted() {
     let world = World::new();
     let lines: Vec<String> = (1..=20).map(|n| format!("line {n}")).collect();
     world.file("lines.txt", lines.join("\n"));
+    world.file("wide.txt", "äb🦀c\n");
     world.file("long.txt", format!("{}\nsecond\nthird\n", "x".repeat(50)));
     for (path, to, wanted) in [
         ("lines.txt", 10, lines[..10].join("\n") + "\n"),
@@ -334,7 +335,21 @@ async fn reading_on_stays_within_the_lines_that_were_wanted() {
     let read = world
         .outputs("read", json!({"path": "lines.txt", "max_bytes": 0}))
         .await;
-    assert_eq!(read["next"]["from_byte"], 1, "it goes on");
+    assert_eq!(read["next"]["from_byte"], 4, "it goes on");
+    for max_bytes in [0, 1] {
+        let mut args = json!({"path": "wide.txt"});
+        let mut text = String::new();
+        for _ in 0..10 {
+            args["max_bytes"] = json!(max_bytes);
+            let read = world.outputs("read", args).await;
+            text += read["text"].as_str().unwrap();
+            args = read["next"].clone();
+            if args.is_null() {
+                break;
+            }
+        }
+        assert_eq!(text, "äb🦀c\n");
+    }
 }
 
 #[tokio::test]

@@ -86,12 +86,12 @@ async fn read(request: &ToolRequest, context: &ToolContext) -> Result<TextOfFile
     let run_folder = context.run_folder.clone();
     let roots = context.roots.clone();
     blocking(&context.cancel, move |cancel| {
-        // With no room at all nobody would come any further.
+        // Without room for the longest character nobody would come any further.
         let max_bytes = args
             .max_bytes
             .unwrap_or(limits.read_bytes)
             .min(limits.read_bytes_max)
-            .max(1);
+            .max(4);
         let scan = Scan {
             range,
             max_bytes,
