@@ -163,9 +163,11 @@ fn a_list_is_held_against_the_budget_of_items_around_it_e9_10() {
 #[test]
 fn what_would_be_without_effect_is_told_e9_1() {
     let retry = told_of("- {id: a, description: look around, retry: 3}");
+    assert_eq!(retry, ["P007 `retry` is of a call (`do`); this task has none"]);
+    let of_person = parse("- {id: a, title: Say it, executor: human, retry: 2}", &Known::default()).unwrap_err();
     assert_eq!(
-        retry,
-        ["P007 `retry` is of a call; this task is done without one of its own"]
+        of_person.0[0].hint.as_deref(),
+        Some("leave it out: a person is asked once")
     );
     let rule = |minutes: &str| {
         told_of(&format!(

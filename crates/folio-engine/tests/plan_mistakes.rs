@@ -623,9 +623,9 @@ steps:
         14:5 criteria[5]: P006 expected a criterion: a text, or `{text, check}`, found a number
         16:22 steps[0].timeout: P007 a timeout must be longer than zero
         16:32 steps[0].retry: P007 there must be at least 1 attempt
-        16:32 steps[0].retry: P007 `retry` is of a call; this task is done without one of its own (leave it out: models that cannot be reached are asked again)
+        16:32 steps[0].retry: P007 `retry` is of a call (`do`); this task has none (leave it out: models that cannot be reached are asked again)
         16:45 steps[0].optional: P006 expected `true` or `false`, found a text
-        17:20 steps[1].retry: P007 `retry` is of a call; this task is done without one of its own (leave it out: models that cannot be reached are asked again)
+        17:20 steps[1].retry: P007 `retry` is of a call (`do`); this task has none (leave it out: models that cannot be reached are asked again)
         17:28 steps[1].retry.delay: P025 "-1s" is not a duration (write `500ms`, `30s`, `5m`, `2h`, or a number of seconds)
         17:41 steps[1].retry.factor: P007 the factor 0.5 is not between 1 and 1000
         17:60 steps[1].description: P006 expected a text, found a number (put it in quotes)

@@ -193,6 +193,7 @@ mod tests {
         assert!(model.ask(&question()).await.is_err());
         assert_eq!(model.spent().model_calls, 1);
     }
+
     #[tokio::test]
     async fn of_a_call_that_does_not_say_what_it_used_what_was_set_aside_stands_e9_10() {
         let reserved = Spend {

@@ -103,7 +103,6 @@ impl HttpGet {
         let headers = headers(args.headers.as_ref())?;
         let limits = &context.limits;
         let time = time_of("http_get", args.timeout_s, limits.http_timeout, limits.http_timeout_max)?;
-        let limits = &context.limits;
         let max_bytes = args.max_bytes.unwrap_or(limits.http_bytes).min(limits.http_bytes_max);
         let hosts = context.hosts_of(&url);
         let asked = self.follow(url, headers, &hosts, max_bytes);

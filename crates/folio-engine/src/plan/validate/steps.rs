@@ -9,7 +9,7 @@ use crate::plan::cursor::At;
 use crate::plan::errors::code;
 use crate::plan::reads::{self, Segment};
 use crate::plan::spanned::Tree;
-use crate::plan::{Call, Check, Criterion, ForEach, Group, HUMAN, Join, Observe, Step, Work};
+use crate::plan::{Call, Check, Criterion, ForEach, Group, HUMAN, Join, Observe, Step, Task, Work};
 use crate::template::{is_reference, is_template, single_expression};
 
 use super::names::{Frame, Reader};
@@ -69,7 +69,7 @@ impl<'a> Validator<'a> {
                             self.site(&site, &origin, Some(&end));
                         }
                     }
-                    Work::Model => self.no_retry(&origin),
+                    Work::Model => self.no_retry(task, &origin),
                 }
             }
             Step::Parallel(group) => self.group(group, &origin),
@@ -121,11 +121,16 @@ impl<'a> Validator<'a> {
     }
 
     /// How often a model is asked again follows from what it answers, and nothing else.
-    fn no_retry(&mut self, origin: &At<'a>) {
+    fn no_retry(&mut self, task: &Task, origin: &At<'a>) {
         if let Some(at) = origin.key("retry") {
-            let message = "`retry` is of a call; this task is done without one of its own";
-            let hint = "leave it out: models that cannot be reached are asked again";
-            self.faults.add(&at, code::BAD_VALUE, message).with_hint(hint);
+            let error = self
+                .faults
+                .add(&at, code::BAD_VALUE, "`retry` is of a call (`do`); this task has none");
+            error.with_hint(if task.executor.as_deref() == Some(HUMAN) {
+                "leave it out: a person is asked once"
+            } else {
+                "leave it out: models that cannot be reached are asked again"
+            });
         }
     }
 
