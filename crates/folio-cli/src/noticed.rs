@@ -1,5 +1,6 @@
 //! What was noticed on the way, written before the program ends.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use folio::Workspace;
@@ -11,23 +12,30 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 /// The same of a hook, for whose end an agent program waits.
 pub(crate) const PATIENCE_OF_HOOKS: Duration = Duration::from_secs(1);
 
-/// Writes what nobody has written yet: that the time of entries is past (M7.1.8), and what the trace does not have. That it cannot be written is
-/// said, and changes nothing else. Whether it was written, or refused, within `patience`.
+/// Writes what nobody has written yet: what the trace does not have, and that the time of entries is past (M7.1.8). That the first cannot be
+/// written is said, and changes nothing else. Whether it was written, or refused, within `patience`.
 pub(crate) async fn write(opened: Vec<Workspace>, output: &Output, patience: Duration) -> bool {
+    let is_noted = Cell::new(false);
     let written = async {
         for workspace in &opened {
-            if let Err(error) = workspace.note_ended().await {
-                let detail = format_args!("what has ended is not noted: {error}");
-                output.detail(detail);
-            }
             if let Err(error) = workspace.flush_trace().await {
                 let detail = format_args!("what was read is not in the trace: {error}");
                 output.detail(detail);
             }
         }
+        is_noted.set(true);
+        // Of much that has ended the rest is left to the next who looks.
+        for workspace in &opened {
+            if let Err(error) = workspace.note_ended().await {
+                let detail = format_args!("what has ended is not noted: {error}");
+                output.detail(detail);
+            }
+        }
     };
     let is_in_time = tokio::time::timeout(patience, written).await.is_ok();
-    if !is_in_time {
+    if !is_in_time && is_noted.get() {
+        std::mem::forget(opened);
+    } else if !is_in_time {
         output.note(format_args!(
             "what was read is not in the trace: the store could not be written to within {} s; somebody has it locked",
             patience.as_secs()

@@ -61,8 +61,8 @@ pub fn keys_of(goal: &Entry) -> Vec<Value> {
 }
 
 /// Where `entry` stands at `now` as an answer. What a rule put away because of its age, to make room or because it names a person says no
-/// more than what has expired, and so does what is left of erased content: nobody did anything about it, unless somebody said what became of
-/// it.
+/// more than what has expired, and so does what is left of erased content: nobody did anything about it, unless it was settled before or somebody said what
+/// became of it.
 #[must_use]
 pub fn stands(entry: &Entry, now: Timestamp) -> State {
     let fields = &entry.fields;
@@ -70,8 +70,10 @@ pub fn stands(entry: &Entry, now: Timestamp) -> State {
         fields.archived_for,
         Some(ArchivedFor::Age | ArchivedFor::Quota | ArchivedFor::Pii)
     );
+    let was_settled = fields.archived_for == Some(ArchivedFor::Resolved) || fields.outcome.is_some();
     match entry.state(now) {
-        State::Archived if (by_rule || fields.erased.is_some()) && fields.outcome.is_none() => State::Expired,
+        State::Archived if was_settled => State::Archived,
+        State::Archived if by_rule || fields.erased.is_some() => State::Expired,
         state => state,
     }
 }
@@ -197,7 +199,14 @@ mod tests {
             assert_eq!(progress(&[one], NOW).progress, None);
         }
         let answered = put_away(ArchivedFor::Age, Some(Outcome::Confirmed));
-        for one in [answered, put_away(ArchivedFor::Resolved, None), with(Status::Archived)] {
+        let mut settled_and_erased = put_away(ArchivedFor::Resolved, None);
+        settled_and_erased.fields.erased = Some(crate::keeping::ErasedFor::Expired);
+        for one in [
+            answered,
+            settled_and_erased,
+            put_away(ArchivedFor::Resolved, None),
+            with(Status::Archived),
+        ] {
             assert_eq!(progress(std::slice::from_ref(&one), NOW).progress, Some(1.0));
             assert_eq!(
                 settled(&action, &[one], NOW).unwrap()[0],

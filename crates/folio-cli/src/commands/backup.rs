@@ -121,9 +121,9 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
     for problem in problems {
         context.output.note(format_args!("problem: {problem}"));
     }
-    context
-        .output
-        .note("the store is damaged, and so is the copy; keep the copies that you made before");
+    context.output.note(
+        "the copy is damaged; `folio doctor` says whether the store is, too: keep the copies that you made before",
+    );
     Ok(Exit::Damaged)
 }
 

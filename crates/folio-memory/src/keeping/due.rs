@@ -31,7 +31,7 @@ pub fn due(entry: &Entry, personal_since: Timestamp, policy: &RetentionPolicy, n
         let (archive, erase) = (policy.pii_archive_after_minutes, policy.pii_erase_after_minutes);
         if !is_archived {
             if is_past(personal_since, archive) {
-                return Some(Due::Archive(ArchivedFor::Pii));
+                return Some(Due::Archive(why(fields.status, ArchivedFor::Pii)));
             }
         } else if is_past(
             personal_since,
@@ -62,7 +62,16 @@ pub fn due(entry: &Entry, personal_since: Timestamp, policy: &RetentionPolicy, n
             last_sign(fields, entry.created_at, entry.updated_at),
             policy.archive_after_minutes,
         ))
-    .then_some(Due::Archive(ArchivedFor::Age))
+    .then_some(Due::Archive(why(fields.status, ArchivedFor::Age)))
+}
+
+/// Why an entry with `status` is archived that a `rule` puts away: of what was settled before, that stays known, since it has answered (M7.11.3).
+#[must_use]
+pub fn why(status: Status, rule: ArchivedFor) -> ArchivedFor {
+    match status {
+        Status::Resolved | Status::Done => ArchivedFor::Resolved,
+        _ => rule,
+    }
 }
 
 /// Whether `change` brought personal data into the entry that it adds or changes. The first that did is the one that the periods are

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::MAX_MESSAGE_BYTES;
 use super::id_search::IdSearch;
 use super::input::{self, Line};
-use super::under_way::{UnderWay, answered_in, asked_in};
+use super::under_way::{UnderWay, answered_in, asked_in, taken_back_in};
 
 /// Reads messages from `R`, a line each, and writes them to `W`.
 pub(super) struct Lines<R, W: AsyncWrite> {
@@ -109,12 +109,17 @@ where
                 }
             }
             match self.next_line().await {
-                Ok(Some(Line::Message(message))) => match asked_in(&message).map(|id| self.under_way.begin(id)) {
-                    None | Some(Ok(())) => return Some(*message),
-                    Some(Err(error)) => {
-                        self.answering = Some(Box::pin(self.out.send(JsonRpcMessage::Error(*error))));
+                Ok(Some(Line::Message(message))) => {
+                    if let Some(id) = taken_back_in(&message) {
+                        self.under_way.answered(id);
                     }
-                },
+                    match asked_in(&message).map(|id| self.under_way.begin(id)) {
+                        None | Some(Ok(())) => return Some(*message),
+                        Some(Err(error)) => {
+                            self.answering = Some(Box::pin(self.out.send(JsonRpcMessage::Error(*error))));
+                        }
+                    }
+                }
                 Ok(Some(Line::Nothing)) => {}
                 Ok(Some(Line::Refused(error))) => {
                     self.answering = Some(Box::pin(self.out.send(JsonRpcMessage::Error(*error))));

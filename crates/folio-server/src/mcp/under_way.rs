@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use rmcp::ErrorData;
-use rmcp::model::{JsonRpcError, JsonRpcMessage, RequestId};
+use rmcp::model::{ClientNotification, JsonRpcError, JsonRpcMessage, JsonRpcNotification, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 
 /// Their ids.
@@ -41,6 +41,17 @@ impl UnderWay {
 pub(super) fn asked_in(message: &RxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Request(request) => Some(&request.id),
+        _ => None,
+    }
+}
+
+/// The id of what `message` takes back: nobody waits for its answer, and it has none.
+pub(super) fn taken_back_in(message: &RxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Notification(JsonRpcNotification {
+            notification: ClientNotification::CancelledNotification(taken_back),
+            ..
+        }) => taken_back.params.request_id.as_ref(),
         _ => None,
     }
 }

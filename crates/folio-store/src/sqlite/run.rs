@@ -229,9 +229,10 @@ fn from_row(
         Some(owner) if status == Run::RUNNING => match alive.get(&owner) {
             Some(is_alive) => *is_alive,
             None => {
-                let is_alive = owners.is_alive(conn, &OwnerId(owner.clone()))?;
-                alive.insert(owner, is_alive);
-                is_alive
+                // Whoever looks only once never sees how long a silence lasts. A claim does, and waits for that.
+                let goes_on = owners.life_of(conn, &OwnerId(owner.clone()))? == Life::GoesOn;
+                alive.insert(owner, goes_on);
+                goes_on
             }
         },
         _ => false,
