@@ -107,8 +107,10 @@ pub(super) fn is_drawn(token: &str) -> bool {
 const SEPARATORS: [char; 4] = ['_', '-', '.', '/'];
 /// Letters of the longest word of a name.
 const WORD_LETTERS: usize = 16;
-/// Digits of the longest number at the end of such a word.
+/// Digits of the longest number at the end of such a word, or between words.
 const WORD_DIGITS: usize = 4;
+/// Digits of a date, which may be longer: `20240501`.
+const DATE_DIGITS: usize = 8;
 
 /// Whether `piece` is a word, a number, or a word with a number behind it as names have them: `download`, `Phase`, `2024`, `v2`, `sha256`.
 fn is_word(piece: &str) -> bool {
@@ -116,8 +118,10 @@ fn is_word(piece: &str) -> bool {
     let digits = piece.len() - letters.len();
     let rest = letters.get(1..).unwrap_or_default();
     let is_of = |text: &str, is: fn(&u8) -> bool| text.bytes().all(|byte| is(&byte));
-    letters.is_empty()
-        || (letters.len() <= WORD_LETTERS
+    let is_date = || digits == DATE_DIGITS && ["19", "20"].iter().any(|century| piece.starts_with(century));
+    (letters.is_empty() && (digits <= WORD_DIGITS || is_date()))
+        || (!letters.is_empty()
+            && letters.len() <= WORD_LETTERS
             && digits <= WORD_DIGITS
             && is_of(letters, u8::is_ascii_alphabetic)
             && (is_of(rest, u8::is_ascii_lowercase) || is_of(letters, u8::is_ascii_uppercase)))
@@ -408,18 +412,17 @@ fn is_place(value: &str) -> bool {
     (is_of_disk || begins.iter().any(|begin| value.starts_with(begin))) && !value.split('/').any(is_drawn)
 }
 
-/// Whether `value` is a name of at least three words, as things in a cluster have: `my-app-secret-v2`. Two words with a number are what
-/// people take for a password, and capitals with hyphens are what a seller gives out.
+/// Whether `value` is a name of at least three words in small letters, as things in a cluster have: `my-app-secret-v2`. Two words with a
+/// number are what people take for a password, and capitals and groups of numbers are what a seller gives out.
 fn is_name_of_words(value: &str) -> bool {
-    if value.contains('-') && value.contains(|c: char| c.is_ascii_uppercase()) {
-        return false;
-    }
-    let (mut pieces, mut longest) = (0, 0);
+    let (mut words, mut numbers, mut longest) = (0, 0, 0);
     let all = value.split(SEPARATORS).all(|piece| {
         let letters = piece.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-        (pieces, longest) = (pieces + 1, longest.max(letters));
+        *(if letters > 0 { &mut words } else { &mut numbers }) += 1;
+        longest = longest.max(letters);
         // Letters with digits behind them are the password of somebody rather than a word, but for `v2` and its like.
         is_word(piece) && (letters <= 1 || letters == piece.len())
     });
-    all && pieces >= 3 && longest >= 4
+    let is_small = !value.contains(|c: char| c.is_ascii_uppercase());
+    all && is_small && words + numbers >= 3 && words > numbers && longest >= 4
 }

@@ -169,6 +169,28 @@ fn what_begins_like_a_token_or_stands_behind_a_name_like_one_stays_m7_6_48() {
 }
 
 #[test]
+fn capitals_and_long_numbers_are_no_words_of_a_name_m7_6_48() {
+    for (before, secret) in [
+        ("secret=", ["Prod_", "Winter_2024"].concat()),
+        ("secret: ", ["My_Summer", "/Trip_2019"].concat()),
+        ("api_key = ", ["live_482917", "3348291733_48291733"].concat()),
+        ("secret: ", ["abcd-1234", "-5678-9012"].concat()),
+        ("access_key=", ["some_words_", "48291733"].concat()),
+    ] {
+        let text = format!("{before}{secret}");
+        assert_eq!(clean(&text), format!("{before}[redacted:assigned_secret]"), "{text}");
+    }
+    let token = ["pk_live_", "4829173348291733_48291733"].concat();
+    assert_eq!(clean(&token), "[redacted:stripe_key]");
+    for fine in [
+        "secret: app-settings-20240501",
+        "gsk_vaccine_trial_results_20231105_phase",
+    ] {
+        assert_eq!(clean(fine), fine);
+    }
+}
+
+#[test]
 fn a_key_of_an_object_is_read_however_its_words_are_put_together_m7_6_48() {
     let gone = "[redacted:assigned_secret]";
     for key in [
