@@ -17,6 +17,11 @@ pub(crate) const NOTE_TEXT_BYTES: usize = 1024;
 /// Bytes of the beginning by which a longer one is known there.
 const BEGINNING_BYTES: usize = 256;
 
+/// What stands where a note, or what quotes something in it, cut a text.
+const CUT: char = '…';
+/// Bytes before such a place in which is looked for the beginning of a text: more than a note keeps of one, also in its codes.
+const BEFORE_CUT_BYTES: usize = 8 * NOTE_TEXT_BYTES;
+
 /// What of `texts` is long enough to be looked for.
 pub(crate) fn looked_for(texts: &[String]) -> BTreeSet<&str> {
     let texts = texts.iter().map(|text| text.trim());
@@ -24,20 +29,32 @@ pub(crate) fn looked_for(texts: &[String]) -> BTreeSet<&str> {
 }
 
 /// Texts that are looked for as people read them, as [`Sought`] does it: whoever asks for them may have spelled them otherwise.
-pub(crate) struct Wanted<'t>(Vec<(&'t str, Sought)>);
+pub(crate) struct Wanted<'t> {
+    texts: Vec<(&'t str, Sought)>,
+    /// As they are compared, their beginnings: what is looked for where a note was cut.
+    beginnings: Vec<String>,
+}
 
 impl<'t> Wanted<'t> {
     /// All of `texts`.
     pub(crate) fn of(texts: impl IntoIterator<Item = &'t str>) -> Self {
-        Self(texts.into_iter().map(|text| (text, Sought::new(text))).collect())
+        let texts = texts.into_iter().map(|text| (text, Sought::new(text)));
+        Self {
+            texts: texts.collect(),
+            beginnings: Vec::new(),
+        }
     }
 
-    /// Those that notes may say: of long ones their beginnings, too.
+    /// Those that notes may say: of long ones, and where a note was cut, their beginnings, too.
     pub(crate) fn of_notes(texts: &'t [String]) -> Self {
         let texts = texts.iter().map(String::as_str);
         let long = texts.clone().filter(|text| text.len() > NOTE_TEXT_BYTES);
         let beginnings = long.map(|text| &text[..text.floor_char_boundary(BEGINNING_BYTES)]);
-        Self::of(texts.chain(beginnings))
+        let shortened = |text: &str| plain(&text[..text.floor_char_boundary(BEFORE_CUT_BYTES)]);
+        Self {
+            beginnings: texts.clone().map(shortened).collect(),
+            ..Self::of(texts.chain(beginnings))
+        }
     }
 
     /// Which of them stand in `bytes`: in a text, or in texts inside of JSON.
@@ -46,12 +63,49 @@ impl<'t> Wanted<'t> {
         let text = String::from_utf8_lossy(bytes);
         let inside = text.contains('\\').then(|| plain(&unescaped(&text)));
         let text = plain(&text);
-        self.0
+        self.texts
             .iter()
             .filter(move |(_, sought)| {
                 sought.is_in_plain(&text) || inside.as_ref().is_some_and(|text| sought.is_in_plain(text))
             })
             .map(|(text, _)| *text)
+    }
+
+    /// Whether `note` says any of them, or was cut inside of one: then it says its beginning.
+    pub(crate) fn are_in_note(&self, note: &str) -> bool {
+        if self.are_in(note.as_bytes()) {
+            return true;
+        }
+        note.match_indices(CUT).any(|(at, _)| {
+            let from = note.floor_char_boundary(at.saturating_sub(BEFORE_CUT_BYTES));
+            let mut kept = note[from..at].to_owned();
+            // A refusal quotes what it was given, with codes of its own.
+            loop {
+                if self.begin_at_end_of(&kept) {
+                    return true;
+                }
+                let inside = unescaped(&kept);
+                if inside == kept {
+                    return false;
+                }
+                kept = inside;
+            }
+        })
+    }
+
+    /// Whether `kept` ends with the beginning of one of them.
+    fn begin_at_end_of(&self, kept: &str) -> bool {
+        let kept = plain(kept);
+        let mut chars = kept.chars();
+        // What belonged to the last character may be gone, which is another one without it.
+        let ends = [kept.as_str(), chars.next_back().map_or("", |_| chars.as_str())];
+        let says = |end: &str, beginning: &str| {
+            let longest = beginning.len().min(end.len());
+            (LEAST..=longest).any(|length| end.as_bytes().ends_with(&beginning.as_bytes()[..length]))
+        };
+        self.beginnings
+            .iter()
+            .any(|beginning| ends.iter().any(|end| says(end, beginning)))
     }
 
     /// Whether any of them stands there.
@@ -130,6 +184,29 @@ mod tests {
             ("日\\", "日\\"),
         ] {
             assert_eq!(unescaped(line), text);
+        }
+    }
+
+    #[test]
+    fn a_note_that_was_cut_inside_of_a_text_says_its_beginning_m7_6_50() {
+        let texts = ["Old \nMILL by the café \"Au lait\"".to_owned(), "tiny".to_owned()];
+        let wanted = Wanted::of_notes(&texts);
+        for (note, says) in [
+            (r#"{"a":"see the old mill b… (1399 bytes)","b":1}"#, true),
+            (r#"{"a":"see the old\nmill by the cafe… (1399 bytes)"}"#, true),
+            (r#"{"a":"OLD mill by the café \"AU… (1399 bytes)"}"#, true),
+            (
+                r#"{"a":"\"so\\nthe old\\nmill by the café \\\"A…\" is not a cursor"}"#,
+                true,
+            ),
+            (r#"{"a":"x… (9 bytes)","b":"old mill by… (99 bytes)"}"#, true),
+            (r#"{"a":"see the old… (1399 bytes)"}"#, false),
+            (r#"{"a":"the old mill by the sea… (1399 bytes)"}"#, false),
+            (r#"{"a":"the old mill b"}"#, false),
+            (r#"{"a":"tin…"}"#, false),
+            ("…", false),
+        ] {
+            assert_eq!(wanted.are_in_note(note), says, "{note}");
         }
     }
 

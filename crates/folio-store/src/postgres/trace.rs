@@ -169,7 +169,7 @@ pub(super) async fn forget_texts(session: &Session, texts: &[String]) -> Result<
         let Some(end) = rows.last() else { break };
         last = get(end, 0)?;
         for row in &rows {
-            if texts.are_in(get::<&str>(row, 1)?.as_bytes()) {
+            if texts.are_in_note(get(row, 1)?) {
                 gone.push(get::<i64>(row, 0)?);
             }
         }

@@ -72,7 +72,7 @@ pub(super) fn forget_texts(conn: &Connection, space: SpaceId, texts: &[String]) 
     let mut rows = statement.query(params![Place::start(space), Place::end(space)])?;
     while let Some(row) = rows.next()? {
         let note = row.get_ref(1)?.as_str().map_err(|error| damaged("a note", error))?;
-        if texts.are_in(note.as_bytes()) {
+        if texts.are_in_note(note) {
             gone.push(row.get::<_, Place>(0)?);
         }
     }

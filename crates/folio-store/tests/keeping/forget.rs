@@ -189,6 +189,29 @@ async fn notes_of_the_trace_that_say_it_go_too_m7_6_50() {
 }
 
 #[tokio::test]
+async fn a_note_that_was_cut_inside_of_a_text_goes_with_it_m7_6_50() {
+    let house = House::new();
+    let told: String = (0..60).map(|n| format!("marmalade{n} ")).collect();
+    let entry = house.say(&told).await;
+    // A question that quotes it behind other words, and a refusal of what was to be a cursor.
+    let question = format!("{} {told}", "other words ".repeat(50));
+    let refusal = format!("{:?} is not a cursor", folio_memory::excerpt::cut(&told, 128));
+    for said in [question, refusal] {
+        let note = house.workspace.noted("scratch_page", "search");
+        house.workspace.note(note.with_detail(json!({ "text": said })));
+    }
+    house.workspace.flush_trace().await.unwrap();
+    let only = ForgetFilter {
+        entries: vec![Ref::Id(entry.id)],
+        ..ForgetFilter::default()
+    };
+    house.workspace.forget(&human(), &only, "").await.unwrap();
+    let notes = house.workspace.trace(TraceQuery::default()).await.unwrap();
+    assert!(!format!("{notes:?}").contains("marmalade"), "{notes:?}");
+    assert!(!house.holds("marmalade"));
+}
+
+#[tokio::test]
 async fn the_beginning_of_a_long_text_that_a_note_keeps_goes_with_it_m7_6_50() {
     let house = House::new();
     let long = format!("{WORDS} {}", "and so it goes on ".repeat(300));
