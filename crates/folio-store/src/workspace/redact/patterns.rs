@@ -201,14 +201,48 @@ impl Detector for Assigned {
     fn detect(&self, input: &str, out: &mut Vec<Match>) {
         for name in self.name.find_iter(input) {
             let Some(lead) = Lead::of(input, &name) else { continue };
+            // Behind `-u` and its user stands a password.
+            let named = if name.as_str().starts_with(" -") {
+                Named::Password
+            } else {
+                Named::of(name.as_str())
+            };
             for (start, value) in values_at(input, value_begin(input, &name)) {
                 let is_type = name.as_str().trim_end().ends_with(':') && is_name(value) && !is_quoted(input, start);
-                let is_secret = SECRET_BYTES.contains(&value.len()) && lead.is_meant(value) && !is_type;
+                let is_secret = SECRET_BYTES.contains(&value.len()) && lead.is_meant(value, named) && !is_type;
                 let is_whole = lead != Lead::Element || input[start + value.len()..].starts_with("</");
                 if is_secret && is_whole {
                     out.push(Match::new(self.kind(), start, start + value.len()));
                 }
             }
+        }
+    }
+}
+
+/// What the name of a value says about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    /// `password` and its like: people choose it, also of words.
+    Password,
+    /// `pwd`, which is the folder of a shell, too.
+    Pwd,
+    /// Anything else.
+    Other,
+}
+
+impl Named {
+    /// What `name` says, the last words of a name in any case.
+    fn of(name: &str) -> Self {
+        let begins = |with: &str| {
+            let head = name.get(..with.len());
+            head.is_some_and(|head| head.eq_ignore_ascii_case(with))
+        };
+        if begins("pass") {
+            Self::Password
+        } else if begins("pwd") {
+            Self::Pwd
+        } else {
+            Self::Other
         }
     }
 }
@@ -263,13 +297,13 @@ impl Lead {
         (is_option || is_of_login).then_some(Self::Option)
     }
 
-    /// Whether `value`, to which it leads, is a secret.
-    fn is_meant(self, value: &str) -> bool {
+    /// Whether `value`, to which it leads from what is `named`, is a secret.
+    fn is_meant(self, value: &str, named: Named) -> bool {
         match self {
-            Self::Sign | Self::Element => looks_random(value),
+            Self::Sign | Self::Element => looks_random(value, named),
             // `--secret id=key2,src=…` says where one is, and `--password --host-2` nothing.
             Self::Option => {
-                !value.starts_with('-') && !value.trim_end_matches('=').contains('=') && looks_random(value)
+                !value.starts_with('-') && !value.trim_end_matches('=').contains('=') && looks_random(value, named)
             }
             Self::Basic => {
                 let unpadded = value.trim_end_matches('=').as_bytes();
@@ -364,11 +398,12 @@ pub(super) fn is_secret_under(key: &str, text: &str) -> bool {
         let is_odd = |word: &str| {
             let digits = word.bytes().filter(u8::is_ascii_digit).count();
             let bare = word.trim_end_matches(['.', ',', ':', ';']);
-            digits >= 2 && looks_random(word) && !bare.split(SEPARATORS).all(is_word)
+            digits >= 2 && looks_random(word, Named::Other) && !bare.split(SEPARATORS).all(is_word)
         };
         return name.is_some_and(|name| name < CHOSEN) && text.split_whitespace().any(is_odd);
     }
-    (key.ends_with(VARIABLE) || name.is_some()) && looks_random(text)
+    let named = name.map_or(Named::Other, |name| Named::of(SECRET_NAMES[name]));
+    (key.ends_with(VARIABLE) || name.is_some()) && looks_random(text, named)
 }
 
 /// Whether the words of `key` end with those of `name`, however they are put together: `secretKey`, `secret-key`, `SECRET_KEY`.
@@ -387,17 +422,18 @@ pub(super) fn looks_drawn(value: &str) -> bool {
         && !value.starts_with('/')
         && value.contains(|c: char| c.is_ascii_lowercase())
         && value.contains(|c: char| c.is_ascii_uppercase())
-        && looks_random(value)
+        && looks_random(value, Named::Other)
 }
 
 /// Whether `value` is more than a word, a number, a path, a name or a piece of code: letters and digits in
-/// many different characters, and not dotted like `request.form.password1`.
-fn looks_random(value: &str) -> bool {
+/// many different characters, and not dotted like `request.form.password1`. What people choose may be of words.
+fn looks_random(value: &str, named: Named) -> bool {
     let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let distinct = value.bytes().collect::<BTreeSet<_>>().len();
     let is_code = value.starts_with('$') || (value.contains('.') && value.len() < 32);
-    letters > 0 && digits > 0 && distinct >= 6 && !is_code && !is_place(value) && !is_name_of_words(value)
+    let is_name = || named == Named::Other && is_name_of_words(value);
+    letters > 0 && digits > 0 && distinct >= 6 && !is_code && !is_place(value) && !is_name()
 }
 
 /// Whether `value` says where something is: a path or an address. One in a thousand keys begins like that, too, but has parts that no

@@ -191,6 +191,30 @@ fn capitals_and_long_numbers_are_no_words_of_a_name_m7_6_48() {
 }
 
 #[test]
+fn words_that_somebody_chose_are_a_password_m7_6_48() {
+    let phrase = ["correct-horse", "-battery-staple-7"].concat();
+    for (before, behind) in [
+        ("passphrase: \"", "\""),
+        ("db_password=", ""),
+        ("PASSWD=", ""),
+        ("--db-pwd ", " app"),
+        ("<password>", "</password>"),
+        ("curl -u admin:", " https://x.example.org/"),
+    ] {
+        let text = format!("{before}{phrase}{behind}");
+        let wanted = format!("{before}[redacted:assigned_secret]{behind}");
+        assert_eq!(clean(&text), wanted, "{text}");
+    }
+    let mut value = json!({"password": phrase, "dbPwd": phrase, "secret": phrase, "note": phrase});
+    let gone = "[redacted:assigned_secret]";
+    Cleaner::default().value(&mut value, "context");
+    assert_eq!(
+        value,
+        json!({"password": gone, "dbPwd": gone, "secret": phrase, "note": phrase})
+    );
+}
+
+#[test]
 fn a_key_of_an_object_is_read_however_its_words_are_put_together_m7_6_48() {
     let gone = "[redacted:assigned_secret]";
     for key in [
