@@ -18,6 +18,9 @@ const MIN_KEY_BYTES: usize = 32;
 /// Bytes of a value from which on it is taken for a secret that nothing says is one.
 const MIN_DRAWN_BYTES: usize = 24;
 
+/// Hexadecimal digits from which on a part of an address is a secret.
+const MIN_HEX_DIGITS: usize = 16;
+
 /// A private key, also one that is cut off before its last line: the output of a tool often is.
 pub(super) struct PrivateKeyBlock;
 
@@ -433,19 +436,37 @@ fn looks_random(value: &str, named: Named) -> bool {
     let distinct = value.bytes().collect::<BTreeSet<_>>().len();
     let is_code = value.starts_with('$') || (value.contains('.') && value.len() < 32);
     let is_name = || named == Named::Other && is_name_of_words(value);
-    letters > 0 && digits > 0 && distinct >= 6 && !is_code && !is_place(value) && !is_name()
+    letters > 0 && digits > 0 && distinct >= 6 && !is_code && !is_place(value, named) && !is_name()
 }
 
 /// Whether `value` says where something is: a path or an address. One in a thousand keys begins like that, too, but has parts that no
-/// folder is called.
-fn is_place(value: &str) -> bool {
-    let begins = ["/", "./", "../", "~/", "http://", "https://"];
-    let is_of_disk = value.get(1..3) == Some(":/");
+/// folder is called; an address may have its secret in a part, which may be of hexadecimal digits, or in its query. A password that begins
+/// with `/` is no path of one part.
+fn is_place(value: &str, named: Named) -> bool {
     let is_drawn = |part: &str| {
         let has = |is: fn(&u8) -> bool| part.bytes().any(|byte| is(&byte));
         part.len() >= 12 && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_digit)
     };
+    if value.starts_with("http://") || value.starts_with("https://") {
+        return !value
+            .split(['/', '?', '&', '=', '#'])
+            .any(|part| is_drawn(part) || is_hex(part));
+    }
+    if named == Named::Password && value.strip_prefix('/').is_some_and(|rest| !rest.contains('/')) {
+        return false;
+    }
+    let begins = ["/", "./", "../", "~/"];
+    let is_of_disk = value.get(1..3) == Some(":/");
     (is_of_disk || begins.iter().any(|begin| value.starts_with(begin))) && !value.split('/').any(is_drawn)
+}
+
+/// Whether `part` is a long number in hexadecimal digits, also with the hyphens of a UUID, and no date.
+fn is_hex(part: &str) -> bool {
+    let digits = part.bytes().filter(u8::is_ascii_hexdigit).count();
+    digits >= MIN_HEX_DIGITS
+        && part.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+        && part.contains(|c: char| c.is_ascii_alphabetic())
+        && part.contains(|c: char| c.is_ascii_digit())
 }
 
 /// Whether `value` is a name of at least three words in small letters, as things in a cluster have: `my-app-secret-v2`. Two words with a

@@ -215,6 +215,47 @@ fn words_that_somebody_chose_are_a_password_m7_6_48() {
 }
 
 #[test]
+fn an_address_with_a_secret_in_it_and_a_password_with_a_slash_go_m7_6_48() {
+    let slash = ["/Sup3r", "S3cret"].concat();
+    for (before, secret, behind) in [
+        ("webhook_secret=", format!("https://h.example.org/in/{}", hex(24)), ""),
+        (
+            "api_key: \"",
+            format!("https://h.example.org/in?a=b&key={}", hex(16)),
+            "\"",
+        ),
+        (
+            "api_key: \"",
+            format!("https://h.example.org/in?key={}", &DRAWN[4..24]),
+            "\"",
+        ),
+        (
+            "secret: ",
+            "https://h.example.org/123e4567-e89b-12d3-a456-426614174000".to_owned(),
+            "",
+        ),
+        ("password: \"", slash.clone(), "\""),
+        ("passphrase=", slash.clone(), ""),
+    ] {
+        let text = format!("{before}{secret}{behind}");
+        let wanted = format!("{before}[redacted:assigned_secret]{behind}");
+        assert_eq!(clean(&text), wanted, "{text}");
+    }
+    let mut value = json!({"password": slash, "pwd": "/project2024"});
+    Cleaner::default().value(&mut value, "context");
+    assert_eq!(
+        value,
+        json!({"password": "[redacted:assigned_secret]", "pwd": "/project2024"})
+    );
+    for fine in [
+        "secret: https://docs.example.org/keys/2024-11-05/a-page?version=v2&lang=en#part-3",
+        "password: /run/secrets/db-2024, PWD=/project2024",
+    ] {
+        assert_eq!(clean(fine), fine);
+    }
+}
+
+#[test]
 fn a_key_of_an_object_is_read_however_its_words_are_put_together_m7_6_48() {
     let gone = "[redacted:assigned_secret]";
     for key in [
