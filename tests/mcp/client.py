@@ -106,7 +106,7 @@ async def main(store):
         arguments = {"plan": plan, "thread": THREAD}
         done = await client.call_tool("run_start", arguments, progress_callback=progress)
         assert "[ok] Three: 3 of 3 done" in text(done), done
-        assert heard_of and heard_of[-1][1] == 4, heard_of
+        assert heard_of and heard_of[-1][1] == 3, heard_of
         run = done.structured_content["handle"]
         assert "- [ok] " in (await client.read_resource(f"folio://run/{run}")).contents[0].text
 

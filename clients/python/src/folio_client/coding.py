@@ -89,6 +89,11 @@ def new_key(key: str | None) -> dict[str, str]:
     return {"Idempotency-Key": word}
 
 
+def at_version(version: int | None) -> dict[str, str]:
+    """The header that says which version must be there; none where that does not matter."""
+    return {} if version is None else {"If-Match": f'"{version}"'}
+
+
 def part(name: str) -> str:
     """`name` as one part of a path. Dots alone would lead elsewhere."""
     try:

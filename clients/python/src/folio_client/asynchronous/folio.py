@@ -150,36 +150,53 @@ class AsyncFolio:
         path = f"/observations/{part(observation)}"
         return cast(shapes.WrittenObservation, await self._wire.change("PATCH", path, fields, version=version))
 
-    async def archive_observation(self, observation: str, *, reason: str | None = None) -> shapes.WrittenObservation:
+    async def archive_observation(
+        self, observation: str, *, reason: str | None = None, version: int | None = None
+    ) -> shapes.WrittenObservation:
         """It is of no use any more."""
         path = f"/observations/{part(observation)}/archive"
-        return cast(shapes.WrittenObservation, await self._wire.post(path, body_of({"reason": reason})))
+        return cast(shapes.WrittenObservation, await self._wire.post(path, body_of({"reason": reason}), version=version))
 
-    async def confirm_observation(self, observation: str, *, reason: str | None = None) -> shapes.WrittenObservation:
+    async def confirm_observation(
+        self, observation: str, *, reason: str | None = None, version: int | None = None
+    ) -> shapes.WrittenObservation:
         """It still holds: its time begins anew."""
         path = f"/observations/{part(observation)}/confirm"
-        return cast(shapes.WrittenObservation, await self._wire.post(path, body_of({"reason": reason})))
+        return cast(shapes.WrittenObservation, await self._wire.post(path, body_of({"reason": reason}), version=version))
 
     async def resolve_observation(
-        self, observation: str, *, outcome: str | None = None, reason: str | None = None
+        self,
+        observation: str,
+        *,
+        outcome: str | None = None,
+        reason: str | None = None,
+        version: int | None = None,
     ) -> shapes.WrittenObservation:
         """It is settled, and came true (`confirmed`) or did not (`refuted`), if that is known."""
         path = f"/observations/{part(observation)}/resolve"
         body = body_of({"outcome": outcome, "reason": reason})
-        return cast(shapes.WrittenObservation, await self._wire.post(path, body))
+        return cast(shapes.WrittenObservation, await self._wire.post(path, body, version=version))
 
     async def supersede_observation(
-        self, observation: str, by: str, *, outcome: str | None = None, reason: str | None = None
+        self,
+        observation: str,
+        by: str,
+        *,
+        outcome: str | None = None,
+        reason: str | None = None,
+        version: int | None = None,
     ) -> shapes.WrittenObservation:
         """Another one takes its place; what it said came true (`confirmed`) or did not (`refuted`), if that is known."""
         path = f"/observations/{part(observation)}/supersede"
         body = body_of({"by": by, "outcome": outcome, "reason": reason})
-        return cast(shapes.WrittenObservation, await self._wire.post(path, body))
+        return cast(shapes.WrittenObservation, await self._wire.post(path, body, version=version))
 
-    async def restore_observation(self, observation: str, *, reason: str | None = None) -> shapes.WrittenObservation:
+    async def restore_observation(
+        self, observation: str, *, reason: str | None = None, version: int | None = None
+    ) -> shapes.WrittenObservation:
         """It comes out of the archive, which only people can do."""
         path = f"/observations/{part(observation)}/restore"
-        return cast(shapes.WrittenObservation, await self._wire.post(path, body_of({"reason": reason})))
+        return cast(shapes.WrittenObservation, await self._wire.post(path, body_of({"reason": reason}), version=version))
 
     async def observation_history(self, observation: str) -> shapes.ListOfVersionShape:
         """What became of it."""

@@ -104,17 +104,26 @@ class AsyncScratchbook:
             WrittenScratchItem, await self._wire.change("PATCH", self._item(item), body_of(said), version=version)
         )
 
-    async def complete(self, item: str) -> WrittenScratchItem:
+    async def complete(
+        self, item: str, *, reason: str | None = None, version: int | None = None
+    ) -> WrittenScratchItem:
         """It is done."""
-        return cast(WrittenScratchItem, await self._wire.post(f"{self._item(item)}/complete"))
+        path = f"{self._item(item)}/complete"
+        return cast(WrittenScratchItem, await self._wire.post(path, body_of({"reason": reason}), version=version))
 
-    async def pin(self, item: str) -> WrittenScratchItem:
+    async def pin(
+        self, item: str, *, reason: str | None = None, version: int | None = None
+    ) -> WrittenScratchItem:
         """It stands first in every view."""
-        return cast(WrittenScratchItem, await self._wire.post(f"{self._item(item)}/pin"))
+        path = f"{self._item(item)}/pin"
+        return cast(WrittenScratchItem, await self._wire.post(path, body_of({"reason": reason}), version=version))
 
-    async def unpin(self, item: str) -> WrittenScratchItem:
+    async def unpin(
+        self, item: str, *, reason: str | None = None, version: int | None = None
+    ) -> WrittenScratchItem:
         """It stands where it belongs again."""
-        return cast(WrittenScratchItem, await self._wire.post(f"{self._item(item)}/unpin"))
+        path = f"{self._item(item)}/unpin"
+        return cast(WrittenScratchItem, await self._wire.post(path, body_of({"reason": reason}), version=version))
 
     async def offload(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from ..coding import body_bytes, check_headers, check_kind, json_of, new_key, not_folio, unsaid
+from ..coding import at_version, body_bytes, check_headers, check_kind, json_of, new_key, not_folio, unsaid
 from ..errors import FolioError, Invalid, Unreachable, error_of
 from ..events import Event, Messages
 from ..filters import query_of
@@ -45,17 +45,23 @@ class AsyncWire:
         return response
 
     async def post(
-        self, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None, key: str | None = None
+        self,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        version: int | None = None,
     ) -> Any:
         """Does it once, however often it has to be asked: `key` names the request, a new one if it is not said."""
-        return json_of(await self.ask("POST", path, query=query, body=body, headers=new_key(key)))
+        headers = {**new_key(key), **at_version(version)}
+        return json_of(await self.ask("POST", path, query=query, body=body, headers=headers))
 
     async def change(
         self, method: str, path: str, body: Any, *, version: int | None, query: Mapping[str, Any] | None = None
     ) -> Any:
         """Changes what is there to `body`; a text is sent as it is."""
-        headers = {} if version is None else {"If-Match": f'"{version}"'}
-        return json_of(await self.ask(method, path, query=query, body=body, headers=headers))
+        return json_of(await self.ask(method, path, query=query, body=body, headers=at_version(version)))
 
     async def ask(
         self,

@@ -151,36 +151,53 @@ class Folio:
         path = f"/observations/{part(observation)}"
         return cast(shapes.WrittenObservation, self._wire.change("PATCH", path, fields, version=version))
 
-    def archive_observation(self, observation: str, *, reason: str | None = None) -> shapes.WrittenObservation:
+    def archive_observation(
+        self, observation: str, *, reason: str | None = None, version: int | None = None
+    ) -> shapes.WrittenObservation:
         """It is of no use any more."""
         path = f"/observations/{part(observation)}/archive"
-        return cast(shapes.WrittenObservation, self._wire.post(path, body_of({"reason": reason})))
+        return cast(shapes.WrittenObservation, self._wire.post(path, body_of({"reason": reason}), version=version))
 
-    def confirm_observation(self, observation: str, *, reason: str | None = None) -> shapes.WrittenObservation:
+    def confirm_observation(
+        self, observation: str, *, reason: str | None = None, version: int | None = None
+    ) -> shapes.WrittenObservation:
         """It still holds: its time begins anew."""
         path = f"/observations/{part(observation)}/confirm"
-        return cast(shapes.WrittenObservation, self._wire.post(path, body_of({"reason": reason})))
+        return cast(shapes.WrittenObservation, self._wire.post(path, body_of({"reason": reason}), version=version))
 
     def resolve_observation(
-        self, observation: str, *, outcome: str | None = None, reason: str | None = None
+        self,
+        observation: str,
+        *,
+        outcome: str | None = None,
+        reason: str | None = None,
+        version: int | None = None,
     ) -> shapes.WrittenObservation:
         """It is settled, and came true (`confirmed`) or did not (`refuted`), if that is known."""
         path = f"/observations/{part(observation)}/resolve"
         body = body_of({"outcome": outcome, "reason": reason})
-        return cast(shapes.WrittenObservation, self._wire.post(path, body))
+        return cast(shapes.WrittenObservation, self._wire.post(path, body, version=version))
 
     def supersede_observation(
-        self, observation: str, by: str, *, outcome: str | None = None, reason: str | None = None
+        self,
+        observation: str,
+        by: str,
+        *,
+        outcome: str | None = None,
+        reason: str | None = None,
+        version: int | None = None,
     ) -> shapes.WrittenObservation:
         """Another one takes its place; what it said came true (`confirmed`) or did not (`refuted`), if that is known."""
         path = f"/observations/{part(observation)}/supersede"
         body = body_of({"by": by, "outcome": outcome, "reason": reason})
-        return cast(shapes.WrittenObservation, self._wire.post(path, body))
+        return cast(shapes.WrittenObservation, self._wire.post(path, body, version=version))
 
-    def restore_observation(self, observation: str, *, reason: str | None = None) -> shapes.WrittenObservation:
+    def restore_observation(
+        self, observation: str, *, reason: str | None = None, version: int | None = None
+    ) -> shapes.WrittenObservation:
         """It comes out of the archive, which only people can do."""
         path = f"/observations/{part(observation)}/restore"
-        return cast(shapes.WrittenObservation, self._wire.post(path, body_of({"reason": reason})))
+        return cast(shapes.WrittenObservation, self._wire.post(path, body_of({"reason": reason}), version=version))
 
     def observation_history(self, observation: str) -> shapes.ListOfVersionShape:
         """What became of it."""

@@ -105,17 +105,26 @@ class Scratchbook:
             WrittenScratchItem, self._wire.change("PATCH", self._item(item), body_of(said), version=version)
         )
 
-    def complete(self, item: str) -> WrittenScratchItem:
+    def complete(
+        self, item: str, *, reason: str | None = None, version: int | None = None
+    ) -> WrittenScratchItem:
         """It is done."""
-        return cast(WrittenScratchItem, self._wire.post(f"{self._item(item)}/complete"))
+        path = f"{self._item(item)}/complete"
+        return cast(WrittenScratchItem, self._wire.post(path, body_of({"reason": reason}), version=version))
 
-    def pin(self, item: str) -> WrittenScratchItem:
+    def pin(
+        self, item: str, *, reason: str | None = None, version: int | None = None
+    ) -> WrittenScratchItem:
         """It stands first in every view."""
-        return cast(WrittenScratchItem, self._wire.post(f"{self._item(item)}/pin"))
+        path = f"{self._item(item)}/pin"
+        return cast(WrittenScratchItem, self._wire.post(path, body_of({"reason": reason}), version=version))
 
-    def unpin(self, item: str) -> WrittenScratchItem:
+    def unpin(
+        self, item: str, *, reason: str | None = None, version: int | None = None
+    ) -> WrittenScratchItem:
         """It stands where it belongs again."""
-        return cast(WrittenScratchItem, self._wire.post(f"{self._item(item)}/unpin"))
+        path = f"{self._item(item)}/unpin"
+        return cast(WrittenScratchItem, self._wire.post(path, body_of({"reason": reason}), version=version))
 
     def offload(
         self,
