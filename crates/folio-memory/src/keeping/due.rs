@@ -66,8 +66,7 @@ pub fn due(entry: &Entry, personal_since: Timestamp, policy: &RetentionPolicy, n
 }
 
 /// Why an entry with `status` is archived that a `rule` puts away: of what was settled before, that stays known, since it has answered (M7.11.3).
-#[must_use]
-pub fn why(status: Status, rule: ArchivedFor) -> ArchivedFor {
+fn why(status: Status, rule: ArchivedFor) -> ArchivedFor {
     match status {
         Status::Resolved | Status::Done => ArchivedFor::Resolved,
         _ => rule,

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use folio_memory::entry::Status;
-use folio_memory::keeping::{ArchivedFor, Due, ErasedFor, Watch, due, eviction_key, why};
+use folio_memory::keeping::{ArchivedFor, Due, ErasedFor, Watch, due, eviction_key};
 use folio_memory::{Actor, Change, Entry, EntryHandle, EntryId, FieldChange, Role, Timestamp};
 use serde::Serialize;
 
@@ -240,34 +240,21 @@ impl Workspace {
             let answer = self.inner.store.watched(self.space(), &query).await?;
             let keys = answer.entries.iter().filter_map(|entry| {
                 let key = eviction_key(entry, policy.types(), now)?;
-                Some((
-                    key,
-                    entry.id,
-                    entry.version,
-                    why(entry.fields.status, ArchivedFor::Quota),
-                ))
+                Some((key, entry.id, entry.version))
             });
             candidates.extend(keys);
             query.after = answer.next;
         }
         candidates.sort_unstable();
         candidates.truncate(usize::try_from(over).unwrap_or(usize::MAX));
+        let due = Due::Archive(ArchivedFor::Quota);
         // Somebody may have pinned it meanwhile.
         let may_go = |entry: &Entry| eviction_key(entry, policy.types(), now).is_some();
-        let decide = |entry: &Entry| {
-            let due = Due::Archive(why(entry.fields.status, ArchivedFor::Quota));
-            (entry.fields.status != Status::Archived && may_go(entry)).then_some(due)
-        };
+        let decide = |entry: &Entry| (entry.fields.status != Status::Archived && may_go(entry)).then_some(due);
         for batch in candidates.chunks(BATCH as usize) {
-            for why in [ArchivedFor::Resolved, ArchivedFor::Quota] {
-                let of_these = batch.iter().filter(|(.., of)| *of == why);
-                let entries: Vec<_> = of_these.map(|(_, id, version, _)| (*id, *version)).collect();
-                if !entries.is_empty() {
-                    let due = Due::Archive(why);
-                    let done = self.carry_out(due, entries, now, &decide).await?;
-                    tidied.count(due, done);
-                }
-            }
+            let entries = batch.iter().map(|(_, id, version)| (*id, *version)).collect();
+            let done = self.carry_out(due, entries, now, &decide).await?;
+            tidied.count(due, done);
         }
         Ok(slack)
     }
