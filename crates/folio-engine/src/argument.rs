@@ -113,14 +113,8 @@ impl ArgKind {
         let meant = match (self, value) {
             (Self::Count, Value::String(text)) => text.trim().parse::<u64>().ok().map(Value::from),
             (Self::Count, Value::Number(number)) => whole(number).map(Value::from),
-            (Self::UpTo(_) | Self::From(_), value) => match Self::Count.fit(value) {
-                Fit::Meant(number) if self.fit(&number) == Fit::AsIs => Some(number),
-                _ => None,
-            },
-            (Self::Within(..), value) => match Self::Number.fit(value) {
-                Fit::Meant(number) if self.fit(&number) == Fit::AsIs => Some(number),
-                _ => None,
-            },
+            (Self::UpTo(_) | Self::From(_), value) => self.bounded(Self::Count.fit(value)),
+            (Self::Within(..), value) => self.bounded(Self::Number.fit(value)),
             (Self::Words, Value::Array(items)) => {
                 let words = items.iter().map(|item| match Self::Text.fit(item) {
                     Fit::AsIs => Some(item.clone()),
@@ -135,6 +129,14 @@ impl ArgKind {
             _ => None,
         };
         meant.map_or(Fit::Wrong, Fit::Meant)
+    }
+
+    /// What a value was meant as without the bounds, if it keeps to them.
+    fn bounded(&self, without: Fit) -> Option<Value> {
+        match without {
+            Fit::Meant(number) if self.fit(&number) == Fit::AsIs => Some(number),
+            _ => None,
+        }
     }
 
     /// Why `value` is not taken for the argument `name`.

@@ -111,7 +111,7 @@ impl Server {
         request: &ToolRequest,
         context: &ToolContext,
     ) -> Result<Answered, ToolError> {
-        let may_repeat = matches!(effect, Effect::Pure | Effect::Read | Effect::Idempotent);
+        let may_repeat = effect.may_be_repeated();
         let ends = Instant::now() + self.start.settings.time();
         let (mut tries, mut pause) = (1, Duration::ZERO);
         let mut is_sent_again = false;

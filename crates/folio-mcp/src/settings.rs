@@ -190,7 +190,7 @@ impl McpSettings {
     /// Whether it is called without anybody being asked: it is allowed by name, or whoever wrote the settings says that it
     /// changes nothing.
     pub(crate) fn allows(&self, name: &str) -> bool {
-        let changes_nothing = matches!(self.effects.get(name), Some(Effect::Pure | Effect::Read));
+        let changes_nothing = self.effects.get(name).is_some_and(|effect| effect.changes_nothing());
         changes_nothing || self.allow.iter().any(|allowed| allowed == name || allowed == "*")
     }
 }

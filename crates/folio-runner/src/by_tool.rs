@@ -107,8 +107,7 @@ fn read(response: ToolResponse, asked: &Request, model: &RunnerModel, effect: Ef
 /// Whether a call that failed with `code` was certainly not made, so that nothing was used up: of a tool that may change something
 /// it would be said otherwise that nobody knows what it did.
 fn never_began(code: &str, effect: Effect) -> bool {
-    let may_be_asked_again = matches!(effect, Effect::Pure | Effect::Read | Effect::Idempotent);
-    matches!(code, "mcp_server_unavailable" | "not_started") && !may_be_asked_again
+    matches!(code, "mcp_server_unavailable" | "not_started") && !effect.may_be_repeated()
 }
 
 fn failed(model: &RunnerModel, kind: ModelFailureKind, why: &str) -> ModelAnswer {

@@ -11,9 +11,7 @@ use folio_memory::causes::with_causes;
 use folio_store::Workspace;
 use folio_tools::panics::caught_now;
 use folio_tools::tool::Approval;
-use folio_tools::{
-    Access, Effect, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, Tool, ToolContext, ToolError,
-};
+use folio_tools::{Access, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, Tool, ToolContext, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -191,8 +189,9 @@ pub(crate) fn writes_of(registry: &Registry, context: &ToolContext, workspace: &
 
 /// Whether a call of `tool` changes nothing that would be there although it was stopped: what is written with its answer is not.
 pub(crate) fn only_looks(registry: &Registry, tool: &str) -> bool {
-    let effect = registry.get(tool).map(|tool| tool.spec().effect);
-    matches!(effect, Some(Effect::Pure | Effect::Read))
+    registry
+        .get(tool)
+        .is_some_and(|tool| tool.spec().effect.changes_nothing())
 }
 
 /// Whether its tasks may be taken apart, as its submitter said.

@@ -17,7 +17,7 @@ use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::scratchbook::tools::{Definition, definitions};
 use folio_memory::tokens::for_model;
 use folio_model::{Model, ModelParts, Usage, Worker};
-use folio_tools::{Effect, Registry, ToolSpec};
+use folio_tools::{Registry, ToolSpec};
 use serde_json::json;
 
 use crate::known::known_tools;
@@ -418,7 +418,7 @@ fn offer_of(spec: &ToolSpec, short: &[Definition]) -> ToolOffer {
         name: spec.name.clone(),
         description: description.into(),
         args_schema: Arc::new(args_schema),
-        writes: !matches!(spec.effect, Effect::Pure | Effect::Read),
+        writes: !spec.effect.changes_nothing(),
         need: spec.need,
     }
 }

@@ -218,6 +218,25 @@ mod tests {
         (folio, runner, NewRun::of(plan, Actor::new(Role::Human, "ada")))
     }
 
+    /// `recording` that begins once it is let go.
+    fn held<T>(recording: impl Future<Output = T>) -> (oneshot::Sender<()>, impl Future<Output = T>) {
+        let (go_on, held) = oneshot::channel();
+        let recording = Box::pin(recording);
+        let recording = async move {
+            let _let_go = held.await;
+            recording.await
+        };
+        (go_on, recording)
+    }
+
+    /// What the run comes to that is told when it is recorded.
+    async fn comes_to(folio: &Folio, told: oneshot::Receiver<RunId>) -> Option<Outcome> {
+        let id = told.await.expect("it is recorded");
+        let mut watch = Watch::new(Arc::clone(folio.store()), SpaceName::main(), id);
+        while watch.next().await.expect("its journal").is_some() {}
+        watch.run().result().map(|result| result.status)
+    }
+
     #[tokio::test]
     async fn a_run_that_two_requests_ask_for_at_once_is_driven_once() {
         let (_folio, runner, new) = house().await;
@@ -236,22 +255,17 @@ mod tests {
         let (folio, runner, new) = house().await;
         let (by, submits) = (new.actor.clone(), runner.clone());
         let driving = Driving::of(&runner);
-        let (go_on, held) = oneshot::channel::<()>();
         let (tell, told) = oneshot::channel();
-        let recording = async move {
-            let _let_go = held.await;
+        let (go_on, recording) = held(async move {
             let submitted = submits.submit_once(new).await?;
             let _kept = tell.send(submitted.id);
             Ok((submitted.id, submitted.replayed))
-        };
+        });
         let place = driving.place().expect("a place");
         let asked = driving.begin(runner.clone(), by, Some(place), recording);
         assert!(tokio::time::timeout(Duration::ZERO, asked).await.is_err());
         go_on.send(()).expect("what was begun goes on");
-        let id = told.await.expect("it is recorded");
-        let mut watch = Watch::new(Arc::clone(folio.store()), SpaceName::main(), id);
-        while watch.next().await.expect("its journal").is_some() {}
-        assert_eq!(watch.run().result().map(|result| result.status), Some(Outcome::Ok));
+        assert_eq!(comes_to(&folio, told).await, Some(Outcome::Ok));
     }
 
     #[tokio::test]
@@ -259,23 +273,17 @@ mod tests {
         let (folio, runner, new) = house_with("{id: a, do: {tool: wait, args: {ms: 60000}}}").await;
         let (by, submits) = (new.actor.clone(), runner.clone());
         let driving = Driving::of(&runner);
-        let (go_on, held) = oneshot::channel::<()>();
         let (tell, told) = oneshot::channel();
-        let recording = async move {
-            let _let_go = held.await;
+        let (go_on, recording) = held(async move {
             let (id, _) = submits.submit(new).await?;
             let _kept = tell.send(id);
             Ok(id)
-        };
+        });
         let place = driving.place().expect("a place");
         let asked = driving.begin_for(runner.clone(), by, place, recording);
         assert!(tokio::time::timeout(Duration::ZERO, asked).await.is_err());
         go_on.send(()).expect("what was begun goes on");
-        let id = told.await.expect("it is recorded");
-        let mut watch = Watch::new(Arc::clone(folio.store()), SpaceName::main(), id);
-        while watch.next().await.expect("its journal").is_some() {}
-        let status = watch.run().result().map(|result| result.status);
-        assert_eq!(status, Some(Outcome::Cancelled));
+        assert_eq!(comes_to(&folio, told).await, Some(Outcome::Cancelled));
     }
 
     #[test]

@@ -188,9 +188,7 @@ impl StoreError {
             Self::Corrupt { .. } => ErrorKind::Corrupt,
         }
     }
-}
 
-impl StoreError {
     /// That `text`, which may be anything of any length, is not where a list goes on.
     pub(crate) fn no_cursor(text: &str) -> Self {
         Self::Invalid(format!("{:?} is not a cursor", cut(text, 128)))

@@ -239,7 +239,7 @@ fn checked(mut response: ToolResponse, request: &ToolRequest, effect: Effect, li
         (Some(_), ToolStatus::Error) | (None, ToolStatus::Ok) => {}
     }
 
-    let may_have_changed_something = !matches!(effect, Effect::Pure | Effect::Read);
+    let may_have_changed_something = !effect.changes_nothing();
     let is_too_deep = proposed(&response).any(|value| depth_exceeds(value, DEPTH_MAX));
     if is_too_deep && may_have_changed_something {
         leave_out_what_is_too_deep(&mut response);

@@ -34,6 +34,20 @@ pub enum Effect {
     Destructive,
 }
 
+impl Effect {
+    /// Whether a call leaves the world as it was.
+    #[must_use]
+    pub const fn changes_nothing(self) -> bool {
+        matches!(self, Self::Pure | Self::Read)
+    }
+
+    /// Whether a call whose outcome is not known may simply be made again (E9.12).
+    #[must_use]
+    pub const fn may_be_repeated(self) -> bool {
+        matches!(self, Self::Pure | Self::Read | Self::Idempotent)
+    }
+}
+
 /// Whether a call waits for a yes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -110,7 +124,7 @@ impl ToolSpec {
             output: None,
             approval: Approval::Never,
             scratch_page_query: None,
-            writes: !matches!(effect, Effect::Pure | Effect::Read),
+            writes: !effect.changes_nothing(),
             need: Need::default(),
             resources: Vec::new(),
         }

@@ -64,11 +64,13 @@ pub(super) async fn changed_since(
     Ok(fold::changed_since(entry, base, commits))
 }
 
-/// When the space came to commit `last`; nothing if there was none by then. Of what was given up the numbers are left, and not the time.
-pub(super) async fn came_to(session: &Session, last: Seq) -> Result<Option<Timestamp>, Failure> {
+/// The instant by which it is judged what had expired when the space came to commit `last`, at `now`: what was live then and has expired since is
+/// part of memory as it was. Of what was given up the numbers are left, and not the time.
+pub(super) async fn judged_at(session: &Session, last: Seq, now: Timestamp) -> Result<Timestamp, Failure> {
     let sql = "SELECT at FROM log WHERE space = $1 AND seq <= $2 ORDER BY seq DESC LIMIT 1";
     let row = session.one(sql, &[&session.space.0, &to_column(last.0)]).await?;
-    row.map(|row| instant(&row, 0)).transpose()
+    let came_to = row.map(|row| instant(&row, 0)).transpose()?;
+    Ok(came_to.unwrap_or(now).min(now))
 }
 
 /// The revisions of one entry, oldest first.

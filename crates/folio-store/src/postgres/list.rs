@@ -36,11 +36,8 @@ pub(super) async fn entries(
     let head = ends.as_ref().map_or(Seq(0), |ends| ends.head);
     let asked = cursor.map(|cursor| cursor.as_of).or(query.as_of);
     let as_of = asked.unwrap_or(head).min(head);
-    // What was live then and has expired since is part of memory as it was.
     let now = match session {
-        Some(session) if cursor.is_none() && as_of < head => {
-            journal::came_to(session, as_of).await?.unwrap_or(now).min(now)
-        }
+        Some(session) if cursor.is_none() && as_of < head => journal::judged_at(session, as_of, now).await?,
         _ => now,
     };
     let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);

@@ -97,9 +97,8 @@ async fn entries(
         return Ok(Search::Behind(wanted));
     };
     let as_of = asked.unwrap_or(index.seq).min(index.seq);
-    // What was live then and has expired since is part of memory as it was.
     let now = match asked {
-        Some(_) if !goes_on && as_of < head => journal::came_to(session, as_of).await?.unwrap_or(now).min(now),
+        Some(_) if !goes_on && as_of < head => journal::judged_at(session, as_of, now).await?,
         _ => now,
     };
     let at = Some(now);

@@ -6,9 +6,9 @@ use std::hash::Hash;
 use data_encoding::HEXLOWER;
 use folio_memory::terms::terms_of;
 use folio_memory::{Entry, Link, Page, Seq, TraceNote, Turn};
-use rusqlite::{Connection, ErrorCode, params};
+use rusqlite::{Connection, params};
 
-use super::error::Failure;
+use super::error::{Failure, is_damaged_file};
 use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, Touched, from_column};
 use super::{blob, entry, journal, page, policy, run, text_check, turn, watch};
@@ -85,11 +85,8 @@ fn looked<T>(what: &str, done: Result<T, Failure>, findings: &mut Findings) -> R
 
 /// Whether `error` tells of a file that is damaged: of its pages, or of what a row holds.
 fn is_damage(error: &rusqlite::Error) -> bool {
-    match error.sqlite_error_code() {
-        Some(code) => matches!(code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase),
-        // Not from the database but from reading a row.
-        None => true,
-    }
+    // Without a code it is not from the database but from reading a row.
+    error.sqlite_error_code().is_none() || is_damaged_file(error)
 }
 
 /// SQLite's own look at its pages and indexes.

@@ -120,6 +120,14 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
     }
 }
 
+/// Whether `error` tells of a file that is damaged, or no database at all.
+pub(super) fn is_damaged_file(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

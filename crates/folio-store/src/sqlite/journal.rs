@@ -27,15 +27,14 @@ pub(super) fn last(conn: &Connection, space: SpaceId) -> Result<Option<(Seq, Tim
     Ok(row.optional()?)
 }
 
-/// When `space` came to commit `seq`; nothing if there was none by then. Of what was given up the numbers are left, and not the time.
-pub(super) fn came_to(conn: &Connection, space: SpaceId, seq: Seq) -> Result<Option<Timestamp>, Failure> {
+/// The instant by which it is judged what had expired when `space` came to commit `seq`, at `now`: what was live then and has expired since is part
+/// of memory as it was. Of what was given up the numbers are left, and not the time.
+pub(super) fn judged_at(conn: &Connection, space: SpaceId, seq: Seq, now: Timestamp) -> Result<Timestamp, Failure> {
     let sql = "SELECT at FROM log WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC LIMIT 1";
     let mut statement = conn.prepare_cached(sql)?;
     let places = params![Place::start(space), Place::of(space, seq.0)];
-    Ok(statement
-        .query_row(places, |row| row.get(0))
-        .optional()?
-        .map(Timestamp::from_nanos))
+    let came_to = statement.query_row(places, |row| row.get(0)).optional()?;
+    Ok(came_to.map_or(now, Timestamp::from_nanos).min(now))
 }
 
 /// When the commit at `place` was made.

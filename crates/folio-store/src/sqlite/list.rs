@@ -40,11 +40,8 @@ pub(super) fn entries(
         .or(query.as_of)
         .unwrap_or(head)
         .min(head);
-    // What was live then and has expired since is part of memory as it was.
     let now = match space {
-        Some(space) if cursor.is_none() && as_of < head => {
-            journal::came_to(conn, space, as_of)?.unwrap_or(now).min(now)
-        }
+        Some(space) if cursor.is_none() && as_of < head => journal::judged_at(conn, space, as_of, now)?,
         _ => now,
     };
     let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 
 use super::backup::{Unfinished, is_there, nothing_at, unavailable};
-use super::error::{Failure, damaged, explained};
+use super::error::{Failure, damaged, explained, is_damaged_file};
 use super::migrate::{self, MIGRATIONS};
 use super::open::{Target, as_it_is, beside, long_enough, make_folders, set_up};
 use super::{busy, check, token};
@@ -187,15 +187,7 @@ fn alone(path: &Path) -> Result<Option<Connection>, Failure> {
         Ok((conn, mode)) if mode == "delete" => Ok(Some(conn)),
         Ok(_) => Err(has_it_open().into()),
         Err(error) if busy::is_busy(&error) => Err(has_it_open().into()),
-        Err(error) if is_no_store(&error) => Ok(None),
+        Err(error) if is_damaged_file(&error) => Ok(None),
         Err(error) => Err(explained(error, "replace", &path.display().to_string()).into()),
     }
-}
-
-/// Whether `error` tells of a file that is damaged, or no database at all.
-fn is_no_store(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
-    )
 }

@@ -87,9 +87,8 @@ fn entries(
         return Ok(Search::Behind(space, wanted));
     };
     let as_of = asked.unwrap_or(indexed).min(indexed);
-    // What was live then and has expired since is part of memory as it was.
     let now = match asked {
-        Some(_) if !goes_on && as_of < head => journal::came_to(conn, space, as_of)?.unwrap_or(now).min(now),
+        Some(_) if !goes_on && as_of < head => journal::judged_at(conn, space, as_of, now)?,
         _ => now,
     };
     let at = Some(now);
