@@ -1,6 +1,6 @@
 //! What tools answer and ask, over HTTP (seeds 002 and 004).
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::house::{House, is_problem};
 
@@ -44,6 +44,31 @@ async fn an_answer_is_taken_in_item_by_item_and_once() {
         422,
         "filter_unknown",
     );
+}
+
+#[tokio::test]
+async fn an_answer_is_known_by_the_request_that_it_names_and_not_by_the_key_it_comes_with_m7_3_26() {
+    let house = House::new().await;
+    let take_in = async |key: &str, request: Value, content: &str| {
+        let said = json!({"request_id": request, "status": "ok", "observations": [{"content": content}]});
+        let key = format!("Idempotency-Key: {key}");
+        let path = "/tool-responses?tool=scan&turn=turn_01ARZ3NDEKTSV4RRFFQ69G5FAV";
+        let taken = house.ask("POST", path, &[&key], Some(said)).await;
+        assert_eq!(taken.status, 200, "{taken:?}");
+        taken.json()
+    };
+    let replayed = |taken: Value| taken["replayed"].as_u64().unwrap_or(0);
+    let q1 = || json!("q1");
+    assert_eq!(replayed(take_in("k1", q1(), "x").await), 0);
+    assert_eq!(replayed(take_in("k2", q1(), "x").await), 1, "the queue delivers twice");
+    let other = take_in("k3", q1(), "y").await;
+    assert_eq!(other["warnings"][0]["code"], "call_repeated", "{other}");
+    // An answer that names nothing is named by its key.
+    assert_eq!(replayed(take_in("k4", json!(""), "z").await), 0);
+    assert_eq!(replayed(take_in("k4", json!(""), "z").await), 1);
+    assert_eq!(replayed(take_in("k5", json!(""), "z").await), 0);
+    let kept = house.gives("/observations?limit=10").await;
+    assert_eq!(kept["items"].as_array().map(Vec::len), Some(3), "{kept}");
 }
 
 #[tokio::test]

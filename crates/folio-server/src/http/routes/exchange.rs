@@ -53,7 +53,7 @@ struct Place {
     /// Which tool: its manifest decides what is taken or seen; without it, the one that the body names.
     tool: Option<String>,
     /// What names the call within its turn: taken in again, it adds nothing more. Without it, the request that the answer
-    /// names.
+    /// names; of an answer that names none, the key of the request.
     call: Option<String>,
     /// The turn: `t3` or `turn_…`. The header Folio-Turn does as well.
     turn: Option<String>,
@@ -90,10 +90,11 @@ async fn take_in(
         .find_map(|name| response.rest.get(name)?.as_str());
     let tool = place.tool(&caller, said.unwrap_or_default())?;
     let turn = place.turn(&caller).await?;
+    // A key of the request names the call if nothing else does, and the answer names the request that it is for.
+    let is_named = place.call.is_some() || !response.request_id.is_empty();
     let context = IngestContext {
         turn,
-        // A key of the request names the call if nothing else does: without a turn there is none.
-        call: place.call.or_else(|| caller.own_key()),
+        call: if is_named { place.call } else { caller.own_key() },
         thread: Some(place.thread.map_or_else(|| Ok(ThreadKey::main()), thread_called)?),
         node: None,
     };
