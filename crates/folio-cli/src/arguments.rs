@@ -28,8 +28,9 @@ Settings: a flag wins over the environment (FOLIO_STORE, FOLIO_SPACE, FOLIO_THRE
 FOLIO_MODEL, FOLIO_ROLE, FOLIO_USER), and that over folio.toml in this folder or in the
 configuration folder, or the file that --config or FOLIO_CONFIG names.
 
-Exit codes: 0 done, 1 a run ended partial or failed, 2 usage or invalid input, 3 not found,
-4 refused, 5 store or service unavailable, 6 damaged data, 130 cancelled.";
+Exit codes: 0 done, 1 a run ended partial or failed (or an import, a hook, a replay with a cassette
+went otherwise than it should), 2 usage or invalid input, 3 not found, 4 refused, 5 store or service
+unavailable, 6 damaged data, 130 cancelled.";
 
 /// Working memory for agents, and plans that run in it.
 #[derive(Debug, Parser)]

@@ -19,7 +19,7 @@ use crate::report::observation::Observation;
 pub(crate) enum Exit {
     /// Done.
     Done,
-    /// The run ended partial or failed.
+    /// The run ended partial or failed, or what else was to be done went otherwise than it should.
     RunNotOk,
     /// The call or its input is wrong.
     Usage,

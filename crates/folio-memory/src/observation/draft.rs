@@ -50,7 +50,7 @@ pub struct ObservationInput {
     /// Who should act; `agent` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// `active` or `pending_review`; `active` if left out.
+    /// `active`, `pending_review` or `resolved`; `active` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// What it is about.

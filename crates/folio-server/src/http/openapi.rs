@@ -115,7 +115,7 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
     if is_below_space {
         header("Folio-Turn", "The turn that it is done in: `t3` or `turn_…`");
     }
-    if method == "post" {
+    if takes_key(method, path) {
         header(
             "Idempotency-Key",
             "Names the request: made again with the same key, it does nothing more",
@@ -169,6 +169,11 @@ fn plain_formats(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(plain_formats),
         _ => {}
     }
+}
+
+/// Whether a request can have a key.
+fn takes_key(method: &str, path: &str) -> bool {
+    method == "post" || (method == "patch" && !path.ends_with("/limits"))
 }
 
 /// Whether a request changes what has a version, and can name the one that it must have.
