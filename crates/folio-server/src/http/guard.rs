@@ -14,6 +14,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use folio::runner::{ADVISOR_TIME, COMPACTOR_TIME};
 use futures_util::StreamExt as _;
 use tokio::time::Instant;
 
@@ -23,6 +24,17 @@ use super::problem::Problem;
 const TIME_MAX: Duration = Duration::from_secs(30);
 /// The same for bringing in a whole space.
 const LONG_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// How long the answer to a request for `path` may take to begin: a model that is asked there has its own time besides, and
+/// what it does not say in it the answer does without.
+fn time_for(method: &Method, path: &str) -> Duration {
+    match (path.strip_prefix("/v1/spaces/"), path.rsplit('/').next()) {
+        (Some(_), Some("import")) => LONG_TIME_MAX,
+        (Some(_), Some("history")) if *method == Method::POST => COMPACTOR_TIME + TIME_MAX,
+        (Some(_), Some("turns" | "end")) if *method == Method::POST => ADVISOR_TIME + TIME_MAX,
+        _ => TIME_MAX,
+    }
+}
 
 /// What every answer tells a browser. Nothing is loaded from elsewhere, nothing is run that is not ours, nobody frames it.
 const HEADERS: [(HeaderName, &str); 6] = [
@@ -45,8 +57,7 @@ pub(crate) async fn guard(State(any_host): State<bool>, request: Request, next: 
     let mut response = match refusal(request.method(), request.uri(), request.headers(), any_host) {
         Some(problem) => problem.into_response(),
         None => {
-            let is_long = request.uri().path().ends_with("/import");
-            let time = if is_long { LONG_TIME_MAX } else { TIME_MAX };
+            let time = time_for(request.method(), request.uri().path());
             in_time(time, request, |request| next.run(request)).await
         }
     };
@@ -199,6 +210,24 @@ mod tests {
         ] {
             assert_eq!(status(parts, every, after).await, wanted, "{parts} {every} {after}");
         }
+    }
+
+    #[test]
+    fn who_asks_a_model_first_answers_after_the_time_of_that_model_m7_8() {
+        let space = "/v1/spaces/main";
+        for (method, path, time) in [
+            (Method::POST, "/turns", 60),
+            (Method::POST, "/turns/t1/end", 60),
+            (Method::GET, "/turns", 30),
+            (Method::POST, "/threads/a/history", 150),
+            (Method::GET, "/threads/a/history", 30),
+            (Method::POST, "/import", 600),
+            (Method::POST, "/observations", 30),
+        ] {
+            let found = time_for(&method, &format!("{space}{path}"));
+            assert_eq!(found, SECOND * time, "{method} {path}");
+        }
+        assert_eq!(time_for(&Method::POST, "/mcp"), SECOND * 30);
     }
 
     #[test]
