@@ -52,7 +52,6 @@ pub(crate) fn routers(app: App) -> (Router, Router) {
     let routes = routes
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::method_not_allowed)
-        .layer(middleware::from_fn(keyed::noted))
         .layer(middleware::from_fn_with_state(app.clone(), unread::noted))
         .layer(Extension(BodyLimit(MAX_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))

@@ -19,20 +19,24 @@ mod transfer;
 mod turns;
 
 use aide::axum::ApiRouter;
-use axum::Extension;
 use axum::extract::DefaultBodyLimit;
+use axum::{Extension, middleware};
 
 use super::app::App;
 use super::input::BodyLimit;
+use super::keyed;
 
 /// Bytes that may be sent where long texts are what is asked for: results, conversations, exports.
 const LARGE_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 /// Every path but those of the page for people.
 pub(super) fn all() -> ApiRouter<App> {
+    // Within the limits of each group, because it reads bodies.
+    let noted = middleware::from_fn(keyed::noted);
     let large = exchange::routes()
         .merge(threads::long_routes())
         .merge(transfer::routes())
+        .layer(noted.clone())
         .layer(Extension(BodyLimit(LARGE_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(LARGE_BODY_BYTES));
     let space = runs::routes()
@@ -46,6 +50,7 @@ pub(super) fn all() -> ApiRouter<App> {
         .merge(turns::routes())
         .merge(memory::routes())
         .merge(events::routes())
+        .layer(noted)
         .merge(large);
     health::routes()
         .merge(spaces::routes())
