@@ -139,6 +139,9 @@ def test_a_scratchbook_is_read_within_its_limit_and_changed(folio: Folio) -> Non
     assert seen["tokens"] <= 200
     assert seen["view"].index("Pack") < seen["view"].index("Book the flight")
     book.update(flight["handle"], progress=0.5, phase="search", version=flight["version"])
+    emptied = book.update(flight["handle"], phase=None, progress=None, tags=None)
+    assert (emptied.get("phase"), emptied.get("progress"), emptied["tags"]) == (None, None, [])
+    assert book.update(flight["handle"], tags="late")["tags"] == ["late"]
     assert book.complete(flight["handle"])["status"] == "done"
     book.unpin(pinned["handle"])
     left = book.items(status="open")["items"]
@@ -175,6 +178,12 @@ def test_what_a_tool_answers_is_taken_in_item_by_item(folio: Folio) -> None:
     answer = {"tool_id": "scan", "status": "ok", "observations": [{"content": "one"}, {"content": ""}]}
     taken = folio.ingest(answer, tool="scan", call="c1")
     assert ([one["content"] for one in taken["stored"]], len(taken["rejected"])) == (["one"], 1)
+
+
+def test_an_answer_that_is_delivered_twice_in_a_turn_is_taken_in_once(folio: Folio) -> None:
+    turn = folio.in_turn(folio.begin_turn("Scan", thread="scan")["handle"])
+    answer = {"tool_id": "scan", "request_id": "q1", "status": "ok", "observations": [{"content": "delivered"}]}
+    assert [turn.ingest(answer).get("replayed", 0) for _ in range(2)] == [0, 1]
 
 
 def test_pages_have_entries_and_markdown(folio: Folio) -> None:

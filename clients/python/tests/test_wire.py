@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from datetime import date
 from typing import Any
 
@@ -57,6 +58,74 @@ def test_an_import_whose_answer_is_lost_is_made_again_under_the_same_name() -> N
 
     assert asking(answer).import_(b"{}", key="k")["entries"] == 1
     assert seen == [("k", b"{}")] * 2
+
+
+LONG: list[tuple[Callable[[Folio], Any], float]] = [
+    (lambda folio: folio.import_(b"{}"), 600.0),
+    (lambda folio: folio.thread("a").offload([]), 150.0),
+    (lambda folio: folio.begin_turn("x"), 60.0),
+    (lambda folio: folio.end_turn("t1"), 60.0),
+]
+
+
+@pytest.mark.parametrize("too_slow", [httpx.ReadTimeout("nothing came"), busy("too_slow")])
+@pytest.mark.parametrize(("asks", "least"), LONG)
+def test_what_takes_a_server_long_is_waited_for_as_long_and_not_begun_anew_beside_it(
+    asks: Callable[[Folio], Any], least: float, too_slow: httpx.Response | httpx.ReadTimeout
+) -> None:
+    waited: list[float] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        waited.append(request.extensions["timeout"]["read"])
+        if isinstance(too_slow, httpx.Response):
+            return too_slow
+        raise too_slow
+
+    with pytest.raises((Unreachable, Busy)):
+        asks(asking(answer))
+    (read,) = waited
+    assert least < read < least + 15
+    patient = httpx.Client(transport=httpx.MockTransport(answer), timeout=None)
+    with pytest.raises((Unreachable, Busy)):
+        asks(Folio("http://folio.test", http=patient))
+    assert waited[1:] == [None]
+
+
+def test_connections_are_closed_by_whoever_made_them() -> None:
+    http = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json={})))
+    with Folio("http://folio.test", http=http):
+        pass
+    assert not http.is_closed
+    own = Folio("http://folio.test")
+    with own.in_turn("t1"):
+        pass
+    assert not own._http.is_closed
+    own.close()
+    assert own._http.is_closed
+
+
+def test_a_stream_that_is_left_half_way_is_closed() -> None:
+    class Stream(httpx.SyncByteStream):
+        is_closed = False
+
+        def __iter__(self) -> Iterator[bytes]:
+            while True:
+                yield b'id: 1\nevent: note\ndata: {}\n\n'
+
+        def close(self) -> None:
+            self.is_closed = True
+
+    tells: list[Callable[[Folio], Generator[Event, None, None]]] = [
+        lambda folio: folio.run("r1").events(),
+        lambda folio: folio.events(after=0),
+    ]
+    for told in tells:
+        stream = Stream()
+        answer = httpx.Response(200, headers=EVENTS, stream=stream)
+        folio = Folio("http://folio.test", http=httpx.Client(transport=httpx.MockTransport(lambda _: answer)))
+        with closing(told(folio)) as events:
+            assert next(events).name == "note"
+        assert stream.is_closed
 
 
 def test_a_name_is_one_part_of_a_path_whatever_it_is() -> None:

@@ -14,10 +14,11 @@ TARGET = SOURCE.with_name("synchronous")
 RULES = [
     (r"\basync (def|with|for)\b", r"\1"),
     (r"\bawait ", ""),
-    (r"\bAsync(Folio|Run|Scratchbook|Wire|Iterator)\b", r"\1"),
+    (r"\bAsyncGenerator\[(.+), None\]", r"Generator[\1, None, None]"),
+    (r"\bAsync(Folio|Run|Scratchbook|Wire|Generator)\b", r"\1"),
     (r"\bhttpx\.AsyncClient\b", "httpx.Client"),
     (r"\b__a(enter|exit)__\b", r"__\1__"),
-    (r"\ba(close|read|iter_bytes)\b", r"\1"),
+    (r"\ba(close|closing|read|iter_bytes)\b", r"\1"),
     (r"\basyncio\.sleep\b", "time.sleep"),
     (r"for programs with `asyncio`", "for programs that wait"),
 ]

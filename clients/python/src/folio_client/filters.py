@@ -38,6 +38,18 @@ class Filters(TypedDict, total=False):
     include_superseded: bool
 
 
+class ItemFields(TypedDict, total=False):
+    """What is to change of an item of a scratchbook. `None` is to have nothing in it."""
+
+    title: str
+    body: str | None
+    status: str
+    tags: Some | None
+    """All of them."""
+    phase: str | None
+    progress: float | None
+
+
 LISTS = frozenset({"type", "kind", "status", "owner", "role", "tags", "tags_any", "tags_none"})
 """What can have several values. A comma would stand between two of them."""
 

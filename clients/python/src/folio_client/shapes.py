@@ -1289,7 +1289,7 @@ class ObservationInput(TypedDict):
     owner: NotRequired[str | None]
     # Where its writer says that it comes from: kept as a claim, because only the connection tells (M7.3.31).
     source: NotRequired[Any]
-    # `active` or `pending_review`; `active` if left out.
+    # `active`, `pending_review` or `resolved`; `active` if left out.
     status: NotRequired[str | None]
     # Words to find it by.
     tags: NotRequired[list[str]]

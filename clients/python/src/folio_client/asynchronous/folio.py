@@ -1,6 +1,7 @@
 """A space of a server: what everybody in it knows, its threads, its runs."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, cast
 
@@ -12,7 +13,7 @@ from ..events import Event
 from ..filters import Filters, Some, body_of, several
 from .run import AsyncRun
 from .scratchbook import AsyncScratchbook
-from .wire import AsyncWire
+from .wire import IMPORT_MOST, TURN_MOST, AsyncWire
 
 PAGE = 200
 """Observations that are fetched at once by `each_observation`."""
@@ -22,8 +23,10 @@ class AsyncFolio:
     """A space of a Folio server (`folio serve`).
 
     `token` is one of `folio token new`, and needed only where the server listens for others. What is done in a turn says so
-    with `turn` (or `in_turn`). A request that got no answer is tried `retries` times more; nothing is done twice by that.
-    A stream goes on when there is a server again, unless there was none for `stream_timeout` seconds.
+    with `turn` (or `in_turn`). What reads, and what is made under a key, is tried `retries` times more if it got no answer
+    within `timeout` seconds; nothing is done twice by that. What takes a server long is waited for as long as it may take. A
+    client of your own (`http`) is left open. A stream goes on when there is a server again, unless there was none for
+    `stream_timeout` seconds.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class AsyncFolio:
             }
         )
         base = url.rstrip("/")
+        self._is_own = http is None
         self._http = http or httpx.AsyncClient(timeout=timeout)
         self._root = AsyncWire(self._http, base, headers, retries, stream_timeout)
         self._wire = AsyncWire(self._http, f"{base}/v1/spaces/{part(space)}", headers, retries, stream_timeout)
@@ -59,13 +63,14 @@ class AsyncFolio:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Closes the connections."""
-        await self._http.aclose()
+        """Closes the connections, unless they are somebody else's: of who gave them, or of where `in_turn` was asked for."""
+        if self._is_own:
+            await self._http.aclose()
 
     def in_turn(self, turn: str) -> "AsyncFolio":
         """The same space over the same connections, from within the turn `t3` or `turn_…`."""
         other = AsyncFolio.__new__(AsyncFolio)
-        other.space, other._http = self.space, self._http
+        other.space, other._http, other._is_own = self.space, self._http, False
         other._root = self._root.with_header("Folio-Turn", header_word(turn))
         other._wire = self._wire.with_header("Folio-Turn", header_word(turn))
         return other
@@ -91,7 +96,7 @@ class AsyncFolio:
         title: str | None = None,
         ttl_minutes: float | Literal["never"] | None = None,
         expires_at: str | None = None,
-        status: Literal["active", "pending_review"] | None = None,
+        status: Literal["active", "pending_review", "resolved"] | None = None,
         owner: str | None = None,
         source: Any = None,
         metadata: Mapping[str, Any] | None = None,
@@ -122,7 +127,7 @@ class AsyncFolio:
         """Observations; `next` of the answer is the `cursor` of the next one."""
         return cast(shapes.ListOfObservation, await self._wire.get("/observations", filters))
 
-    async def each_observation(self, **filters: Unpack[Filters]) -> AsyncIterator[shapes.Observation]:
+    async def each_observation(self, **filters: Unpack[Filters]) -> AsyncGenerator[shapes.Observation, None]:
         """Every observation, as memory was at the first."""
         asked = Filters(**{"limit": PAGE, **filters})
         while True:
@@ -144,11 +149,17 @@ class AsyncFolio:
         return cast(shapes.Observation, await self._wire.get(f"/observations/{part(observation)}", query))
 
     async def update_observation(
-        self, observation: str, *, version: int | None = None, **fields: Unpack[shapes.ObservationPatch]
+        self,
+        observation: str,
+        *,
+        version: int | None = None,
+        key: str | None = None,
+        **fields: Unpack[shapes.ObservationPatch],
     ) -> shapes.WrittenObservation:
         """Changes what is said. With `version`, only one that is still at that version (else `Conflict`)."""
         path = f"/observations/{part(observation)}"
-        return cast(shapes.WrittenObservation, await self._wire.change("PATCH", path, fields, version=version))
+        changed = await self._wire.change("PATCH", path, fields, version=version, key=key)
+        return cast(shapes.WrittenObservation, changed)
 
     async def archive_observation(
         self, observation: str, *, reason: str | None = None, version: int | None = None
@@ -271,11 +282,12 @@ class AsyncFolio:
         """Begins a turn: `question` says what to ask first, `order` what comes first, `context` what goes into the prompt."""
         said = body_of({"thread": thread, "budget": budget, "model": model})
         body = {"input": input, "background": background, **said}
-        return cast(shapes.BegunShape, await self._wire.post("/turns", body, key=key))
+        return cast(shapes.BegunShape, await self._wire.post("/turns", body, key=key, takes=TURN_MOST))
 
     async def end_turn(self, turn: str, *, key: str | None = None) -> shapes.EndedShape:
         """Ends it: goals are settled, patterns learned, what is resolved is archived."""
-        return cast(shapes.EndedShape, await self._wire.post(f"/turns/{part(turn)}/end", {}, key=key))
+        path = f"/turns/{part(turn)}/end"
+        return cast(shapes.EndedShape, await self._wire.post(path, {}, key=key, takes=TURN_MOST))
 
     async def turns(
         self, *, thread: str | None = None, open: bool = False, limit: int | None = None, cursor: str | None = None
@@ -411,12 +423,14 @@ class AsyncFolio:
         query = {"budget": budget, "model": model}
         return cast(shapes.RollupShape, await self._wire.get(f"/pages/{part(page)}/rollup", query))
 
-    async def events(self, *, after: int | None = None) -> AsyncIterator[Event]:
-        """What is committed to the space, each commit once: after the commit `after`, or from now on. Has no end."""
+    async def events(self, *, after: int | None = None) -> AsyncGenerator[Event, None]:
+        """What is committed to the space, each commit once: after the commit `after`, or from now on. Has no end: who leaves
+        closes it (`contextlib.aclosing`)."""
         if after is None:
             after = (await self.observations(limit=1))["as_of"]
-        async for event in self._wire.events("/events", after):
-            yield event
+        async with aclosing(self._wire.events("/events", after)) as events:
+            async for event in events:
+                yield event
 
     async def forget(self, *, key: str | None = None, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
         """Takes the content of entries out of everything, for good, or only says which (`dry_run=True`). For people. With `key`,
@@ -438,8 +452,10 @@ class AsyncFolio:
         merge: bool = False,
         key: str | None = None,
     ) -> shapes.Received:
-        """Brings in what an export gave, or the file of a scratchbook: once, however often it is tried. With `distrust`, all of
-        it counts as imported; with `merge`, what was changed in the lines is changed here, unless it was changed here, too."""
+        """Brings in what an export gave, or the file of a scratchbook: once, however often it is tried. A server takes ten
+        minutes for it at most; if there is no answer then, what it has begun goes on, and nothing is tried again. With
+        `distrust`, all of it counts as imported; with `merge`, what was changed in the lines is changed here, unless it was
+        changed here, too."""
         kind = "application/x-ndjson" if form == "folio" else "application/json"
         query = {
             "from": form,
@@ -449,7 +465,9 @@ class AsyncFolio:
             "merge": merge or None,
         }
         headers = {"Content-Type": kind, **new_key(key)}
-        response = await self._wire.ask("POST", "/import", query=query, content=lines, headers=headers)
+        response = await self._wire.ask(
+            "POST", "/import", query=query, content=lines, headers=headers, takes=IMPORT_MOST
+        )
         return cast(shapes.Received, json_of(response))
 
     # ---- runs ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 from ..coding import part
@@ -44,8 +44,9 @@ class AsyncRun:
         """One node with its result and evidence."""
         return cast(NodeInFull, await self._wire.get(f"{self._path}/nodes/{part(node)}"))
 
-    def events(self, *, after: int = 0) -> AsyncIterator[Event]:
-        """What happens in it, from the event `after` on, each event once, to the last one, which is called `end`."""
+    def events(self, *, after: int = 0) -> AsyncGenerator[Event, None]:
+        """What happens in it, from the event `after` on, each event once, to the last one, which is called `end`. Who leaves
+        before that closes it (`contextlib.aclosing`)."""
         return self._wire.events(f"{self._path}/events", after)
 
     async def wait(self, *, timeout: float | None = None) -> RunInFull:

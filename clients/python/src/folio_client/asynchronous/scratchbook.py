@@ -1,9 +1,9 @@
 """The scratchbook of one thread: what a model reads before it goes on, and what it writes down meanwhile."""
 
-from typing import Any, Literal, cast
+from typing import Any, Literal, Unpack, cast
 
 from ..coding import part
-from ..filters import Some, body_of, several
+from ..filters import ItemFields, Some, body_of, several
 from ..shapes import (
     Conversation,
     EvictedShape,
@@ -14,7 +14,7 @@ from ..shapes import (
     ViewShape,
     WrittenScratchItem,
 )
-from .wire import AsyncWire
+from .wire import OFFLOAD_MOST, AsyncWire
 
 
 class AsyncScratchbook:
@@ -83,26 +83,17 @@ class AsyncScratchbook:
         self,
         item: str,
         *,
-        title: str | None = None,
-        body: str | None = None,
-        status: str | None = None,
-        tags: Some | None = None,
-        phase: str | None = None,
-        progress: float | None = None,
         version: int | None = None,
+        key: str | None = None,
+        **fields: Unpack[ItemFields],
     ) -> WrittenScratchItem:
-        """Changes what is said. With `version`, only an item that is still at that version (else `Conflict`)."""
-        said = {
-            "title": title,
-            "body": body,
-            "status": status,
-            "tags": several(tags),
-            "phase": phase,
-            "progress": progress,
-        }
-        return cast(
-            WrittenScratchItem, await self._wire.change("PATCH", self._item(item), body_of(said), version=version)
-        )
+        """Changes what is said; `None` is to have nothing in it. With `version`, only an item that is still at that version
+        (else `Conflict`)."""
+        body: dict[str, Any] = dict(fields)
+        if "tags" in fields:
+            body["tags"] = several(fields["tags"])
+        changed = await self._wire.change("PATCH", self._item(item), body, version=version, key=key)
+        return cast(WrittenScratchItem, changed)
 
     async def complete(
         self, item: str, *, reason: str | None = None, version: int | None = None
@@ -147,7 +138,8 @@ class AsyncScratchbook:
             "model": model,
         }
         body = {**body_of(said), "force": force}
-        return cast(Conversation, await self._wire.post(f"{self._path}/history", body))
+        path = f"{self._path}/history"
+        return cast(Conversation, await self._wire.post(path, body, takes=OFFLOAD_MOST))
 
     async def history(self, first: int | None = None, last: int | None = None) -> SaidShape:
         """The messages that were put away, by their numbers from 1."""

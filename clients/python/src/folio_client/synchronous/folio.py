@@ -1,7 +1,8 @@
 # Made by tools/unasync.py of asynchronous; changed there and nowhere else.
 """A space of a server: what everybody in it knows, its threads, its runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
+from contextlib import closing
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, cast
 
@@ -13,7 +14,7 @@ from ..events import Event
 from ..filters import Filters, Some, body_of, several
 from .run import Run
 from .scratchbook import Scratchbook
-from .wire import Wire
+from .wire import IMPORT_MOST, TURN_MOST, Wire
 
 PAGE = 200
 """Observations that are fetched at once by `each_observation`."""
@@ -23,8 +24,10 @@ class Folio:
     """A space of a Folio server (`folio serve`).
 
     `token` is one of `folio token new`, and needed only where the server listens for others. What is done in a turn says so
-    with `turn` (or `in_turn`). A request that got no answer is tried `retries` times more; nothing is done twice by that.
-    A stream goes on when there is a server again, unless there was none for `stream_timeout` seconds.
+    with `turn` (or `in_turn`). What reads, and what is made under a key, is tried `retries` times more if it got no answer
+    within `timeout` seconds; nothing is done twice by that. What takes a server long is waited for as long as it may take. A
+    client of your own (`http`) is left open. A stream goes on when there is a server again, unless there was none for
+    `stream_timeout` seconds.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Folio:
             }
         )
         base = url.rstrip("/")
+        self._is_own = http is None
         self._http = http or httpx.Client(timeout=timeout)
         self._root = Wire(self._http, base, headers, retries, stream_timeout)
         self._wire = Wire(self._http, f"{base}/v1/spaces/{part(space)}", headers, retries, stream_timeout)
@@ -60,13 +64,14 @@ class Folio:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections."""
-        self._http.close()
+        """Closes the connections, unless they are somebody else's: of who gave them, or of where `in_turn` was asked for."""
+        if self._is_own:
+            self._http.close()
 
     def in_turn(self, turn: str) -> "Folio":
         """The same space over the same connections, from within the turn `t3` or `turn_…`."""
         other = Folio.__new__(Folio)
-        other.space, other._http = self.space, self._http
+        other.space, other._http, other._is_own = self.space, self._http, False
         other._root = self._root.with_header("Folio-Turn", header_word(turn))
         other._wire = self._wire.with_header("Folio-Turn", header_word(turn))
         return other
@@ -92,7 +97,7 @@ class Folio:
         title: str | None = None,
         ttl_minutes: float | Literal["never"] | None = None,
         expires_at: str | None = None,
-        status: Literal["active", "pending_review"] | None = None,
+        status: Literal["active", "pending_review", "resolved"] | None = None,
         owner: str | None = None,
         source: Any = None,
         metadata: Mapping[str, Any] | None = None,
@@ -123,7 +128,7 @@ class Folio:
         """Observations; `next` of the answer is the `cursor` of the next one."""
         return cast(shapes.ListOfObservation, self._wire.get("/observations", filters))
 
-    def each_observation(self, **filters: Unpack[Filters]) -> Iterator[shapes.Observation]:
+    def each_observation(self, **filters: Unpack[Filters]) -> Generator[shapes.Observation, None, None]:
         """Every observation, as memory was at the first."""
         asked = Filters(**{"limit": PAGE, **filters})
         while True:
@@ -145,11 +150,17 @@ class Folio:
         return cast(shapes.Observation, self._wire.get(f"/observations/{part(observation)}", query))
 
     def update_observation(
-        self, observation: str, *, version: int | None = None, **fields: Unpack[shapes.ObservationPatch]
+        self,
+        observation: str,
+        *,
+        version: int | None = None,
+        key: str | None = None,
+        **fields: Unpack[shapes.ObservationPatch],
     ) -> shapes.WrittenObservation:
         """Changes what is said. With `version`, only one that is still at that version (else `Conflict`)."""
         path = f"/observations/{part(observation)}"
-        return cast(shapes.WrittenObservation, self._wire.change("PATCH", path, fields, version=version))
+        changed = self._wire.change("PATCH", path, fields, version=version, key=key)
+        return cast(shapes.WrittenObservation, changed)
 
     def archive_observation(
         self, observation: str, *, reason: str | None = None, version: int | None = None
@@ -272,11 +283,12 @@ class Folio:
         """Begins a turn: `question` says what to ask first, `order` what comes first, `context` what goes into the prompt."""
         said = body_of({"thread": thread, "budget": budget, "model": model})
         body = {"input": input, "background": background, **said}
-        return cast(shapes.BegunShape, self._wire.post("/turns", body, key=key))
+        return cast(shapes.BegunShape, self._wire.post("/turns", body, key=key, takes=TURN_MOST))
 
     def end_turn(self, turn: str, *, key: str | None = None) -> shapes.EndedShape:
         """Ends it: goals are settled, patterns learned, what is resolved is archived."""
-        return cast(shapes.EndedShape, self._wire.post(f"/turns/{part(turn)}/end", {}, key=key))
+        path = f"/turns/{part(turn)}/end"
+        return cast(shapes.EndedShape, self._wire.post(path, {}, key=key, takes=TURN_MOST))
 
     def turns(
         self, *, thread: str | None = None, open: bool = False, limit: int | None = None, cursor: str | None = None
@@ -412,12 +424,14 @@ class Folio:
         query = {"budget": budget, "model": model}
         return cast(shapes.RollupShape, self._wire.get(f"/pages/{part(page)}/rollup", query))
 
-    def events(self, *, after: int | None = None) -> Iterator[Event]:
-        """What is committed to the space, each commit once: after the commit `after`, or from now on. Has no end."""
+    def events(self, *, after: int | None = None) -> Generator[Event, None, None]:
+        """What is committed to the space, each commit once: after the commit `after`, or from now on. Has no end: who leaves
+        closes it (`contextlib.closing`)."""
         if after is None:
             after = (self.observations(limit=1))["as_of"]
-        for event in self._wire.events("/events", after):
-            yield event
+        with closing(self._wire.events("/events", after)) as events:
+            for event in events:
+                yield event
 
     def forget(self, *, key: str | None = None, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
         """Takes the content of entries out of everything, for good, or only says which (`dry_run=True`). For people. With `key`,
@@ -439,8 +453,10 @@ class Folio:
         merge: bool = False,
         key: str | None = None,
     ) -> shapes.Received:
-        """Brings in what an export gave, or the file of a scratchbook: once, however often it is tried. With `distrust`, all of
-        it counts as imported; with `merge`, what was changed in the lines is changed here, unless it was changed here, too."""
+        """Brings in what an export gave, or the file of a scratchbook: once, however often it is tried. A server takes ten
+        minutes for it at most; if there is no answer then, what it has begun goes on, and nothing is tried again. With
+        `distrust`, all of it counts as imported; with `merge`, what was changed in the lines is changed here, unless it was
+        changed here, too."""
         kind = "application/x-ndjson" if form == "folio" else "application/json"
         query = {
             "from": form,
@@ -450,7 +466,9 @@ class Folio:
             "merge": merge or None,
         }
         headers = {"Content-Type": kind, **new_key(key)}
-        response = self._wire.ask("POST", "/import", query=query, content=lines, headers=headers)
+        response = self._wire.ask(
+            "POST", "/import", query=query, content=lines, headers=headers, takes=IMPORT_MOST
+        )
         return cast(shapes.Received, json_of(response))
 
     # ---- runs ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 """One run: a plan or a goal that the server carries out."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, cast
 
 from ..coding import part
@@ -44,8 +44,9 @@ class Run:
         """One node with its result and evidence."""
         return cast(NodeInFull, self._wire.get(f"{self._path}/nodes/{part(node)}"))
 
-    def events(self, *, after: int = 0) -> Iterator[Event]:
-        """What happens in it, from the event `after` on, each event once, to the last one, which is called `end`."""
+    def events(self, *, after: int = 0) -> Generator[Event, None, None]:
+        """What happens in it, from the event `after` on, each event once, to the last one, which is called `end`. Who leaves
+        before that closes it (`contextlib.closing`)."""
         return self._wire.events(f"{self._path}/events", after)
 
     def wait(self, *, timeout: float | None = None) -> RunInFull:

@@ -1,10 +1,10 @@
 # Made by tools/unasync.py of asynchronous; changed there and nowhere else.
 """The scratchbook of one thread: what a model reads before it goes on, and what it writes down meanwhile."""
 
-from typing import Any, Literal, cast
+from typing import Any, Literal, Unpack, cast
 
 from ..coding import part
-from ..filters import Some, body_of, several
+from ..filters import ItemFields, Some, body_of, several
 from ..shapes import (
     Conversation,
     EvictedShape,
@@ -15,7 +15,7 @@ from ..shapes import (
     ViewShape,
     WrittenScratchItem,
 )
-from .wire import Wire
+from .wire import OFFLOAD_MOST, Wire
 
 
 class Scratchbook:
@@ -84,26 +84,17 @@ class Scratchbook:
         self,
         item: str,
         *,
-        title: str | None = None,
-        body: str | None = None,
-        status: str | None = None,
-        tags: Some | None = None,
-        phase: str | None = None,
-        progress: float | None = None,
         version: int | None = None,
+        key: str | None = None,
+        **fields: Unpack[ItemFields],
     ) -> WrittenScratchItem:
-        """Changes what is said. With `version`, only an item that is still at that version (else `Conflict`)."""
-        said = {
-            "title": title,
-            "body": body,
-            "status": status,
-            "tags": several(tags),
-            "phase": phase,
-            "progress": progress,
-        }
-        return cast(
-            WrittenScratchItem, self._wire.change("PATCH", self._item(item), body_of(said), version=version)
-        )
+        """Changes what is said; `None` is to have nothing in it. With `version`, only an item that is still at that version
+        (else `Conflict`)."""
+        body: dict[str, Any] = dict(fields)
+        if "tags" in fields:
+            body["tags"] = several(fields["tags"])
+        changed = self._wire.change("PATCH", self._item(item), body, version=version, key=key)
+        return cast(WrittenScratchItem, changed)
 
     def complete(
         self, item: str, *, reason: str | None = None, version: int | None = None
@@ -148,7 +139,8 @@ class Scratchbook:
             "model": model,
         }
         body = {**body_of(said), "force": force}
-        return cast(Conversation, self._wire.post(f"{self._path}/history", body))
+        path = f"{self._path}/history"
+        return cast(Conversation, self._wire.post(path, body, takes=OFFLOAD_MOST))
 
     def history(self, first: int | None = None, last: int | None = None) -> SaidShape:
         """The messages that were put away, by their numbers from 1."""

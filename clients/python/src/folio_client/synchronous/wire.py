@@ -2,7 +2,7 @@
 """One request and its answer; one stream and what it tells."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 import httpx
@@ -15,6 +15,8 @@ from ..outage import STOOD_LEAST, Outage, wait_before
 
 SILENCE_MOST = 45.0
 """Seconds after which a stream without a sign of life is dead; the server gives one every 15."""
+IMPORT_MOST, OFFLOAD_MOST, TURN_MOST = 610.0, 160.0, 70.0
+"""Seconds that an answer may take to what takes long: what a server gives itself for it, and a little more for the way."""
 AGAIN = frozenset({429, 502, 503, 504})
 """What a stream is answered where there is no server now, or one that has no room: by Folio, or by what stands in front."""
 
@@ -52,16 +54,25 @@ class Wire:
         query: Mapping[str, Any] | None = None,
         key: str | None = None,
         version: int | None = None,
+        takes: float | None = None,
     ) -> Any:
         """Does it once, however often it has to be asked: `key` names the request, a new one if it is not said."""
         headers = {**new_key(key), **at_version(version)}
-        return json_of(self.ask("POST", path, query=query, body=body, headers=headers))
+        return json_of(self.ask("POST", path, query=query, body=body, headers=headers, takes=takes))
 
     def change(
-        self, method: str, path: str, body: Any, *, version: int | None, query: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        *,
+        version: int | None,
+        query: Mapping[str, Any] | None = None,
+        key: str | None = None,
     ) -> Any:
-        """Changes what is there to `body`; a text is sent as it is."""
-        return json_of(self.ask(method, path, query=query, body=body, headers=at_version(version)))
+        """Changes what is there to `body`; a text is sent as it is. With `key`, once however often it has to be asked."""
+        headers = {**({} if key is None else new_key(key)), **at_version(version)}
+        return json_of(self.ask(method, path, query=query, body=body, headers=headers))
 
     def ask(
         self,
@@ -72,37 +83,41 @@ class Wire:
         body: Any = None,
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
+        takes: float | None = None,
     ) -> httpx.Response:
-        """The answer, if it is a success.
+        """The answer, if it is a success. It is waited for as long as it `takes` at most.
 
         What reads, and what has a key, is asked again after a broken connection and when the server is busy; any other
-        change only if there were too many requests, for then nothing was done.
+        change only if there were too many requests, for then nothing was done. What `takes` long and has taken longer is not:
+        the server may be at it still.
         """
         said = {**self.headers, **(headers or {})}
         again = method == "GET" or "Idempotency-Key" in said
         if body is not None:
             kind, content = body_bytes(body)
             said = {"Content-Type": kind, **said}
-        request = self.request(method, path, query, headers=said, content=content)
+        request = self.request(method, path, query, headers=said, content=content, timeout=self.waiting(takes))
         for tried in range(self.retries + 1):
             is_last = tried == self.retries
             try:
                 response = self.http.send(request)
             except httpx.RequestError as error:
                 failed = unanswered(error)
-                if is_last or not again or not isinstance(failed, Unreachable):
+                is_at_it = takes is not None and isinstance(error, httpx.ReadTimeout)
+                if is_last or is_at_it or not again or not isinstance(failed, Unreachable):
                     raise failed from error
                 time.sleep(wait_before(tried, None))
                 continue
             if response.is_success:
                 return response
             failed = failure_of(response)
-            if is_last or not (response.status_code == 429 or (again and response.status_code == 503)):
+            is_at_it = takes is not None and failed.code == "too_slow"
+            if is_last or is_at_it or not (response.status_code == 429 or (again and response.status_code == 503)):
                 raise failed
             time.sleep(wait_before(tried, getattr(failed, "retry_after", None)))
         raise AssertionError("the last try returns or raises")
 
-    def events(self, path: str, after: int | None) -> Iterator[Event]:
+    def events(self, path: str, after: int | None) -> Generator[Event, None, None]:
         """What happens, each thing once, over as many connections as it takes, until the server says that nothing follows, or is
         not there for longer than `stream_timeout`."""
         outage = Outage(self.stream_timeout)
@@ -159,6 +174,13 @@ class Wire:
             if pause is None:
                 raise failed
             time.sleep(pause)
+
+    def waiting(self, takes: float | None) -> httpx.Timeout:
+        """For how long an answer is waited for that `takes` so many seconds; never shorter than usual."""
+        usual = self.http.timeout
+        if takes is None or usual.read is None:
+            return usual
+        return httpx.Timeout(connect=usual.connect, read=max(usual.read, takes), write=usual.write, pool=usual.pool)
 
     def request(self, method: str, path: str, query: Mapping[str, Any] | None = None, **said: Any) -> httpx.Request:
         """A request, if there can be such a one."""
