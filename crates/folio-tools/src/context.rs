@@ -58,6 +58,10 @@ pub enum ShellPolicy {
     AllowList(Vec<Vec<String>>),
 }
 
+/// How long a command of `shell` runs when the call does not say, and how long one may ask for: what plans are checked against.
+pub(crate) const SHELL_TIMEOUT: Duration = Duration::from_mins(10);
+pub(crate) const SHELL_TIMEOUT_MAX: Duration = Duration::from_hours(2);
+
 /// Bounds of one call. Reaching one cuts the answer with a label, or ends the call with an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolLimits {
@@ -129,8 +133,8 @@ impl Default for ToolLimits {
             result_bytes: 32 * KIB,
             result_bytes_max: KIB * KIB,
             process_output_bytes: 512 * KIB,
-            shell_timeout: Duration::from_mins(10),
-            shell_timeout_max: Duration::from_hours(2),
+            shell_timeout: SHELL_TIMEOUT,
+            shell_timeout_max: SHELL_TIMEOUT_MAX,
             http_bytes: 256 * KIB,
             http_bytes_max: 4 * KIB * KIB,
             http_timeout: Duration::from_secs(30),

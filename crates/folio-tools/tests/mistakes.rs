@@ -88,6 +88,11 @@ async fn calls_that_can_never_be_made_are_mistakes_before_they_are() {
             "`timeout_s` is more than 0",
         ),
         (
+            "shell",
+            json!({"command": "true", "timeout_s": 7201}),
+            "`timeout_s` is more than 0 and at most 7200",
+        ),
+        (
             "text",
             json!({"op": "template", "data": {"a": 1}}),
             "`template` is missing",

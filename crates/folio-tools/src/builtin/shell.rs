@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::{check, parse, time_of};
 use crate::capture::{Captured, HeadAndTail};
-use crate::context::{ShellPolicy, ToolContext};
+use crate::context::{SHELL_TIMEOUT, SHELL_TIMEOUT_MAX, ShellPolicy, ToolContext};
 use crate::process::run;
 use crate::response::{FailureKind, ToolError, ToolResponse, Truncated};
 use crate::tool::{ArgKind, Effect, Mistake, Tool, ToolRequest, ToolSpec, Written};
@@ -55,7 +55,11 @@ impl Default for Shell {
                 "The folder to run it in; the granted one by default.",
             )
             .optional("env", ArgKind::Object, "More environment variables.")
-            .optional("timeout_s", ArgKind::Number, "Seconds until it is ended.")
+            .optional(
+                "timeout_s",
+                ArgKind::Number,
+                "Seconds until it is ended; 600 by default, 7200 at most.",
+            )
             .optional(
                 "alone",
                 ArgKind::Flag,
@@ -103,8 +107,10 @@ impl Tool for Shell {
             Value::String(text) => text.trim().parse().ok(),
             other => other.as_f64(),
         });
-        if seconds.is_some_and(|seconds| seconds <= 0.0) {
-            found.push(Mistake::of("timeout_s", "`timeout_s` is more than 0"));
+        if let Some(seconds) = seconds
+            && let Err(error) = time_of("shell", Some(seconds), SHELL_TIMEOUT, SHELL_TIMEOUT_MAX)
+        {
+            found.push(Mistake::of("timeout_s", error.message));
         }
         found
     }
