@@ -155,6 +155,59 @@ fn what_is_no_cassette_is_refused_before_anything_begins() {
 }
 
 #[test]
+fn a_cassette_has_what_models_answered_to_its_run_and_to_no_other() {
+    let folio = Folio::new();
+    folio.file(
+        "slow.yaml",
+        "title: Slow\nsteps: [{id: a, do: {tool: observe, args: {content: once}}}, {id: b, do: {tool: wait, args: {ms: 800}}}]\n",
+    );
+    folio.file("script.json", json!({"version": 1, "cues": looking()}).to_string());
+    let running = folio.spawn(&["run", "--plan", "slow.yaml"]);
+    folio.until(&["observe", "list"], |list| list["total"] == 1);
+    running.kill();
+    let run = [
+        "run",
+        "Say what is here",
+        "--model",
+        "scripted:script.json",
+        "--record",
+        "take.json",
+    ];
+    let called = folio.call(&run);
+    assert_eq!(called.code, 0, "{called}");
+    assert!(!called.stderr.contains("going on with"), "{called}");
+    let runs = folio.ok(&["runs"]);
+    assert!(
+        runs.lines()
+            .any(|line| line.contains("r1") && line.contains("interrupted")),
+        "{runs}"
+    );
+}
+
+#[test]
+fn nothing_is_recorded_of_models_that_others_ask() {
+    let folio = Folio::new();
+    folio.file("script.json", json!({"version": 1, "cues": looking()}).to_string());
+    let run = [
+        "run",
+        "Say what is here",
+        "--model",
+        "scripted:script.json",
+        "--record",
+        "take.json",
+    ];
+    let refused = folio.call(&[&run[..], &["--runner", "restate=http://127.0.0.1:1"]].concat());
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(
+        refused
+            .stderr
+            .contains("--record keeps what models of this process answer"),
+        "{refused}"
+    );
+    assert!(!folio.path().join("take.json").exists());
+}
+
+#[test]
 fn what_is_no_cassette_is_not_written_over() {
     let folio = Folio::new();
     folio.file("script.json", json!({"version": 1, "cues": looking()}).to_string());

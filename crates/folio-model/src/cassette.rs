@@ -30,6 +30,8 @@ use crate::model::{Delta, Model, Place, Reply, Request, Worker};
 const VERSION: u32 = 1;
 /// Bytes that a cassette may have.
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Names that are tried for what is written beside a cassette until it takes its place.
+const BESIDE_MAX: u32 = 1_000;
 
 /// Replies by their requests.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -158,20 +160,13 @@ impl Cassette {
         // A link stays one: what it leads to is written.
         let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let may = std::fs::metadata(path).map(|about| about.permissions());
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".new");
-        let write = || {
-            // One that was left there may be read by others.
-            match std::fs::remove_file(&beside) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            let mut options = std::fs::OpenOptions::new();
-            options.write(true).create_new(true);
-            if may.is_ok() {
-                options.mode(0o600);
-            }
-            let mut file = options.open(&beside)?;
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        if may.is_ok() {
+            options.mode(0o600);
+        }
+        let (mut file, beside) = opened_beside(path, &options).map_err(|e| error(e.to_string()))?;
+        let mut write = || {
             if let Ok(may) = &may {
                 // Who may read what was recorded before, and nobody else.
                 file.set_permissions(may.clone())?;
@@ -181,7 +176,10 @@ impl Cassette {
             file.sync_all()?;
             std::fs::rename(&beside, path)
         };
-        write().map_err(|e| error(e.to_string()))
+        write().map_err(|e| {
+            let _not_left_behind = std::fs::remove_file(&beside);
+            error(e.to_string())
+        })
     }
 
     /// What whoever recorded it kept with it; `None` if nothing was.
@@ -280,7 +278,12 @@ impl Model for RecordingModel {
         self.inner.left_over()
     }
 
+    async fn call_off(&self, question: &str) {
+        self.inner.call_off(question).await;
+    }
+
     fn heard(&self, request: &Request, reply: &Reply) {
+        self.inner.heard(request, reply);
         locked(&self.cassette).add(request, reply.clone());
     }
 
@@ -350,6 +353,24 @@ impl Model for ReplayingModel {
             pieces(Delta::Text(reply.text.clone()));
         }
         Ok(reply)
+    }
+}
+
+/// A file beside `path` that nobody had there.
+fn opened_beside(path: &Path, options: &std::fs::OpenOptions) -> std::io::Result<(std::fs::File, PathBuf)> {
+    let mut number = 0;
+    loop {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(if number == 0 {
+            ".new".to_owned()
+        } else {
+            format!(".new{number}")
+        });
+        match options.open(&beside) {
+            Ok(file) => return Ok((file, beside.into())),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < BESIDE_MAX => number += 1,
+            Err(error) => return Err(error),
+        }
     }
 }
 

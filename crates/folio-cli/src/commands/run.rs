@@ -269,12 +269,17 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     if run.plan.is_none() && models.is_none() && !run.driving.is_elsewhere() {
         return Err(without_model(run.goal.as_deref(), current));
     }
+    if run.record.is_some() && run.driving.is_elsewhere() {
+        let elsewhere = "--record keeps what models of this process answer, and with --runner others ask theirs";
+        return Err(Failure::usage("usage", elsewhere).hint("leave one of the two out"));
+    }
     let (models, recorder) = match run.record {
         Some(file) => Recorder::begin(current.join(file), models, has_person)
             .map(|(models, recorder)| (Some(models), Some(recorder)))?,
         None => (models, None),
     };
-    let asked = models.clone();
+    // What others ask of their models is not known here.
+    let asked = models.clone().filter(|_| !run.driving.is_elsewhere());
     let registry = context.registry().await?;
     if !run.driving.is_elsewhere() {
         check_allowed(&registry, &run.allow_tools)?;
@@ -303,7 +308,8 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         thread: context.settings.thread.clone(),
         actor: context.actor(),
     };
-    let leaves = run.no_resume || run.driving.is_elsewhere();
+    // What models answer to other runs is not for this one's cassette.
+    let leaves = run.no_resume || recorder.is_some() || run.driving.is_elsewhere();
     let leftovers = if leaves || are_of_another(&runner, context.output, Waiting::GivenUp).await? {
         Leftovers::default()
     } else {

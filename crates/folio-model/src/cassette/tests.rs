@@ -159,6 +159,93 @@ fn the_order_of_keys_makes_no_other_request() {
 }
 
 #[tokio::test]
+async fn what_somebody_has_beside_a_cassette_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, own) = (folder.path().join("take.json"), folder.path().join("take.json.new"));
+    std::fs::write(&own, "mine").unwrap();
+    let cassette = recorded().await;
+    cassette.write(&path).unwrap();
+    assert_eq!(Cassette::read(&path).unwrap(), cassette);
+    assert_eq!(std::fs::read_to_string(&own).unwrap(), "mine");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// Keeps what it is told and asked besides what it replies.
+#[derive(Debug, Default)]
+struct Listening {
+    told: Mutex<Vec<String>>,
+}
+
+impl Listening {
+    fn hears(&self, what: &str) {
+        locked_list(&self.told).push(what.to_owned());
+    }
+}
+
+fn locked_list(list: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl Model for Listening {
+    async fn reply(&self, request: &Request, _: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+        self.hears("reply");
+        Err(ModelError::new(
+            "x",
+            ModelErrorKind::Invalid,
+            request.idempotency_key.clone(),
+        ))
+    }
+
+    fn worker(&self) -> Option<Worker<'_>> {
+        Some(Worker::Remote("http://x"))
+    }
+
+    fn left_over(&self) -> Vec<String> {
+        vec!["cue 1".to_owned()]
+    }
+
+    fn folder(&self) -> Option<&str> {
+        Some("src")
+    }
+
+    async fn call_off(&self, question: &str) {
+        self.hears(question);
+    }
+
+    fn heard(&self, _: &Request, reply: &Reply) {
+        self.hears(&reply.text);
+    }
+
+    async fn reply_in(
+        &self,
+        request: &Request,
+        _: &Place,
+        pieces: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, ModelError> {
+        self.hears("in");
+        self.reply(request, pieces).await
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_recorded_is_told_and_asked_all_the_same_e9_11() {
+    let inner = Arc::new(Listening::default());
+    let recording = RecordingModel::new(Arc::clone(&inner) as _);
+    assert_eq!(recording.worker(), Some(Worker::Remote("http://x")));
+    assert_eq!(
+        (recording.folder(), recording.left_over()),
+        (Some("src"), vec!["cue 1".to_owned()])
+    );
+    let (one, place) = (request("x"), Place::default());
+    recording.call_off("c1").await;
+    recording.reply_in(&one, &place, &mut |_| {}).await.unwrap_err();
+    let script = ScriptedModel::new([When::any().text("done")]);
+    recording.heard(&one, &ask(&script, &one).await.unwrap());
+    assert_eq!(*locked_list(&inner.told), ["c1", "in", "reply", "done"]);
+}
+
+#[tokio::test]
 async fn what_is_no_file_is_not_replaced_by_a_cassette() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
