@@ -1,5 +1,6 @@
 //! From what flags and settings say of models to models that can be asked.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use folio::Workspace;
 use folio::engine::plan::HUMAN;
 use folio::model::{
-    self, AddressError, AgentToAsk, ModelAddress, ModelOptions, ModelSettings, ModelsSection, OpenError, Prices,
+    self, AddressError, AgentToAsk, Model, ModelAddress, ModelOptions, ModelSettings, ModelsSection, OpenError, Prices,
     Provider, Role, Secret,
 };
 use folio::runner::{ADVISOR_TIME, ModelAdvisor, RunnerExecutor, RunnerModel, RunnerModels};
@@ -46,8 +47,8 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
     let Some(executor) = section.of(Role::Executor) else {
         return Ok(None);
     };
-    let prices = prices(section.prices.as_deref())?;
-    let open = |chosen: &ModelSettings| one(chosen, settings, &prices, section.proxy.as_deref());
+    let mut opener = Opener::new(&section, settings)?;
+    let mut open = |chosen: &ModelSettings| opener.one(chosen);
     let mut models = RunnerModels::one(open(executor)?);
     // Roles that have the same model share it, and its limits.
     if let Some(planner) = section.of(Role::Planner).filter(|own| *own != executor) {
@@ -104,9 +105,7 @@ pub(crate) fn advised(workspace: &Workspace, settings: &Settings) -> Result<Work
 /// A model that works for no run.
 fn beside(chosen: Option<&ModelSettings>, settings: &Settings) -> Result<Option<RunnerModel>, Failure> {
     let Some(chosen) = chosen else { return Ok(None) };
-    let section = &settings.models;
-    let prices = prices(section.prices.as_deref())?;
-    one(chosen, settings, &prices, section.proxy.as_deref()).map(Some)
+    Opener::new(&settings.models, settings)?.one(chosen).map(Some)
 }
 
 fn address(name: &str) -> Result<ModelAddress, Failure> {
@@ -114,30 +113,56 @@ fn address(name: &str) -> Result<ModelAddress, Failure> {
         .map_err(|error: AddressError| Failure::usage("model_unknown", error.to_string()))
 }
 
-fn one(
-    chosen: &ModelSettings,
-    settings: &Settings,
-    prices: &Prices,
-    proxy: Option<&str>,
-) -> Result<RunnerModel, Failure> {
-    let key = chosen.key_file.as_deref().map(key_in).transpose()?;
-    let options = ModelOptions {
-        agent: agent(&chosen.model, settings)?,
-        ..chosen.options(settings.keys.clone(), key, proxy.map(str::to_owned))
-    };
-    let opened = model::open(&chosen.model, &options).map_err(|error| refused(&error))?;
-    let patience = Duration::from_secs(chosen.patience.whole_s.into());
-    let mut model = RunnerModel::new(chosen.model.to_string(), opened).answers_within(patience);
-    if let Some(price) = prices.price(&chosen.model) {
-        model = model.at_price(price);
+/// Opens models.
+struct Opener<'s> {
+    settings: &'s Settings,
+    prices: Prices,
+    proxy: Option<String>,
+    /// Scripts by what names them. What one role was answered from one is not there for another any more.
+    scripts: BTreeMap<String, Arc<dyn Model>>,
+}
+
+impl<'s> Opener<'s> {
+    fn new(section: &ModelsSection, settings: &'s Settings) -> Result<Self, Failure> {
+        Ok(Self {
+            settings,
+            prices: prices(section.prices.as_deref())?,
+            proxy: section.proxy.clone(),
+            scripts: BTreeMap::new(),
+        })
     }
-    if let Some(calls) = chosen.at_a_time {
-        model = model.own_at_a_time(calls as usize);
+
+    fn one(&mut self, chosen: &ModelSettings) -> Result<RunnerModel, Failure> {
+        let name = chosen.model.to_string();
+        let opened = match self.scripts.get(&name) {
+            Some(script) => Arc::clone(script),
+            None => self.opened(chosen)?,
+        };
+        if chosen.model.provider == Provider::Scripted {
+            self.scripts.insert(name.clone(), Arc::clone(&opened));
+        }
+        let patience = Duration::from_secs(chosen.patience.whole_s.into());
+        let mut model = RunnerModel::new(name, opened).answers_within(patience);
+        if let Some(price) = self.prices.price(&chosen.model) {
+            model = model.at_price(price);
+        }
+        if let Some(calls) = chosen.at_a_time {
+            model = model.own_at_a_time(calls as usize);
+        }
+        if let Some(next) = &chosen.fallback {
+            model = model.or(self.one(next)?);
+        }
+        Ok(model)
     }
-    if let Some(next) = &chosen.fallback {
-        model = model.or(one(next, settings, prices, proxy)?);
+
+    fn opened(&self, chosen: &ModelSettings) -> Result<Arc<dyn Model>, Failure> {
+        let key = chosen.key_file.as_deref().map(key_in).transpose()?;
+        let options = ModelOptions {
+            agent: agent(&chosen.model, self.settings)?,
+            ..chosen.options(self.settings.keys.clone(), key, self.proxy.clone())
+        };
+        model::open(&chosen.model, &options).map_err(|error| refused(&error))
     }
-    Ok(model)
 }
 
 /// The agent that `address` names, with its token; none if it names a model.

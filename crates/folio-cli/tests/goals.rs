@@ -153,6 +153,21 @@ fn a_script_of_which_something_is_left_is_a_mistake_however_well_the_run_went() 
 }
 
 #[test]
+fn a_script_that_two_roles_name_is_one() {
+    let folio = folio_with(json!([
+        {"role": "planner", "contains": "You decide how",
+         "json": {"decision": "execute", "reason": "it is small", "action": {"tool": "text", "args": {"op": "count", "value": ["a"]}}}},
+        {"role": "executor", "calls": [{"tool": "finish", "args": claims("one file")}]}
+    ]));
+    folio.file(
+        "folio.toml",
+        "[models]\nexecutor = {model = \"scripted:script.json\", at_a_time = 1}\nplanner = \"scripted:script.json\"\njudge = \"scripted:script.json\"\n",
+    );
+    let run = folio.call(&["run", "Count the files", "--quiet"]);
+    assert_eq!(run.code, 0, "{run}");
+}
+
+#[test]
 fn a_goal_without_a_model_says_how_to_name_one_and_a_wrong_name_what_is_wrong() {
     let folio = Folio::new();
     let seen: Vec<String> = [
