@@ -28,7 +28,12 @@ pub struct Replayed {
     pub entries: usize,
     /// What is not as the journal says, a line each.
     pub differences: Vec<String>,
+    /// Whether the run went on each time that these were looked at again: then they may be what came meanwhile.
+    pub goes_on: bool,
 }
+
+/// How often what differs is looked at again with what has come to the journal meanwhile.
+const LOOKS_MAX: u32 = 16;
 
 /// An entry as the journal says that it is. Of texts only what tells them from others: there are as many entries as a run has events.
 struct Expected {
@@ -84,83 +89,171 @@ fn hash_of_parts(parts: Option<&Value>) -> u64 {
 
 impl Runner {
     /// Folds the journal of a run from its first event, and compares what it says with the pages and the row that are kept. What
-    /// was forgotten since is no difference.
+    /// was forgotten since is no difference, nor is what came while it was looked at.
     ///
     /// # Errors
     ///
     /// `Store`; `Journal` if it cannot be folded.
     pub async fn replay(&self, id: RunId) -> Result<Replayed, RunnerError> {
-        let workspace = self.workspace();
-        let mut journal = InParts::of(workspace, id);
-        let mut events = 0;
-        let mut run = Run::new(id, Arc::clone(self.templates()));
-        let bodies = self.bodies();
-        let mut pages: BTreeMap<PageId, String> = BTreeMap::new();
-        let mut entries: BTreeMap<EntryId, Expected> = BTreeMap::new();
-        while let Some(part) = journal.next().await? {
-            events += part.len();
+        let mut folded = Folded::of(self, id);
+        folded.read_on().await?;
+        let (events, pages, entries) = (folded.events, folded.pages.len(), folded.entries.len());
+        let first = folded.compared(None).await?;
+        let (differing, goes_on) = folded.settled(first).await?;
+        Ok(Replayed {
+            events,
+            pages,
+            entries,
+            differences: differing.lines(),
+            goes_on,
+        })
+    }
+}
+
+/// A journal as far as it was read, and what follows from it.
+struct Folded<'r> {
+    runner: &'r Runner,
+    journal: InParts<'r>,
+    run: Run,
+    events: usize,
+    pages: BTreeMap<PageId, String>,
+    entries: BTreeMap<EntryId, Expected>,
+}
+
+/// What is not as a journal says, in words.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Differing {
+    row: Vec<String>,
+    pages: BTreeMap<PageId, String>,
+    entries: BTreeMap<EntryId, Vec<String>>,
+}
+
+impl Differing {
+    fn is_empty(&self) -> bool {
+        self.row.is_empty() && self.pages.is_empty() && self.entries.is_empty()
+    }
+
+    fn lines(self) -> Vec<String> {
+        let entries = self.entries.into_values().flatten();
+        self.row
+            .into_iter()
+            .chain(self.pages.into_values())
+            .chain(entries)
+            .collect()
+    }
+}
+
+impl<'r> Folded<'r> {
+    /// Of nothing yet.
+    fn of(runner: &'r Runner, id: RunId) -> Self {
+        Self {
+            runner,
+            journal: InParts::of(runner.workspace(), id),
+            run: Run::new(id, Arc::clone(runner.templates())),
+            events: 0,
+            pages: BTreeMap::new(),
+            entries: BTreeMap::new(),
+        }
+    }
+
+    /// Reads what there is by now.
+    async fn read_on(&mut self) -> Result<(), RunnerError> {
+        let bodies = self.runner.bodies();
+        self.journal.go_on();
+        while let Some(part) = self.journal.next().await? {
+            self.events += part.len();
             for (at, event) in part {
-                run.apply(at, &event)
-                    .map_err(|source| RunnerError::Journal { run: id, source })?;
+                let run = self.run.id();
+                self.run
+                    .apply(at, &event)
+                    .map_err(|source| RunnerError::Journal { run, source })?;
                 // As its driver had at hand whatever titles and reports tell of.
-                for change in bodies.at_hand(&run, |run| projection::changes(run, &event)).await? {
-                    expect(change, &mut pages, &mut entries);
+                for change in bodies
+                    .at_hand(&self.run, |run| projection::changes(run, &event))
+                    .await?
+                {
+                    expect(change, &mut self.pages, &mut self.entries);
                 }
-                bodies.let_go(&run);
+                bodies.let_go(&self.run);
             }
         }
-        let mut found = Replayed {
-            events,
-            pages: pages.len(),
-            entries: entries.len(),
-            differences: Vec::new(),
-        };
+        Ok(())
+    }
+
+    /// What is kept otherwise, of all or of what was found `before`.
+    async fn compared(&self, before: Option<&Differing>) -> Result<Differing, RunnerError> {
+        let (workspace, id) = (self.runner.workspace(), self.run.id());
+        let mut found = Differing::default();
         let row = workspace.store().run(workspace.space(), Ref::Id(id)).await?;
-        let status = run.status();
+        let status = self.run.status();
         if row.status != status {
-            let line = format!("the row says {}, the journal {status}", row.status);
-            found.differences.push(line);
+            found
+                .row
+                .push(format!("the row says {}, the journal {status}", row.status));
         }
         let said = workspace.store().runs_so_far(workspace.space(), vec![id]).await?;
-        if said.first().is_some_and(|(_, said)| *said != run.so_far()) {
+        if said.first().is_some_and(|(_, said)| *said != self.run.so_far()) {
             let line = "what lists tell of it is not what the journal says: what it used up, whether it is paused, or how much it asks";
-            found.differences.push(line.to_owned());
+            found.row.push(line.to_owned());
         }
-        for (page, title) in &pages {
-            match workspace.page(Ref::Id(*page)).await {
-                Ok(kept) if kept.fields.title == *title => {}
-                Ok(kept) => {
-                    let line = format!(
-                        "page {}: it is called {:?}, not {title:?}",
-                        kept.handle, kept.fields.title
-                    );
-                    found.differences.push(line);
-                }
-                Err(WorkspaceError::Store(StoreError::NotFound { .. })) => {
-                    found.differences.push(format!("page {page} ({title}) is not there"));
-                }
-                Err(error) => return Err(error.into()),
+        for (page, title) in &self.pages {
+            if before.is_some_and(|before| !before.pages.contains_key(page)) {
+                continue;
             }
-        }
-        for (entry, expected) in &entries {
-            match workspace.entry(Ref::Id(*entry)).await {
-                // What was forgotten has no content to compare.
-                Ok(kept) if kept.fields.erased.is_some() => {}
-                Ok(kept) => {
-                    let differs = expected.differing(&kept.fields);
-                    let lines = differs
-                        .into_iter()
-                        .map(|what| format!("entry {}: its {what} is another", kept.handle));
-                    found.differences.extend(lines);
-                }
+            let line = match workspace.page(Ref::Id(*page)).await {
+                Ok(kept) if kept.fields.title == *title => continue,
+                Ok(kept) => format!(
+                    "page {}: it is called {:?}, not {title:?}",
+                    kept.handle, kept.fields.title
+                ),
                 Err(WorkspaceError::Store(StoreError::NotFound { .. })) => {
-                    let line = format!("entry {entry} ({}) is not there", expected.title);
-                    found.differences.push(line);
+                    format!("page {page} ({title}) is not there")
                 }
                 Err(error) => return Err(error.into()),
+            };
+            found.pages.insert(*page, line);
+        }
+        for (entry, expected) in &self.entries {
+            if before.is_some_and(|before| !before.entries.contains_key(entry)) {
+                continue;
+            }
+            let lines = match workspace.entry(Ref::Id(*entry)).await {
+                // What was forgotten has no content to compare.
+                Ok(kept) if kept.fields.erased.is_some() => continue,
+                Ok(kept) => {
+                    let differs = expected.differing(&kept.fields).into_iter();
+                    differs
+                        .map(|what| format!("entry {}: its {what} is another", kept.handle))
+                        .collect()
+                }
+                Err(WorkspaceError::Store(StoreError::NotFound { .. })) => {
+                    vec![format!("entry {entry} ({}) is not there", expected.title)]
+                }
+                Err(error) => return Err(error.into()),
+            };
+            if !lines.is_empty() {
+                found.entries.insert(*entry, lines);
             }
         }
         Ok(found)
+    }
+
+    /// What is left of `differing` once the journal was read as far as what is kept, and whether it grew each time that this was tried.
+    async fn settled(&mut self, mut differing: Differing) -> Result<(Differing, bool), RunnerError> {
+        let workspace = self.runner.workspace();
+        for _ in 0..LOOKS_MAX {
+            if differing.is_empty() {
+                return Ok((differing, false));
+            }
+            let row = workspace.store().run(workspace.space(), Ref::Id(self.run.id())).await?;
+            if row.head <= self.journal.head() {
+                return Ok((differing, false));
+            }
+            self.read_on().await?;
+            differing = self.compared(Some(&differing)).await?;
+        }
+        let goes_on = !differing.is_empty();
+        Ok((differing, goes_on))
     }
 }
 
@@ -186,5 +279,87 @@ fn expect(change: Change, pages: &mut BTreeMap<PageId, String>, entries: &mut BT
             }
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use folio_engine::plan;
+    use folio_memory::{Actor, Role, SpaceName};
+    use folio_store::commit::RECORD_FORMAT;
+    use folio_store::sqlite::OpenOptions;
+    use folio_store::{Commit, RandomIds, Record, SqliteStore, SystemClock, Workspace};
+    use folio_tools::Registry;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{NewRun, RunnerOptions};
+
+    fn runner(folder: &tempfile::TempDir) -> Runner {
+        let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
+        let ids = Arc::new(RandomIds::default());
+        let workspace = Workspace::new(store, Arc::new(SystemClock), ids, SpaceName::main());
+        Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default())
+    }
+
+    async fn submit(runner: &Runner) -> RunId {
+        let step = json!({"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}});
+        let plan = json!({"version": 1, "title": "Echo", "steps": [step]});
+        let plan = plan::from_value(&plan, &plan::Known::default()).unwrap();
+        let new = NewRun::of(plan, Actor::new(Role::Human, "ada"));
+        runner.submit(new).await.unwrap().0
+    }
+
+    /// Gives `entry` another title by hand.
+    async fn damage(workspace: &Workspace, entry: EntryId) {
+        let change = Change::PatchEntry {
+            entry,
+            fields: vec![FieldChange::Title("Something else".to_owned())],
+            expected_version: None,
+            base_version: None,
+        };
+        let commit = Commit {
+            space: workspace.space().clone(),
+            at: workspace.now(),
+            actor: Actor::new(Role::Human, "ada"),
+            idempotency_key: None,
+            expected: Vec::new(),
+            record: Record {
+                format: RECORD_FORMAT,
+                changes: vec![change],
+                run: None,
+                reason: None,
+                request: None,
+                folded: None,
+            },
+            blobs: Vec::new(),
+        };
+        workspace.commit(commit).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_comes_while_a_run_is_looked_at_is_no_difference_and_damage_is_one_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let runner = runner(&folder);
+        let run = submit(&runner).await;
+        let mut folded = Folded::of(&runner, run);
+        folded.read_on().await.unwrap();
+        let events = folded.events;
+        runner.drive(run).await.unwrap();
+        let differing = folded.compared(None).await.unwrap();
+        assert!(!differing.row.is_empty(), "{differing:?}");
+        let settled = folded.settled(differing).await.unwrap();
+        assert_eq!(settled, (Differing::default(), false));
+        assert!(folded.events > events);
+
+        let main = Ref::Id(projection::main_page(run));
+        let entry = &runner.workspace().page_entries(main).await.unwrap()[0];
+        let mut folded = Folded::of(&runner, run);
+        folded.read_on().await.unwrap();
+        damage(runner.workspace(), entry.id).await;
+        let differing = folded.compared(None).await.unwrap();
+        let (differing, goes_on) = folded.settled(differing).await.unwrap();
+        let line = format!("entry {}: its title is another", entry.handle);
+        assert_eq!((differing.lines(), goes_on), (vec![line], false));
     }
 }

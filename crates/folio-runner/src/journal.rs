@@ -26,6 +26,16 @@ impl<'w> InParts<'w> {
         }
     }
 
+    /// The last commit that was read.
+    pub(crate) fn head(&self) -> Seq {
+        self.head
+    }
+
+    /// Reads on behind the last part, where there may be more by now.
+    pub(crate) fn go_on(&mut self) {
+        self.is_whole = false;
+    }
+
     /// The next part; nothing behind the last one.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<(Timestamp, Event)>>, RunnerError> {
         if self.is_whole {

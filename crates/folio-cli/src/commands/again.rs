@@ -180,6 +180,9 @@ struct ReplayShape {
     pages: usize,
     entries: usize,
     differences: Vec<String>,
+    /// Whether the run went on each time that these were looked at again: then they may be what came meanwhile.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    goes_on: bool,
 }
 
 impl Report for ReplayShape {
@@ -193,7 +196,14 @@ impl Report for ReplayShape {
             if self.events == 1 { "makes" } else { "make" },
             counted(self.pages as u64, "page"),
             counted(self.entries as u64, "entry")
-        )
+        )?;
+        if self.goes_on {
+            writeln!(
+                out,
+                "it goes on, so that this may be what came meanwhile: look again when it waits or has ended"
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -205,7 +215,11 @@ pub(crate) async fn replay(context: &Context<'_>, replay: Replay) -> Result<Exit
     let runner = runner(context).await?;
     let row = runner.row(replay.run).await?;
     let found = runner.replay(row.id).await?;
-    let is_same = found.differences.is_empty();
+    let exit = match (found.differences.is_empty(), found.goes_on) {
+        (true, _) => Exit::Done,
+        (false, false) => Exit::Damaged,
+        (false, true) => Exit::Unavailable,
+    };
     context.output.report(&ReplayShape {
         run: row.handle.to_string(),
         run_id: row.id.to_string(),
@@ -213,8 +227,9 @@ pub(crate) async fn replay(context: &Context<'_>, replay: Replay) -> Result<Exit
         pages: found.pages,
         entries: found.entries,
         differences: found.differences,
+        goes_on: found.goes_on,
     })?;
-    Ok(if is_same { Exit::Done } else { Exit::Damaged })
+    Ok(exit)
 }
 
 async fn replay_with(context: &Context<'_>, run: RunRef, file: &Path) -> Result<Exit, Failure> {
