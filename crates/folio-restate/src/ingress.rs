@@ -58,6 +58,8 @@ impl Ingress {
         let answer = asked.map_err(|error| self.unreached(error))?;
         match answer.status().as_u16() {
             NOT_READY => Ok(Fate::Open),
+            // No word about the call: Restate begins, has too much to do, or is away from whoever stands before it.
+            429 | 502..=504 => Ok(Fate::Open),
             // What a worker says of a run that its store does not have names the run; what Restate says of a call names the call.
             NO_SUCH_RUN => {
                 let said = answer.text().await.map_err(|error| self.unreached(error))?;
@@ -79,7 +81,7 @@ impl Ingress {
         self.failed(with_causes(&error.without_url()))
     }
 
-    fn failed(&self, reason: String) -> RunnerError {
+    pub(crate) fn failed(&self, reason: String) -> RunnerError {
         RunnerError::Dispatch {
             at: self.place.to_string(),
             reason,
@@ -136,4 +138,53 @@ impl Dispatch for Ingress {
 /// The name of the request to drive a run whose journal ends at `head`: whoever finds out that it is to be driven asks for the same.
 pub(crate) fn request_at(key: &RunKey, head: Seq) -> String {
     format!("{key}@{}", head.0)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Restate's door, where each request is answered with `status` and `body`, and told to `asked`.
+    pub(crate) async fn answering(
+        status: &'static str,
+        body: &'static str,
+        asked: impl Fn() + Send + 'static,
+    ) -> Place {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let place = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut piece = [0; 4096];
+                let _read = stream.read(&mut piece).await.unwrap();
+                let length = body.len();
+                let answer =
+                    format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                asked();
+            }
+        });
+        place.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn who_has_no_word_about_a_call_says_no_more_than_that_it_is_open() {
+        let run: RunId = "run_01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+        for (status, body, fate) in [
+            ("470 Not Ready", "", Fate::Open),
+            ("429 Too Many Requests", "", Fate::Open),
+            ("502 Bad Gateway", "<html>", Fate::Open),
+            ("503 Service Unavailable", "{}", Fate::Open),
+            ("504 Gateway Timeout", "", Fate::Open),
+            ("200 OK", "\"waits\"", Fate::Taken),
+            ("500 Internal Server Error", "{}", Fate::Taken),
+            ("404 Not Found", "{\"message\": \"no such call\"}", Fate::Taken),
+        ] {
+            let ingress = Ingress::at(answering(status, body, || {}).await).unwrap();
+            let found = ingress.asked_after(&Call("inv_1".to_owned()), run).await.unwrap();
+            assert_eq!(found, fate, "{status}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio::engine::run::JournalError;
+use folio::memory::Timestamp;
 use folio::memory::causes::with_causes;
 use folio::runner::{Driven, RunnerError};
 use folio::store::StoreError;
@@ -56,20 +57,26 @@ impl RunObject {
             Ok(Driven::Ended(result)) => Ok(format!("ended: {}", result.status)),
             Ok(Driven::Waits { until: None, .. }) => Ok("waits".to_owned()),
             Ok(Driven::Waits { until: Some(until), .. }) => {
-                let delay = Duration::from_millis(
-                    until
-                        .since(self.drives.now())
-                        .as_millis()
-                        .try_into()
-                        .unwrap_or(u64::MAX),
-                );
+                let now = self.drives.now();
+                let delay = Duration::from_millis(until.since(now).as_millis().try_into().unwrap_or(u64::MAX));
                 let again = ctx.object_client::<RunObjectClient<'_>>(ctx.key()).drive();
-                // One call a moment, however often the run begins to wait for it.
-                let _handle = again.idempotency_key(format!("{key}#{until}")).send_after(delay);
+                let _handle = again.idempotency_key(request_until(&key, until, now)).send_after(delay);
                 Ok(format!("waits until {until}"))
             }
             Err(error) => Err(self.refused(&key, &error)),
         }
+    }
+}
+
+/// How near the moment is that a run waits for if each call for it has a name of its own.
+const NEAR_S: u64 = 60;
+
+/// The name of the request to drive a run at `until`, which is asked for at `now`: much the same however often the run begins to wait for it.
+/// Whoever was called too early, because Restate's clock is ahead, asks for another call than the one that is going on.
+fn request_until(key: &RunKey, until: Timestamp, now: Timestamp) -> String {
+    match until.since(now).as_secs() {
+        ..NEAR_S => format!("{key}#{until}/{now}"),
+        far => format!("{key}#{until}/{}", far.ilog2()),
     }
 }
 
@@ -98,6 +105,23 @@ impl RunObject {
                 ..
             } => HandlerError::from(format!("run_too_new: {}", with_causes(error))),
             error => HandlerError::from(with_causes(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_called_too_early_asks_for_another_call_than_itself() {
+        let key: RunKey = "main/run_01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+        let until: Timestamp = Timestamp::parse("2026-01-02T03:00:00Z").unwrap();
+        let named = |before: u64| request_until(&key, until, until.minus(Duration::from_secs(before)));
+        // However often it begins to wait, some calls at most are for one moment.
+        assert_eq!(named(40_000), named(33_000));
+        for (asked, called_early) in [(3_600, 6), (7, 5), (60, 59), (90, 30), (600, 300)] {
+            assert_ne!(named(asked), named(called_early), "{asked} {called_early}");
         }
     }
 }

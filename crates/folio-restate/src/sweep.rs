@@ -35,6 +35,10 @@ pub(crate) struct Sweep {
     seen: HashMap<RunId, Seq>,
     /// What was handed in.
     handed_in: HashMap<RunId, Request>,
+    /// Whether Restate took anything since it was begun to look.
+    took: bool,
+    /// What was wrong at the last look, as it was said; empty: nothing.
+    wrong: String,
 }
 
 /// A run that was handed in.
@@ -64,18 +68,20 @@ enum ToDo {
 
 impl Sweep {
     /// Looks every `pause`, until Restate turns out to know of no worker: it is new, or has lost what it had. `said` is told whenever
-    /// another thing is wrong than the time before, and when nothing is any more.
+    /// another thing is wrong than the time before, and when nothing is any more; `reached` is where Restate would have to call.
+    /// Gives whether it took anything before.
     pub(crate) async fn go_on<S: Fn(&str)>(
-        mut self,
+        &mut self,
         drives: &Arc<Drives>,
         ingress: &Ingress,
+        reached: &str,
         pause: Duration,
         said: &S,
-    ) {
+    ) -> bool {
+        self.took = false;
         let mut again = tokio::time::interval(pause);
         again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut since = tokio::time::Instant::now();
-        let mut last = String::new();
         loop {
             again.tick().await;
             if since.elapsed() > REMEMBERED {
@@ -84,21 +90,28 @@ impl Sweep {
                 self.handed_in.clear();
             }
             match self.look(drives, ingress).await {
-                Ok(Looked::NoWorkerKnown) => return,
-                Ok(Looked::Through) if last.is_empty() => {}
+                Ok(Looked::NoWorkerKnown) => {
+                    // What it took before it has lost.
+                    self.handed_in.clear();
+                    let wrong = format!("it knows of no worker; it has to be told of {reached} (--restate-admin)");
+                    self.is_wrong(with_causes(&ingress.failed(wrong)), said);
+                    return self.took;
+                }
+                Ok(Looked::Through) if self.wrong.is_empty() => {}
                 Ok(Looked::Through) => {
                     said("runs that nobody drives are handed in again");
-                    last.clear();
+                    self.wrong.clear();
                 }
                 // A store or an ingress that is away is asked again.
-                Err(error) => {
-                    let wrong = with_causes(&error);
-                    if wrong != last {
-                        said(&format!("runs that nobody drives are not handed in: {wrong}"));
-                        last = wrong;
-                    }
-                }
+                Err(error) => self.is_wrong(with_causes(&error), said),
             }
+        }
+    }
+
+    fn is_wrong<S: Fn(&str)>(&mut self, wrong: String, said: &S) {
+        if wrong != self.wrong {
+            said(&format!("runs that nobody drives are not handed in: {wrong}"));
+            self.wrong = wrong;
         }
     }
 
@@ -115,7 +128,10 @@ impl Sweep {
                     ToDo::Nothing => continue,
                     ToDo::HandIn => match ingress.hand_in(&key, &request_at(&key, row.head)).await? {
                         HandedIn::NoWorkerKnown => return Ok(Looked::NoWorkerKnown),
-                        HandedIn::Taken(call) => (call, Some(0)),
+                        HandedIn::Taken(call) => {
+                            self.took = true;
+                            (call, Some(0))
+                        }
                     },
                     ToDo::AskAfter(call) => {
                         let is_taken = ingress.asked_after(&call, row.id).await? == Fate::Taken;

@@ -189,11 +189,21 @@ impl Worker {
         });
         let serving = tokio::spawn(serving);
         let working = async {
+            let mut sweep = Sweep::default();
+            // How often in a row Restate knew of no worker.
+            let mut unknown: u32 = 0;
             loop {
-                if let Some(admin) = &self.admin {
+                // One that does not know of a worker that it was told of a moment ago is another one than takes requests.
+                if let Some(admin) = self
+                    .admin
+                    .as_ref()
+                    .filter(|_| unknown == 1 || unknown.is_multiple_of(LOOKS_UNTIL_ASKED))
+                {
                     admin.register(&reached, &said).await;
                 }
-                said(&format!("takes runs at {reached}"));
+                if unknown == 0 {
+                    said(&format!("takes runs at {reached}"));
+                }
                 let look_every = self.options.look_every;
                 let ask_every = look_every * LOOKS_UNTIL_ASKED;
                 let forgotten = async {
@@ -202,10 +212,14 @@ impl Worker {
                         None => std::future::pending::<()>().await,
                     }
                 };
-                let sweep = Sweep::default();
                 tokio::select! {
-                    () = sweep.go_on(&self.drives, &self.ingress, look_every, &said) => {}
-                    () = forgotten => continue,
+                    took = sweep.go_on(&self.drives, &self.ingress, &reached, look_every, &said) => {
+                        unknown = if took { 1 } else { unknown + 1 };
+                    }
+                    () = forgotten => {
+                        (sweep, unknown) = (Sweep::default(), 0);
+                        continue;
+                    }
                 }
                 // Whoever else tells Restate of workers does so when they please.
                 tokio::time::sleep(self.options.look_every).await;
@@ -227,5 +241,57 @@ impl Worker {
         let _in_time = tokio::time::timeout(self.options.grace, self.drives.wind_down()).await;
         drop(stop);
         let _served = serving.await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::{Mutex, PoisonError};
+
+    use folio::engine::plan;
+    use folio::runner::{NewRun, Runner};
+    use folio::{Actor, Role, SpaceName};
+    use serde_json::json;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::ingress::tests::answering;
+
+    #[tokio::test]
+    async fn a_restate_that_knows_of_no_worker_is_told_of_once() {
+        let folio = Folio::open("memory:").await.unwrap();
+        let runner = Runner::new(
+            folio.workspace(SpaceName::main()),
+            Registry::with_builtins(),
+            RunnerOptions::default(),
+        );
+        let step = json!({"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}});
+        let plan = plan::from_value(&json!({"steps": [step]}), &runner.known()).unwrap();
+        let new = NewRun::of(plan, Actor::new(Role::Human, "test"));
+        runner.submit(new).await.unwrap();
+
+        let (enough, times) = (Arc::new(Notify::new()), AtomicU32::new(0));
+        let notify = Arc::clone(&enough);
+        let ingress = answering("404 Not Found", "{}", move || {
+            if times.fetch_add(1, Ordering::Relaxed) == 4 {
+                notify.notify_one();
+            }
+        });
+        let mut options = WorkerOptions::new(SocketAddr::from(([127, 0, 0, 1], 0)), ingress.await);
+        options.look_every = Duration::from_millis(5);
+        let worker = Worker::bind(options, folio, Registry::with_builtins(), RunnerOptions::default()).unwrap();
+        let said = Mutex::new(Vec::new());
+        let says = |line: &str| {
+            said.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(line.to_owned());
+        };
+        worker.run(enough.notified(), says).await;
+        let said = said.into_inner().unwrap();
+        assert!(
+            said.len() == 2 && said[0].starts_with("takes runs at ") && said[1].contains("it knows of no worker"),
+            "{said:?}"
+        );
     }
 }
