@@ -61,7 +61,7 @@ struct Shared {
 pub struct Sent {
     /// Spans that the collector took.
     pub sent: u64,
-    /// Spans that it did not take, whatever was tried.
+    /// Spans that it did not take, whatever was tried, or not in time.
     pub lost: u64,
     /// Why, at the last time.
     pub reason: Option<String>,
@@ -148,7 +148,7 @@ impl Telemetry {
         };
         Sent {
             sent: counts.sent(),
-            lost: counts.lost(),
+            lost: if is_late { counts.not_sent() } else { counts.lost() },
             reason: reason.map(|reason| format!("{}: {reason}", self.shared.place)),
         }
     }

@@ -15,6 +15,7 @@ const LEFT: usize = 16_384;
 /// What became of the spans, for all who have to do with them.
 #[derive(Debug)]
 pub(crate) struct Counts {
+    made: AtomicU64,
     sent: AtomicU64,
     lost: AtomicU64,
     /// Why some were lost, at the last time.
@@ -28,6 +29,7 @@ pub(crate) struct Counts {
 impl Default for Counts {
     fn default() -> Self {
         Self {
+            made: AtomicU64::default(),
             sent: AtomicU64::default(),
             lost: AtomicU64::default(),
             reason: Mutex::default(),
@@ -38,6 +40,12 @@ impl Default for Counts {
 }
 
 impl Counts {
+    /// Those of which nobody said yet that they were taken, and those that are lost.
+    pub(crate) fn not_sent(&self) -> u64 {
+        let made = self.made.load(Ordering::Relaxed);
+        made.saturating_sub(self.sent()).max(self.lost())
+    }
+
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
@@ -114,6 +122,18 @@ impl Queue {
             Some(room) => room.send(span),
             None => self.is_full(),
         }
+    }
+
+    /// Counts `spans` that ended, whatever becomes of them.
+    pub(crate) fn are_made(&self, spans: usize) {
+        self.counts.made.fetch_add(spans as u64, Ordering::Relaxed);
+    }
+
+    /// Says that a journal could not be read: how many spans were lost with it nobody knows, but one at least, that of the run.
+    pub(crate) fn is_unread(&self, why: &str) {
+        self.are_made(1);
+        self.counts
+            .are_lost(1, &format!("the journal of a run could not be read: {why}"));
     }
 
     /// Keeps `span`, of a run that nobody drives here any more, until there is room.

@@ -1,13 +1,21 @@
 //! The one who reads a journal beside the driver of its run.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use folio::runner::{Beside, Happened};
+use folio::memory::causes::with_causes;
+use folio::runner::{Beside, Happened, RunnerError};
+use folio::store::ErrorKind;
 use opentelemetry_sdk::trace::SpanData;
 use tokio::sync::watch;
 
 use crate::queue::{Kept, Queue};
 use crate::spans::Spans;
+
+/// How often a journal that cannot be read now is tried again, and after how long at first and at most; each time it is twice as long.
+const TRIES: u32 = 10;
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
+const AGAIN_AFTER_MAX: Duration = Duration::from_secs(5);
 
 /// Reads the journal of a run as far as it is driven here, and hands on the spans that end meanwhile. What ended before was told by who drove
 /// it then, and what ends afterwards will be by who does.
@@ -17,7 +25,7 @@ pub(crate) async fn read(mut beside: Beside, queue: Queue, mut ending: watch::Re
     loop {
         let is_given_up = beside.is_given_up();
         let mut ended = VecDeque::new();
-        match beside.read(|happened| take(&mut made, &happened, &mut ended)).await {
+        match part(&mut beside, &mut made, &mut ended, &queue).await {
             Ok(true) if is_given_up => return hand_over(beside, made, ended, &queue).await,
             Ok(true) => {
                 while !ended.is_empty() {
@@ -39,9 +47,30 @@ pub(crate) async fn read(mut beside: Beside, queue: Queue, mut ending: watch::Re
                     () = told_to_end(&mut ending) => is_last = true,
                 }
             }
-            // A journal that cannot be read is told of by who drives the run.
-            Err(_) => return,
+            Err(error) => return queue.is_unread(&with_causes(&error)),
         }
+    }
+}
+
+/// Reads what there is, and adds the spans that end in it to `ended`. Whether there was anything. The driver knows what it reads there: it
+/// does not notice that the store cannot be read now.
+async fn part(
+    beside: &mut Beside,
+    made: &mut Spans,
+    ended: &mut VecDeque<SpanData>,
+    queue: &Queue,
+) -> Result<bool, RunnerError> {
+    let (before, mut pause, mut tries) = (ended.len(), AGAIN_AFTER, 0);
+    loop {
+        let read = beside.read(|happened| take(made, &happened, ended)).await;
+        let is_away = read.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable);
+        if !is_away || tries == TRIES {
+            queue.are_made(ended.len() - before);
+            return read;
+        }
+        tries += 1;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(AGAIN_AFTER_MAX);
     }
 }
 
@@ -57,11 +86,13 @@ async fn hand_over(mut beside: Beside, mut made: Spans, mut ended: VecDeque<Span
     let mut kept = Kept::default();
     loop {
         ended.drain(..).for_each(|span| queue.keep(span, &mut kept));
-        if !matches!(
-            beside.read(|happened| take(&mut made, &happened, &mut ended)).await,
-            Ok(true)
-        ) {
-            break;
+        match part(&mut beside, &mut made, &mut ended, queue).await {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                queue.is_unread(&with_causes(&error));
+                break;
+            }
         }
     }
     drop((beside, made));

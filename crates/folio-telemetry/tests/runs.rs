@@ -10,11 +10,13 @@ use folio::engine::Outcome;
 use folio::engine::plan::{self, Plan};
 use folio::memory::RunId;
 use folio::model::{ScriptedModel, Usage, When};
-use folio::runner::{Driven, NewRun, Observer, Runner, RunnerModel, RunnerModels, RunnerOptions, Watch};
+use folio::runner::{Beside, Driven, NewRun, Observer, Runner, RunnerModel, RunnerModels, RunnerOptions, Watch};
+use folio::store::{RandomIds, SystemClock};
 use folio::tools::Registry;
-use folio::{Actor, Folio, Role, SpaceName};
+use folio::{Actor, Folio, Role, SpaceName, Workspace};
 use folio_telemetry::spans::Spans;
 use folio_telemetry::{Telemetry, TelemetryOptions};
+use folio_testkit::FaultyStore;
 use opentelemetry::Value;
 use opentelemetry::trace::Status;
 use opentelemetry_sdk::trace::SpanData;
@@ -308,6 +310,57 @@ async fn a_collector_that_takes_its_time_is_given_up_in_time() {
     assert_eq!((sent.sent, sent.lost), (0, 2));
     let reason = sent.reason.unwrap();
     assert!(reason.ends_with("it did not answer within 0.3 s"), "{reason}");
+}
+
+#[tokio::test]
+async fn what_is_still_on_its_way_at_the_end_of_the_program_is_counted() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let options = TelemetryOptions::to(&format!("http://{}", silent.local_addr().unwrap()));
+    let telemetry = Telemetry::open(&options).unwrap();
+    driven(&telemetry).await;
+    let sent = telemetry.finish(Duration::from_secs(1)).await;
+    assert_eq!((sent.sent, sent.lost), (0, 2));
+    assert!(sent.reason.unwrap().ends_with("waits 1 s for it and no longer"));
+}
+
+/// Begins to read journals while the store cannot be read, as often as is said.
+#[derive(Debug)]
+struct Unread {
+    store: Arc<FaultyStore>,
+    times: u32,
+    telemetry: Telemetry,
+}
+
+impl Observer for Unread {
+    fn drives(&self, beside: Beside) {
+        self.store.fail_journals(self.times);
+        self.telemetry.drives(beside);
+    }
+}
+
+#[tokio::test]
+async fn a_journal_that_cannot_be_read_now_is_read_later() {
+    let (endpoint, _) = collector().await;
+    let telemetry = Telemetry::open(&TelemetryOptions::to(&endpoint)).unwrap();
+    let inner = Folio::open("memory:").await.unwrap().store().clone();
+    let store = Arc::new(FaultyStore::new(inner));
+    let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds::default()));
+    let space = Workspace::new(Arc::clone(&store) as _, clock, ids, SpaceName::main());
+    let observer = Unread {
+        store,
+        times: 3,
+        telemetry: telemetry.clone(),
+    };
+    let options = RunnerOptions {
+        observer: Some(Arc::new(observer)),
+        ..RunnerOptions::default()
+    };
+    let runner = Runner::new(space, Registry::with_builtins(), options);
+    let echo = json!({"tool": "text", "args": {"op": "echo", "value": 1}});
+    let run = submit(&runner, plan(&runner, json!({"steps": [{"id": "one", "do": echo}]}))).await;
+    let _ended = runner.drive(run).await.unwrap();
+    let sent = telemetry.finish(Duration::from_secs(20)).await;
+    assert_eq!((sent.sent, sent.lost), (2, 0), "{sent:?}");
 }
 
 #[tokio::test]

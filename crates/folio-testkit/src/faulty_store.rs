@@ -50,6 +50,8 @@ struct State {
     stalls_notes: bool,
     fails_claims: bool,
     stalls_runs: bool,
+    /// How many of the next readings of journals fail.
+    journals_to_fail: u32,
     /// What happens to commits whose key begins so.
     keyed: Option<(&'static str, Keyed)>,
 }
@@ -115,6 +117,7 @@ impl FaultyStore {
         state.stalls_notes = false;
         state.fails_claims = false;
         state.stalls_runs = false;
+        state.journals_to_fail = 0;
         state.keyed = None;
     }
 
@@ -146,6 +149,11 @@ impl FaultyStore {
     /// From now on, lists of runs are never answered.
     pub fn stall_runs(&self) {
         self.state().stalls_runs = true;
+    }
+
+    /// The next `times` readings of a journal fail.
+    pub fn fail_journals(&self, times: u32) {
+        self.state().journals_to_fail = times;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -339,6 +347,15 @@ impl Store for FaultyStore {
         since: Seq,
         bytes: usize,
     ) -> Result<Journal, StoreError> {
+        let fails = {
+            let to_fail = &mut self.state().journals_to_fail;
+            let fails = *to_fail > 0;
+            *to_fail = to_fail.saturating_sub(1);
+            fails
+        };
+        if fails {
+            return Err(self.failure(READING));
+        }
         self.reach(READING)?.journal_part(space, run, since, bytes).await
     }
 
