@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use crate::group::Running;
 use crate::run::DRAIN;
@@ -42,8 +42,8 @@ pub struct Talking {
     /// Whether it was ended with all that it started.
     is_closed: bool,
     errors: Arc<Mutex<Tail>>,
-    /// Reads them; it ends with the program, whose standard error is closed then.
-    reading: Option<JoinHandle<()>>,
+    /// Reads them, until the program has ended, or what it left behind has closed them, too; not any longer than this is there.
+    reading: JoinSet<()>,
 }
 
 /// Starts a program: with its input and its output.
@@ -58,7 +58,10 @@ pub fn spawn(program: &Program) -> Result<(Talking, ChildStdin, ChildStdout), Pr
     let errors = Arc::new(Mutex::new(Tail::new(ERROR_BYTES)));
     let child = &mut running.child;
     let stderr = child.stderr.take();
-    let reading = stderr.map(|stderr| tokio::spawn(keep(stderr, Arc::clone(&errors))));
+    let mut reading = JoinSet::new();
+    if let Some(stderr) = stderr {
+        reading.spawn(keep(stderr, Arc::clone(&errors)));
+    }
     let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(program.not_started(std::io::Error::other("it has no input or no output")));
     };
@@ -125,9 +128,8 @@ impl Talking {
         self.is_closed = true;
         // Killed with its group; what remains is to take note of it.
         let _reaped = tokio::time::timeout(NOTED, self.running.child.wait()).await;
-        if let Some(reading) = self.reading.take() {
-            let _read = tokio::time::timeout(NOTED, reading).await;
-        }
+        let _read = tokio::time::timeout(NOTED, self.reading.join_next()).await;
+        self.reading.shutdown().await;
     }
 }
 
@@ -148,6 +150,29 @@ mod tests {
         talking.end(Duration::from_millis(50)).await;
         for pid in pids.split_whitespace() {
             is_gone(pid).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_left_behind_is_not_read_for_as_long_as_it_lives() {
+        let script = "setsid sh -c 'echo $$; exec sleep 1000 >/dev/null' & read -r wait";
+        let started = || spawn(&shell(script)).unwrap();
+        let (mut ended, stdin, stdout) = started();
+        let (dropped, _stdin, other) = started();
+        let mut pids = String::new();
+        BufReader::new(stdout).read_line(&mut pids).await.unwrap();
+        BufReader::new(other).read_line(&mut pids).await.unwrap();
+        drop(stdin);
+        ended.end(Duration::from_millis(50)).await;
+        assert_eq!(Arc::strong_count(&ended.errors), 1, "its reader is gone");
+        let errors = Arc::clone(&dropped.errors);
+        drop(dropped);
+        while Arc::strong_count(&errors) > 1 {
+            tokio::task::yield_now().await;
+        }
+        for pid in pids.split_whitespace() {
+            let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
+            let _may_be_gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
     }
 
