@@ -60,6 +60,16 @@ impl Told {
     pub(crate) fn reaches(&self, head: Seq) -> bool {
         self.head >= head || self.last.is_some()
     }
+
+    /// Whether there is no event `after`. Where reading broke off, nobody knows.
+    pub(crate) fn lacks(&self, after: u64) -> bool {
+        after > self.events.len() as u64 && !self.broke_off()
+    }
+
+    /// Whether it ends with what went wrong, and not with the run.
+    fn broke_off(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| last.name != "end")
+    }
 }
 
 impl Feeds {
@@ -69,7 +79,7 @@ impl Feeds {
         let run = watch.run().id();
         let held = feeds.get(&run).and_then(Weak::upgrade);
         // One that broke off is of no use to whoever tries again.
-        if let Some(feed) = held.filter(|feed| feed.told().last.as_ref().is_none_or(|last| last.name == "end")) {
+        if let Some(feed) = held.filter(|feed| !feed.told().broke_off()) {
             return feed;
         }
         feeds.retain(|_, feed| feed.strong_count() > 0);

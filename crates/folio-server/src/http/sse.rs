@@ -138,7 +138,7 @@ impl Follow {
                 return None;
             }
             self.stage = Stage::GoesOn;
-            if self.after > told.events.len() as u64 {
+            if told.lacks(self.after) {
                 let reason = format!("the run has no event {}; all its events follow", self.after);
                 self.after = 0;
                 let gap = GapShape { reason, head: None };

@@ -1,5 +1,11 @@
 //! A run as it happens.
 
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use folio::Folio;
+use folio_server::ServeOptions;
+use folio_testkit::FaultyStore;
 use serde_json::{Value, json};
 
 use crate::client::{Events, Message};
@@ -135,6 +141,27 @@ async fn an_id_that_the_run_does_not_have_is_a_gap_and_everything_follows_e9_18(
     let gap = told.remove(0);
     assert_eq!((gap.event.as_str(), gap.id.as_str()), ("gap", ""));
     assert_eq!(told, all);
+}
+
+#[tokio::test]
+async fn a_journal_that_cannot_be_read_for_now_is_no_gap_and_what_follows_comes_later_e9_18() {
+    let open = Folio::open("memory:").await.unwrap();
+    let store = Arc::new(FaultyStore::new(Arc::clone(open.store())));
+    let runner = House::runner_on(&Folio::on(store.clone()), false);
+    let options = ServeOptions::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let house = House::serving(runner, None, options).await;
+    house.run(ECHO).await;
+    let all = listen(&house, None).await.rest().await;
+    store.fail_journals(u32::MAX);
+    let told = listen(&house, Some("5")).await.rest().await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].event, "problem");
+    assert_eq!(
+        (&told[0].json()["status"], &told[0].json()["code"]),
+        (&json!(503), &json!("store_unavailable"))
+    );
+    store.heal();
+    assert_eq!(listen(&house, Some("5")).await.rest().await, all[5..]);
 }
 
 #[tokio::test]

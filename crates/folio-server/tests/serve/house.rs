@@ -66,7 +66,11 @@ impl House {
     }
 
     pub(crate) async fn runner_with(has_person: bool) -> Runner {
-        let folio = Folio::open("memory:").await.unwrap();
+        Self::runner_on(&Folio::open("memory:").await.unwrap(), has_person)
+    }
+
+    /// What a server works with, on the store of `folio`.
+    pub(crate) fn runner_on(folio: &Folio, has_person: bool) -> Runner {
         let workspace = folio.workspace(SpaceName::main());
         let options = RunnerOptions {
             has_person,
