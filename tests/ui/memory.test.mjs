@@ -35,6 +35,48 @@ describe('memory', () => {
     await page.done();
   });
 
+  it('leads from a tag to all that have it, whatever signs it has', async () => {
+    for (const tag of ['one,two', '#number', '#one,#two']) await house.ask('POST', '/observations', { content: `Noticed for ${tag}.`, tags: [tag] });
+    const page = await house.page('/observations');
+    for (const tag of ['one,two', '#number', '#one,#two']) {
+      await card(page, `Noticed for ${tag}.`).getByRole('link', { name: `#${tag}`, exact: true }).click();
+      await page.getByText(/^1 of them$/).waitFor();
+      await card(page, `Noticed for ${tag}.`).waitFor();
+      await page.goBack();
+      await counts(card(page, 'Noticed for'), 3);
+    }
+    await page.done();
+  });
+
+  it('looks again when the time of what it shows is over, though nothing else happens', async () => {
+    const { handle } = await house.ask('POST', '/observations', { content: 'Holds for some time.', ttl_minutes: 60 });
+    const page = await house.page('/');
+    // What is shown first is as it was, long ago.
+    const past = (one) => (one.handle === handle ? { ...one, expires_at: new Date(Date.now() - 60_000).toISOString() } : one);
+    let many = 0;
+    const isPast = (at) => page.route(at, async (route) => {
+      many++;
+      const response = await route.fetch(), told = await response.json();
+      return route.fulfill({ response, json: told.items ? { ...told, items: told.items.map(past) } : past(told) });
+    });
+    // It looks once more when it hears what happens; after that, nothing does.
+    const shown = async () => {
+      await page.getByText('ends 1 min ago').waitFor();
+      await until(() => many >= 2, 'it listens');
+      await page.unrouteAll({ behavior: 'wait' });
+      many = 0;
+    };
+    await isPast(/\/observations\?limit/);
+    await page.getByRole('link', { name: 'Scratch page', exact: true }).click();
+    await shown();
+    await card(page, 'Holds for some time.').getByText('ends in').waitFor();
+    await isPast(new RegExp(`/observations/${handle}\\?whole`));
+    await card(page, 'Holds for some time.').locator('.content').click();
+    await shown();
+    await page.getByText('ends in').waitFor();
+    await page.done();
+  });
+
   it('sifts what was noticed, and the address says how', async () => {
     const page = await house.page('/observations');
     const [key, tests] = [card(page, 'The key is checked in'), card(page, 'The tests need a database')];
@@ -218,6 +260,26 @@ describe('memory', () => {
     await page.done();
   });
 
+  it('does not ask for what happened while nobody looked at it: all that is shown is looked at again', async () => {
+    const page = await house.page('/observations');
+    const asked = [];
+    page.on('request', (request) => { if (request.url().endsWith('/main/events')) asked.push(request.headers()['last-event-id']); });
+    const look = (is) => page.evaluate((hidden) => {
+      Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, !is);
+    await house.ask('POST', '/observations', { content: 'Seen before nobody looked' });
+    await card(page, 'Seen before nobody looked').waitFor();
+    asked.length = 0;
+    await look(false);
+    await house.ask('POST', '/observations', { content: 'Noticed while nobody looked' });
+    await look(true);
+    await card(page, 'Noticed while nobody looked').waitFor();
+    await until(() => asked.length > 0, 'it listens again');
+    assert.deepEqual(asked, [undefined]);
+    await page.done();
+  });
+
   it('is readable at 400 pixels, light and dark, by the rules for those who see little', async () => {
     await house.ask('POST', '/observations', { content: `A word without an end: ${'x'.repeat(300)}`, tags: ['a-tag-that-is-rather-long-for-a-tag'] });
     for (const path of ['/observations', '/observations/e1', '/threads', '/threads/main', '/turns', '/turns/t1', '/search?q=key', '/pages/p1']) {
@@ -304,9 +366,9 @@ describe('where the beginning is refused', () => {
 
   it('begins once more with the next part that somebody goes to', async () => {
     const page = await house.page('/docs', { quiet: true });
-    await page.route(/\/v1\/spaces$/, (route) => route.fulfill({ status: 503, json: { detail: 'Not now.' } }), { times: 1 });
+    await page.route(/\/v1\/spaces$/, (route) => route.fulfill({ status: 500, json: { detail: 'It broke.' } }), { times: 1 });
     await page.goto(`${house.base}/`);
-    await page.getByRole('alert').getByText('Not now.').waitFor();
+    await page.getByRole('alert').getByText('It broke.').waitFor();
     await page.getByRole('link', { name: 'Turns' }).click();
     await page.locator('.empty').filter({ hasText: 'folio turn begin' }).waitFor();
     await page.locator('#space').getByText('space main').waitFor();

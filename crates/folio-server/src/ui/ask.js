@@ -3,6 +3,7 @@
 // Streams are read with fetch and not with EventSource, which cannot send a token. They rest while nobody looks at the tab: a
 // browser opens six connections to one server and no more, however many tabs there are.
 
+import { heardAt } from './clock.js';
 import { $ } from './dom.js';
 
 const KEY = 'folio.token';
@@ -25,12 +26,18 @@ export class Refusal extends Error {
 }
 
 const isGone = (error) => error instanceof TypeError;
+/** Whether a refusal is one of now: so many ask, or the store does not answer. */
+export const isBusy = (error) => error instanceof Refusal && (error.status === 429 || error.status === 503);
+/** Whether what went wrong passes by itself, so that the same is asked for once more. */
+export const passes = (error) => isGone(error) || isBusy(error);
 /** What to tell people of an error. */
 export const told = (error) => (isGone(error) ? Object.assign(new Error('The server does not answer.'), { gone: true }) : error);
 
-export function connection(is) {
-  document.body.classList.toggle('gone', !is);
-  $('connection').textContent = is ? '' : 'No connection to the server; trying again …';
+/** Says whether the server answers, and if not, because of what `error`. */
+export function connection(is, error) {
+  const isThere = error instanceof Refusal;
+  document.body.classList.toggle('gone', !is && !isThere);
+  $('connection').textContent = is ? '' : isThere ? `The server cannot answer now (${error.message}); trying again …` : 'No connection to the server; trying again …';
   if (is) for (const said of document.querySelectorAll('.trouble.away')) said.remove();
 }
 
@@ -71,6 +78,7 @@ async function raw(path, options = {}) {
     const token = tokenOf();
     const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
     const answer = await fetch(path, { ...options, headers });
+    heardAt(answer.headers.get('date'));
     if (answer.ok) return answer;
     const problem = await answer.json().catch(() => ({}));
     // A token that opens another space is of no use here: as one that opens nothing, another is asked for.
@@ -81,18 +89,23 @@ async function raw(path, options = {}) {
 
 const below = (path) => `/v1/spaces/${encodeURIComponent(space)}${path}`;
 
-/** What `ask` gives, as soon as the server is there; what goes wrong otherwise is thrown. */
-export async function patiently(ask, signal) {
+/**
+ * What `ask` gives, as soon as the server is there and answers; what goes wrong otherwise is thrown, and everything when it `isOver`. `waits` says
+ * which errors are waited out.
+ */
+export async function patiently(ask, signal, { isOver = () => false, waits = passes } = {}) {
   for (let attempt = 0; ; attempt++) {
     try {
       const given = await ask();
       connection(true);
       return given;
     } catch (error) {
-      if (!isGone(error) || signal?.aborted) throw error;
-      connection(false);
-      await new Promise((done) => setTimeout(done, PAUSES[Math.min(attempt, PAUSES.length - 1)]));
-      if (signal?.aborted) throw error;
+      if (!waits(error) || signal?.aborted || isOver()) throw error;
+      connection(false, error);
+      // Who has too much to do wants a second.
+      const at = attempt + (isBusy(error) ? 2 : 0);
+      await new Promise((done) => setTimeout(done, PAUSES[Math.min(at, PAUSES.length - 1)]));
+      if (signal?.aborted || isOver()) throw error;
     }
   }
 }
@@ -130,20 +143,22 @@ export const post = (path, body) => send('POST', path, body);
 /** Parts a stream of bytes into messages. */
 async function* messages(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = '';
+  // Of a message whose end has not come: its pieces, put together once, and the end of a line that may be the first half of its end.
+  let pieces = [], half = '';
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
-    const parts = (rest + value).split('\n\n');
-    rest = parts.pop();
+    const parts = (half + value).split('\n\n'), rest = parts.pop();
+    half = rest.endsWith('\n') ? '\n' : '';
     for (const part of parts) {
       const message = { event: 'message', data: '' };
-      for (const line of part.split('\n')) {
+      for (const line of [...pieces.splice(0), part].join('').split('\n')) {
         const field = /^(id|event|data): ?(.*)$/.exec(line);
         if (field) message[field[1]] = field[1] === 'data' && message.data ? `${message.data}\n${field[2]}` : field[2];
       }
       if (message.data) yield message;
     }
+    pieces.push(half ? rest.slice(0, -1) : rest);
   }
 }
 
@@ -156,9 +171,9 @@ const seen = (signal) => new Promise((done) => {
 
 /**
  * Tells `hear(event, data, id)` what happens at `path` after `after`, until `signal` says that nobody wants to know or `hear`
- * gives `false`. A connection that breaks goes on with the last id. `fresh` is called whenever it is there.
+ * gives `false`. A connection that breaks goes on with the last id, or, with `isAnew`, with what happens then. `fresh` is called whenever it is there.
  */
-export async function follow(path, { after, signal, hear, fresh = () => {} }) {
+export async function follow(path, { after, signal, hear, fresh = () => {}, isAnew = false }) {
   let last = after, failures = 0;
   while (!signal.aborted) {
     await seen(signal);
@@ -168,20 +183,21 @@ export async function follow(path, { after, signal, hear, fresh = () => {} }) {
     document.addEventListener('visibilitychange', stop);
     signal.addEventListener('abort', stop);
     try {
+      if (isAnew) last = after;
       const headers = last === undefined ? {} : { 'last-event-id': String(last) };
       const answer = await raw(below(path), { headers, signal: rest.signal });
       connection(true);
       fresh();
-      failures = 0;
       for await (const { event, data, id } of messages(answer.body)) {
-        if (id !== undefined) last = id;
+        // That it cannot be told has no id.
+        if (id !== undefined) [last, failures] = [id, 0];
         if (hear(event, JSON.parse(data), id) === false) return;
       }
       failures += 1;
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Refusal && error.status < 500 && error.status !== 429) throw error;
-      if (!rest.signal.aborted) { failures += 1; connection(false); }
+      if (!rest.signal.aborted) { failures += 1; connection(false, error); }
     } finally {
       document.removeEventListener('visibilitychange', stop);
       signal.removeEventListener('abort', stop);
@@ -196,18 +212,18 @@ const AT_ONCE = 400, APART = 1000, ELSEWHERE = 2000;
 
 /**
  * Calls `again` now and after the commits to the space, not more often than once in a second, and every few seconds while `isOwed()` says that
- * something may change without a commit. `concerns(commit)` says whether a commit is one of what is shown: of others is heard later, and
- * of those for which it gives `null` nothing. What goes wrong later is said above.
+ * something may change without a commit, or when nobody has looked for `most` milliseconds. `concerns(commit)` says whether a commit is one of
+ * what is shown: of others is heard later, and of those for which it gives `null` nothing. What goes wrong later is said above.
  */
-export function live(again, signal, { isOwed = () => false, concerns = ({ changes }) => changes.length > 0 } = {}) {
-  let timer = null, due = Infinity, last = 0, isBusy = false, isAsked = false;
+export function live(again, signal, { isOwed = () => false, most = Infinity, concerns = ({ changes }) => changes.length > 0 } = {}) {
+  let timer = null, due = Infinity, last = 0, isLooking = false, isAsked = false;
   const now = async () => {
     [timer, due] = [null, Infinity];
-    if (isBusy) { isAsked = true; return; }
-    isBusy = true;
+    if (isLooking) { isAsked = true; return; }
+    isLooking = true;
     last = Date.now();
-    try { await again(); connection(true); } catch (error) { if (isGone(error)) connection(false); else if (!signal.aborted) throw error; } finally {
-      isBusy = false;
+    try { await patiently(again, signal, { waits: isBusy }); } catch (error) { if (isGone(error)) connection(false); else if (!signal.aborted) throw error; } finally {
+      isLooking = false;
       // Also if this look was refused: what it was asked for meanwhile is not on the page.
       if (isAsked) { isAsked = false; later(); }
     }
@@ -224,8 +240,9 @@ export function live(again, signal, { isOwed = () => false, concerns = ({ change
     const isMine = event === 'commit' ? concerns(data) : true;
     if (isMine !== null) later(isMine ? AT_ONCE : ELSEWHERE);
   };
-  const beat = setInterval(() => { if (!document.hidden && isOwed()) later(); }, QUIET);
+  const beat = setInterval(() => { if (!document.hidden && (isOwed() || Date.now() - last >= most)) later(); }, QUIET);
   signal.addEventListener('abort', () => { clearTimeout(timer); clearInterval(beat); });
-  follow('/events', { signal, hear, fresh: () => later() }).catch(say);
+  // What was missed is looked at in any case.
+  follow('/events', { signal, hear, fresh: () => later(), isAnew: true }).catch(say);
   return now();
 }

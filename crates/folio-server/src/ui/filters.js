@@ -1,6 +1,6 @@
 // What a list is asked for: fields that stand in the address of the page, and an answer that is the last one asked for.
 
-import { query as addressOf } from './ask.js';
+import { isBusy, patiently, query as addressOf } from './ask.js';
 import { address, trouble } from './dom.js';
 
 /** A value that stays with the address in the history, so that whoever comes back finds it as it was: `first` until it is set. */
@@ -28,18 +28,18 @@ export function filters(query, then) {
 
 /**
  * A function that asks and shows. An answer that comes after something newer was asked for is not shown, and what the server
- * refuses is told by `refused`; without it, whoever called hears of it.
+ * refuses is told by `refused`; without it, whoever called hears of it. Where it is refused for now, what is shown stays until it is given.
  */
 export function latest({ signal, ask, show, refused }) {
   let turn = 0;
   return async () => {
-    const mine = ++turn;
+    const mine = ++turn, isOver = () => mine !== turn;
     try {
-      const answer = await ask();
-      if (mine === turn) show(answer);
+      const answer = await patiently(ask, signal, { isOver, waits: isBusy });
+      if (!isOver()) show(answer);
     } catch (error) {
       if (signal.aborted || error instanceof TypeError || !refused) throw error;
-      if (mine === turn) refused(trouble(error));
+      if (!isOver()) refused(trouble(error));
     }
   };
 }

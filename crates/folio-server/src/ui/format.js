@@ -1,5 +1,6 @@
 // Times, numbers and states, for people.
 
+import { now } from './clock.js';
 import { element } from './dom.js';
 
 /** Of every state: its mark, and what it is called. */
@@ -24,6 +25,8 @@ export const why = (reason) => REASONS[reason] ?? reason.replaceAll('_', ' ');
 
 export const words = (state) => STATES[state]?.[1] ?? state.replaceAll('_', ' ');
 export const mark = (state) => element('span', { class: `mark ${state}`, 'aria-hidden': 'true' }, STATES[state]?.[0] ?? '·');
+/** The mark of `state` where no word beside it says what it means. */
+export const marked = (state) => [mark(state), element('span', { class: 'hidden' }, `${words(state)}: `)];
 export const stateLine = (state) => element('span', { class: state }, mark(state), words(state));
 
 /**
@@ -54,7 +57,7 @@ function rough(ms) {
   return s < 86_400 * 45 ? plural(Math.round(s / 86_400), 'day') : plural(Math.round(s / (86_400 * 30.4)), 'month');
 }
 const relative = (at) => {
-  const ms = at - Date.now();
+  const ms = at - now();
   if (Math.abs(ms) < 5000) return 'now';
   return ms > 0 ? `in ${rough(ms)}` : `${rough(ms)} ago`;
 };
@@ -68,8 +71,8 @@ export function moment(text) {
 /** Brings every moment on the page up to now. */
 export function tick() {
   for (const time of document.querySelectorAll('time[datetime]')) {
-    const now = relative(Date.parse(time.dateTime));
-    if (time.textContent !== now) time.textContent = now;
+    const text = relative(Date.parse(time.dateTime));
+    if (time.textContent !== text) time.textContent = text;
   }
 }
 

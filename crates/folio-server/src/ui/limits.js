@@ -1,6 +1,7 @@
 // What a run, or a part of it, may use up: people change it while it goes on.
 
 import { get, query, send, told } from './ask.js';
+import { now } from './clock.js';
 import { announce, element, trouble } from './dom.js';
 import { bytes, dollars, number } from './format.js';
 
@@ -20,16 +21,22 @@ const MINUTE = 60_000;
 /** The most that can be written: as many nodes as there are numbers for, and of the others what a number says exactly; a hundred years. */
 const MOST = { nodes: 4_294_967_295 }, MOST_MINUTES = 52_560_000;
 
-/** Asks what the limits of `run`, or of `node` of it, are to be, and makes them that. `what` says whose they are. */
-export async function changeLimits(run, { node, what }) {
+/**
+ * Asks what the limits of `run`, or of `node` of it, are to be, and makes them that. `what` says whose they are. Nothing is asked once `signal` says
+ * that nobody looks at it.
+ */
+export async function changeLimits(run, { node, what, signal }) {
   const path = query(`/runs/${run}/limits`, { node });
-  const known = await get(path);
+  const known = await get(path, { signal });
   const limits = [...known.limits, ...(known.nodes ? [{ what: 'nodes', ...known.nodes }] : [])];
   const inputs = limits.filter((one) => FIELDS[one.what]).map((one) => {
     const { label, unit, show } = FIELDS[one.what];
-    const input = element('input', { type: 'number', name: one.what, min: one.used / unit, max: (MOST[one.what] ?? Number.MAX_SAFE_INTEGER) / unit, step: unit === 1 ? 1 : 'any', value: one.limit / unit, required: true });
+    // What went beyond its limit may stay as it is.
+    const input = element('input', { type: 'number', name: one.what, min: Math.min(one.used, one.limit) / unit, max: (MOST[one.what] ?? Number.MAX_SAFE_INTEGER) / unit, step: unit === 1 ? 1 : 'any', value: one.limit / unit, required: true });
     return { one, unit, input, row: element('label', {}, `${label}, of which ${show(one.used)} are used up`, input) };
   });
+  // A part has a time of its own only if it says so.
+  const hasTime = known.deadline !== null || !node, hasAny = hasTime || inputs.length > 0;
   const minutes = element('input', { type: 'number', name: 'minutes', min: 1, max: MOST_MINUTES, step: 1, placeholder: known.deadline ? 'as it is' : 'no end' });
   const note = element('div');
   const change = element('button', { type: 'submit', class: 'main' }, 'Change it');
@@ -44,18 +51,18 @@ export async function changeLimits(run, { node, what }) {
         const value = Math.round(input.valueAsNumber * unit);
         if (value !== one.limit) wanted[one.what] = value;
       }
-      if (minutes.value) wanted.deadline = new Date(Date.now() + minutes.valueAsNumber * MINUTE).toISOString();
+      if (minutes.value) wanted.deadline = new Date(now() + minutes.valueAsNumber * MINUTE).toISOString();
       change.disabled = true;
       send('PATCH', path, wanted).then(() => { dialog.close(); announce('The limits were changed.'); }, (error) => { change.disabled = false; note.replaceChildren(trouble(told(error))); });
     },
   },
   element('h2', { id: 'limits-title' }, `What ${what} may use up`),
-  inputs.length ? '' : element('p', { class: 'quiet' }, 'It has no limits of its own; those of what is around it hold.'),
+  hasAny ? '' : element('p', { class: 'quiet' }, 'It has no limits of its own; those of what is around it hold.'),
   ...inputs.map(({ row }) => row),
-  known.nodes ? element('label', {}, 'Over in so many minutes from now', minutes) : '',
+  hasTime ? element('label', {}, 'Over in so many minutes from now', minutes) : '',
   note,
   element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: () => dialog.close() }, 'Leave it'),
-    inputs.length || known.nodes ? change : ''));
+    hasAny ? change : ''));
   dialog.append(form);
   dialog.addEventListener('close', () => dialog.remove(), { once: true });
   document.body.append(dialog);

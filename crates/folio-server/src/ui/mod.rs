@@ -32,10 +32,11 @@ macro_rules! files {
 }
 
 /// What the page loads, from below `/ui/`.
-const FILES: [(&str, &str); 27] = files![
+const FILES: [(&str, &str); 28] = files![
     "app.js",
     "ask.js",
     "branches.js",
+    "clock.js",
     "diff.js",
     "docs.js",
     "dom.js",

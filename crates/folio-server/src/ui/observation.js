@@ -4,7 +4,7 @@ import { get, live, send, told } from './ask.js';
 import { $, announce, element, sure, trouble, written } from './dom.js';
 import { difference } from './diff.js';
 import { absolute, moment } from './format.js';
-import { expiry, kindOf, sureness, tagsOf } from './observations.js';
+import { expiry, isOver, kindOf, sureness, tagsOf } from './observations.js';
 
 export async function showObservation(view, { name, query, signal, title, go }) {
   title(name);
@@ -14,7 +14,7 @@ export async function showObservation(view, { name, query, signal, title, go }) 
   const past = element('ol', { class: 'versions', reversed: true });
   view.append(element('p', { class: 'up' }, element('a', { href: '/observations' }, '← Scratch page')), element('h1', {}, `Observation ${name}`), one,
     element('h2', {}, 'History'), past);
-  let shown = '', id = null;
+  let shown = '', id = null, known = null;
   // What a decision was made because of may be an item of the scratchbook of its thread, and is there then.
   const elsewhere = async (error) => {
     const thread = query.get('thread');
@@ -26,6 +26,7 @@ export async function showObservation(view, { name, query, signal, title, go }) 
   const draw = async () => {
     const [now, history] = await Promise.all([get(`${at}?whole=true`, { signal }), get(`${at}/history`, { signal })]).catch(elsewhere);
     if (!now) return;
+    known = now;
     id = now.observation_id;
     const said = JSON.stringify([now, history.items]);
     if (shown === said) return;
@@ -35,7 +36,7 @@ export async function showObservation(view, { name, query, signal, title, go }) 
   };
   // Whatever changes an entry names it.
   const concerns = ({ changes }) => (changes.some((one) => one.observation_id === id) ? true : changes.every((one) => one.observation_id || one.change.endsWith('_turn')) ? null : false);
-  await live(draw, signal, { concerns });
+  await live(draw, signal, { concerns, isOwed: () => known !== null && isOver(known) });
 }
 
 function body(one, again) {

@@ -1,6 +1,7 @@
 // The scratch page: what was noticed and still holds, or whatever the filters say.
 
 import { get, live, query as addressOf } from './ask.js';
+import { now } from './clock.js';
 import { element, empty, keep, settle, soon, written } from './dom.js';
 import { filters, kept, latest } from './filters.js';
 import { meter, moment, number, perCent } from './format.js';
@@ -39,10 +40,12 @@ export async function showObservations(view, { query, signal, title }) {
     element('label', {}, expired, ' past their time, too'));
   view.append(element('h1', {}, 'Scratch page'), element('p', { class: 'quiet lead' }, 'What tools, models and people noticed, and what still holds of it.'), form, count, list, note);
 
+  let known = [];
   const draw = latest({
     signal,
     ask: () => get(addressOf('/observations', { ...wanted, ...asWritten(wanted), limit: limit.value }), { signal }),
     show(answer) {
+      known = answer.items;
       count.textContent = `${answer.at_least ? 'at least ' : ''}${number(answer.total)} of them${answer.returned < answer.total ? `, ${number(answer.returned)} shown` : ''}`;
       keep(list, answer.items, (one) => one.observation_id, card);
       const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(1000, limit.value + MANY); draw(); } }, 'More');
@@ -57,13 +60,16 @@ export async function showObservations(view, { query, signal, title }) {
       note.replaceChildren(why);
     },
   });
-  await live(draw, signal);
+  await live(draw, signal, { isOwed: () => known.some(isOver) });
 }
 
-/** Types and tags as they are kept, of what cards show: `risk alert`, `#key`, `key all`. */
+/** Whether what is shown as holding holds no more: that its time is over is no commit. */
+export const isOver = (one) => one.state === 'live' && Boolean(one.expires_at) && Date.parse(one.expires_at) <= now();
+
+/** Types and tags as they are kept, of what cards show: `risk alert`, `#key`, `key all`. What a tag has of these signs itself has a `\` before it. */
 const asWritten = ({ type = '', tags = '' }) => ({
   type: type.trim().replace(/\s+/g, '_').toLowerCase(),
-  tags: tags.split(/[\s,]+/).map((tag) => tag.replace(/^#/, '')).filter(Boolean).join(','),
+  tags: (tags.match(/(?:\\,|[^\s,])+/g) ?? []).map((tag) => tag.replace(/^#|^\\(?=#)/, '')).filter(Boolean).join(','),
 });
 
 /** How sure its writer was. */
@@ -74,7 +80,7 @@ export const sureness = (one) => (one.confidence === null || one.confidence === 
 export const expiry = (one) => (!one.expires_at || !/^(live|expired)$/.test(one.state) || one.erased ? null
   : element('span', { class: one.state === 'expired' ? 'failed' : 'expiry' }, one.state === 'expired' ? 'past its time ' : 'ends ', moment(one.expires_at)));
 
-export const tagsOf = (one) => one.tags.map((tag) => written('a', { class: 'tag', href: `/observations?tags=${encodeURIComponent(tag)}` }, `#${tag}`));
+export const tagsOf = (one) => one.tags.map((tag) => written('a', { class: 'tag', href: `/observations?tags=${encodeURIComponent(tag.replace(/,|^#/g, '\\$&'))}` }, `#${tag}`));
 
 export function kindOf(one) {
   const type = one.type ?? 'observation';

@@ -23,9 +23,9 @@ export async function showPage(view, { name, signal, title, go }) {
     title(page.title);
     id = page.page_id;
     if (head.textContent !== page.title) head.textContent = page.title;
-    about.replaceChildren(`${page.handle} · ${page.role.replaceAll('_', ' ')} · ${page.status} · `, moment(page.updated_at),
+    settle(about, [`${page.handle} · ${page.role.replaceAll('_', ' ')} · ${page.status} · `, moment(page.updated_at),
       ...(page.homework_run_id ? [' · ', element('a', { href: `/runs/${page.homework_run_id}` }, 'its run')] : []),
-      ...(page.parent ? [' · ', element('a', { href: `/pages/${page.parent}` }, 'the page above')] : []));
+      ...(page.parent ? [' · ', element('a', { href: `/pages/${page.parent}` }, 'the page above')] : [])]);
     if (text.said !== md) { text.said = md; settle(text, markdown(md)); }
     // The text has those below it at its end.
     const isTold = (handle) => text.querySelector(`a[href="/pages/${handle}"]`);

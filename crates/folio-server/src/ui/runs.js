@@ -1,6 +1,7 @@
 // The list of runs.
 
 import { CHANCE, get, live } from './ask.js';
+import { now } from './clock.js';
 import { address, element, empty, keep, settle, soon, written } from './dom.js';
 import { kept, latest } from './filters.js';
 import { cost, mark, moment, number, span, words } from './format.js';
@@ -57,7 +58,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
   const left = new Set();
   const isTakenUp = ({ handle, status, driven }, writtenAt) => {
     if (status !== 'running' || driven) { left.delete(handle); return false; }
-    const isNew = !left.has(handle) && Date.now() - Date.parse(writtenAt) < CHANCE;
+    const isNew = !left.has(handle) && now() - Date.parse(writtenAt) < CHANCE;
     if (!isNew && !facts.get(handle)?.paused) left.add(handle);
     return isNew;
   };
@@ -101,7 +102,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
       await Promise.all(some.map(async (handle) => {
         const head = heads.get(handle);
         tried.add(handle);
-        const fact = await get(`/runs/${handle}`, { signal }).then((run) => factOf(run, head), (error) => (error.status < 500 ? { head } : null));
+        const fact = await get(`/runs/${handle}`, { signal }).then((run) => factOf(run, head), (error) => (error.status === 403 || error.status === 404 ? { head } : null));
         if (!fact) return;
         facts.delete(handle);
         facts.set(handle, fact);
@@ -110,7 +111,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
     };
     const some = (handles) => handles.filter(isOwed).slice(0, ASKED);
     const first = () => some([...heads.keys()].filter((handle) => !facts.has(handle)));
-    for (let now = first(); now.length > 0 && !signal.aborted; now = first()) await askSome(now);
+    for (let owed = first(); owed.length > 0 && !signal.aborted; owed = first()) await askSome(owed);
     const again = some([...facts.keys()]);
     if (again.length > 0 && !signal.aborted) await askSome(again);
   };

@@ -6,10 +6,14 @@ import { filters, kept, latest } from './filters.js';
 import { meter, moment, number } from './format.js';
 import { tagsOf } from './observations.js';
 
+const MINUTE = 60_000;
+
 export async function showThreads(view, { signal, title }) {
   title('Scratchbooks');
   view.className = 'narrow';
   const list = element('ul', { class: 'cards' }), note = element('div');
+  // All of them are asked for, so that is done where there is another page. What comes first is looked at as often as somebody may notice.
+  const concerns = ({ changes }) => changes.some(({ change }) => change === 'add_page') || null;
   view.append(element('h1', {}, 'Scratchbooks'), element('p', { class: 'quiet lead' }, 'One for each thread: what an agent works from, and what it is shown of that.'), list, note);
   await live(async () => {
     const books = [];
@@ -24,7 +28,7 @@ export async function showThreads(view, { signal, title }) {
       element('li', {}, element('a', { class: 'card', href: `/threads/${encodeURIComponent(book.thread)}` }, element('span', { class: 'mark', 'aria-hidden': 'true' }, '≡'),
         written('span', { class: 'title' }, book.thread), element('span', { class: 'meta' }, `${book.handle} · begun `, moment(book.created_at)))));
     settle(note, (books.length === 0 ? [empty('None yet. Try', 'folio book add task "Write the tests"')] : []));
-  }, signal);
+  }, signal, { concerns, most: MINUTE });
 }
 
 /** Items that are shown at first, and at most. */
@@ -75,7 +79,8 @@ export async function showThread(view, { name, query, signal, title }) {
       note.replaceChildren(why);
     },
   });
-  await live(draw, signal);
+  // What holds for some time only goes without a commit.
+  await live(draw, signal, { most: MINUTE });
 }
 
 /** A name as shells read it. */
