@@ -185,6 +185,57 @@ describe('reading', () => {
     await page.done();
   });
 
+  it('leaves a plan that is read as it is, with what was opened and closed in it, while its steps go on', async () => {
+    const steps = [{ id: 'gate', title: 'Gate', executor: 'human' }, { id: 'more', title: 'More', do: echo(2) }, { id: 'last', title: 'Last', do: LONG }];
+    const run = await house.run({ plan: { title: 'A plan that is read', steps } });
+    const { markdown } = await house.ask('GET', `/runs/${run}/plan`);
+    const put = (body) => fetch(`${house.base}/v1/spaces/main/runs/${run}/plan`, { method: 'PUT', headers: { 'content-type': 'text/markdown', 'if-match': '*' }, body });
+    assert.equal((await put(markdown.replace('Last', 'The last one'))).status, 200);
+    const page = await house.page(`/runs/${run}?tab=plan`);
+    const about = page.getByRole('article');
+    const [whole, change] = ['All of it', 'What is different from version 1'].map((text) => about.locator('details', { hasText: text }));
+    await whole.locator('summary').click();
+    await change.locator('summary').click();
+    const edit = page.getByRole('button', { name: 'Edit the plan' });
+    await edit.focus();
+    const { items: [asks] } = await house.ask('GET', `/runs/${run}/questions`);
+    await house.ask('POST', `/questions/${asks.id}/answer`, { answer: 'go' });
+    await about.locator('.steps li', { hasText: 'The last one' }).getByText('running').waitFor();
+    await about.locator('.steps li', { hasText: 'More' }).getByText('done').waitFor();
+    assert.deepEqual([await whole.evaluate((one) => one.open), await change.evaluate((one) => one.open)], [true, false]);
+    assert.ok(await edit.evaluate((one) => one === document.activeElement), 'the button keeps the focus');
+    // Another version is told beside them, and what was opened shows it.
+    assert.equal((await put((await house.ask('GET', `/runs/${run}/plan`)).markdown.replace('A plan', 'The plan') + '- After it {after}\n')).status, 200);
+    await about.locator('.versions > li').filter({ hasText: 'Version 3' }).waitFor();
+    await whole.getByText('After it').waitFor();
+    assert.equal(await change.evaluate((one) => one.open), false);
+    await stopped(run);
+    await edit.waitFor({ state: 'hidden' });
+    await page.done();
+  });
+
+  it('goes with the arrows through what was found in a tree, and leaves the rest out', async () => {
+    const parts = Array.from({ length: 30 }, (_, n) => ({ id: `s${n}`, title: `Number ${n}.`, do: echo(n) }));
+    const run = await house.run({ plan: { title: 'Found among many', steps: [{ id: 'all', title: 'All of them', parallel: parts }] } });
+    await ended(run, 'ok');
+    const page = await house.page(`/runs/${run}`);
+    const search = page.getByRole('searchbox', { name: 'Find in the tree' });
+    await search.fill('Number 17');
+    await counts(page.getByRole('treeitem'), 3);
+    const focus = (title) => until(() => page.evaluate((text) => document.activeElement.querySelector('.title')?.textContent === text, title), `${title} has the focus`);
+    await node(page, 'Found among many').focus();
+    for (const [key, title] of [['ArrowRight', 'All of them'], ['ArrowRight', 'Number 17.'], ['ArrowRight', 'Number 17.'], ['ArrowLeft', 'All of them'], ['ArrowLeft', 'Found among many']]) {
+      await page.keyboard.press(key);
+      await focus(title);
+      assert.equal(await search.inputValue(), 'Number 17');
+      await counts(page.getByRole('treeitem'), 3);
+    }
+    // Nothing was closed meanwhile that is there.
+    await search.fill('');
+    await node(page, 'Number 0.').waitFor();
+    await page.done();
+  });
+
   it('is where somebody left it who comes back', async () => {
     const page = await house.page('/', { height: 300 });
     await page.getByRole('link', { name: 'With a report' }).waitFor();

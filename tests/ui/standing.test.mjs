@@ -63,6 +63,22 @@ describe('standing', () => {
     await page.done();
   });
 
+  it('takes a limit that is changed for nothing that a part does', async () => {
+    const page = await house.page('/');
+    const told = await page.evaluate(async () => {
+      const [{ happen }, { Tree }] = await Promise.all(['happened', 'tree'].map((name) => import(`/ui/${name}.js`)));
+      const tree = new Tree({ onselect: () => {}, signal: new AbortController().signal });
+      const does = (event, more) => happen(tree, { event, at: '2026-01-01T00:00:00Z', ...more });
+      does('run_started', { nodes: [{ id: 'top', parent: null, kind: 'plan', title: 'top' }] });
+      does('expanded', { node: 'top', nodes: ['a', 'b'].map((id) => ({ id, parent: 'top', kind: 'call', title: id })) });
+      does('started', { node: 'a', attempt: 1, call: 'wait' });
+      for (const [node, state] of [['a', 'executing'], ['b', 'created']]) does('told', { node, state, what: 'limits_changed', text: 'human:tokens 5000', at: '2026-01-01T00:01:00Z' });
+      return ['a', 'b'].map((id) => tree.nodes.get(id)).map(({ state, call, started_at: at }) => [state, call, at]);
+    });
+    assert.deepEqual(told, [['executing', 'wait', '2026-01-01T00:00:00Z'], ['created', '', null]]);
+    await page.done();
+  });
+
   it('says of a run how long it took as everybody else does, in its list and in its tree, too', async () => {
     const run = await house.run({ plan: { title: 'Of one length', steps: [{ id: 'a', title: 'Begin', do: { tool: 'wait', args: { ms: 200 } } }] } });
     await ended(run, 'ok');
@@ -170,10 +186,16 @@ describe('standing', () => {
     // Its clocks stand, however often they are looked at.
     const clocks = async () => [await state.locator('.time').innerText(), await node(page, 'Begin, interrupted').locator('.time').innerText()];
     const before = await clocks();
+    // Nothing says that the clock of the server is another.
+    await page.route('**/v1/**', async (route) => {
+      const response = await route.fetch(), { date, ...headers } = response.headers();
+      return route.fulfill({ response, headers });
+    });
     await page.evaluate(() => { window.now = Date.now; Date.now = () => window.now() + 3_600_000; });
     await until(() => state.evaluate((one) => one.said.includes('hour ago')), 'they are looked at');
     assert.deepEqual(await clocks(), before);
     await page.evaluate(() => { Date.now = window.now; });
+    await page.unrouteAll({ behavior: 'wait' });
     assert.deepEqual(await hindrances(page), []);
     // A word of somebody who looks at it brings nobody.
     await page.getByRole('button', { name: 'Pause' }).click();

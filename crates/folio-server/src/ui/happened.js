@@ -23,7 +23,11 @@ const DOES = {
     for (const id of superseded) replace(tree, tree.nodes.get(id));
     const one = node ?? tree.root;
     if (what === 'paused' || what === 'continued') one.paused = what === 'paused';
-    else if (node) Object.assign(node, { state: state ?? node.state, call: text || node.call, started_at: node.started_at ?? at, plan_version: node.plan_version || Number(what === 'planned') });
+    else if (node) {
+      Object.assign(node, { state: state ?? node.state, plan_version: node.plan_version || Number(what === 'planned') });
+      // Limits are changed of what has not begun, too, and of what goes on with the call that it does.
+      if (what !== 'limits_changed' && node.state !== 'created') Object.assign(node, { call: text || node.call, started_at: node.started_at ?? at });
+    }
     tree.touch(one);
   },
 };

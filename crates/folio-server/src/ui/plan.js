@@ -2,31 +2,48 @@
 
 import { get, query, send, told } from './ask.js';
 import { difference, merged } from './diff.js';
-import { $, announce, element, sure, trouble, written } from './dom.js';
+import { $, announce, element, keep, settle, sure, trouble, written } from './dom.js';
 import { mark, moment, words } from './format.js';
 import { markdown } from './markdown.js';
 
-/** Shows the plan of `node` in `pane`. `hasEnded`: whether nothing can be changed any more. */
-export async function showPlan(pane, { run, node, hasEnded, signal, isOld = () => false }) {
+/**
+ * Shows the plan of `node` in `pane`, unless that `isOld` by then. `hasEnded`: whether nothing can be changed any more. `again()` shows what the pane
+ * is to show by then.
+ */
+export async function showPlan(pane, { run, node, hasEnded, signal, isOld, again }) {
   const fields = { node };
   const [{ body: plan, etag }, { items: versions }] = await Promise.all([
     get(query(`/runs/${run}/plan`, fields), { as: 'answer', signal }), get(query(`/runs/${run}/plan/versions`, fields), { signal }),
   ]);
-  const again = () => showPlan(pane, { run, node, hasEnded, signal });
   if (isOld()) return;
-  const said = JSON.stringify([plan, versions.length]);
+  const said = JSON.stringify([plan, versions.length, hasEnded]), known = { plan, etag, versions, hasEnded };
   const text = pane.querySelector('textarea.plan');
-  if (text) { text.heard({ plan, etag, versions, hasEnded }); return; }
+  if (text) { text.heard(known); return; }
   if (pane.said === said) return;
   pane.said = said;
-  const steps = plan.states.map((step) => element('li', {}, mark(step.status === 'waiting' ? 'created' : step.status), written('bdi', {}, step.title), element('span', { class: 'meta' }, ` ${step.id} · ${words(step.status)}`)));
-  const edit = element('button', { type: 'button', onclick: () => editor(pane, { run, node, known: { plan, etag, versions }, again }) }, 'Edit the plan');
-  pane.replaceChildren(
-    element('p', { class: 'line' }, element('strong', {}, `Version ${plan.plan_version}`), hasEnded ? '' : edit),
-    element('ul', { class: 'plain steps' }, ...steps),
-    element('h3', {}, 'Versions'),
-    element('ol', { class: 'versions' }, ...versions.map((version, at) => versionItem(version, versions[at - 1]))),
-    element('details', {}, element('summary', {}, 'All of it, as it is written'), ...markdown(`\`\`\`\n${plan.markdown.replaceAll('```', "'''")}\n\`\`\``)));
+  const there = pane.querySelector('.sheet') ?? sheet((shown) => editor(pane, { run, node, known: shown, again }));
+  if (!there.isConnected) pane.replaceChildren(there);
+  there.show(known);
+}
+
+/** The plan as it stands. What it shows anew leaves what is alike, with what somebody has opened or marked there. `change(known)` has somebody change it. */
+function sheet(change) {
+  let known = null;
+  const called = element('strong'), edit = element('button', { type: 'button', onclick: () => change(known) }, 'Edit the plan');
+  const steps = element('ul', { class: 'plain steps' }), past = element('ol', { class: 'versions' }), whole = element('div');
+  const made = element('div', { class: 'sheet' }, element('p', { class: 'line' }, called, edit), steps, element('h3', {}, 'Versions'), past,
+    element('details', {}, element('summary', {}, 'All of it, as it is written'), whole));
+  made.show = (given) => {
+    known = given;
+    const { plan, versions, hasEnded } = given;
+    settle(called, [`Version ${plan.plan_version}`]);
+    edit.hidden = hasEnded;
+    keep(steps, plan.states, ({ id }) => id, (step) => element('li', {}, mark(step.status === 'waiting' ? 'created' : step.status), written('bdi', {}, step.title), element('span', { class: 'meta' }, ` ${step.id} · ${words(step.status)}`)));
+    // A version stays what it is.
+    keep(past, versions.map((_, at) => at), (at) => versions[at].plan_version, (at) => versionItem(versions[at], versions[at - 1]));
+    settle(whole, markdown(`\`\`\`\n${plan.markdown.replaceAll('```', "'''")}\n\`\`\``));
+  };
+  return made;
 }
 
 /** Whether a plan was changed and not saved. */
@@ -56,10 +73,12 @@ function editor(pane, { run, node, known, again }) {
   const text = element('textarea', { class: 'plan', dir: 'auto', 'aria-label': 'The plan, in markdown', spellcheck: 'false', rows: Math.min(30, plan.markdown.split('\n').length + 3) }, plan.markdown);
   const note = element('div'), other = element('div', { role: 'status' });
   const close = async () => {
+    // Somebody may have gone to another part, which stands there then.
+    if (!text.isConnected) return;
     pane.replaceChildren();
     pane.said = null;
-    await again().catch(() => {});
-    (pane.querySelector('button') ?? pane).focus({ preventScroll: true });
+    await again();
+    if (document.activeElement === document.body) (pane.querySelector('button:not([hidden])') ?? pane).focus({ preventScroll: true });
   };
   const path = query(`/runs/${run}/plan`, { node });
   let base = known, newest = known;

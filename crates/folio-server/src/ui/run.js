@@ -1,7 +1,8 @@
 // One run as it happens: its tree, and beside it what the chosen part came to.
 
-import { CHANCE, QUIET, follow, get, patiently, post, query as addressOf, told } from './ask.js';
+import { CHANCE, QUIET, follow, get, passes, patiently, post, query as addressOf, told } from './ask.js';
 import { branches, branchesOf } from './branches.js';
+import { now } from './clock.js';
 import { $, address, announce, element, empty, headline, keep, settle, soon, sure, trouble, written } from './dom.js';
 import { cost, mark, moment, number, span, stateLine, words } from './format.js';
 import { happen } from './happened.js';
@@ -19,12 +20,18 @@ const LIMITED = /^(budget_|deadline$)/;
 const SEARCHED = 25;
 /** Ends of nodes that somebody may look for. */
 const TALLIED = ['failed', 'partial', 'skipped', 'cancelled', 'superseded'];
+/** What people do to a run, whether somebody drives it or not. */
+const BY_PEOPLE = /^(answered|call_approved|call_rejected|continued|limits_changed|paused|plan_approved|plan_edited|plan_rejected)$/;
+/** Milliseconds until the questions are asked for once more that could not be told. */
+const ONCE_MORE = 1000;
 const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', branches: 'Branches', plan: 'Plan', summary: 'Summary' };
 
 export async function showRun(view, { name, query, signal, title, go, mayGo, onmove }) {
   title(`Run ${name}`);
   const place = `/runs/${encodeURIComponent(name)}`;
   let [run, known] = await Promise.all([get(place, { signal }), get(`${place}/tree`, { signal })]);
+  // It may have ended between the two.
+  if (known.status !== 'running' && run.status === 'running') run = await get(place, { signal });
   const at = `/runs/${run.handle}`;
   title(run.title);
   view.className = 'run';
@@ -33,12 +40,14 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const progress = element('progress', { 'aria-label': 'Nodes that have ended' });
   const asked = questions(run.handle, {
     signal, onchange: () => laterSummary(), find: (id) => tree.nodes.get(id),
-    choose: (node) => tree.choose(node, () => (isNarrow() ? pane.focus() : tree.focus(node))),
+    choose: (node) => leadTo(node),
     rest: () => (pane.contains(document.activeElement) ? null : isNarrow() && view.classList.contains('reading') ? pane.focus({ preventScroll: true }) : tree.focus(tree.selected ?? tree.root)),
   });
   const tabs = element('nav', { 'aria-label': 'About the chosen part' }), pane = element('article', { class: 'text', tabindex: '0', 'aria-label': 'About the chosen part' });
   const { heading: chosen, block: chosenBlock } = headline('', 'h2');
   const back = element('button', { type: 'button', class: 'back', onclick: () => (history.state?.isFromTree ? history.back() : toTree()) }, '← Tree');
+  // A link to a part is gone where the pane shows that.
+  const leadTo = (node) => tree.choose(node, () => (isNarrow() ? pane.focus() : tree.focus(node)));
   const isNarrow = () => getComputedStyle(back).display !== 'none';
   const tree = new Tree({ signal, mayLeave, onselect: chose, onsift: sifted, onopen: () => { if (isNarrow()) back.focus(); } });
   const seek = element('input', { type: 'search', dir: 'auto', class: 'seek', placeholder: 'Find in the tree', 'aria-label': 'Find in the tree', oninput: (event) => tree.sift({ sought: event.currentTarget.value.trim() }) });
@@ -53,35 +62,35 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.none, tree.scroller),
       element('section', { class: 'panel about', 'aria-label': 'About the chosen part' }, element('div', { class: 'bar' }, back, chosenBlock), tabs, pane)));
 
-  let tab = query.get('tab') ?? 'result', detail = null, wasDrawn = 0, shown = null, standing = null;
+  let tab = query.get('tab') ?? 'result', wasDrawn = 0, shown = null, standing = null;
   const nodePath = (node) => `${at}/nodes/${node.id}`;
 
   // Until when somebody may still come to drive what was begun or continued just now.
-  let hopedUntil = Math.min(Date.parse(run.updated_at), Date.now()) + CHANCE;
+  let hopedUntil = Math.min(Date.parse(run.updated_at), now()) + CHANCE;
   // Whether nobody came although somebody could have: then nobody comes for another word of somebody who looks at it either.
   let isLeft = false;
   const isHoped = () => {
     if (run.driven) hopedUntil = 0;
-    return Date.now() < hopedUntil;
+    return now() < hopedUntil;
   };
 
   // ---- the line above, and what people may do
   function summary() {
     const { root, nodes } = tree;
     const { ends, stands, ended } = countsOf(tree);
-    const now = standingOf(run, root, stands, { asks: asked.count(), isHoped: isHoped() });
-    if (now === 'interrupted') isLeft = true; else if (run.driven) isLeft = false;
-    if (standing !== now) { if (standing) laterPane(); standing = now; }
+    const stand = standingOf(run, root, stands, { asks: asked.count(), isHoped: isHoped() });
+    if (stand === 'interrupted') isLeft = true; else if (run.driven) isLeft = false;
+    if (standing !== stand) { if (standing) laterPane(); standing = stand; }
     // Nobody is at work: the clocks stand where they stood when somebody was last.
     const stoodAt = run.driven || root.outcome ? null : Date.parse(run.updated_at);
-    const took = (root.finished_at ? Date.parse(root.finished_at) : stoodAt ?? Date.now()) - Date.parse(root.started_at ?? run.created_at);
-    const parts = [stateLine(now), element('span', { class: 'quiet' }, `${ended} of ${nodes.size} nodes`)];
+    const took = (root.finished_at ? Date.parse(root.finished_at) : stoodAt ?? now()) - Date.parse(root.started_at ?? run.created_at);
+    const parts = [stateLine(stand), element('span', { class: 'quiet' }, `${ended} of ${nodes.size} nodes`)];
     const used = cost(root.spent);
     parts.push(element('span', { class: 'time' }, span(took)), used && element('span', { class: 'quiet' }, used), element('span', { class: 'quiet' }, run.handle, ' · ', moment(run.created_at)));
     const text = parts.filter(Boolean).map((part) => part.textContent).join('|');
     if (state.said !== text) { state.said = text; state.replaceChildren(...parts.filter(Boolean)); }
     drawTally(ends);
-    showWaiting(waiting, run, root, now);
+    showWaiting(waiting, run, root, stand);
     Object.assign(progress, { max: nodes.size, value: ended });
     tree.drives(run.driven || isHoped(), stoodAt);
   }
@@ -113,7 +122,9 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     if (!await mayGo()) return;
     await doing(async () => {
       const { handle } = await post(`${at}/fork`, body);
-      go(`/runs/${handle}`);
+      // By now somebody may be elsewhere, or write something.
+      if (!signal.aborted && await mayGo()) go(`/runs/${handle}`);
+      else announce(`Another run was begun: ${handle}.`);
     });
   };
   const part = () => (tree.selected && tree.selected !== tree.root ? tree.selected : null);
@@ -126,7 +137,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     if (!tree.root.outcome && !(node ?? tree.root).outcome && !isStopping) {
       const isPaused = (node ?? tree.root).paused;
       made.push(isPaused ? button('Go on', () => doing(() => post(`${at}/continue`, body))) : button('Pause', () => doing(() => post(`${at}/pause`, body))),
-        button('Limits', () => doing(() => changeLimits(run.handle, { node: node?.id, what }))),
+        button('Limits', () => doing(() => changeLimits(run.handle, { node: node?.id, what, signal }))),
         button('Cancel', async () => { if (await sure(`Stop ${what}?`, 'What is under way is stopped; what was done stays.', 'Stop it')) doing(() => post(`${at}/cancel`, body)); }));
     }
     if (!node && LIMITED.test(tree.root.stop_reason)) {
@@ -201,7 +212,6 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       view.classList.add('reading');
       readdress(isNarrow() ? { push: true, state: { isFromTree } } : { state: history.state });
     }
-    detail = null;
     chosen.textContent = node.title;
     pane.said = null;
     pane.replaceChildren();
@@ -217,13 +227,13 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     }, RUN_TABS[name]));
     const isOld = () => signal.aborted || mine !== wasDrawn || tree.selected !== node || tab !== wanted;
     const put = (said, parts) => { if (!isOld() && pane.said !== said) { pane.said = said; settle(pane, parts()); } };
-    try {
+    const draw = async () => {
       if (wanted === 'result') {
-        detail = await get(nodePath(node), { signal });
+        const detail = await get(nodePath(node), { signal });
         const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf(detail, run.driven || isHoped());
-        put(`${node.id}${state}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, isKept: tree.isKept(node), find: (id) => tree.nodes.get(id), choose: (other) => { tree.focus(other); tree.select(other); } }));
+        put(`${node.id}${state}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, isKept: tree.isKept(node), find: (id) => tree.nodes.get(id), choose: leadTo }));
       } else if (wanted === 'plan') {
-        if (!isOld()) await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal, isOld });
+        await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal, isOld, again: () => drawPane() });
       } else if (wanted === 'branches') {
         const told = await get(branchesOf(run.pages.main), { signal });
         put(told.rollup, () => (told.rollup ? branches(told) : [empty('No branches yet.')]));
@@ -232,8 +242,12 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
         const text = await get(`/pages/${page}.md`, { as: 'text', signal });
         put(text, () => markdown(text));
       }
+    };
+    try {
+      await patiently(draw, signal, { isOver: isOld });
     } catch (error) {
-      if (isOld() || error instanceof TypeError) return;
+      // A plan that is being changed stays, whatever is refused meanwhile.
+      if (isOld() || pane.querySelector('textarea.plan')) return;
       put(error.message, () => [error.status === 404 ? empty(node.started_at ? 'Nothing is written here yet.' : 'It has not begun.') : trouble(told(error))]);
     }
   }
@@ -242,26 +256,32 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const laterPane = soon(() => { if (!signal.aborted) drawPane(); }, pause(400));
 
   // ---- what happens
-  const laterQuestions = soon(() => { if (!signal.aborted) (tree.root.outcome ? asked.none() : asked.look().catch(() => {})); }, pause(150));
+  const laterQuestions = soon(() => {
+    if (signal.aborted) return;
+    if (tree.root.outcome) asked.none();
+    else asked.look().catch((error) => { if (passes(error)) onceMore(); });
+  }, pause(150));
+  // A run that asks may have nothing else happen.
+  const onceMore = soon(laterQuestions, ONCE_MORE);
   // What of an event concerns more than the tree.
   const besides = {
     told({ what }, node) {
       const one = node ?? tree.root;
       if (what === 'limits_changed') get(nodePath(one), { signal }).then(({ limits }) => { one.limits = limits; tree.touch(one); }, () => {});
-      if (what === 'continued' && !isLeft) hopedUntil = Date.now() + CHANCE;
+      if (what === 'continued' && !isLeft) hopedUntil = now() + CHANCE;
       laterQuestions();
     },
-    resumed() { run.driven = true; },
   };
   // It goes through the whole tree, and tells of a pause as well: of a hundred thousand nodes once in a second.
   const laterSummary = soon(() => { if (!signal.aborted) { summary(); drawControls(); } }, () => Math.max(60, tree.nodes.size / 100));
-  let heard = Date.now();
+  let heard = Date.now(), broken = null;
   // That a driver has died, and that another run is waited for, is no event.
   const untold = ({ driven, held_up: heldUp }) => JSON.stringify([driven, heldUp]);
   const lookAgain = async () => {
     if (signal.aborted || tree.root.outcome) return;
-    const before = heard, now = await get(at, { signal }).catch(() => run);
-    if (heard === before && untold(now) !== untold(run)) { run = now; laterSummary(); laterPane(); }
+    const before = heard, is = await get(at, { signal }).catch(() => run);
+    if (is !== run && is.asks !== asked.count()) laterQuestions();
+    if (heard === before && untold(is) !== untold(run)) { run = is; laterSummary(); laterPane(); }
   };
   const laterStanding = soon(lookAgain, pause(1000));
   const hear = (event, data) => {
@@ -271,11 +291,16 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     if (event === 'gap') { anew(); return false; }
     // Where the token ran out, the next attempt asks for another.
     if (event === 'problem' && data.status === 401) return undefined;
-    if (event === 'problem') { note.replaceChildren(trouble(new Error(data.detail))); return false; }
+    if (event === 'problem') {
+      broken = trouble(new Error(data.detail));
+      note.replaceChildren(broken);
+      // What the store cannot tell now it tells later.
+      return data.status === 429 || data.status >= 500 ? undefined : false;
+    }
     const node = tree.nodes.get(data.node);
     happen(tree, data);
     besides[data.event]?.(data, node);
-    if (data.event !== 'cancel_requested' && data.event !== 'told') run.driven = true;
+    if (data.event !== 'cancel_requested' && !BY_PEOPLE.test(data.what ?? '')) run.driven = true;
     // The result of a run says what its parts came to, so that every change may be one of it.
     if (node === tree.selected || tree.selected === tree.root) laterPane();
     laterSummary();
@@ -321,8 +346,10 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   signal.addEventListener('abort', () => clearInterval(timer));
   $('view').dataset.ready = 'yes';
   if (known.status === 'running') {
-    laterQuestions();
     keepLooking();
-    follow(`${at}/events`, { after: known.last_event_id, signal, hear }).catch((error) => note.replaceChildren(trouble(told(error))));
+    // That the stream is there again may be all that is heard.
+    const fresh = () => { broken?.remove(); laterQuestions(); };
+    laterQuestions();
+    follow(`${at}/events`, { after: known.last_event_id, signal, hear, fresh }).catch((error) => note.replaceChildren(trouble(told(error))));
   }
 }

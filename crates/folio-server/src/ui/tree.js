@@ -1,5 +1,6 @@
 // The tree of a run, of which only the rows in sight are elements: ten thousand nodes cost as much as fifty.
 
+import { now } from './clock.js';
 import { element, written } from './dom.js';
 import { cost, mark, meter, revealed, span, words } from './format.js';
 
@@ -23,7 +24,7 @@ for (const name of ['tokens_in', 'tokens_cached', 'tokens_out', 'micro_usd', 'mo
 /** How full the fullest of a node's limits is; `null` if it has none. What was set aside counts as it was when the limits were read. */
 function fullness({ limits, spent, outcome }) {
   if (!limits?.length) return null;
-  const used = (one) => { const now = SPENT[one.what]?.(spent); return now === undefined ? one.used : outcome ? now : Math.max(one.used, now); };
+  const used = (one) => { const is = SPENT[one.what]?.(spent); return is === undefined ? one.used : outcome ? is : Math.max(one.used, is); };
   return Math.max(...limits.map((one) => (one.limit ? used(one) / one.limit : 1)));
 }
 
@@ -189,7 +190,7 @@ export class Tree {
 
   clock(node) {
     if (!node.started_at || !node.time) return;
-    const end = node.finished_at ? Date.parse(node.finished_at) : this.stoodAt ?? Date.now();
+    const end = node.finished_at ? Date.parse(node.finished_at) : this.stoodAt ?? now();
     const text = this.isKept(node) ? 'kept' : span(end - Date.parse(node.started_at));
     if (node.time.textContent !== text) node.time.textContent = text;
   }
@@ -239,6 +240,7 @@ export class Tree {
   key(event) {
     const { node } = event.target;
     if (!node || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (this.isStale) this.flatten();
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / this.height) - 1);
     const moves = {
       ArrowDown: () => this.focus(this.flat[node.at + 1]),
@@ -247,8 +249,12 @@ export class Tree {
       PageUp: () => this.focus(this.flat[Math.max(0, node.at - page)]),
       Home: () => this.focus(this.flat[0]),
       End: () => this.focus(this.flat.at(-1)),
-      ArrowRight: () => { if (node.children.length > 0) this.isOpen(node) ? this.focus(node.children[0]) : this.toggle(node, true); },
-      ArrowLeft: () => (this.isOpen(node) ? this.toggle(node, false) : this.focus(node.above)),
+      ArrowRight: () => {
+        // Of what is looked for, all that is there is open.
+        const child = this.isSifted ? this.flat[node.at + 1] : node.children[0];
+        if (child?.above === node) this.isSifted || this.isOpen(node) ? this.focus(child) : this.toggle(node, true);
+      },
+      ArrowLeft: () => (!this.isSifted && this.isOpen(node) ? this.toggle(node, false) : this.focus(node.above)),
       Enter: () => this.choose(node, this.onopen),
       ' ': () => this.choose(node),
     };
@@ -260,7 +266,7 @@ export class Tree {
   click(event) {
     const node = event.target.closest('[role=treeitem]')?.node;
     if (!node) return;
-    if (event.target.closest('.twist') && node.children.length > 0) { this.toggle(node, !this.isOpen(node)); return; }
+    if (event.target.closest('.twist') && node.children.length > 0 && !this.isSifted) { this.toggle(node, !this.isOpen(node)); return; }
     this.focus(node);
     this.choose(node);
   }

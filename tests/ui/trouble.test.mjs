@@ -1,0 +1,120 @@
+// What goes wrong and passes: the page says so, keeps what it shows, and has it all when it is over, without being loaded again.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { House, echo, LONG, until } from './house.mjs';
+
+describe('trouble', () => {
+  let house;
+  before(async () => {
+    house = await House.open();
+    await house.serve();
+  });
+  after(() => house?.close());
+
+  const node = (page, title) => page.getByRole('treeitem', { name: title });
+  const ended = (handle, status) => until(async () => (await house.ask('GET', `/runs/${handle}`)).status === status, `${handle} ${status}`);
+  const stop = (run) => house.ask('POST', `/runs/${run}/cancel`, {});
+  const refuse = (route, status = 503) => route.fulfill({ status, json: { detail: 'It is too much at a time.' } });
+  const asks = (title) => ({ title, steps: [{ id: 'gate', title: 'Gate', executor: 'human' }, { id: 'more', title: 'More', do: echo(2) }] });
+
+  it('hears of a run again whose events could not be told for some time, and says why until then', async () => {
+    const run = await house.run({ plan: asks('Told of late') });
+    const page = await house.page('/', { quiet: true });
+    const held = [];
+    let many = 0;
+    await page.route(new RegExp(`/runs/${run}/events$`), (route) => {
+      if (many++ > 0) { held.push(route); return; }
+      const body = `event: problem\ndata: ${JSON.stringify({ status: 503, detail: 'The store is away.' })}\n\n`;
+      route.fulfill({ status: 200, contentType: 'text/event-stream', body });
+    });
+    await page.locator(`a[href="/runs/${run}"]`).click();
+    const said = page.getByRole('alert').getByText('The store is away.');
+    await said.waitFor();
+    await until(() => held.length > 0, 'it asks once more');
+    await held[0].continue();
+    await said.waitFor({ state: 'detached' });
+    await page.getByRole('textbox', { name: /^Answer to/ }).fill('go');
+    await page.getByRole('button', { name: 'Answer' }).click();
+    await node(page, 'More, done').waitFor();
+    await node(page, 'Told of late, done').waitFor();
+    await page.done();
+  });
+
+  it('asks for the questions of a run until it has them, though nothing else happens', async () => {
+    for (const [missed, times] of [[(route) => refuse(route, 429), 2], [(route) => route.abort(), 2], [(route) => route.fulfill({ json: { items: [] } }), 1]]) {
+      const run = await house.run({ plan: asks('Asks at a bad time') });
+      await until(async () => (await house.ask('GET', `/runs/${run}`)).asks === 1, 'it asks');
+      const page = await house.page('/', { quiet: true });
+      await page.route(new RegExp(`/runs/${run}/questions$`), missed, { times });
+      await page.locator(`a[href="/runs/${run}"]`).click();
+      await page.getByRole('textbox', { name: /^Answer to/ }).waitFor();
+      await stop(run);
+      await page.done();
+    }
+  });
+
+  it('leaves a list that is read while the server has too much to do, and brings it up to date by itself', async () => {
+    await house.ask('POST', '/observations', { content: 'Noticed at first' });
+    const page = await house.page('/observations', { quiet: true });
+    const first = page.locator('.card', { hasText: 'Noticed at first' });
+    await first.waitFor();
+    await first.evaluate((one) => { one.isSame = true; });
+    let isMuch = true;
+    await page.route(/\/observations\?/, (route) => (isMuch ? refuse(route, 429) : route.fallback()));
+    await house.ask('POST', '/observations', { content: 'Noticed meanwhile' });
+    await page.getByText('The server cannot answer now (It is too much at a time.)').waitFor();
+    assert.ok(await first.evaluate((one) => one.isSame && one.isConnected), 'what was there is');
+    isMuch = false;
+    await page.locator('.card', { hasText: 'Noticed meanwhile' }).waitFor();
+    await page.getByText('The server cannot answer now').waitFor({ state: 'detached' });
+    // A list, and a run, that are come to at such a time.
+    const run = await house.run({ plan: { title: 'Come to early', steps: [{ id: 'a', title: 'Begin', do: echo(1) }] } });
+    await ended(run, 'ok');
+    await page.route(/\/v1\/.*\/runs\?/, (route) => refuse(route), { times: 1 });
+    await page.getByRole('link', { name: 'Runs', exact: true }).click();
+    await page.route(new RegExp(`/v1/.*/runs/${run}$`), (route) => refuse(route), { times: 1 });
+    await page.getByRole('link', { name: 'Come to early' }).click();
+    await node(page, 'Begin, done').waitFor();
+    await page.done();
+  });
+
+  it('keeps a plan that is being changed when a look at it is refused', async () => {
+    const steps = [...asks('').steps, { id: 'last', title: 'Last', do: LONG }];
+    const run = await house.run({ plan: { title: 'Changed at a bad time', steps } });
+    const page = await house.page(`/runs/${run}?tab=plan`, { quiet: true });
+    await page.getByRole('button', { name: 'Edit the plan' }).click();
+    const text = page.getByRole('textbox', { name: 'The plan, in markdown' });
+    await text.fill((await text.inputValue()).replace('Last', 'Last of mine'));
+    let refused = 0;
+    const refusal = (route) => refuse(route, refused++ % 2 ? 500 : 503);
+    await page.route(/\/plan$/, (route) => (route.request().method() === 'GET' ? refusal(route) : route.fallback()));
+    const { items: [question] } = await house.ask('GET', `/runs/${run}/questions`);
+    await house.ask('POST', `/questions/${question.id}/answer`, { answer: 'go' });
+    await node(page, 'Last, at work').waitFor();
+    await until(() => refused > 1, 'looks at the plan are refused');
+    await page.unrouteAll({ behavior: 'wait' });
+    // It is still there, and hears of what others make of the plan.
+    const { markdown } = await house.ask('GET', `/runs/${run}/plan`);
+    const put = await fetch(`${house.base}/v1/spaces/main/runs/${run}/plan`, { method: 'PUT', headers: { 'content-type': 'text/markdown', 'if-match': '*' }, body: `${markdown.trimEnd()}\n- Of theirs {of-theirs}\n` });
+    assert.equal(put.status, 200, await put.text());
+    await page.getByText('The plan has version 2 now').waitFor();
+    assert.match(await text.inputValue(), /Last of mine/);
+    await stop(run);
+    await page.done();
+  });
+
+  it('says of a run that has ended that the server is gone, and shows what was chosen when it is back', async () => {
+    const run = await house.run({ plan: { title: 'Of some time ago', steps: [{ id: 'a', title: 'Begin', do: echo('what it said') }] } });
+    await ended(run, 'ok');
+    const page = await house.page(`/runs/${run}`, { quiet: true });
+    await node(page, 'Begin, done').waitFor();
+    await house.stop();
+    await node(page, 'Begin, done').click();
+    await page.getByText('No connection').waitFor();
+    await house.serve();
+    await page.getByRole('article').getByText('what it said').first().waitFor();
+    await page.getByText('No connection').waitFor({ state: 'hidden' });
+    await page.done();
+  });
+});
