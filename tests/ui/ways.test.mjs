@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { House, counts, echo, fits, hindrances, until } from './house.mjs';
+import { House, counts, echo, fits, hindrances, LONG, until } from './house.mjs';
 
 describe('ways', () => {
   let house;
@@ -149,6 +149,37 @@ describe('ways', () => {
     const [named, loaded] = await page.evaluate(() => [[...document.querySelectorAll('link[rel=modulepreload], script[src]')].map((one) => new URL(one.href || one.src).pathname),
       performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname).filter((path) => path.endsWith('.js'))]);
     assert.deepEqual([...new Set(loaded)].sort(), named.sort());
+    await page.done();
+  });
+
+  it('tells who does not see it where back and forward lead, and has the focus there', async () => {
+    const page = await house.page('/');
+    const is = (title) => until(() => page.evaluate((text) => document.getElementById('announce').textContent === text && document.activeElement.id === 'view', `${title} · Folio`), title);
+    await page.getByRole('link', { name: 'Turns', exact: true }).click();
+    await is('Turns');
+    await page.getByRole('link', { name: 'Scratchbooks', exact: true }).click();
+    await is('Scratchbooks');
+    await page.goBack();
+    await is('Turns');
+    await page.goForward();
+    await is('Scratchbooks');
+    await page.done();
+  });
+
+  it('has what is asked in a dialog be left when somebody goes to another part', async () => {
+    const run = await house.run({ plan: { title: 'Left in a dialog', steps: [{ id: 'a', title: 'Begin', do: LONG }] } });
+    const page = await house.page('/');
+    for (const [button, name] of [['Cancel', 'Stop the run?'], ['Limits', 'What the run may use up']]) {
+      await page.getByRole('link', { name: 'Left in a dialog' }).click();
+      await page.getByRole('button', { name: button }).click();
+      const dialog = page.getByRole('dialog', { name });
+      await dialog.waitFor();
+      await page.goBack();
+      await dialog.waitFor({ state: 'hidden' });
+      await page.getByRole('heading', { name: 'Runs', level: 1 }).waitFor();
+    }
+    assert.equal((await house.ask('GET', `/runs/${run}`)).status, 'running');
+    await house.ask('POST', `/runs/${run}/cancel`, {});
     await page.done();
   });
 

@@ -154,4 +154,136 @@ describe('writing', () => {
     await page.waitForURL((url) => url.pathname === `/runs/${run}`);
     await page.done();
   });
+
+  const command = (title) => ({ id: title, title, optional: true, do: { tool: 'shell', args: { argv: ['echo', title] } } });
+  const reason = (page, what) => page.getByRole('textbox', { name: new RegExp(`^Why not: .*${what}`, 's') });
+  const isAt = (page, what) => until(async () => new RegExp(what, 's').test(await focused(page)), `${what} has the focus`);
+  /** What was said of what waits for a yes, as it is sent. */
+  const answers = (page) => {
+    const sent = [];
+    page.on('request', (request) => { if (request.url().includes('/approvals/')) sent.push(request.postDataJSON()); });
+    return sent;
+  };
+
+  it('has no key that is pressed once more, or held, say yes to what comes next', async () => {
+    const run = await house.run({ plan: { title: 'Asks for much', steps: [{ id: 'all', parallel: ['one', 'two', 'three', 'four'].map(command) }] } });
+    const page = await house.page(`/runs/${run}`);
+    const sent = answers(page);
+    const form = (what) => page.locator('form.question', { has: reason(page, what) });
+    await page.getByRole('button', { name: '1 more to answer' }).press('Enter');
+    await isAt(page, '^Why not: .*four');
+    await reason(page, 'one').fill('not this');
+    await page.keyboard.down('Enter');
+    await reason(page, 'one').waitFor({ state: 'detached' });
+    await isAt(page, '^Why not: .*two');
+    // It is held, and is pressed once more.
+    await page.keyboard.down('Enter');
+    await page.keyboard.up('Enter');
+    await page.keyboard.press('Enter');
+    // Somebody else answers what somebody is about to reject.
+    await form('two').getByRole('button', { name: 'Reject' }).focus();
+    const { items } = await house.ask('GET', `/runs/${run}/questions`);
+    await house.ask('POST', `/approvals/${items.find((one) => one.title === 'two').id}`, { approve: false });
+    await isAt(page, '^Why not: .*three');
+    await page.keyboard.press('Enter');
+    // A key that is held when the focus comes to a yes is none.
+    await page.keyboard.down('Enter');
+    const yes = form('three').getByRole('button', { name: 'Approve' });
+    await yes.focus();
+    await page.keyboard.down('Enter');
+    await page.keyboard.up('Enter');
+    assert.ok(await yes.isEnabled());
+    await page.keyboard.press('Enter');
+    await reason(page, 'three').waitFor({ state: 'detached' });
+    await isAt(page, '^Why not: .*four');
+    assert.deepEqual(await hindrances(page), []);
+    assert.deepEqual(sent, [{ approve: false, reason: 'not this' }, { approve: true }]);
+    await stop(run);
+    await page.done();
+  });
+
+  it('has one answer be that of one question, where another is asked before it is given', async () => {
+    const run = await house.run({ plan: { title: 'Of one yes', steps: [command('one')] } });
+    const page = await house.page('/');
+    const sent = answers(page);
+    await page.getByRole('link', { name: 'Of one yes' }).click();
+    await reason(page, 'one').fill('it would');
+    await page.getByRole('button', { name: 'Yes, always to shell' }).click();
+    await page.getByRole('dialog', { name: 'Say yes from now on?' }).waitFor();
+    await page.goBack();
+    await page.getByRole('dialog', { name: /^Throw away the answer/ }).getByRole('button', { name: 'Throw it away' }).click();
+    await page.getByRole('heading', { name: 'Runs', level: 1 }).waitFor();
+    await page.getByRole('link', { name: /Of one yes.*asks you/ }).waitFor();
+    assert.deepEqual(sent, []);
+    await stop(run);
+    await page.done();
+  });
+
+  it('leaves what is written where it is, with the focus, when other things are asked that come before it', async () => {
+    const first = { id: 'line', sequence: [{ id: 'gate', title: 'Gate', executor: 'human' }, { id: 'both', parallel: people('Height', 'Width') }] };
+    const run = await house.run({ plan: { title: 'Asks more and more', steps: [{ id: 'all', parallel: [first, ...['one', 'two', 'three'].map(command)] }] } });
+    const page = await house.page(`/runs/${run}`);
+    await page.getByRole('button', { name: '1 more to answer' }).waitFor();
+    await reason(page, 'two').pressSequentially('it would ');
+    const { items } = await house.ask('GET', `/runs/${run}/questions`);
+    await house.ask('POST', `/questions/${items.find((one) => one.title === 'Gate').id}/answer`, { answer: 'go' });
+    await page.getByRole('textbox', { name: /^Answer to: .*Width/s }).waitFor();
+    await isAt(page, '^Why not: .*two');
+    await page.keyboard.type('spoil everything');
+    assert.equal(await reason(page, 'two').inputValue(), 'it would spoil everything');
+    await page.getByRole('button', { name: '1 more to answer' }).click();
+    await isAt(page, '^Why not: .*three');
+    assert.equal(await reason(page, 'two').inputValue(), 'it would spoil everything');
+    await stop(run);
+    await page.done();
+  });
+
+  it('shows a plan that was saved where it belongs, whatever is chosen by then', async () => {
+    const run = await house.run({ plan: { title: 'Saved slowly', steps: [{ id: 'a', title: 'Begin', do: LONG }, { id: 'b', title: 'Second', do: echo(1) }] } });
+    const page = await house.page(`/runs/${run}?tab=plan`);
+    const held = [];
+    let isHeld = null;
+    await page.route(/\/plan$/, (route) => (route.request().method() === isHeld ? held.push(route) : route.fallback()));
+    for (const [method, title] of [['GET', 'Second of mine'], ['PUT', 'Second of mine, too']]) {
+      await page.getByRole('button', { name: 'Edit the plan' }).click();
+      const text = page.getByRole('textbox', { name: 'The plan, in markdown' });
+      await text.fill((await text.inputValue()).replace(/Second[^{\n]*/, `${title} `));
+      isHeld = method;
+      await page.getByRole('button', { name: 'Make it the plan' }).click();
+      await until(() => held.length > 0, 'it is under way');
+      await node(page, 'Begin').click();
+      if (method === 'PUT') await page.getByRole('dialog').getByRole('button', { name: 'Throw it away' }).click();
+      await page.getByRole('heading', { name: 'Begin', level: 2 }).waitFor();
+      isHeld = null;
+      const over = Promise.all(held.map((route) => page.waitForResponse((response) => response.request() === route.request())));
+      for (const route of held.splice(0)) await route.continue();
+      for (const response of await over) await response.finished();
+      await node(page, title).waitFor();
+      await page.getByRole('article').locator('code', { hasText: 'wait' }).waitFor();
+      await page.evaluate(() => new Promise((done) => setTimeout(done, 0)));
+      await counts(page.getByRole('button', { name: 'Edit the plan' }), 0);
+      await node(page, 'Saved slowly').click();
+      await page.getByRole('button', { name: 'Plan', exact: true }).click();
+    }
+    await stop(run);
+    await page.done();
+  });
+
+  it('leaves who has gone elsewhere there when a fork has begun, and tells of it', async () => {
+    const run = await house.run({ plan: { title: 'Forked slowly', steps: [{ id: 'a', title: 'Before', do: echo(1) }, { id: 'b', title: 'After', do: echo(2) }] } });
+    await until(async () => (await house.ask('GET', `/runs/${run}`)).status === 'ok', 'it has ended');
+    const page = await house.page(`/runs/${run}`);
+    const held = [];
+    await page.route(/\/fork$/, (route) => held.push(route));
+    await node(page, 'After').click();
+    await page.getByRole('button', { name: 'Fork from here' }).click();
+    await page.getByRole('button', { name: 'Begin it' }).click();
+    await until(() => held.length > 0, 'it is under way');
+    await page.getByRole('link', { name: 'Search' }).click();
+    await page.getByRole('heading', { name: 'Search', level: 1 }).waitFor();
+    await held[0].continue();
+    await until(async () => /^Another run was begun: r\d+\.$/.test(await said(page)), 'it is told');
+    assert.match(page.url(), /\/search$/);
+    await page.done();
+  });
 });

@@ -1,7 +1,7 @@
 // Which part of the page is shown: the address says it. Links between parts load nothing anew.
 
 import { begin, patiently, told } from './ask.js';
-import { $, address, announce, element, trouble } from './dom.js';
+import { $, address, announce, element, isPlain, trouble, unsure } from './dom.js';
 import { tick } from './format.js';
 import { showObservation } from './observation.js';
 import { showObservations } from './observations.js';
@@ -39,6 +39,7 @@ let move = null;
 async function show() {
   life.abort();
   life = new AbortController();
+  unsure();
   const { signal } = life;
   const view = $('view');
   const path = location.pathname;
@@ -123,6 +124,11 @@ async function go(to, { replace = false } = {}) {
   await show();
   scrollTo(0, 0);
   lead();
+  arrive();
+}
+
+/** Has the focus be on what is shown now, and tells what that is to those who do not see it. */
+function arrive() {
   // A part may have a field that is written in first.
   if (!$('view').contains(document.activeElement)) $('view').focus({ preventScroll: true });
   announce(document.title);
@@ -130,7 +136,7 @@ async function go(to, { replace = false } = {}) {
 
 document.addEventListener('click', async (event) => {
   const link = event.target.closest?.('a[href]');
-  if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (!link || event.defaultPrevented || !isPlain(event)) return;
   const url = new URL(link.href);
   if (url.origin !== location.origin || link.target || !PARTS.some(([known]) => known.test(url.pathname))) return;
   event.preventDefault();
@@ -141,6 +147,7 @@ document.addEventListener('click', async (event) => {
 history.scrollRestoration = 'manual';
 addEventListener('popstate', async ({ state }) => {
   const to = location.pathname + location.search;
+  unsure();
   const isWithin = move && location.pathname === address.now.split('?')[0];
   if (isChanged() || (!isWithin && isAnswering())) {
     // Back to where somebody writes, until that is thrown away.
@@ -155,6 +162,7 @@ addEventListener('popstate', async ({ state }) => {
   }
   await show();
   scrollTo(0, state?.top ?? 0);
+  arrive();
 });
 addEventListener('beforeunload', (event) => { if (isChanged() || isAnswering()) event.preventDefault(); });
 setInterval(() => { if (!document.hidden) tick(); }, 1000);

@@ -87,15 +87,32 @@ export function address(to, { push = false, state = null } = {}) {
   address.now = to;
 }
 
-/** Asks before something is done; whether it is to be. */
+/** Whether a link that is pressed is to open in its own place: with a key that is held, browsers open it elsewhere. */
+export const isPlain = (event) => event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
+
+/** What was asked last, and how often something was. */
+let asked = Promise.resolve(), turn = 0;
+
+/** Asks before something is done; whether it is to be. One thing is asked at a time: of what was asked before, the answer is no. */
 export function sure(title, text, yes) {
-  const dialog = $('sure');
-  $('sure-title').textContent = title;
-  $('sure-text').textContent = text;
-  dialog.querySelector('.main').textContent = yes;
-  dialog.returnValue = 'no';
-  dialog.showModal();
-  return new Promise((done) => dialog.addEventListener('close', () => done(dialog.returnValue === 'yes'), { once: true }));
+  const dialog = $('sure'), mine = ++turn;
+  dialog.close('no');
+  // What closes tells its own answer first.
+  asked = asked.then(() => mine === turn && new Promise((done) => {
+    $('sure-title').textContent = title;
+    $('sure-text').textContent = text;
+    dialog.querySelector('.main').textContent = yes;
+    dialog.returnValue = 'no';
+    dialog.addEventListener('close', () => done(dialog.returnValue === 'yes'), { once: true });
+    dialog.showModal();
+  }));
+  return asked;
+}
+
+/** What is asked gives way, with what it was asked of: the answer is no. A token is asked for whatever is shown. */
+export function unsure() {
+  turn++;
+  for (const dialog of document.querySelectorAll('dialog[open]:not(#unlock)')) dialog.close('no');
 }
 
 /** Where nothing is yet, and what to do about it. */

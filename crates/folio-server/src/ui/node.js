@@ -1,8 +1,8 @@
 // What a node of a run came to: its result with its evidence, its criteria, what it cost and may cost.
 
 import { get, told } from './ask.js';
-import { element, empty, trouble, written } from './dom.js';
-import { absolute, bytes, cost, dollars, mark, meter, number, revealed, stateLine, why, words } from './format.js';
+import { element, empty, isPlain, trouble, written } from './dom.js';
+import { absolute, bytes, cost, dollars, mark, marked, meter, number, revealed, stateLine, why, words } from './format.js';
 import { link, markdown } from './markdown.js';
 
 /** Characters of an output that are shown before somebody wants all of it. */
@@ -27,6 +27,7 @@ export function nodeParts(node, { find, choose, state, isKept = false }) {
   if (result?.criteria.length) parts.push(element('h3', {}, 'Criteria'), element('ul', { class: 'plain' }, ...result.criteria.map((one) => criterion(one, node.criteria.find(({ id }) => id === one.criterion)?.text))));
   if (result?.evidence.length) parts.push(element('h3', {}, 'Evidence'), ...evidence(result.evidence, find, choose));
   if (result?.output !== undefined) parts.push(element('h3', {}, 'Output'), output(result.output));
+  if (result?.output_omitted) parts.push(element('h3', {}, 'Output'), element('p', { class: 'quiet' }, 'It is too large to be shown here: what is below says its own part of it.'));
   if (result?.output_ref) parts.push(element('h3', {}, 'Output'), blob(result.output_ref));
   parts.push(...budget(node));
   if (!result && !node.started_at) parts.push(empty('It has not begun.'));
@@ -53,7 +54,7 @@ function source(one, find, choose) {
   const meta = element('span', { class: 'meta' }, ` ${one.kind.replaceAll('_', ' ')}${span}${one.hash ? ` · ${one.hash.slice(0, 12)}` : ''}`);
   const node = /^(node|tool_call)$/.test(one.kind) && find(one.id);
   if (node) {
-    return element('span', {}, element('a', { href: `?node=${one.id}`, onclick: (event) => { event.preventDefault(); choose(node); } }, mark(node.outcome ?? node.state), written('bdi', {}, node.title)), meta);
+    return element('span', {}, element('a', { href: `?node=${one.id}`, onclick: (event) => { if (isPlain(event)) { event.preventDefault(); choose(node); } } }, ...marked(node.outcome ?? node.state), written('bdi', {}, node.title)), meta);
   }
   if (/^(observation|entry)$/.test(one.kind)) return element('span', {}, link(one.id, `/observations/${encodeURIComponent(one.id)}`), meta);
   if (one.kind === 'page') return element('span', {}, link(one.id, `/pages/${encodeURIComponent(one.id)}`), meta);

@@ -1,7 +1,7 @@
 // What a run asks people: questions, and calls and plans that wait for a yes.
 
 import { QUIET, get, post, told } from './ask.js';
-import { $, announce, element, keep, moved, sure, trouble, written } from './dom.js';
+import { $, announce, element, isPlain, keep, moved, sure, trouble, written } from './dom.js';
 import { revealed } from './format.js';
 
 /** Questions that are shown before somebody wants all of them. */
@@ -18,22 +18,33 @@ function writtenIn(form) {
   return !field || form.isSent || field.value === field.defaultValue ? '' : field.value;
 }
 
+/** Has `form` have the focus: where it is written in. No button has it by itself, which a key that is held, or pressed once more, would press. */
+const enter = (form, options) => (form?.querySelector('textarea, input') ?? form)?.focus(options);
+
 /**
  * What the run asks: a `block` that shows it, how to look again, that it asks nothing more, and how much it asks. `onchange` is called when that
  * is something else, `choose(node)` shows a node of the run that `find(id)` knows, `rest()` gives the focus to what comes after the questions.
  */
 export function questions(run, { signal, onchange, find, choose, rest }) {
-  const list = element('div'), more = element('button', { type: 'button', hidden: true, onclick: () => { isAll = true; draw(); list.children[MANY]?.querySelector('textarea, button')?.focus(); } });
+  const list = element('div'), more = element('button', { type: 'button', hidden: true, onclick: () => showAll() });
   const block = element('div', { class: 'questions' }, list, more);
   /** Asked by now, and those that somebody else answered while an answer was written here, with that. */
   let asked = [], lost = [], isAll = false;
 
+  // Where somebody writes, or is, the form stays, whatever is asked besides.
+  const isUsed = ({ id }) => [...list.children].some((one) => one.item?.id === id && (writtenIn(one) !== '' || one.contains(document.activeElement)));
   const draw = () => {
-    const items = isAll ? asked : asked.slice(0, MANY);
+    const items = asked.filter((item, at) => isAll || at < MANY || isUsed(item));
     const left = asked.length - items.length;
     keep(list, [...lost, ...items], (item) => (item.text === undefined ? item.id : `${item.id} lost`), (item) => (item.text === undefined ? form(item, { answered, find, choose }) : leftOver(item, () => dismiss(item))));
     more.hidden = left === 0;
     more.textContent = `${left} more to answer`;
+  };
+  const showAll = () => {
+    const there = new Set(list.children);
+    isAll = true;
+    draw();
+    enter([...list.children].find((one) => !there.has(one)));
   };
   const dismiss = (item) => {
     lost = lost.filter((one) => one !== item);
@@ -41,8 +52,8 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
     next();
   };
   const next = () => {
-    const field = list.querySelector('form.question:not([aria-busy=true]) :is(textarea, button)');
-    field ? field.focus({ preventScroll: true }) : rest();
+    const form = list.querySelector('form.question:not([aria-busy=true])');
+    form ? enter(form, { preventScroll: true }) : rest();
   };
   const show = (items) => {
     if (items.length > asked.length) announce(`${items.length} question${items.length > 1 ? 's' : ''} to answer.`);
@@ -96,8 +107,11 @@ function form(item, { answered, find, choose }) {
     }
   };
   const who = nameOf(item, find, choose);
+  // A key that is held was pressed for what was there before.
+  const once = (event) => { if (event.repeat && event.key === 'Enter' && (event.ctrlKey || event.metaKey || event.target.tagName !== 'TEXTAREA')) event.preventDefault(); };
   const made = item.kind === 'question' ? question(item, who, note, say) : approval(item, who, note, say);
   made.item = item;
+  made.addEventListener('keydown', once, { capture: true });
   return made;
 }
 
@@ -108,7 +122,7 @@ function nameOf(item, find, choose) {
     href: `/runs/${item.run_id}?node=${item.node_id}`,
     onclick: (event) => {
       const node = find(item.node_id);
-      if (!node || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      if (!node || !isPlain(event)) return;
       event.preventDefault();
       choose(node);
     },
@@ -120,7 +134,7 @@ function question(item, who, note, say) {
   const field = element('textarea', {
     name: 'answer', dir: 'auto', rows: 2, required: true, autocomplete: 'off', 'aria-label': `Answer to: ${item.question}`, 'aria-keyshortcuts': 'Control+Enter', placeholder: 'Ctrl+Enter sends it',
     onkeydown: (event) => {
-      if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
+      if (event.defaultPrevented || event.key !== 'Enter' || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
       event.preventDefault();
       field.form.requestSubmit();
     },
@@ -128,7 +142,7 @@ function question(item, who, note, say) {
   const parts = hasChoices ? item.options.map((option) => written('button', { type: 'submit', value: option }, option))
     : [field, element('button', { type: 'submit', class: 'main' }, 'Answer')];
   return element('form', {
-    class: 'question',
+    class: 'question', ...(hasChoices ? { tabindex: -1, 'aria-label': item.question } : {}),
     onsubmit: (event) => { event.preventDefault(); say(`/questions/${item.id}/answer`, { answer: hasChoices ? event.submitter.value : field.value }, 'Answered.'); },
   }, moved(element('p', { class: 'asked' }, element('span', { class: 'quiet' }, who, ' asks: '), written('bdi', {}, item.question)), 'What is asked'), ...parts, note);
 }

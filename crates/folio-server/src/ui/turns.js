@@ -3,7 +3,7 @@
 import { get, live, query as addressOf } from './ask.js';
 import { element, empty, keep, settle, written } from './dom.js';
 import { filters, kept, latest } from './filters.js';
-import { moment, span } from './format.js';
+import { marked, moment, span } from './format.js';
 
 const MANY = 50;
 
@@ -39,7 +39,7 @@ function card(turn) {
   const state = turn.ended_at ? (turn.complete ? 'ok' : 'partial') : 'running';
   const took = turn.ended_at ? `took ${span(Date.parse(turn.ended_at) - Date.parse(turn.started_at))}` : 'goes on';
   return element('li', {}, element('a', { class: 'card', href: `/turns/${turn.handle}` },
-    element('span', { class: `mark ${state}`, 'aria-hidden': 'true' }, { ok: '✓', partial: '◑', running: '▸' }[state]),
+    ...marked(state),
     written('span', { class: 'title' }, turn.input || '(no input)'),
     turn.urgency ? element('span', { class: `badge ${/critical|high/.test(turn.urgency) ? '' : 'calm'}` }, turn.urgency) : null,
     element('span', { class: 'meta' }, `${turn.handle} · ${turn.thread} · ${took} · `, moment(turn.started_at))));
