@@ -40,6 +40,28 @@ describe('reading', () => {
     await page.done();
   });
 
+  it('puts the messages of a stream together, wherever their pieces end', async () => {
+    const page = await house.page('/ui/ask.js');
+    const told = await page.evaluate(async () => {
+      document.body.append(Object.assign(document.createElement('p'), { id: 'connection' }));
+      const { follow } = await import('/ui/ask.js');
+      const text = ': alive\n\nid: 1\nevent: said\ndata: {"a":\ndata: "é"}\n\nid: 2\ndata: 2\n\nevent: end\ndata: {}\n\n';
+      const bytes = new TextEncoder().encode(text), all = new Set();
+      for (let size = 1; size <= bytes.length; size++) {
+        window.fetch = async () => new Response(new ReadableStream({ start(to) {
+          for (let at = 0; at < bytes.length; at += size) to.enqueue(bytes.slice(at, at + size));
+          to.close();
+        } }));
+        const heard = [];
+        await follow('/events', { signal: new AbortController().signal, hear: (...one) => { heard.push(one); return one[0] !== 'end'; } });
+        all.add(JSON.stringify(heard));
+      }
+      return [...all];
+    });
+    assert.deepEqual(told, ['[["said",{"a":"é"},"1"],["message",2,"2"],["end",{},null]]']);
+    await page.done();
+  });
+
   it('finds what failed among many with one press, says why, and shows all again', async () => {
     const numbers = Array.from({ length: 120 }, (_, n) => n);
     const criteria = [{ text: 'It is another one.', check: { json_schema: { schema: { properties: { value: { not: { enum: [77, '77'] } } } } } } }];
@@ -274,8 +296,10 @@ describe('reading', () => {
     assert.equal(await entries.filter({ hasText: 'Iteration 1: plan' }).count(), 0);
     // A commit that is none of the turn's has nothing asked for, in a turn that has ended.
     let asked = [];
+    // What was under way before is not counted.
+    await page.goto('about:blank');
     page.on('request', (request) => { if (request.url().includes('/trace')) asked.push(request.url()); });
-    await page.reload();
+    await page.goto(`${house.base}/turns/${turn}`);
     // It looks once more when it hears what happens.
     await until(() => asked.length >= 2, 'it listens');
     asked = [];
