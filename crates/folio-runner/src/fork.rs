@@ -133,7 +133,6 @@ impl Runner {
         let mut search = Search::new(source, at, self.templates());
         loop {
             let mut first = None;
-            let mut is_allowed = false;
             let mut then = Then::of(folder.clone());
             let mut journal = InParts::of(self.workspace(), source);
             'parts: while let Some(events) = journal.next().await? {
@@ -145,7 +144,6 @@ impl Runner {
                     if is_later {
                         then.later(at, &event);
                     } else {
-                        is_allowed |= grants::hold_on(&event);
                         then.before(&event);
                         first = first.or(Some(event));
                     }
@@ -156,7 +154,7 @@ impl Runner {
                 Searched::Found(moment) => {
                     let first = first.ok_or_else(|| unreadable(JournalError::Start))?;
                     return Ok(Seen {
-                        is_beyond_usual: is_allowed || grants::are_beyond_usual(&moment.run),
+                        is_beyond_usual: grants::are_beyond_usual(&moment.run),
                         moment: *moment,
                         first,
                         then,

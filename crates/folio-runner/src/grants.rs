@@ -110,16 +110,12 @@ pub(crate) fn allowed_tools_of(run: &Run) -> Vec<String> {
     serde_json::from_value(tools).unwrap_or_default()
 }
 
-/// Whether a person allowed what others may not allow when the run was submitted. A yes that [holds on](hold_on) is another way.
+/// Whether a person allowed what others may not allow: when the run was submitted, or by a yes that holds.
 pub(crate) fn are_beyond_usual(run: &Run) -> bool {
     shell_of(run) != ShellPolicy::default()
         || !allowed_tools_of(run).is_empty()
         || !recorded_hosts(run, HOSTS).is_empty()
-}
-
-/// Whether `event` is a yes that holds for the rest of the run.
-pub(crate) fn hold_on(event: &Event) -> bool {
-    matches!(event, Event::CallApproved { always: Some(_), .. })
+        || run.holds_leave()
 }
 
 /// Whether one of `allowed` names `tool`, or, as `SERVER.*`, all of its family.

@@ -5,17 +5,21 @@
 use std::sync::Arc;
 
 use folio_engine::Event;
+use folio_memory::context::Section;
 use folio_memory::goals::GoalInput;
 use folio_memory::id::Ref;
 use folio_memory::observation::ObservationInput;
 use folio_memory::scratchbook::ItemInput;
+use folio_memory::tokens::Estimate;
 use folio_memory::turn::{Decision, NewTurn, Stage, Used};
 use folio_memory::{
     Actor, Change, Entry, EntryKind, EntryQuery, NewPage, Owner, PageFields, PageId, PageQuery, PageRole, Role, RunId,
     Seq, SpaceName, SpacePolicy, ThreadKey, Turn, TurnId, TurnQuery,
 };
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::{BookFilter, EpisodeQuery, Guard, PageInput, TraceQuery, Write};
+use folio_store::workspace::{
+    BookFilter, ContextRequest, EpisodeQuery, Guard, IngestContext, PageInput, TraceQuery, Write,
+};
 use folio_store::{BlobHash, RunAppend, Workspace, WorkspaceError};
 use folio_testkit::{SeededIds, SimClock};
 use serde_json::{Value, json};
@@ -579,6 +583,55 @@ async fn goals_are_listed_and_counted_as_far_as_somebody_may_read_m7_7() {
             assert_eq!((seen.0, u64::from(seen.1)), *wanted, "{role}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_a_context_knows_is_of_those_who_ask_for_it_m7_7() {
+    let house = house().await;
+    let fact = json!({"content": "the vault opens at nine", "type": "learning"});
+    let fact: ObservationInput = serde_json::from_value(fact).unwrap();
+    let fact = house.space.add_observation(&person(), fact, None).await.unwrap().entry;
+    for role in Role::ALL {
+        let space = house.seen_by(role);
+        let request = ContextRequest {
+            prompt: "when does the vault open?".to_owned(),
+            sections: vec![(Section::Semantic, 100)],
+            ..ContextRequest::of(thread("own"))
+        };
+        let told = space.assemble_context(request, &Estimate).await;
+        let told = told.map(|context| context.text).unwrap_or_default();
+        let may_read = !is_refused(space.entry(Ref::Id(fact.id)).await);
+        assert_eq!(told.contains("vault opens"), may_read, "{role}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn who_answers_under_the_name_of_anothers_call_is_not_given_what_came_of_it_m7_7() {
+    let house = Box::pin(house_with_run()).await;
+    let turn = turns(&house).await[0].begun.id;
+    let ingested = async |role: Role, content: &str| {
+        let actor = Actor::new(role, "mail");
+        let answer =
+            json!({"tool_id": "mail", "request_id": "c1", "status": "ok", "memory_writes": [{"content": content}]});
+        let context = IngestContext {
+            turn: Some(turn),
+            ..IngestContext::default()
+        };
+        let space = house.space.asked_by(&actor);
+        space
+            .ingest(&actor, &serde_json::from_value(answer).unwrap(), &context)
+            .await
+    };
+    let first = ingested(Role::Client, "PIN 4711").await;
+    let own = ingested(Role::Client, "PIN 4711").await;
+    assert_eq!((own.stored.len(), own.replayed), (1, 1));
+    let other = ingested(Role::Executor, "x").await;
+    assert_eq!((other.stored.len(), other.replayed), (0, 0), "{other:?}");
+    let [repeated] = other.warnings.as_slice() else {
+        panic!("{other:?}")
+    };
+    assert_eq!(repeated.warning.code, "call_repeated");
+    assert!(repeated.warning.message.contains(&first.stored[0].handle.to_string()));
 }
 
 #[tokio::test]

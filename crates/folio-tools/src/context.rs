@@ -199,10 +199,15 @@ impl ToolContext {
         }
     }
 
-    /// Lets the call be made to which a person said yes, whatever it runs.
+    /// Lets the call be made to which a person said yes, whatever it names.
     pub fn allow(&mut self) {
-        self.allowed = true;
+        self.allow_tool();
         self.shown = true;
+    }
+
+    /// Lets a call be made whose tool a person allowed without having seen its arguments: any command, but only hosts that are public.
+    pub fn allow_tool(&mut self) {
+        self.allowed = true;
         self.shell = Arc::new(ShellPolicy::AllowAll);
     }
 

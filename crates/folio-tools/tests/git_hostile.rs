@@ -7,7 +7,7 @@ mod support;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use folio_tools::FailureKind;
+use folio_tools::{Access, FailureKind, Root, Roots};
 use serde_json::{Value, json};
 use support::{World, git, put};
 
@@ -254,6 +254,70 @@ async fn a_setting_cannot_move_the_files_elsewhere() {
         world.folder.path().join("outside").to_str().unwrap(),
     ]);
     assert!(!look_everywhere(&world).await.contains("the secret"));
+}
+
+#[tokio::test]
+async fn a_repository_without_files_cannot_say_that_they_are_elsewhere() {
+    let (world, _) = world();
+    let outside = world.folder.path().join("outside");
+    put(&outside.join("a.txt"), "the secret\n");
+    world.git(&["clone", "--quiet", "--bare", ".", "bare"]);
+    let bare = world.repo().join("bare");
+    git(&bare, &["config", "core.bare", "false"]);
+    git(&bare, &["config", "core.worktree", outside.to_str().unwrap()]);
+    std::fs::copy(world.repo().join(".git/index"), bare.join("index")).unwrap();
+    let mut all = String::new();
+    for (command, args) in READERS {
+        let call = match args.is_empty() {
+            true => json!({"command": command, "repo": "bare"}),
+            false => json!({"command": command, "args": args, "repo": "bare"}),
+        };
+        all.push_str(&serde_json::to_string(&world.call("git", call).await).unwrap());
+    }
+    assert!(all.contains("main"), "{all}");
+    assert!(!all.contains("the secret"), "{all}");
+}
+
+/// Settings that change after they were looked at would make git run a program.
+#[tokio::test]
+async fn a_repository_that_a_run_can_write_is_not_looked_at() {
+    let (mut world, _) = world();
+    let own = world.folder.path().join("runs/1");
+    let granted = world.folder.path().join("granted");
+    for folder in [&own, &granted] {
+        std::fs::create_dir_all(folder).unwrap();
+        git(
+            &world.repo(),
+            &["clone", "--quiet", "--bare", ".", folder.join("bare").to_str().unwrap()],
+        );
+        // The way round: a file that leads to what is in no folder called `.git`.
+        put(&folder.join("led/.git"), "gitdir: ../bare\n");
+        git(
+            &world.repo(),
+            &["clone", "--quiet", ".", folder.join("usual").to_str().unwrap()],
+        );
+    }
+    let root = |name: &str, access| Root::open(name, &granted, access).unwrap();
+    world.context.roots = Roots::new(vec![root("read", Access::Read)]).unwrap();
+    let refused = async |world: &World, repo: &str| {
+        let error = world.error("git", json!({"command": "summary", "repo": repo})).await;
+        (error.kind, error.code)
+    };
+    let never = (FailureKind::Denied, "git_folder".to_owned());
+    for repo in ["run:bare", "run:led"] {
+        assert_eq!(refused(&world, repo).await, never, "{repo}");
+    }
+    for repo in ["run:usual", "read:bare", "read:led", "read:usual"] {
+        world.outputs("git", json!({"command": "summary", "repo": repo})).await;
+    }
+    // The same folder under another name that may be written.
+    world.context.roots = Roots::new(vec![root("read", Access::Read), root("write", Access::ReadWrite)]).unwrap();
+    for repo in ["read:bare", "write:bare", "write:led"] {
+        assert_eq!(refused(&world, repo).await, never, "{repo}");
+    }
+    world
+        .outputs("git", json!({"command": "summary", "repo": "write:usual"}))
+        .await;
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use super::agent::AskAction;
 use super::due::CallAction;
 use super::state::{JournalError, Run};
+use super::tree::Node;
 use crate::event::{Always, Approval, Event, Question};
 use crate::node::{Move, NodeId, NodeState};
 use crate::result::{NodeResult, Outcome, Severity, StopReason};
@@ -84,6 +85,17 @@ pub fn micro_usd(text: &str) -> Option<u64> {
 
 /// Whether a call, by its tool and its arguments, waits for a person's yes. Whoever drives the run says it.
 pub type AsksFirst = Arc<dyn Fn(&str, &Value) -> bool + Send + Sync>;
+
+/// What a person allowed of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// Nothing: nobody said yes.
+    Nothing,
+    /// All calls of its tool, whose arguments nobody has seen.
+    Tool,
+    /// The very call, with its arguments.
+    Call,
+}
 
 /// What was said of a call.
 #[derive(Debug, Clone)]
@@ -177,8 +189,8 @@ impl Run {
 
     /// What becomes of a call that is due: whether it was allowed, or the event that asks, or that says no.
     pub(super) fn permitted(&self, index: usize, call: CallAction) -> Result<CallAction, Box<Event>> {
-        let allowed = self.permission(index, &call.tool, &call.args, !call.again)?;
-        Ok(CallAction { allowed, ..call })
+        let leave = self.permission(index, &call.tool, &call.args, !call.again)?;
+        Ok(CallAction { leave, ..call })
     }
 
     /// The same for a program that is to do a task by itself: it may do whatever a command may, so it waits for the same yes
@@ -189,30 +201,33 @@ impl Run {
         let Some(program) = program else { return Ok(ask) };
         let can_wait = matches!(self.nodes[index].state, NodeState::Executing | NodeState::WaitingInput);
         let may_ask = ask.purpose == Purpose::Work && can_wait;
-        let allowed = self.permission(index, &program.name, &program.shown, may_ask)?;
+        let leave = self.permission(index, &program.name, &program.shown, may_ask)?;
+        let allowed = leave != Leave::Nothing;
         Ok(AskAction { allowed, ..ask })
     }
 
-    /// Whether a person allowed what node `index` is to do, or the event that asks, or that says no.
-    fn permission(&self, index: usize, tool: &str, args: &Value, may_ask: bool) -> Result<bool, Box<Event>> {
+    /// What a person allowed of what node `index` is to do, or the event that asks, or that says no.
+    fn permission(&self, index: usize, tool: &str, args: &Value, may_ask: bool) -> Result<Leave, Box<Event>> {
         // The journal is asked first: what was allowed once stays allowed, whoever drives the run. What a program is started with stands in
         // settings, which may be others by now; that nobody said yes to.
         let asked = self.asked_about.get(&index);
         match asked.and_then(|asked| Some((&asked.approval, asked.said.as_ref()?))) {
-            Some((asked, Said::Yes)) if asked.hash == approval_of(tool, args).hash => return Ok(true),
+            Some((asked, Said::Yes)) if asked.hash == approval_of(tool, args).hash => return Ok(Leave::Call),
             Some((_, Said::No(by, reason))) => return Err(Box::new(self.said_no(index, by, reason))),
             Some((_, Said::Yes)) | None => {}
         }
         let asks = self.asks_before(tool, args);
         if !asks && self.rules.is_empty() {
-            return Ok(false);
+            return Ok(Leave::Nothing);
         }
         let approval = approval_of(tool, args);
-        if self.rules.iter().any(|rule| rule.covers(&approval)) {
-            return Ok(true);
+        let covering = || self.rules.iter().filter(|rule| rule.covers(&approval));
+        if covering().next().is_some() {
+            let is_seen = covering().any(|rule| rule.hash.is_some());
+            return Ok(if is_seen { Leave::Call } else { Leave::Tool });
         }
         if !asks || !may_ask {
-            return Ok(false);
+            return Ok(Leave::Nothing);
         }
         Err(Box::new(Event::ApprovalAsked {
             node: self.nodes[index].id,
@@ -223,6 +238,21 @@ impl Run {
     /// Whether a person is asked before a call that no plan names is made: the command of a criterion (E9.6).
     pub(super) fn asks_before(&self, tool: &str, args: &Value) -> bool {
         self.asks_first.as_ref().is_some_and(|AskFirst(asks)| asks(tool, args))
+    }
+
+    /// Whether a person said yes to something that is still to be done, or to whatever is like it: who goes on here from somewhere else does
+    /// it without being asked.
+    #[must_use]
+    pub fn holds_leave(&self) -> bool {
+        let is_allowed = |asked: &AskedAbout| matches!(asked.said, Some(Said::Yes));
+        let commands = |node: &Node| {
+            node.agent
+                .as_ref()
+                .is_some_and(|agent| !agent.allowed_commands.is_empty())
+        };
+        !self.rules.is_empty()
+            || self.asked_about.values().any(is_allowed)
+            || self.nodes.iter().any(|node| node.result.is_none() && commands(node))
     }
 
     /// Whether a person allowed all such calls of the run.

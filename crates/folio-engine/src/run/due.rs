@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::agent::repair::too_deep_to_keep;
 use super::agent::{AskAction, CompactAction};
 use super::aggregate::Aggregation;
+use super::approval::Leave;
 use super::conclude::{CHANGES_NOTHING, MAY_HAVE_CHANGED};
 use super::criteria::{CheckAction, spend_of};
 use super::narrow::Lanes;
@@ -76,8 +77,8 @@ pub struct CallAction {
     pub args: Value,
     /// How long it may take.
     pub timeout: Option<std::time::Duration>,
-    /// Whether a person said yes to it: then what the run was not granted does not keep it from being made.
-    pub allowed: bool,
+    /// What a person allowed of it: then what the run was not granted does not keep it from being made.
+    pub leave: Leave,
     /// The names of what it writes (E9.15).
     pub writes: Vec<String>,
     /// What its share of the limits around it comes to, if it has one and begins with this (E9.1).
@@ -582,7 +583,7 @@ impl Run {
             tool: call.tool.clone(),
             args,
             timeout: task.timeout,
-            allowed: false,
+            leave: Leave::Nothing,
             writes,
             limits: self.share_at(index),
         })

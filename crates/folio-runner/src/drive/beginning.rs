@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use folio_engine::CallAction;
-use folio_engine::run::{AskAction, CheckAction, CompactAction};
+use folio_engine::run::{AskAction, CheckAction, CompactAction, Leave};
 use folio_tools::{Effect, ToolContext};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -41,8 +41,10 @@ impl Drive {
             cancel,
             ..self.context.clone()
         };
-        if call.allowed {
-            context.allow();
+        match call.leave {
+            Leave::Nothing => {}
+            Leave::Tool => context.allow_tool(),
+            Leave::Call => context.allow(),
         }
         context.allowed |= grants::allows_tool(&self.allowed_tools, &call.tool);
         let (registry, memory) = (self.shared.registry.clone(), self.shared.workspace.clone());

@@ -291,7 +291,7 @@ impl Workspace {
             limit: MAX_LIMIT,
             ..EntryQuery::default()
         };
-        let mut known = self.kept_entries(mark, Whose::Stages, &known).await?.items.clone();
+        let mut known = self.kept_entries(mark, Whose::AsAsked, &known).await?.items.clone();
         let is_fact = |entry: &Entry| entry.fields.type_name.as_deref() == Some(FACT);
         let facts: Vec<String> = known
             .iter()

@@ -269,7 +269,7 @@ impl Workspace {
                 }
                 Err(error) => {
                     let before = left.len();
-                    let (found, repeated) = self.those_there(&mut left).await?;
+                    let (found, repeated) = self.those_there(actor, &mut left).await?;
                     batch.replayed += found.len();
                     batch.repeated.extend(repeated);
                     batch.stored.extend(found);
@@ -342,13 +342,23 @@ impl Workspace {
     }
 
     /// Takes those out of `items` that are there already, and gives them as they are, with a word on each that says something else
-    /// by now: whoever names two calls alike would not hear otherwise that the second one is lost.
-    async fn those_there(&self, items: &mut Vec<&Ready>) -> Result<(Vec<Entry>, Vec<Correction>), WorkspaceError> {
+    /// by now: whoever names two calls alike would not hear otherwise that the second one is lost. Of what `actor` neither wrote nor may read
+    /// there is the word only.
+    async fn those_there(
+        &self,
+        actor: &Actor,
+        items: &mut Vec<&Ready>,
+    ) -> Result<(Vec<Entry>, Vec<Correction>), WorkspaceError> {
         let (mut found, mut repeated) = (Vec::new(), Vec::new());
         for item in std::mem::take(items) {
             match self.read_entry(folio_memory::id::Ref::Id(item.new.id)).await {
                 Ok(entry) => {
-                    if self.says_else(item, &entry).await? {
+                    let is_shown = match self.check_change(actor, "add_observation", &entry).await {
+                        Ok(()) => true,
+                        Err(WorkspaceError::Refused(_)) => false,
+                        Err(error) => return Err(error),
+                    };
+                    if !is_shown || self.says_else(item, &entry).await? {
                         let message = format!(
                             "the same call of this turn was taken in before with something else in this place: {} stands; name the \
                              call differently if it is another",
@@ -360,7 +370,7 @@ impl Workspace {
                             warning: Warning::new("call_repeated", message, "", entry.handle.to_string()),
                         });
                     }
-                    found.push(entry);
+                    found.extend(Some(entry).filter(|_| is_shown));
                 }
                 Err(WorkspaceError::Store(StoreError::NotFound { .. })) => items.push(item),
                 Err(error) => return Err(error),

@@ -6,6 +6,7 @@ use super::models::{
 };
 use super::*;
 use crate::event::{Always, NewLimits};
+use crate::run::Leave;
 use crate::spend::Allowance;
 use crate::talk::Purpose;
 
@@ -73,7 +74,11 @@ fn a_call_that_nobody_allowed_waits_for_a_yes_and_only_what_needs_it_waits_e9_14
     assert_eq!((approval.tool.as_str(), &approval.args), ("write", &json!({"to": "a"})));
     sim.yes("group-1/ask", None);
     sim.derive();
-    assert!(sim.under_way[0].allowed, "the tool is told that somebody said yes");
+    assert_eq!(
+        sim.under_way[0].leave,
+        Leave::Call,
+        "the tool is told that somebody said yes"
+    );
     sim.settled();
     assert_eq!(sim.waits(), ["again"], "a yes is for one call");
     sim.yes("again", None);
@@ -93,6 +98,17 @@ fn a_yes_may_hold_for_the_same_arguments_or_the_tool_e9_14() {
     let mut all = sim(TWO);
     all.settled();
     all.yes("group-1/ask", Some(Always::Tool));
+    // Of the call that it was said of the arguments were seen; of others of the tool they were not.
+    let mut leaves = Vec::new();
+    loop {
+        all.derive();
+        leaves.extend(all.under_way.iter().map(|call| (call.args["to"].clone(), call.leave)));
+        if !all.end_one() {
+            break;
+        }
+    }
+    let expected = [("a", Leave::Call), ("a", Leave::Tool), ("b", Leave::Tool)];
+    assert_eq!(leaves, expected.map(|(to, leave)| (json!(to), leave)));
     let all = all.driven_on();
     assert_eq!(all.status(""), Outcome::Ok);
     // What was allowed stays so, whoever drives the run next.
@@ -106,6 +122,21 @@ fn a_yes_may_hold_for_the_same_arguments_or_the_tool_e9_14() {
         resumed.run.ask_first(asking());
         assert_eq!(resumed.driven_on().outcome(), all.outcome(), "cut at {cut}");
     }
+}
+
+#[test]
+fn a_yes_is_held_until_what_it_was_for_is_done_e9_14() {
+    let mut once = sim(TWO);
+    once.settled();
+    assert!(!once.run.holds_leave());
+    once.yes("group-1/ask", None);
+    once.derive();
+    assert!(once.run.holds_leave(), "while it is under way");
+    once.settled();
+    assert!(!once.run.holds_leave(), "it is done, and the next one waits");
+    once.yes("again", Some(Always::Arguments));
+    once.settled();
+    assert!(once.run.holds_leave(), "it holds for the rest of the run");
 }
 
 #[test]

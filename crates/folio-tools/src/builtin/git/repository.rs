@@ -6,19 +6,19 @@ mod place;
 use std::ffi::OsString;
 use std::io;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bstr::ByteSlice as _;
 use folio_process::{Ended, Finished, Limits, Program, Sink};
 
-use self::place::Place;
+use self::place::{Granted, Place};
 use crate::blocking::blocking;
 use crate::capture::{Captured, HeadAndTail};
 use crate::context::ToolContext;
 use crate::process::run;
 use crate::response::{FailureKind, ToolError};
-use crate::roots::{Located, io_failure};
+use crate::roots::{Access, Located, Root, io_failure};
 
 /// Bytes of errors that are kept.
 const ERRORS_BYTES: usize = 16 * 1024;
@@ -91,9 +91,24 @@ impl<'a> Repository<'a> {
     /// Finds the repository that `located` is in.
     pub(super) async fn open(located: &Located, context: &'a ToolContext) -> Result<Self, ToolError> {
         let from = located.clone();
-        let mut granted: Vec<PathBuf> = context.roots.iter().map(|root| root.path().to_owned()).collect();
-        granted.push(located.root.path().to_owned());
-        let place = blocking(&context.cancel, move |_| Place::find(&from, &granted)).await?;
+        let roots = || context.roots.iter().chain([&*located.root]);
+        let path_of = |root: &Root| root.path().to_owned();
+        let granted = Granted {
+            all: roots().map(path_of).collect(),
+            to_write: roots()
+                .filter(|root| root.access() == Access::ReadWrite)
+                .map(path_of)
+                .collect(),
+        };
+        let run_folder = context.run_folder.path().map(Path::to_owned);
+        let find = move || {
+            let mut granted = granted;
+            granted
+                .to_write
+                .extend(run_folder.and_then(|folder| folder.canonicalize().ok()));
+            Place::find(&from, &granted)
+        };
+        let place = blocking(&context.cancel, move |_| find()).await?;
         let mut repository = Self {
             context,
             located: located.clone(),

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::links;
 use crate::response::{FailureKind, ToolError};
@@ -24,8 +24,26 @@ pub(super) struct Place {
     git_dir: PathBuf,
     /// The part that all folders of the repository share, if `git_dir` names one.
     common: Option<PathBuf>,
-    has_files: bool,
     pub(super) is_shallow: bool,
+}
+
+/// The folders that a run was given.
+#[derive(Debug, Clone)]
+pub(super) struct Granted {
+    /// All of them, its own with them if the repository is looked for there.
+    pub(super) all: Vec<PathBuf>,
+    /// Those in which its calls may write.
+    pub(super) to_write: Vec<PathBuf>,
+}
+
+impl Granted {
+    /// Whether a call of the run could have written what is in `path`, or can do so while git reads it. What is in a folder called `.git` it
+    /// can not (`write` refuses that).
+    fn may_be_written(&self, path: &Path) -> bool {
+        let is_git_folder = |part: Component<'_>| matches!(part, Component::Normal(name) if name.as_bytes().eq_ignore_ascii_case(b".git"));
+        let within = self.to_write.iter().filter_map(|root| path.strip_prefix(root).ok());
+        within.into_iter().any(|rest| !rest.components().any(is_git_folder))
+    }
 }
 
 impl Place {
@@ -33,7 +51,7 @@ impl Place {
     ///
     /// git would look for it in the folders above the root, and go where a file named `.git` sends it;
     /// both lead out of what was granted.
-    pub(super) fn find(located: &Located, granted: &[PathBuf]) -> Result<Self, ToolError> {
+    pub(super) fn find(located: &Located, granted: &Granted) -> Result<Self, ToolError> {
         let start = located.real_folder()?;
         let root = located.root.path();
         for folder in start.ancestors().take_while(|folder| folder.starts_with(root)) {
@@ -43,22 +61,16 @@ impl Place {
             };
             let git_dir = if found.is_file() { linked(&entry)? } else { entry };
             let git_dir = git_dir.canonicalize().map_err(|_| not_a_repository(located))?;
-            return Self::checked(folder.to_owned(), git_dir, true, granted, located);
+            return Self::checked(folder.to_owned(), git_dir, granted, located);
         }
         if is_bare(&start) {
-            return Self::checked(start.clone(), start, false, granted, located);
+            return Self::checked(start.clone(), start, granted, located);
         }
         Err(not_a_repository(located))
     }
 
-    fn checked(
-        folder: PathBuf,
-        git_dir: PathBuf,
-        has_files: bool,
-        granted: &[PathBuf],
-        located: &Located,
-    ) -> Result<Self, ToolError> {
-        let mut granted = granted.to_vec();
+    fn checked(folder: PathBuf, git_dir: PathBuf, given: &Granted, located: &Located) -> Result<Self, ToolError> {
+        let mut granted = given.all.clone();
         let named = common_dir(&git_dir).map_err(|_| not_a_repository(located))?;
         let common = named.as_ref().unwrap_or(&git_dir);
         if is_linked_worktree(&folder, &git_dir, common) {
@@ -69,6 +81,9 @@ impl Place {
         for part in [&git_dir, common] {
             if !is_granted(part) {
                 return Err(elsewhere(located, part));
+            }
+            if given.may_be_written(part) {
+                return Err(writable(located, part));
             }
         }
         links::check(common, &is_granted, located)?;
@@ -84,7 +99,6 @@ impl Place {
             is_shallow: common.join("shallow").exists(),
             common: named,
             git_dir,
-            has_files,
         })
     }
 
@@ -96,9 +110,8 @@ impl Place {
             // git reads the name of this folder by rules of its own.
             environment.push(("GIT_COMMON_DIR".into(), common.clone().into()));
         }
-        if self.has_files {
-            environment.push((OsString::from("GIT_WORK_TREE"), self.folder.clone().into()));
-        }
+        // Also one without files has settings that could say where its files are.
+        environment.push(("GIT_WORK_TREE".into(), self.folder.clone().into()));
         environment
     }
 }
@@ -205,6 +218,20 @@ fn not_a_repository(located: &Located) -> ToolError {
         format!("{} is in no git repository", located.shown()),
     )
     .hint("the top of the repository must be inside the granted folder")
+}
+
+/// A repository whose settings, which can make git run programs, a call of the run may write.
+fn writable(located: &Located, part: &Path) -> ToolError {
+    ToolError::new(
+        FailureKind::Denied,
+        "git_folder",
+        format!(
+            "cannot look at the repository of {}: {} is in no folder called .git, so `write` could give it settings that make git run programs",
+            located.shown(),
+            part.display()
+        ),
+    )
+    .hint("grant the folder for reading only")
 }
 
 /// A list of borrowed stores of which it cannot be said where it leads.
