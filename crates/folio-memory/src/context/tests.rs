@@ -16,6 +16,10 @@ impl Tokens for Words {
     fn count(&self, text: &str) -> u32 {
         u32::try_from(text.split_whitespace().count()).unwrap()
     }
+
+    fn method(&self) -> String {
+        "words".to_owned()
+    }
 }
 
 fn offered(section: Section, share: u32, lines: &[&str]) -> Offered {

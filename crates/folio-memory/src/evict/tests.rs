@@ -18,6 +18,10 @@ impl Tokens for Words {
         )
         .unwrap()
     }
+
+    fn method(&self) -> String {
+        "six letters to a token".to_owned()
+    }
 }
 
 /// Three bytes are a token: for texts that are written down here, whatever an estimate comes to.
@@ -27,6 +31,10 @@ struct Thirds;
 impl Tokens for Thirds {
     fn count(&self, text: &str) -> u32 {
         u32::try_from(text.len().div_ceil(3)).unwrap()
+    }
+
+    fn method(&self) -> String {
+        "three bytes to a token".to_owned()
     }
 }
 

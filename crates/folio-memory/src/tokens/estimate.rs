@@ -6,20 +6,24 @@ use super::Tokens;
 
 /// An estimate by script that errs on the high side: a budget that it keeps, a model keeps.
 ///
-/// Needs no vocabulary. English prose and code come to about twice what a vocabulary of today makes of them, other
-/// scripts to one token a letter, ideographs and what is rare to two or three.
+/// Needs no vocabulary. English prose and code come to about twice what a vocabulary of today makes of them, words that
+/// nobody knows to two tokens for three letters, other scripts to one token a letter, ideographs and what is rare to two
+/// or three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Estimate;
 
 /// Costs are counted in thirds of a token.
 const TOKEN: u32 = 3;
+/// What a letter costs that makes a pair with the one before.
+const PAIR: u32 = 2;
 
-/// Words that every vocabulary of today has as one token behind a space: the most frequent ones of o200k_base.
+/// Words that every vocabulary of today has as one token: the most frequent ones of o200k_base. Those behind the empty line are
+/// one only behind a space.
 const WORDS: &str = include_str!("words.txt");
 /// Bytes of the longest of them.
 const WORD_MAX: usize = 16;
 
-/// By its first letter, which letters make a pair with it that is often found inside one token.
+/// By its first letter, which letters make a pair with it that is one token wherever it stands.
 const PAIRS: [u32; 26] = [
     0x03fe_bfce,
     0x0000_0010,
@@ -62,14 +66,14 @@ impl Tokens for Estimate {
         while let Some(byte) = bytes.get(at) {
             let cost = match byte {
                 b'a'..=b'z' | b'A'..=b'Z' => {
-                    let end = at + letters(&bytes[at..]);
-                    let word = &text[at..end];
-                    let follows_space = at > 0 && bytes[at - 1] == b' ';
-                    at = end;
-                    if follows_space && is_known(word) {
+                    let rest = &bytes[at..];
+                    let length = letters(rest);
+                    let before = at.checked_sub(1).map(|before| bytes[before]);
+                    at += length;
+                    if is_known(rest, length, before) {
                         TOKEN
                     } else {
-                        spelled(word.as_bytes())
+                        spelled(&rest[..length])
                     }
                 }
                 // One space belongs to the word behind it.
@@ -92,6 +96,10 @@ impl Tokens for Estimate {
         }
         u32::try_from(thirds.div_ceil(u64::from(TOKEN))).unwrap_or(u32::MAX)
     }
+
+    fn method(&self) -> String {
+        "estimated".to_owned()
+    }
 }
 
 fn letters(bytes: &[u8]) -> usize {
@@ -101,13 +109,31 @@ fn letters(bytes: &[u8]) -> usize {
         .unwrap_or(bytes.len())
 }
 
-fn is_known(word: &str) -> bool {
+/// Whether the word of so many letters at the beginning of `rest` is one token behind the byte `before`, if there is one.
+fn is_known(rest: &[u8], length: usize, before: Option<u8>) -> bool {
     static KNOWN: OnceLock<Known> = OnceLock::new();
-    word.len() <= WORD_MAX && KNOWN.get_or_init(Known::new).has(word.as_bytes())
+    let known = || KNOWN.get_or_init(Known::new).get(number_of(rest, length));
+    length <= WORD_MAX
+        && match before {
+            Some(b' ') => known().is_some(),
+            // An apostrophe takes letters behind it to the word before, a letter of another script makes one word of both.
+            Some(b'\'' | 0x80..) => false,
+            _ => known() == Some(Place::Anywhere),
+        }
+}
+
+/// Where a known word is one token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Anywhere,
+    BehindSpace,
 }
 
 /// The words that are known, each as one number in one of the places that follow from it: every word of every prompt is looked up.
 struct Known(Box<[u128; PLACES]>);
+
+/// What the number of a word has besides if it is known behind a space only: no letter of ASCII has that bit.
+const BEHIND_SPACE: u128 = 0x80;
 
 /// Places for words, so many that nearly every word stands in its first one.
 const PLACES: usize = 8192;
@@ -115,42 +141,66 @@ const PLACES: usize = 8192;
 impl Known {
     fn new() -> Self {
         let mut known = Self(Box::new([0; PLACES]));
-        for word in WORDS.split_ascii_whitespace().filter(|word| word.len() <= WORD_MAX) {
-            let (number, place) = known.find(word.as_bytes());
-            known.0[place] = number;
+        let (anywhere, behind_space) = WORDS.split_once("\n\n").unwrap_or((WORDS, ""));
+        for (words, flag) in [(anywhere, 0), (behind_space, BEHIND_SPACE)] {
+            for word in words.split_ascii_whitespace().filter(|word| word.len() <= WORD_MAX) {
+                let number = number_of(word.as_bytes(), word.len());
+                let place = known.find(number);
+                known.0[place] = number | flag;
+            }
         }
         known
     }
 
-    fn has(&self, word: &[u8]) -> bool {
-        let (number, place) = self.find(word);
-        self.0[place] == number
+    fn get(&self, number: u128) -> Option<Place> {
+        match self.0[self.find(number)] {
+            found if found == number => Some(Place::Anywhere),
+            found if found == number | BEHIND_SPACE => Some(Place::BehindSpace),
+            _ => None,
+        }
     }
 
-    /// The number of a word that is not empty, and the place where it stands, or which is free for it.
-    fn find(&self, word: &[u8]) -> (u128, usize) {
-        let mut bytes = [0; WORD_MAX];
-        bytes[..word.len()].copy_from_slice(word);
-        let number = u128::from_le_bytes(bytes);
+    /// Where the word with this number stands, or the place that is free for it.
+    fn find(&self, number: u128) -> usize {
         // The upper half of a product follows from all of the number.
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835) >> 100;
         let mut place = usize::try_from(mixed).unwrap_or(0) % PLACES;
-        while self.0[place] != 0 && self.0[place] != number {
+        while self.0[place] != 0 && self.0[place] & !BEHIND_SPACE != number {
             place = (place + 1) % PLACES;
         }
-        (number, place)
+        place
     }
 }
 
-/// A word letter by letter: the first is a token, each that often follows the one before is a third of one, each other is one.
+/// The first `length` of `bytes`, from 1 to [`WORD_MAX`], as one number.
+fn number_of(bytes: &[u8], length: usize) -> u128 {
+    match bytes.first_chunk::<WORD_MAX>() {
+        Some(chunk) => u128::from_le_bytes(*chunk) & (u128::MAX >> (8 * (WORD_MAX - length))),
+        None => {
+            let mut chunk = [0; WORD_MAX];
+            chunk[..length].copy_from_slice(&bytes[..length]);
+            u128::from_le_bytes(chunk)
+        }
+    }
+}
+
+/// A word letter by letter: the first is a token, each that often follows the one before is two thirds of one, each other is one.
+///
+/// That is never too little: of two letters of such a pair never both are left alone, so of three letters at least two are one
+/// token. A capital letter often stays alone.
 fn spelled(word: &[u8]) -> u32 {
     let mut cost = TOKEN;
     for pair in word.windows(2) {
-        let (first, second) = (pair[0].to_ascii_lowercase() - b'a', pair[1]);
-        let goes_on = second.is_ascii_lowercase() && PAIRS[usize::from(first)] >> (second - b'a') & 1 == 1;
-        cost += if goes_on { 1 } else { TOKEN };
+        cost += if is_pair(pair[0], pair[1]) { PAIR } else { TOKEN };
     }
     cost
+}
+
+/// Whether two letters are one of [`PAIRS`].
+pub(super) fn is_pair(first: u8, second: u8) -> bool {
+    first.is_ascii_lowercase()
+        && second.is_ascii_lowercase()
+        && PAIRS[usize::from(first - b'a')] >> (second - b'a') & 1 == 1
 }
 
 /// Tokens of one character beyond ASCII. At most one for each of its bytes, whatever the vocabulary.
@@ -182,12 +232,20 @@ fn is_rare_hangul(c: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use super::super::Vocabulary;
     use super::*;
+
+    fn words_of(text: &str) -> HashSet<&str> {
+        text.split_ascii_whitespace().collect()
+    }
 
     #[test]
     fn a_word_is_known_if_it_is_one_of_the_list() {
-        let words: std::collections::HashSet<&str> = WORDS.split_ascii_whitespace().collect();
+        let words = words_of(WORDS);
         assert!(words.len() > 2_000 && words.len() < PLACES / 2);
+        let is_known = |word: &str| is_known(word.as_bytes(), word.len(), Some(b' '));
         for word in &words {
             assert!(is_known(word), "{word}");
             for other in [format!("{word}q"), word[1..].to_owned(), word.to_uppercase()] {
@@ -198,5 +256,37 @@ mod tests {
             }
         }
         assert!(!is_known("abcdefghijklmnopqrstuvwxyz"));
+    }
+
+    #[test]
+    fn a_known_word_is_one_token_wherever_it_is_taken_for_one_m7_8_v3() {
+        let (anywhere, behind_space) = WORDS.split_once("\n\n").expect("there are two parts");
+        assert!(words_of(anywhere).is_disjoint(&words_of(behind_space)));
+        let signs = (0..0x80_u8).filter(|byte| !byte.is_ascii_alphanumeric());
+        let before: Vec<Option<u8>> = signs.map(Some).chain([None]).collect();
+        for word in words_of(WORDS) {
+            for before in before
+                .iter()
+                .copied()
+                .filter(|before| is_known(word.as_bytes(), word.len(), *before))
+            {
+                for behind in ["", "'s", "é", "ñ", "ß", "я"] {
+                    let sign = before.map(char::from).map(String::from).unwrap_or_default();
+                    let text = format!("{sign}{word}{behind}");
+                    let exact = Vocabulary::O200k.count(&text);
+                    assert!(Estimate.count(&text) >= exact, "{text:?} is {exact}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_pair_of_letters_is_one_token_m7_8_v3() {
+        for first in b'a'..=b'z' {
+            for second in (b'a'..=b'z').filter(|second| is_pair(first, *second)) {
+                let pair = String::from_iter([char::from(first), char::from(second)]);
+                assert_eq!(Vocabulary::O200k.count(&pair), 1, "{pair}");
+            }
+        }
     }
 }

@@ -15,10 +15,9 @@ pub trait Tokens: fmt::Debug + Send + Sync {
     /// Parts do not add up, and a longer text can cost less than its beginning: what has to fit is counted as a whole.
     fn count(&self, text: &str) -> u32;
 
-    /// How it counts, for a receipt: `o200k_base`, `o200k_base × 1.2, estimated`, `estimated`.
-    fn method(&self) -> String {
-        "estimated".to_owned()
-    }
+    /// How it counts, for a receipt: `o200k_base`, `o200k_base × 1.2, estimated`, `estimated`. What was counted in one way stands for
+    /// whoever counts in that way, so two that count otherwise are called otherwise.
+    fn method(&self) -> String;
 }
 
 #[cfg(test)]

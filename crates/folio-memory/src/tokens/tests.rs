@@ -73,6 +73,18 @@ fn an_estimate_of_documents_is_not_below_what_they_are_m7_8_v3() {
 }
 
 #[test]
+fn an_estimate_of_words_without_vowels_is_not_below_what_they_are_m7_8_v3() {
+    for text in [
+        "tthtthtthtthtthtthtthtth",
+        "spsspsspsspsspsspsspssps",
+        "yngrrynghtrr",
+        "acoceg iewofof Htthtthtt",
+    ] {
+        assert!(Estimate.count(text) >= o200k(text), "{text}");
+    }
+}
+
+#[test]
 fn no_character_is_estimated_below_what_it_is_m7_8_v3() {
     let too_low: String = ('\u{80}'..=char::MAX)
         .filter(|c| {
@@ -102,6 +114,27 @@ fn no_two_letters_of_one_token_each_are_estimated_below_what_they_are_m7_8_v3() 
     );
 }
 
+/// Words that are in no language but look like one: each letter makes a pair with the one before.
+fn made_up() -> impl Strategy<Value = String> {
+    let steps = proptest::collection::vec(any::<prop::sample::Index>(), 0..40);
+    (b'a'..=b'z', steps).prop_map(|(first, steps)| {
+        let mut word = vec![first];
+        for step in steps {
+            let last = word.last().copied().unwrap_or(first);
+            let nexts: Vec<u8> = (b'a'..=b'z').filter(|next| estimate::is_pair(last, *next)).collect();
+            // Few letters make a pair with none.
+            word.push(if nexts.is_empty() { first } else { *step.get(&nexts) });
+        }
+        word.into_iter().map(char::from).collect()
+    })
+}
+
+/// The same a few letters long, again and again.
+fn made_up_again() -> impl Strategy<Value = String> {
+    (made_up(), 2..8_usize, 1..12_usize)
+        .prop_map(|(word, letters, times)| word[..letters.min(word.len())].repeat(times))
+}
+
 /// Texts of one kind that people and programs write.
 fn some_text() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -118,6 +151,7 @@ fn some_text() -> impl Strategy<Value = String> {
         "[\\x20-\\x7e]{0,80}",
         "[ \t\r\n]{0,40}",
         "\\PC{0,40}",
+        proptest::collection::vec(prop_oneof![made_up(), made_up_again()], 1..8).prop_map(|words| words.join(" ")),
     ]
 }
 

@@ -128,6 +128,10 @@ mod tests {
             self.0.fetch_add(1, Ordering::Relaxed);
             Estimate.count(text)
         }
+
+        fn method(&self) -> String {
+            "asked".to_owned()
+        }
     }
 
     #[test]
