@@ -183,6 +183,8 @@ impl Question<'_> {
         if self.as_of < head {
             changed = entry::changed_after(self.session, self.as_of).await?;
         }
+        // A list by age has no end, so it is not cut off where counting ends.
+        let is_by_age = matches!(self.query.order, Order::Newest | Order::Oldest);
         let best = self.best().await?;
         let (mut hits, counted, is_whole) = match self.wanted().await? {
             None => (Vec::new(), 0, true),
@@ -201,9 +203,8 @@ impl Question<'_> {
                 let counted = found.len() as u64;
                 (found, counted, true)
             }
-            Some(wanted) => match (self.query.order, from) {
-                // A list by age has no end, so it is not cut off where counting ends.
-                (Order::Newest | Order::Oldest, Some(Position::After(number))) => {
+            Some(wanted) => match (is_by_age, from) {
+                (true, Some(Position::After(number))) => {
                     let counted = self.count(&best, &Which::Wanted(&wanted, &changed, None)).await?;
                     let side = if self.query.order == Order::Newest { "<" } else { ">" };
                     let rest = Which::Wanted(&wanted, &changed, Some((side, *number)));
@@ -217,7 +218,9 @@ impl Question<'_> {
                     let which = Which::Wanted(&wanted, &changed, None);
                     let mut hits = self.found(&best, &which, Some(FOUND_MAX + 1)).await?;
                     let counted = hits.len() as u64;
-                    hits.truncate(FOUND_MAX as usize);
+                    if !is_by_age {
+                        hits.truncate(FOUND_MAX as usize);
+                    }
                     (hits, counted, best.is_whole)
                 }
             },
@@ -286,15 +289,34 @@ impl Question<'_> {
         }
         let mut counted = Vec::new();
         for terms in self.words.words() {
-            let rarest = self.document_counts(terms).await?;
-            let fewest = rarest.values().copied().min().unwrap_or(0);
+            let of_each = self.document_counts(terms).await?;
+            let mut rarest_first = terms.clone();
+            rarest_first.sort_by_key(|term| of_each.get(term).copied().unwrap_or(0));
+            let count = match rarest_first.split_first() {
+                Some((rarest, others)) if !others.is_empty() => self.count_having(rarest, others).await?,
+                _ => of_each.values().copied().min().unwrap_or(0),
+            };
             counted.push(Counted {
-                count: u32::try_from(fewest).unwrap_or(u32::MAX).min(COMMON),
-                is_everywhere: rarest.values().any(|count| *count >= EVERYWHERE),
+                count: u32::try_from(count).unwrap_or(u32::MAX).min(COMMON),
+                is_everywhere: of_each.values().any(|count| *count >= EVERYWHERE),
                 terms: terms.clone(),
             });
         }
         Ok(Asked::by_counts(counted, &self.words, self.query.order))
+    }
+
+    /// How many entries have the term `rarest` and all `others`, up to [`COMMON`].
+    async fn count_having(&self, rarest: &str, others: &[String]) -> Result<u64, Failure> {
+        let mut statement = Statement::default();
+        // The table is called as the condition for the others calls it.
+        statement.push(
+            "SELECT count(*) FROM (SELECT 1 FROM word AS entry WHERE entry.space = ? AND entry.word = ?",
+            [Value::Int(self.session.space.0), Value::Text(rarest.to_owned())],
+        );
+        push_expression(&mut statement, &Expression::of(&[others.to_vec()], TextMatch::All));
+        statement.push(" LIMIT ?) AS found", [Value::Int(i64::from(COMMON))]);
+        let rows = self.session.ask(&statement).await?;
+        rows.first().map_or(Ok(0), |row| count(row, 0))
     }
 
     /// How many entries have each of `terms`.

@@ -148,6 +148,8 @@ impl Question<'_> {
             changed = entry::changed_after(self.conn, self.space, self.as_of)?;
         }
         let places: HashSet<_> = changed.iter().copied().collect();
+        // A list by age has no end, so it is not cut off where counting ends.
+        let is_by_age = matches!(self.query.order, Order::Newest | Order::Oldest);
         let best = text_words::asked(self.conn, self.space, &self.words, self.query.order)?;
         let (mut hits, counted, is_whole) = match self.filter()? {
             None => (Vec::new(), 0, true),
@@ -170,9 +172,8 @@ impl Question<'_> {
                 if !changed.is_empty() {
                     filter.and("entry.place NOT IN (SELECT value FROM json_each(?))", [list(&changed)]);
                 }
-                match (self.query.order, from) {
-                    // A list by age has no end, so it is not cut off where counting ends.
-                    (Order::Newest | Order::Oldest, Some(Position::After(number))) => {
+                match (is_by_age, from) {
+                    (true, Some(Position::After(number))) => {
                         let counted = self.count(&best, &filter)?;
                         let after = if self.query.order == Order::Newest { "<" } else { ">" };
                         let place = Place::of(self.space, *number);
@@ -185,7 +186,9 @@ impl Question<'_> {
                     _ => {
                         let mut hits = self.found(&best, &filter, Some(FOUND_MAX + 1))?;
                         let counted = hits.len() as u64;
-                        hits.truncate(FOUND_MAX as usize);
+                        if !is_by_age {
+                            hits.truncate(FOUND_MAX as usize);
+                        }
                         (hits, counted, best.is_whole)
                     }
                 }

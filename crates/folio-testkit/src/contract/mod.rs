@@ -137,6 +137,7 @@ macro_rules! store_contract {
         $crate::store_contract!(@cases $home, search_many: [
             of_what_very_many_say_the_newest_count,
             of_several_words_the_rarest_find,
+            a_word_of_several_terms_is_as_rare_as_all_of_them,
             what_just_few_enough_say_is_counted,
         ]);
         $crate::store_contract!(@cases $home, pages: [

@@ -1,5 +1,6 @@
 //! Search for what very many entries say (M7.2.17).
 
+use folio_memory::query::MAX_LIMIT;
 use folio_memory::{
     Change, EntryFields, EntryId, EntryKind, EntryQuery, FOUND_MAX, Order, Owner, Seq, TextMatch, Trust,
 };
@@ -62,10 +63,16 @@ pub async fn of_what_very_many_say_the_newest_count(home: &dyn Home) {
     assert_eq!((answer.total, answer.at_least), (12, false));
     assert_eq!(answer.items.len(), 12, "the oldest is among them");
 
-    for (order, first) in [(Order::Newest, COUNTED + 200), (Order::Oldest, 1)] {
+    let newest = COUNTED + 200;
+    for (order, first, limit) in [
+        (Order::Newest, newest, 100),
+        (Order::Oldest, 1, 100),
+        (Order::Newest, newest, MAX_LIMIT),
+        (Order::Oldest, 1, MAX_LIMIT),
+    ] {
         let mut query = EntryQuery {
             order,
-            limit: 100,
+            limit,
             ..search("rain")
         };
         let mut seen = Vec::new();
@@ -83,7 +90,10 @@ pub async fn of_what_very_many_say_the_newest_count(home: &dyn Home) {
             seen.reverse();
         }
         let all: Vec<_> = (1..=COUNTED + 200).collect();
-        assert!(seen == all, "{order:?} gives each of them once, in order");
+        assert!(
+            seen == all,
+            "{order:?} gives each of them once, in order, {limit} at a time"
+        );
     }
 }
 
@@ -103,6 +113,31 @@ pub async fn of_several_words_the_rarest_find(home: &dyn Home) {
     };
     let answer = scene.list(&by_age).await.expect("a list");
     assert_eq!((answer.total, answer.at_least), (COUNTED, true));
+}
+
+/// Very many entries have each term of `東京都`, and one has both: so what finds it is not left out of the reckoning.
+pub async fn a_word_of_several_terms_is_as_rare_as_all_of_them(home: &dyn Home) {
+    const THUNDER: u64 = 600;
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let note = |title: &str| Change::AddEntry(Box::new(scene.note(page, title)));
+    let mut changes = vec![note("東京都")];
+    for number in 0..=COUNTED {
+        let thunder = if number < THUNDER { " thunder" } else { "" };
+        changes.push(note(&format!("東京{thunder}")));
+        changes.push(note("京都"));
+    }
+    for some in changes.chunks(400) {
+        scene.commit(some.to_vec()).await;
+    }
+    let query = EntryQuery {
+        text_match: TextMatch::Any,
+        limit: MAX_LIMIT,
+        ..search("東京都 thunder")
+    };
+    let answer = scene.list(&query).await.expect("a list");
+    assert_eq!((answer.total, answer.at_least), (THUNDER + 1, false));
+    assert!(answer.items.iter().any(|entry| entry.fields.title == "東京都"));
 }
 
 /// One less, and all of them are counted and ordered.
