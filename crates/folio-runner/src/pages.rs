@@ -52,7 +52,7 @@ impl RunPages {
             newest_first: true,
             ..PageQuery::default()
         };
-        let mut executors = workspace.pages(&query).await?;
+        let mut executors = workspace.all_pages(query).await?;
         // What is told of stands in the order in which it was made.
         executors.sort_by_key(|page| is_settled(&page.fields.status));
         let left_out = executors.split_off(executors.len().min(PAGES));

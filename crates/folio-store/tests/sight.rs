@@ -284,6 +284,37 @@ async fn every_role_sees_the_pages_and_books_of_its_column_m7_7() {
 }
 
 #[tokio::test]
+async fn a_list_of_pages_ends_where_the_last_one_was_given_that_may_be_seen_m7_7() {
+    let house = house().await;
+    for role in Role::ALL {
+        let space = house.seen_by(role);
+        let all = space.pages(&PageQuery::default()).await.unwrap();
+        for newest_first in [false, true] {
+            let mut query = PageQuery {
+                limit: 1,
+                newest_first,
+                ..PageQuery::default()
+            };
+            let mut given = Vec::new();
+            while let [page] = &space.pages(&query).await.unwrap()[..] {
+                query.after = Some(page.handle.0);
+                given.push(page.clone());
+            }
+            given.sort_by_key(|page| page.handle);
+            assert_eq!(given, all, "{role}");
+        }
+        let counted = space.page_count(&PageQuery::default()).await.unwrap();
+        assert_eq!(counted, all.len() as u64, "{role}");
+        let of_other = PageQuery {
+            run: Some(run("other")),
+            ..PageQuery::default()
+        };
+        let of_other = space.page_count(&of_other).await.unwrap();
+        assert_eq!(of_other, u64::from(readable(role).len() == 6), "{role}");
+    }
+}
+
+#[tokio::test]
 async fn a_planner_is_told_which_page_it_has_added_m7_7() {
     let house = house().await;
     let planner = Actor::new(Role::Planner, "scan").in_run(run("run"));

@@ -5,6 +5,7 @@ use crate::actor::{Actor, Role};
 use crate::entry::{Entry, EntryKind, Owner};
 use crate::id::RunId;
 use crate::page::PageFields;
+use crate::query::PageQuery;
 use crate::space::ThreadKey;
 use crate::tool_exchange::ReadScope;
 use crate::turn::{NewTurn, TurnQuery};
@@ -61,19 +62,24 @@ impl Sight {
     #[must_use]
     pub fn narrowed(&self, query: &TurnQuery) -> Option<TurnQuery> {
         let mut query = query.clone();
+        self.narrow(&mut query.run, &mut query.thread).then_some(query)
+    }
+
+    /// The same for pages.
+    #[must_use]
+    pub fn narrowed_pages(&self, query: &PageQuery) -> Option<PageQuery> {
+        let mut query = query.clone();
+        self.narrow(&mut query.run, &mut query.thread).then_some(query)
+    }
+
+    /// Asks for no more than it takes in of what belongs to a run or a thread; false if nothing is left.
+    fn narrow(&self, run: &mut Option<RunId>, thread: &mut Option<ThreadKey>) -> bool {
         match self {
-            Self::Space => {}
-            Self::Run(run) => {
-                let own = (*run)?;
-                (query.run.replace(own).is_none_or(|asked| asked == own)).then_some(())?;
-            }
-            Self::Thread(thread) => {
-                let asked = query.thread.replace(thread.clone());
-                asked.is_none_or(|asked| asked == *thread).then_some(())?;
-            }
-            Self::Manifest(_) => return None,
+            Self::Space => true,
+            Self::Run(own) => own.is_some_and(|own| run.replace(own).is_none_or(|asked| asked == own)),
+            Self::Thread(own) => thread.replace(own.clone()).is_none_or(|asked| asked == *own),
+            Self::Manifest(_) => false,
         }
-        Some(query)
     }
 
     /// Whether it takes in `entry`, which stands on a page with the fields `page`.

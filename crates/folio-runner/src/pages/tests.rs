@@ -7,10 +7,10 @@ use folio_engine::plan;
 use folio_engine::run::PlanMode;
 use folio_engine::{Event, Outcome, Run};
 use folio_memory::tokens::Estimate;
-use folio_memory::{Actor, Role, RunId, Seq, SpaceName};
+use folio_memory::{Actor, NewPage, Owner, PageFields, Role, RunId, Seq, SpaceName};
 use folio_model::{Delta, Model, ModelError, Reply, Request, ScriptedModel, When};
 use folio_store::sqlite::OpenOptions;
-use folio_store::workspace::ForgetFilter;
+use folio_store::workspace::{ForgetFilter, Write};
 use folio_store::{RandomIds, SqliteStore, SystemClock};
 use folio_tools::Registry;
 use serde_json::json;
@@ -230,4 +230,29 @@ async fn a_run_goes_on_without_steps_that_somebody_put_away() {
     let statuses: Vec<_> = steps.iter().map(|step| step.fields.status).collect();
     assert_eq!(&statuses[..2], [Status::Done, Status::Done]);
     assert!(house.workspace.store().check().await.unwrap().problems.is_empty());
+}
+
+#[tokio::test]
+async fn of_very_many_pages_that_are_read_all_are_counted_e9_16() {
+    let house = house();
+    let (run, workspace) = (house.submit().await, &house.workspace);
+    let begun = house.runner.load(run).await.unwrap();
+    let moment = workspace.moment().await.unwrap();
+    let before = RunPages::read(workspace, moment, &begun).await.unwrap().unwrap();
+    let pages = (0..1_003).map(|number: u32| {
+        let name = format!("room {number}");
+        let mut fields = PageFields::new(PageRole::ScratchpadExec, &name, Owner::executor());
+        fields.run = Some(run);
+        // The oldest has to be looked at.
+        fields.status = if number == 0 { "failed" } else { "ok" }.to_owned();
+        let id = PageId::derived(&[&name]);
+        Change::EnsurePage(Box::new(NewPage { id, fields }))
+    });
+    let person = Actor::new(Role::Human, "ada");
+    workspace.record(&person, Write::of(pages.collect())).await.unwrap();
+    let moment = workspace.moment().await.unwrap();
+    let read = RunPages::read(workspace, moment, &begun).await.unwrap().unwrap();
+    let count = |pages: &RunPages| pages.ids.len() + pages.settled + pages.unsettled.len();
+    assert_eq!(count(&read), count(&before) + 1_003);
+    assert!(read.ids.contains(&PageId::derived(&["room 0"])));
 }

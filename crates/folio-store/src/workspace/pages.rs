@@ -313,7 +313,12 @@ impl Workspace {
         Ok(tree)
     }
 
-    pub(super) async fn all_pages(&self, query: PageQuery) -> Result<Vec<Page>, WorkspaceError> {
+    /// All pages that `query` asks for, however many there are.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn all_pages(&self, query: PageQuery) -> Result<Vec<Page>, WorkspaceError> {
         let mut query = PageQuery {
             limit: MAX_LIMIT,
             ..query

@@ -89,7 +89,8 @@ impl Workspace {
         Ok(answer)
     }
 
-    /// The same for several questions, none of which is by priority.
+    /// The same for several questions at once, of one state of memory where the store reads them so. Those by priority say by which
+    /// ranks.
     pub(super) async fn read_entries_of_each(
         &self,
         queries: Vec<EntryQuery>,
@@ -171,9 +172,10 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn pages(&self, query: &PageQuery) -> Result<Vec<Page>, WorkspaceError> {
-        let mut pages = self.inner.store.pages(&self.inner.space, query).await?;
-        let sight = self.sight().await?;
-        pages.retain(|page| sight.takes_in_page(&page.fields));
+        let Some(query) = self.sight().await?.narrowed_pages(query) else {
+            return Ok(Vec::new());
+        };
+        let mut pages = self.inner.store.pages(&self.inner.space, &query).await?;
         let mode = self.redaction_of_reads().await?;
         for page in &mut pages {
             recall::page(page, mode);
@@ -181,21 +183,16 @@ impl Workspace {
         Ok(pages)
     }
 
-    /// How many pages `query` asks for; of those that whoever asks may see, up to 1,000.
+    /// How many pages `query` asks for, of those that whoever asks may see.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn page_count(&self, query: &PageQuery) -> Result<u64, WorkspaceError> {
-        if self.sight().await? == Sight::Space {
-            return Ok(self.inner.store.page_count(&self.inner.space, query).await?);
+        match self.sight().await?.narrowed_pages(query) {
+            Some(query) => Ok(self.inner.store.page_count(&self.inner.space, &query).await?),
+            None => Ok(0),
         }
-        let all = PageQuery {
-            after: None,
-            limit: 0,
-            ..query.clone()
-        };
-        Ok(u64::try_from(self.pages(&all).await?.len()).unwrap_or(u64::MAX))
     }
 
     /// The links that begin or end at `end` (a written id), sorted.
