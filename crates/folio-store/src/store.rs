@@ -252,8 +252,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         now: Timestamp,
     ) -> Result<ListAnswer<Entry>, StoreError>;
 
-    /// The answers to several questions for entries, each at its place. Costs less than asking them one after the other; they
-    /// need not be of one state.
+    /// The answers to several questions for entries, each at its place. Costs less than asking them one after the other; those
+    /// that look for no words are of one state, as each of them says.
     ///
     /// # Errors
     ///

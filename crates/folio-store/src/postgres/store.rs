@@ -24,7 +24,7 @@ use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::parts::{CommittedParts, Parts};
 use crate::prepare::Prepared;
-use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
+use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store, one_by_one};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
 /// What a question about a space that is not there is answered with.
@@ -124,6 +124,29 @@ impl Store for PostgresStore {
         self.read(space, move |session, inner| {
             let (name, query) = (name.clone(), query.clone());
             async move { list::entries(&inner, session.as_deref(), &name, &query, now).await }
+        })
+        .await
+    }
+
+    async fn entries_of_each(
+        &self,
+        space: &SpaceName,
+        queries: Vec<EntryQuery>,
+        now: Timestamp,
+    ) -> Result<Vec<ListAnswer<Entry>>, StoreError> {
+        if queries.len() < 2 || queries.iter().any(|query| query.text.is_some()) {
+            return one_by_one(self, space, &queries, now).await;
+        }
+        let (name, queries) = (space.clone(), Arc::new(queries));
+        self.read(space, move |session, inner| {
+            let (name, queries) = (name.clone(), Arc::clone(&queries));
+            async move {
+                let mut answers = Vec::with_capacity(queries.len());
+                for query in &*queries {
+                    answers.push(list::entries(&inner, session.as_deref(), &name, query, now).await?);
+                }
+                Ok(answers)
+            }
         })
         .await
     }

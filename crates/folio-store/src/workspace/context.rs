@@ -112,7 +112,10 @@ impl Workspace {
             let content = match section {
                 Section::ScratchPage => self.offer_observations(max, mark).await?,
                 Section::Scratchbook if !policy.scratchbook.enabled => Content::Lines(Vec::new(), 0),
-                Section::Scratchbook => Content::Book(self.book_sections(&request.thread, max, None, mark).await?),
+                Section::Scratchbook => {
+                    let sections = self.book_sections(&request.thread, max, None, mark).await?;
+                    Content::Book(sections.offers)
+                }
                 Section::Pages => {
                     let run = turn.as_ref().and_then(|turn| turn.begun.run);
                     lines(self.offer_pages(&request.thread, run).await?)

@@ -6,8 +6,10 @@ mod pages;
 mod policy;
 mod reads;
 mod trace;
+mod view;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use folio_memory::id::Ref;

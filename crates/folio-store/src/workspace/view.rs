@@ -1,26 +1,22 @@
-//! The view of a scratchbook: its sections are asked for here, fitted by the rules, and kept as long as nothing changes.
+//! The view of a scratchbook: its sections are asked for, fitted by the rules, and kept as long as nothing changes.
+
+mod sections;
 
 use folio_memory::counted::counted;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use folio_memory::entry::Status;
 use folio_memory::id::TurnRef;
-use folio_memory::observation::Class;
 use folio_memory::policy::{SCRATCHBOOKS_OFF, within_share};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
-use folio_memory::view::{Audience, BookSections, Offer, Placement, Render, Rendered, Shown, ViewSection, render};
-use folio_memory::{
-    Actor, Entry, EntryKind, EntryQuery, ListAnswer, Order, PageId, Seq, ThreadKey, Timestamp, TraceNote, TurnId,
-    scratchbook,
-};
+use folio_memory::view::{Audience, Placement, Render, Rendered, ViewSection, render};
+use folio_memory::{Actor, Seq, ThreadKey, Timestamp, TraceNote, TurnId};
 use serde_json::json;
 
+use self::sections::Sections;
 use super::notes::Stopwatch;
-use super::observations::Whose;
 use super::{Moment, Workspace, WorkspaceError};
-use crate::store::MemoryMark;
 
 /// The operation under which a view is noted.
 pub(super) const RENDER_VIEW: &str = "render_view";
@@ -28,10 +24,6 @@ pub(super) const RENDER_VIEW: &str = "render_view";
 const KEPT: usize = 32;
 /// Ends of lifetimes that are looked at to see whether a view is still true.
 const ENDS: u32 = 100;
-
-/// The statuses of what a view shows.
-const OF_WORK: [Status; 3] = [Status::InProgress, Status::Open, Status::Blocked];
-const OF_KNOWLEDGE: [Status; 2] = [Status::Active, Status::PendingReview];
 
 /// Which view is wanted. What is left out is as the policy of the space says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -230,8 +222,11 @@ impl Workspace {
                 enabled: policy.enabled,
             });
         }
-        let sections = if key.render.budget == 0 {
-            Vec::new()
+        let Sections {
+            offers: sections,
+            read_at,
+        } = if key.render.budget == 0 {
+            Sections::default()
         } else {
             self.book_sections(
                 &key.thread,
@@ -240,6 +235,10 @@ impl Workspace {
                 mark,
             )
             .await?
+        };
+        let (marked, as_of) = match read_at {
+            Some(read_at) => (None, read_at),
+            None => (marked, as_of),
         };
         let has_pages = sections
             .iter()
@@ -286,221 +285,4 @@ impl Workspace {
             .taking(watch.elapsed());
         self.note(TraceNote { turn, ..note });
     }
-
-    /// What each section of the view of `thread` could show, taken from the indexes: at most `max` for each. What was asked before at
-    /// `mark` is not asked again. Without an `audience` it is for a context, which has sections of its own for observations and pages.
-    pub(super) async fn book_sections(
-        &self,
-        thread: &ThreadKey,
-        max: usize,
-        audience: Option<Audience>,
-        mark: Option<MemoryMark>,
-    ) -> Result<BookSections, WorkspaceError> {
-        let with_observations = audience.is_some();
-        let (page, _) = scratchbook::page_of(self.space(), thread);
-        let book = Ask {
-            workspace: self,
-            page,
-            max,
-            mark,
-        };
-        let summaries = book.unpinned_and_pinned_summaries().await?;
-        let mut sections = BookSections::new();
-        for (section, _) in ViewSection::SHARES {
-            let offer = match section {
-                ViewSection::Pinned => book.pinned(&summaries, with_observations).await?,
-                ViewSection::Alerts => {
-                    let waiting = book.work(&[EntryKind::PendingAction]).await?;
-                    if with_observations {
-                        joined(self.observed(true, max, mark).await?, waiting)
-                    } else {
-                        waiting
-                    }
-                }
-                ViewSection::Tasks => book.work(&[EntryKind::Goal, EntryKind::Task]).await?,
-                ViewSection::Todos => book.work(&[EntryKind::Todo]).await?,
-                ViewSection::Observations if with_observations => self.observed(false, max, mark).await?,
-                ViewSection::Observations => continue,
-                ViewSection::Notes => book.notes(&summaries).await?,
-                ViewSection::Pages => match audience {
-                    Some(audience) => self.pages_at_hand(thread, (max, audience), mark).await?,
-                    None => continue,
-                },
-            };
-            sections.push((section, offer));
-        }
-        Ok(sections)
-    }
-
-    /// The live observations that are not pinned: alerts and what has to be confirmed, or the others.
-    async fn observed(&self, alerts: bool, max: usize, mark: Option<MemoryMark>) -> Result<Offer, WorkspaceError> {
-        let policy = self.policy_at(mark).await?;
-        let types = policy.types();
-        let is_alert = |class: Class| matches!(class, Class::Alert | Class::PendingConfirmation);
-        let of_all = |max| unpinned(vec![EntryKind::Observation], OF_KNOWLEDGE.into(), Order::Priority, max);
-        let of = |alerts: bool| {
-            let is_meant = |name: &&str| is_alert(types.class_of(Some(name))) == alerts;
-            EntryQuery {
-                types: types.names().filter(is_meant).map(str::to_owned).collect(),
-                ..of_all(max)
-            }
-        };
-        let mut offer = self.offered(mark, &of(alerts)).await?;
-        if !alerts {
-            // Those of types that nobody has registered, or not any more, are among the others.
-            let (all, told) = (
-                self.offered(mark, &of_all(1)).await?,
-                self.offered(mark, &of(true)).await?,
-            );
-            let others = all.total.saturating_sub(told.total);
-            if others > offer.total {
-                let first = max.saturating_add(usize::try_from(told.total).unwrap_or(usize::MAX));
-                let all = self.offered(mark, &of_all(first)).await?;
-                let is_other = |shown: &Shown| {
-                    let name = |entry: &Entry| entry.fields.type_name.clone();
-                    matches!(shown, Shown::Entry(entry) if !is_alert(types.class_of(name(entry).as_deref())))
-                };
-                offer.shown = all.shown.into_iter().filter(is_other).take(max).collect();
-                offer.total = others;
-            }
-        }
-        Ok(offer)
-    }
-
-    /// What `query` gives.
-    async fn offered(&self, mark: Option<MemoryMark>, query: &EntryQuery) -> Result<Offer, WorkspaceError> {
-        let answer = self.kept_entries(mark, Whose::AsAsked, query).await?;
-        Ok(Offer {
-            shown: answer.items.iter().cloned().map(shown).collect(),
-            total: answer.total,
-        })
-    }
-}
-
-fn shown(entry: Entry) -> Shown {
-    Shown::Entry(Box::new(entry))
-}
-
-/// The entries of one scratchbook.
-struct Ask<'w> {
-    workspace: &'w Workspace,
-    page: PageId,
-    max: usize,
-    mark: Option<MemoryMark>,
-}
-
-/// The summaries on a scratchbook, the newest first, and how many there are.
-type Summaries = (Vec<Entry>, u64);
-
-impl Ask<'_> {
-    async fn entries(&self, query: EntryQuery) -> Result<Offer, WorkspaceError> {
-        let query = EntryQuery {
-            page: Some(self.page),
-            ..query
-        };
-        self.workspace.offered(self.mark, &query).await
-    }
-
-    async fn ask(&self, query: &EntryQuery) -> Result<Arc<ListAnswer<Entry>>, WorkspaceError> {
-        self.workspace.kept_entries(self.mark, Whose::AsAsked, query).await
-    }
-
-    /// What history came to that was put away: few, so they are not looked up by whether they are pinned.
-    async fn unpinned_and_pinned_summaries(&self) -> Result<Summaries, WorkspaceError> {
-        let query = EntryQuery {
-            page: Some(self.page),
-            pinned: None,
-            ..unpinned(vec![EntryKind::Summary], OF_KNOWLEDGE.into(), Order::Newest, self.max)
-        };
-        let answer = self.ask(&query).await?;
-        Ok((answer.items.clone(), answer.total))
-    }
-
-    /// What is pinned, by rank, and of the same rank in the order in which it was written.
-    async fn pinned(&self, summaries: &Summaries, with_observations: bool) -> Result<Offer, WorkspaceError> {
-        let pinned = EntryQuery {
-            kinds: EntryKind::ALL.into_iter().filter(|kind| kind.is_memory()).collect(),
-            status: Status::ALL
-                .into_iter()
-                .filter(|status| *status != Status::Archived)
-                .collect(),
-            pinned: Some(true),
-            limit: MAX_LIMIT,
-            order: Order::Oldest,
-            ..EntryQuery::default()
-        };
-        let of_book = EntryQuery {
-            page: Some(self.page),
-            ..pinned.clone()
-        };
-        let answer = self.ask(&of_book).await?;
-        let (mut found, mut total) = (answer.items.clone(), answer.total);
-        if with_observations {
-            let noticed = EntryQuery {
-                kinds: vec![EntryKind::Observation],
-                ..pinned
-            };
-            let answer = self.ask(&noticed).await?;
-            total += answer.total;
-            found.extend(answer.items.iter().cloned());
-        }
-        let of_summaries = summaries.0.iter().filter(|entry| entry.fields.pin_rank.is_some());
-        total += u64::try_from(of_summaries.clone().count()).unwrap_or(u64::MAX);
-        found.extend(of_summaries.cloned());
-        found.sort_by_key(|entry| (entry.fields.pin_rank, entry.handle));
-        found.truncate(self.max);
-        Ok(Offer {
-            shown: found.into_iter().map(shown).collect(),
-            total,
-        })
-    }
-
-    /// Work of `kinds`: begun before open before blocked, in the order in which it was thought of.
-    async fn work(&self, kinds: &[EntryKind]) -> Result<Offer, WorkspaceError> {
-        let mut all = Offer::default();
-        for status in OF_WORK {
-            let query = unpinned(kinds.into(), vec![status], Order::Oldest, self.max);
-            all = joined(all, self.entries(query).await?);
-        }
-        all.shown.truncate(self.max);
-        Ok(all)
-    }
-
-    /// Notes and summaries, the newest first.
-    async fn notes(&self, summaries: &Summaries) -> Result<Offer, WorkspaceError> {
-        let notes = unpinned(vec![EntryKind::Note], OF_KNOWLEDGE.into(), Order::Newest, self.max);
-        let mut offer = self.entries(notes).await?;
-        let loose: Vec<_> = summaries
-            .0
-            .iter()
-            .filter(|entry| entry.fields.pin_rank.is_none())
-            .cloned()
-            .collect();
-        let pinned = u64::try_from(summaries.0.len() - loose.len()).unwrap_or(u64::MAX);
-        offer.total += summaries.1.saturating_sub(pinned);
-        offer.shown.extend(loose.into_iter().map(shown));
-        offer.shown.sort_by_key(|one| match one {
-            Shown::Entry(entry) => std::cmp::Reverse(Some(entry.handle)),
-            Shown::Line(_) => std::cmp::Reverse(None),
-        });
-        offer.shown.truncate(self.max);
-        Ok(offer)
-    }
-}
-
-fn unpinned(kinds: Vec<EntryKind>, status: Vec<Status>, order: Order, max: usize) -> EntryQuery {
-    EntryQuery {
-        kinds,
-        status,
-        order,
-        pinned: Some(false),
-        limit: u32::try_from(max.max(1)).unwrap_or(u32::MAX),
-        ..EntryQuery::default()
-    }
-}
-
-fn joined(mut first: Offer, second: Offer) -> Offer {
-    first.shown.extend(second.shown);
-    first.total += second.total;
-    first
 }

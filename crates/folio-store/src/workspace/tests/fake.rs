@@ -2,6 +2,7 @@
 //! business of the contract suite.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -18,7 +19,7 @@ use crate::commit::{BlobHash, Commit, Committed, CommittedEntry, Expected};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::parts::{CommittedParts, Parts};
-use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
+use crate::store::{Checkup, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchPlace, WatchQuery};
 
 #[derive(Debug, Default)]
@@ -28,6 +29,8 @@ pub(super) struct FakeStore {
     pub(super) rivals: Mutex<Vec<Commit>>,
     /// Commits that somebody else makes just after the next lists, newest first.
     pub(super) meanwhile: Mutex<Vec<Commit>>,
+    /// Whether somebody keeps account of what changes: every commit does.
+    pub(super) has_marks: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -226,6 +229,17 @@ impl Store for FakeStore {
         })
     }
 
+    async fn memory_mark(&self, _: &SpaceName, _: Timestamp) -> Result<Option<MemoryMark>, StoreError> {
+        let head = self.state.lock().unwrap().log.len() as u64;
+        let mark = MemoryMark {
+            number: head,
+            pages: head,
+            since: Seq(head),
+            as_of: Seq(head),
+        };
+        Ok(self.has_marks.load(Ordering::Relaxed).then_some(mark))
+    }
+
     async fn entry(&self, _: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {
         let state = self.state.lock().unwrap();
         let is_it = |found: &&Entry| match entry {
@@ -280,8 +294,8 @@ impl Store for FakeStore {
             .collect())
     }
 
-    async fn page_count(&self, _: &SpaceName, _: &PageQuery) -> Result<u64, StoreError> {
-        panic!("no test needs it")
+    async fn page_count(&self, space: &SpaceName, query: &PageQuery) -> Result<u64, StoreError> {
+        Ok(self.pages(space, query).await?.len() as u64)
     }
 
     async fn page(&self, _: &SpaceName, page: PageRef) -> Result<Page, StoreError> {

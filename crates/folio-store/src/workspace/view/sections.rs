@@ -1,0 +1,349 @@
+//! What each section of a view could show, of one state of memory: an entry that changes meanwhile stands in one of them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use folio_memory::entry::Status;
+use folio_memory::observation::Class;
+use folio_memory::query::MAX_LIMIT;
+use folio_memory::roles::Sight;
+use folio_memory::view::{Audience, BookSections, Offer, Shown, ViewSection};
+use folio_memory::{Entry, EntryKind, EntryQuery, ListAnswer, Order, PageId, Seq, ThreadKey, scratchbook};
+
+use super::super::observations::Whose;
+use super::super::{PolicyInForce, Workspace, WorkspaceError};
+use crate::store::MemoryMark;
+
+/// The statuses of what a view shows.
+const OF_WORK: [Status; 3] = [Status::InProgress, Status::Open, Status::Blocked];
+const OF_KNOWLEDGE: [Status; 2] = [Status::Active, Status::PendingReview];
+/// The kinds of work that one section shows.
+const WAITING: [EntryKind; 1] = [EntryKind::PendingAction];
+const TASKS: [EntryKind; 2] = [EntryKind::Goal, EntryKind::Task];
+const TODOS: [EntryKind; 1] = [EntryKind::Todo];
+/// How often the sections are asked for, at most, because memory changes meanwhile.
+const TRIES: u32 = 3;
+
+/// What each section could show.
+#[derive(Debug, Default)]
+pub(in super::super) struct Sections {
+    pub(in super::super) offers: BookSections,
+    /// The commit that they were read at, if they were not read at the mark that they were asked for at.
+    pub(super) read_at: Option<Seq>,
+}
+
+impl Workspace {
+    /// What each section of the view of `thread` could show, taken from the indexes: at most `max` for each. What was asked before at
+    /// `mark` is not asked again. Without an `audience` it is for a context, which has sections of its own for observations and pages.
+    pub(in super::super) async fn book_sections(
+        &self,
+        thread: &ThreadKey,
+        max: usize,
+        audience: Option<Audience>,
+        mark: Option<MemoryMark>,
+    ) -> Result<Sections, WorkspaceError> {
+        let (page, _) = scratchbook::page_of(self.space(), thread);
+        let (mut mark, mut tries) = (mark, 1);
+        loop {
+            let mut book = Ask {
+                workspace: self,
+                page,
+                max,
+                mark,
+                policy: self.policy_at(mark).await?,
+                with_observations: audience.is_some(),
+                told: Vec::new(),
+                read_at: Mutex::default(),
+            };
+            if mark.is_none() {
+                book.ask_at_once().await?;
+            }
+            let offers = book.sections(thread, audience).await?;
+            if tries == TRIES || book.is_of_one_state().await? {
+                let read_at = book.last_commit().filter(|_| mark.is_none());
+                return Ok(Sections { offers, read_at });
+            }
+            // Now all of it comes out of one transaction.
+            (mark, tries) = (None, tries + 1);
+        }
+    }
+}
+
+/// What is asked for the view of one scratchbook.
+struct Ask<'w> {
+    workspace: &'w Workspace,
+    page: PageId,
+    max: usize,
+    mark: Option<MemoryMark>,
+    policy: Arc<PolicyInForce>,
+    with_observations: bool,
+    /// What was asked at once.
+    told: Vec<(EntryQuery, Arc<ListAnswer<Entry>>)>,
+    /// The first and the last commit that an answer is of.
+    read_at: Mutex<Option<(Seq, Seq)>>,
+}
+
+/// The summaries on a scratchbook, the newest first, and how many there are.
+type Summaries = (Vec<Entry>, u64);
+
+impl Ask<'_> {
+    /// Asks in one transaction for what is going to be shown, if whoever asks may read all of it.
+    async fn ask_at_once(&mut self) -> Result<(), WorkspaceError> {
+        if self.workspace.sight().await? != Sight::Space {
+            return Ok(());
+        }
+        let mut queries = vec![self.summaries(), self.pinned_of_book(), self.notes_of_book()];
+        for kinds in [&WAITING[..], &TASKS, &TODOS] {
+            queries.extend(OF_WORK.map(|status| self.work_of(kinds, status)));
+        }
+        if self.with_observations {
+            let of_all = self.observations(None, 1);
+            queries.extend([
+                self.pinned_observations(),
+                self.of_class(true),
+                self.of_class(false),
+                of_all,
+            ]);
+        }
+        let answers = self.workspace.read_entries_of_each(queries.clone()).await?;
+        self.told = queries.into_iter().zip(answers.into_iter().map(Arc::new)).collect();
+        Ok(())
+    }
+
+    async fn ask(&self, query: &EntryQuery) -> Result<Arc<ListAnswer<Entry>>, WorkspaceError> {
+        let answer = match self.told.iter().find(|(asked, _)| asked == query) {
+            Some((_, answer)) => Arc::clone(answer),
+            None => self.workspace.kept_entries(self.mark, Whose::AsAsked, query).await?,
+        };
+        let mut read_at = self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let (first, last) = read_at.unwrap_or((answer.as_of, answer.as_of));
+        *read_at = Some((first.min(answer.as_of), last.max(answer.as_of)));
+        Ok(answer)
+    }
+
+    fn last_commit(&self) -> Option<Seq> {
+        let read_at = self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        read_at.map(|(_, last)| last)
+    }
+
+    /// Whether nothing of memory has changed from the first answer to the last.
+    async fn is_of_one_state(&self) -> Result<bool, WorkspaceError> {
+        let read_at = *self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if read_at.is_none_or(|(first, last)| first == last) {
+            return Ok(true);
+        }
+        let Some(mark) = self.mark else { return Ok(false) };
+        let now = self.workspace.mark().await?;
+        Ok(now.is_some_and(|now| now.number == mark.number))
+    }
+
+    async fn sections(&self, thread: &ThreadKey, audience: Option<Audience>) -> Result<BookSections, WorkspaceError> {
+        let summaries = self.unpinned_and_pinned_summaries().await?;
+        let mut sections = BookSections::new();
+        for (section, _) in ViewSection::SHARES {
+            let offer = match section {
+                ViewSection::Pinned => self.pinned(&summaries).await?,
+                ViewSection::Alerts => {
+                    let waiting = self.work(&WAITING).await?;
+                    if self.with_observations {
+                        joined(self.observed(true).await?, waiting)
+                    } else {
+                        waiting
+                    }
+                }
+                ViewSection::Tasks => self.work(&TASKS).await?,
+                ViewSection::Todos => self.work(&TODOS).await?,
+                ViewSection::Observations if self.with_observations => self.observed(false).await?,
+                ViewSection::Observations => continue,
+                ViewSection::Notes => self.notes(&summaries).await?,
+                ViewSection::Pages => match audience {
+                    Some(audience) => {
+                        let at_hand = self.workspace.pages_at_hand(thread, (self.max, audience), self.mark);
+                        at_hand.await?
+                    }
+                    None => continue,
+                },
+            };
+            sections.push((section, offer));
+        }
+        Ok(sections)
+    }
+
+    /// What `query` gives.
+    async fn offered(&self, query: &EntryQuery) -> Result<Offer, WorkspaceError> {
+        let answer = self.ask(query).await?;
+        Ok(Offer {
+            shown: answer.items.iter().cloned().map(shown).collect(),
+            total: answer.total,
+        })
+    }
+
+    fn is_alert(&self, name: Option<&str>) -> bool {
+        let class = self.policy.types().class_of(name);
+        matches!(class, Class::Alert | Class::PendingConfirmation)
+    }
+
+    /// At most `max` of the live observations that are not pinned: of these types, or of all.
+    fn observations(&self, types: Option<Vec<String>>, max: usize) -> EntryQuery {
+        EntryQuery {
+            types: types.unwrap_or_default(),
+            ranks: self.policy.types().ranks(),
+            ..unpinned(vec![EntryKind::Observation], OF_KNOWLEDGE.into(), Order::Priority, max)
+        }
+    }
+
+    /// Those that are alerts or have to be confirmed, or those of the other types that are registered.
+    fn of_class(&self, alerts: bool) -> EntryQuery {
+        let types = self.policy.types();
+        let is_meant = |name: &&str| self.is_alert(Some(name)) == alerts;
+        let names = types.names().filter(is_meant).map(str::to_owned).collect();
+        self.observations(Some(names), self.max)
+    }
+
+    /// The live observations that are not pinned: alerts and what has to be confirmed, or the others.
+    async fn observed(&self, alerts: bool) -> Result<Offer, WorkspaceError> {
+        let mut offer = self.offered(&self.of_class(alerts)).await?;
+        if !alerts {
+            // Those of types that nobody has registered, or not any more, are among the others.
+            let all = self.offered(&self.observations(None, 1)).await?;
+            let told = self.offered(&self.of_class(true)).await?;
+            let others = all.total.saturating_sub(told.total);
+            if others > offer.total {
+                let first = self
+                    .max
+                    .saturating_add(usize::try_from(told.total).unwrap_or(usize::MAX));
+                let all = self.offered(&self.observations(None, first)).await?;
+                let is_other = |shown: &Shown| {
+                    let is_alert = |entry: &Entry| self.is_alert(entry.fields.type_name.as_deref());
+                    matches!(shown, Shown::Entry(entry) if !is_alert(entry))
+                };
+                offer.shown = all.shown.into_iter().filter(is_other).take(self.max).collect();
+                offer.total = others;
+            }
+        }
+        Ok(offer)
+    }
+
+    /// What history came to that was put away: few, so they are not looked up by whether they are pinned.
+    fn summaries(&self) -> EntryQuery {
+        EntryQuery {
+            page: Some(self.page),
+            pinned: None,
+            ..unpinned(vec![EntryKind::Summary], OF_KNOWLEDGE.into(), Order::Newest, self.max)
+        }
+    }
+
+    async fn unpinned_and_pinned_summaries(&self) -> Result<Summaries, WorkspaceError> {
+        let answer = self.ask(&self.summaries()).await?;
+        Ok((answer.items.clone(), answer.total))
+    }
+
+    fn pinned_of_book(&self) -> EntryQuery {
+        EntryQuery {
+            page: Some(self.page),
+            ..pinned(EntryKind::ALL.into_iter().filter(|kind| kind.is_memory()).collect())
+        }
+    }
+
+    fn pinned_observations(&self) -> EntryQuery {
+        pinned(vec![EntryKind::Observation])
+    }
+
+    /// What is pinned, by rank, and of the same rank in the order in which it was written.
+    async fn pinned(&self, summaries: &Summaries) -> Result<Offer, WorkspaceError> {
+        let answer = self.ask(&self.pinned_of_book()).await?;
+        let (mut found, mut total) = (answer.items.clone(), answer.total);
+        if self.with_observations {
+            let answer = self.ask(&self.pinned_observations()).await?;
+            total += answer.total;
+            found.extend(answer.items.iter().cloned());
+        }
+        let of_summaries = summaries.0.iter().filter(|entry| entry.fields.pin_rank.is_some());
+        total += u64::try_from(of_summaries.clone().count()).unwrap_or(u64::MAX);
+        found.extend(of_summaries.cloned());
+        found.sort_by_key(|entry| (entry.fields.pin_rank, entry.handle));
+        found.truncate(self.max);
+        Ok(Offer {
+            shown: found.into_iter().map(shown).collect(),
+            total,
+        })
+    }
+
+    fn work_of(&self, kinds: &[EntryKind], status: Status) -> EntryQuery {
+        EntryQuery {
+            page: Some(self.page),
+            ..unpinned(kinds.into(), vec![status], Order::Oldest, self.max)
+        }
+    }
+
+    /// Work of `kinds`: begun before open before blocked, in the order in which it was thought of.
+    async fn work(&self, kinds: &[EntryKind]) -> Result<Offer, WorkspaceError> {
+        let mut all = Offer::default();
+        for status in OF_WORK {
+            all = joined(all, self.offered(&self.work_of(kinds, status)).await?);
+        }
+        all.shown.truncate(self.max);
+        Ok(all)
+    }
+
+    fn notes_of_book(&self) -> EntryQuery {
+        EntryQuery {
+            page: Some(self.page),
+            ..unpinned(vec![EntryKind::Note], OF_KNOWLEDGE.into(), Order::Newest, self.max)
+        }
+    }
+
+    /// Notes and summaries, the newest first.
+    async fn notes(&self, summaries: &Summaries) -> Result<Offer, WorkspaceError> {
+        let mut offer = self.offered(&self.notes_of_book()).await?;
+        let loose: Vec<_> = summaries
+            .0
+            .iter()
+            .filter(|entry| entry.fields.pin_rank.is_none())
+            .cloned()
+            .collect();
+        let pinned = u64::try_from(summaries.0.len() - loose.len()).unwrap_or(u64::MAX);
+        offer.total += summaries.1.saturating_sub(pinned);
+        offer.shown.extend(loose.into_iter().map(shown));
+        offer.shown.sort_by_key(|one| match one {
+            Shown::Entry(entry) => std::cmp::Reverse(Some(entry.handle)),
+            Shown::Line(_) => std::cmp::Reverse(None),
+        });
+        offer.shown.truncate(self.max);
+        Ok(offer)
+    }
+}
+
+fn shown(entry: Entry) -> Shown {
+    Shown::Entry(Box::new(entry))
+}
+
+fn pinned(kinds: Vec<EntryKind>) -> EntryQuery {
+    EntryQuery {
+        kinds,
+        status: Status::ALL
+            .into_iter()
+            .filter(|status| *status != Status::Archived)
+            .collect(),
+        pinned: Some(true),
+        limit: MAX_LIMIT,
+        order: Order::Oldest,
+        ..EntryQuery::default()
+    }
+}
+
+fn unpinned(kinds: Vec<EntryKind>, status: Vec<Status>, order: Order, max: usize) -> EntryQuery {
+    EntryQuery {
+        kinds,
+        status,
+        order,
+        pinned: Some(false),
+        limit: u32::try_from(max.max(1)).unwrap_or(u32::MAX),
+        ..EntryQuery::default()
+    }
+}
+
+fn joined(mut first: Offer, second: Offer) -> Offer {
+    first.shown.extend(second.shown);
+    first.total += second.total;
+    first
+}
