@@ -157,9 +157,22 @@ impl Workspace {
     async fn offer_observations(&self, max: usize, mark: Option<MemoryMark>) -> Result<Content, WorkspaceError> {
         let limit = max.saturating_mul(2).min(super::MAX_ACTIVE);
         let active = self.active_observations_at(Moment(mark), limit).await?;
-        let beyond = active
+        let mut beyond = active
             .total
             .saturating_sub(u64::try_from(active.items.len()).unwrap_or(u64::MAX));
+        if beyond > 0 {
+            let reflections = EntryQuery {
+                kinds: vec![EntryKind::Observation],
+                types: vec![FACT.to_owned(), patterns::PATTERN.to_owned()],
+                status: vec![Status::Active, Status::PendingReview],
+                limit: MAX_LIMIT,
+                ..EntryQuery::default()
+            };
+            let all = self.all_entries(mark, Whose::AsAsked, &reflections).await?;
+            let count = |entries: &[Entry]| entries.iter().filter(|entry| patterns::is_reflection(entry)).count();
+            let not_looked_at = count(&all).saturating_sub(count(&active.items));
+            beyond = beyond.saturating_sub(u64::try_from(not_looked_at).unwrap_or(u64::MAX));
+        }
         let own = active.items.into_iter().filter(|entry| !patterns::is_reflection(entry));
         let own = own.map(|entry| Shown::Entry(Box::new(entry))).collect();
         Ok(Content::Lines(folded(own, Audience::Message), beyond))

@@ -57,7 +57,7 @@ impl Workspace {
             ..EntryQuery::default()
         };
         let mut goals = Vec::new();
-        for entry in self.kept_entries(mark, whose, &query).await?.items.iter().cloned() {
+        for entry in self.all_entries(mark, whose, &query).await? {
             let linked = self.linked_to(whose, &entry).await?;
             let progress = progress(&linked, self.now());
             goals.push(GoalState { entry, progress });
@@ -228,7 +228,7 @@ impl Workspace {
                 limit: MAX_LIMIT,
                 ..EntryQuery::default()
             };
-            let found = self.entries_as(whose, &query).await?.items;
+            let found = self.all_entries(None, whose, &query).await?;
             linked.extend(found.into_iter().filter(|entry| entry.kind != goal.kind));
         }
         // What is evidence for a goal belongs to it, too.

@@ -208,6 +208,27 @@ impl Workspace {
         self.inner.kept.at(mark, |state| state.tidy.replace(now));
     }
 
+    /// All that `query` gives as `whose` sees it, from its first part on, which is kept.
+    pub(super) async fn all_entries(
+        &self,
+        mark: Option<MemoryMark>,
+        whose: Whose,
+        query: &EntryQuery,
+    ) -> Result<Vec<Entry>, WorkspaceError> {
+        let first = self.kept_entries(mark, whose, query).await?;
+        let (mut all, mut next) = (first.items.clone(), first.next.clone());
+        while next.is_some() {
+            let rest = EntryQuery {
+                cursor: next,
+                ..query.clone()
+            };
+            let answer = self.entries_as(whose, &rest).await?;
+            all.extend(answer.items);
+            next = answer.next;
+        }
+        Ok(all)
+    }
+
     /// What `query` gives as `whose` sees it, as it was given before if memory still stands at `mark`.
     pub(super) async fn kept_entries(
         &self,

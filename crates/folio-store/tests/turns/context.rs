@@ -1,11 +1,12 @@
 //! What goes into a prompt (seed 004, "Working Memory Integration").
 
-use folio_memory::ThreadKey;
 use folio_memory::context::Section;
 use folio_memory::id::Ref;
+use folio_memory::patterns::{CHANNEL, PATTERN};
 use folio_memory::scratchbook::ItemInput;
 use folio_memory::tokens::{Estimate, Tokens as _};
-use folio_store::workspace::ContextRequest;
+use folio_memory::{Change, EntryFields, EntryId, EntryKind, NewEntry, Owner, ThreadKey, Trust};
+use folio_store::workspace::{ContextRequest, Write};
 use serde_json::{from_value, json};
 
 use crate::scene::{Scene, person};
@@ -84,6 +85,43 @@ async fn the_scratch_page_has_a_tenth_and_every_memory_its_section_m7_11_4() {
     assert!(assembled.text.contains("Which wine should I get?"), "an earlier turn");
     let again = scene.workspace.assemble_context(with_turn, &Estimate).await.unwrap();
     assert_eq!(again.text, assembled.text, "the same state gives the same bytes");
+}
+
+#[tokio::test]
+async fn patterns_are_not_said_to_be_left_out_of_the_observations_m7_11_4() {
+    let scene = Scene::new();
+    let turn = scene.begin("What is there?").await.turn.begun.id;
+    let workspace = &scene.workspace;
+    scene.notice("scan", turn, json!({"content": "It rains"})).await;
+    let (page, _) = workspace.scratch_page().await.unwrap();
+    let patterns = (0..150).map(|number| {
+        let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::User);
+        fields.body = format!("pattern number {number}");
+        fields.type_name = Some(PATTERN.to_owned());
+        fields.source.channel = Some(CHANNEL.to_owned());
+        let id = EntryId::derived(&["pattern", &number.to_string()]);
+        let kind = EntryKind::Observation;
+        Change::AddEntry(Box::new(NewEntry { id, page, kind, fields }))
+    });
+    workspace
+        .record(&person(), Write::of(patterns.collect()))
+        .await
+        .unwrap();
+    // Of so many not all are looked at.
+    scene.notice("scan", turn, json!({"content": "It snows"})).await;
+    let observations = ContextRequest {
+        sections: vec![(Section::ScratchPage, 100)],
+        ..request("x", 4_000)
+    };
+    let assembled = workspace.assemble_context(observations, &Estimate).await.unwrap();
+    assert!(assembled.text.contains("It snows"), "{}", assembled.text);
+    let shown = ["It rains", "It snows"].map(|text| u64::from(assembled.text.contains(text)));
+    assert_eq!(
+        assembled.receipt.omitted() + shown.iter().sum::<u64>(),
+        2,
+        "{}",
+        assembled.text
+    );
 }
 
 #[tokio::test]

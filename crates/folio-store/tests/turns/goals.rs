@@ -5,7 +5,8 @@ use folio_memory::goals::GoalInput;
 use folio_memory::id::Ref;
 use folio_memory::keeping::ArchivedFor;
 use folio_memory::observation::ObservationPatch;
-use folio_memory::{EntryKind, Relation, ThreadKey};
+use folio_memory::{Change, EntryFields, EntryId, EntryKind, NewEntry, Owner, Relation, ThreadKey, Trust};
+use folio_store::workspace::Write;
 use serde_json::{from_value, json};
 
 use crate::scene::{Scene, person};
@@ -52,6 +53,30 @@ async fn a_goal_is_as_far_as_what_is_linked_to_it_m7_11_3() {
     // The resolved one is archived by now, and still counts as done.
     let state = scene.workspace.goals(Some(&thread), false).await.unwrap();
     assert_eq!((state[0].progress.open, state[0].progress.closed), (1, 1));
+}
+
+#[tokio::test]
+async fn a_goal_counts_all_that_is_linked_to_it_however_much_that_is_m7_11_3() {
+    let scene = Scene::new();
+    let (thread, workspace) = (ThreadKey::main(), &scene.workspace);
+    let goal = input("Count the sheep", "sheep");
+    let added = workspace
+        .add_goal(&person(), &thread, EntryKind::Goal, goal, None)
+        .await;
+    added.unwrap();
+    let (page, adds_page) = workspace.scratch_page().await.unwrap();
+    let mut changes: Vec<Change> = adds_page.into_iter().collect();
+    for number in 0..1_003 {
+        let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::User);
+        fields.body = format!("sheep number {number}");
+        fields.context = Some(json!({"goal_id": "sheep"}));
+        let id = EntryId::derived(&["sheep", &number.to_string()]);
+        let kind = EntryKind::Observation;
+        changes.push(Change::AddEntry(Box::new(NewEntry { id, page, kind, fields })));
+    }
+    workspace.record(&person(), Write::of(changes)).await.unwrap();
+    let states = workspace.goals(Some(&thread), false).await.unwrap();
+    assert_eq!((states[0].progress.open, states[0].progress.closed), (1_003, 0));
 }
 
 #[tokio::test]
