@@ -206,6 +206,21 @@ pub fn pieces_for(body: &[BodyPiece], part: &Part, max_bytes: usize) -> Range<us
     first..last.max(first)
 }
 
+/// Which piece holds the end of the line with this number, counted from 1, and how many lines end in it before that one; nothing
+/// if no line does with which the text does not end.
+#[must_use]
+pub fn piece_with_end_of(body: &[BodyPiece], line: u64) -> Option<(usize, u64)> {
+    let mut before = 0_u64;
+    for (index, piece) in body.iter().enumerate() {
+        let ends = before + piece.newlines;
+        if line <= ends {
+            return Some((index, line.saturating_sub(before).saturating_sub(1)));
+        }
+        before = ends;
+    }
+    None
+}
+
 /// Where `pieces` of `body` begin: the byte, and the ends of lines before it.
 #[must_use]
 pub fn start_of(body: &BodyRef, pieces: &Range<usize>) -> (u64, u64) {
@@ -218,6 +233,9 @@ pub fn start_of(body: &BodyRef, pieces: &Range<usize>) -> (u64, u64) {
 
 /// Cuts `part` out of `window`, at most `max_bytes` of it: to the end of a line if one ends there, else between two
 /// characters. A search gives nothing; it is for [`Search`].
+///
+/// What reads on in the midst of a line reads to the end of the text if the last line ends behind the window: whoever has more of it
+/// than that finds out where by [`piece_with_end_of`].
 #[must_use]
 pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
     let bytes = window.bytes;
@@ -231,7 +249,10 @@ pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
         }
         Part::Lines { from, to } => {
             let start = line_start(bytes, from.saturating_sub(window.newlines_before));
-            let end = start + line_start(&bytes[start..], (to - from).saturating_add(2));
+            let end = match to.checked_sub(*from) {
+                Some(more) => start + line_start(&bytes[start..], more.saturating_add(2)),
+                None => start,
+            };
             (start, end, Some(*to))
         }
         Part::Search { .. } => (0, 0, None),
@@ -386,7 +407,8 @@ pub fn newlines(bytes: &[u8]) -> u64 {
 }
 
 /// Where the line with this number begins, counted from 1; the end if there is none.
-fn line_start(bytes: &[u8], line: u64) -> usize {
+#[must_use]
+pub fn line_start(bytes: &[u8], line: u64) -> usize {
     let Some(before) = line.checked_sub(2) else { return 0 };
     let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
     let mut ends = ends.map(|(at, _)| at + 1);
@@ -473,6 +495,14 @@ mod tests {
         for wrong in ["", "a", "0", "3-2", "-3", "1-2-3"] {
             assert_eq!(Part::lines(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn of_lines_that_end_before_they_begin_there_is_nothing_m7_8_v9() {
+        let Reading::Passage(none) = read(b"one\ntwo\nthree\n", &Part::Lines { from: 3, to: 1 }, 100).reading else {
+            panic!("a passage")
+        };
+        assert_eq!((none.bytes.len(), none.from_line, none.next), (0, 3, None));
     }
 
     #[test]

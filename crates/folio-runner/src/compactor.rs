@@ -133,10 +133,11 @@ impl ModelCompactor {
             return "read needs a path".to_owned();
         };
         let line = |key: &str, usual| call.args.get(key).and_then(Value::as_u64).unwrap_or(usual);
-        let part = Part::Lines {
-            from: line("from_line", 1).max(1),
-            to: line("to_line", u64::MAX),
-        };
+        let (from, to) = (line("from_line", 1).max(1), line("to_line", u64::MAX));
+        if to < from {
+            return format!("read ends before it begins: to_line {to} comes before from_line {from}");
+        }
+        let part = Part::Lines { from, to };
         match desk.read(path, &part, READ_BYTES).await {
             Ok(read) => match read.reading {
                 Reading::Passage(passage) => format!(

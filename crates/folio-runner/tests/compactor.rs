@@ -98,8 +98,12 @@ async fn it_reads_what_was_put_away_and_its_scratchbook_and_writes_nothing_seed_
     let (_folder, space) = memory();
     let model = Arc::new(ScriptedModel::new([
         asked_for_summary()
-            .contains("from line 2 on, of 4 lines")
+            .contains("read ends before it begins: to_line 1 comes before from_line 3")
             .json(&json!({"summary": "It was read."})),
+        asked_for_summary().contains("from line 2 on, of 4 lines").calls([(
+            "read",
+            json!({"path": "/conversation_history/main/1-4", "from_line": 3, "to_line": 1}),
+        )]),
         asked_for_summary().contains("there is no tool").calls([(
             "read",
             json!({"path": "/conversation_history/main/1-4", "from_line": 2, "to_line": 2}),
@@ -114,7 +118,7 @@ async fn it_reads_what_was_put_away_and_its_scratchbook_and_writes_nothing_seed_
         head.0 + 2,
         "the history and the better summary, and nothing else"
     );
-    assert_eq!(model.asked().len(), 3);
+    assert_eq!(model.asked().len(), 4);
 }
 
 #[tokio::test(start_paused = true)]

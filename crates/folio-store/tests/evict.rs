@@ -8,8 +8,9 @@ use std::io::{self, Read};
 
 use folio_memory::evict::ResultOf;
 use folio_memory::passage::{Part, PartRead, Reading};
+use folio_memory::tokens::Estimate;
 use folio_memory::{Actor, Role};
-use folio_store::workspace::{Evicted, Eviction, ForgetFilter};
+use folio_store::workspace::{Evicted, Eviction, ForgetFilter, ScratchCaller};
 use folio_store::{ErrorKind, Store};
 use house::House;
 
@@ -156,6 +157,65 @@ async fn a_result_in_many_pieces_is_read_by_bytes_lines_and_search_m7_8_v9() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reading_on_in_a_line_of_many_pieces_ends_with_the_last_line_that_was_asked_for_m7_8_v9() {
+    let house = House::new();
+    let second = "a very long line ".repeat(300_000) + "\n";
+    let long = format!("first\n{second}third\nfourth\n");
+    let name = evicted(&house, &long, 200).await.kept.unwrap().handle.to_string();
+    for (last, expected) in [
+        (2, second.clone()),
+        (3, format!("{second}third\n")),
+        (9, long[6..].to_owned()),
+    ] {
+        let (mut all, mut part) = (String::new(), Part::Lines { from: 2, to: last });
+        loop {
+            let Reading::Passage(passage) = read(&house, &name, part, 1024 * 1024).await.reading else {
+                panic!("a passage")
+            };
+            all.push_str(&passage.text());
+            match passage.next {
+                Some(next) => part = next,
+                None => break,
+            }
+        }
+        assert!(all == expected, "to line {last}: {} bytes", all.len());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_longer_than_any_entry_is_read_to_its_end_with_the_tools_of_the_scratchbook_m7_8_v9() {
+    let house = House::new();
+    let long = lines(17 * 1024 * 1024);
+    let name = evicted(&house, &long, 20).await.kept.unwrap().handle.to_string();
+    let (actor, thread) = (client(), folio_memory::ThreadKey::main());
+    let caller = ScratchCaller {
+        actor: &actor,
+        thread: &thread,
+        tokens: &Estimate,
+        idempotency_key: None,
+    };
+    let call = async |cursor: Option<String>| {
+        let mut asked = serde_json::json!({"id": name});
+        if let Some(cursor) = cursor {
+            asked["cursor"] = cursor.into();
+        }
+        let answer = house.space.call_scratch_tool(&caller, "scratch_read", &asked).await;
+        answer.unwrap().structured
+    };
+    let first = call(None).await;
+    let shown = first["body"].as_str().unwrap();
+    assert!(shown.len() > 1_000 && long.starts_with(shown), "{shown}");
+    assert_eq!(first["next"], format!("1@{}", shown.len()));
+    let (mut end, mut next) = (String::new(), Some(format!("1@{}", long.len() - 5_000)));
+    while let Some(cursor) = next {
+        let part = call(Some(cursor)).await;
+        end.push_str(part["body"].as_str().unwrap());
+        next = part["next"].as_str().map(str::to_owned);
+    }
+    assert_eq!(end, long[long.len() - 5_000..]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn secrets_do_not_reach_the_disk_or_the_preview_m7_6_48() {
     // Assembled at run time, so that no scanner takes this file for a leak.
     let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
@@ -198,10 +258,11 @@ async fn a_result_that_was_forgotten_is_gone_with_all_its_pieces_m7_6_50() {
     // What comes again is kept again.
     let again = evicted(&house, &long, 20).await.kept.unwrap();
     assert_ne!(again.handle, kept.handle);
-    assert_eq!(
-        text(read(&house, &again.handle.to_string(), Part::WHOLE, 20).await),
-        "00000000 a line that"
-    );
+    for name in [again.handle.to_string(), again.hash.clone()] {
+        assert_eq!(text(read(&house, &name, Part::WHOLE, 20).await), "00000000 a line that");
+    }
+    // And once, however often it comes.
+    assert_eq!(evicted(&house, &long, 20).await.kept, Some(again));
 }
 
 /// Fails after some bytes.

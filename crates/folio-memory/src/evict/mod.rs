@@ -51,10 +51,18 @@ pub fn page_of(space: &SpaceName) -> (PageId, PageFields) {
     )
 }
 
-/// The entry of the result whose text is kept under `hash`: a result that comes twice is kept once.
+/// How often a result may be forgotten and come again, and still be kept once.
+pub const GENERATIONS: u32 = 16;
+
+/// The entry of the result whose text is kept under `hash`: a result that comes twice is kept once. One that was forgotten is
+/// another entry when it comes again, of the next of [`GENERATIONS`], counted from 0.
 #[must_use]
-pub fn entry_of(space: &SpaceName, hash: &str) -> EntryId {
-    EntryId::derived(&["tool_result", space.as_str(), hash])
+pub fn entry_of(space: &SpaceName, hash: &str, generation: u32) -> EntryId {
+    let result = ["tool_result", space.as_str(), hash];
+    match generation {
+        0 => EntryId::derived(&result),
+        _ => EntryId::derived(&[&result[..], &[&generation.to_string()]].concat()),
+    }
 }
 
 /// What is kept of a result while it goes by.

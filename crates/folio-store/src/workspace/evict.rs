@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use folio_memory::actor::Trust;
 use folio_memory::entry::{BodyPiece, BodyRef, Owner};
-use folio_memory::evict::{self, Preview, ResultOf, Sample, Sampler, entry_of, page_of, preview};
+use folio_memory::evict::{self, GENERATIONS, Preview, ResultOf, Sample, Sampler, entry_of, page_of, preview};
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::keeping::Redaction;
 use folio_memory::passage::{
-    self, Part, PartRead, Passage, Reading, Search, Window, cut_out, newlines, pieces_for, start_of,
+    self, Part, PartRead, Passage, Reading, Search, Window, cut_out, line_start, newlines, piece_with_end_of,
+    pieces_for, start_of,
 };
 use folio_memory::tokens::{Estimate, Tokens};
 use folio_memory::{
@@ -159,8 +160,7 @@ impl Workspace {
             ..
         } = stored;
         let hash = &body.hash;
-        let id = entry_of(self.space(), hash);
-        if let Some(entry) = self.kept_entry(id).await? {
+        if let Some(entry) = self.kept_entry(entry_of(self.space(), hash, 0)).await? {
             return Ok(entry.handle);
         }
         let trust = self.trust_of(actor).min(match tool {
@@ -191,15 +191,21 @@ impl Workspace {
                 ..Write::of(changes.chain([Change::AddEntry(Box::new(entry))]).collect())
             }
         };
-        let first = write(id, Some(format!("evict:{hash}")));
-        let recorded = self.record_cleaned(actor, first, None, rest.clone()).await?;
-        let is_gone = recorded.committed.replayed && self.kept_entry(id).await?.is_none();
-        let committed = if is_gone {
+        let (mut generation, mut key) = (0, format!("evict:{hash}"));
+        let committed = loop {
+            let id = entry_of(self.space(), hash, generation);
+            let once = write(id, Some(key));
+            let committed = self.record_cleaned(actor, once, None, rest.clone()).await?.committed;
+            if !committed.replayed || self.kept_entry(id).await?.is_some() {
+                break committed;
+            }
             // It was there, and was forgotten; now it is there again, as another entry.
-            let again = write(EntryId::draw(&*self.inner.ids, self.now()), None);
-            self.record_cleaned(actor, again, None, rest.clone()).await?.committed
-        } else {
-            recorded.committed
+            generation += 1;
+            if generation == GENERATIONS {
+                let again = write(EntryId::draw(&*self.inner.ids, self.now()), None);
+                break self.record_cleaned(actor, again, None, rest.clone()).await?.committed;
+            }
+            key = format!("evict:{hash}:{generation}");
         };
         match committed.entries.first() {
             Some(entry) => Ok(entry.handle),
@@ -208,6 +214,17 @@ impl Workspace {
                 Err(Invalid::new("key_reused", "idempotency_key", message).into())
             }
         }
+    }
+
+    /// The entry of the result whose text is kept under `hash`, if there is one.
+    async fn kept_result(&self, hash: &str) -> Result<Option<Entry>, WorkspaceError> {
+        for generation in 0..GENERATIONS {
+            let entry = self.kept_entry(entry_of(self.space(), hash, generation)).await?;
+            if entry.is_some() {
+                return Ok(entry);
+            }
+        }
+        Ok(None)
     }
 
     /// The entry `id`, if it is there and still has its text.
@@ -278,7 +295,7 @@ impl Workspace {
         let bare = bare.strip_prefix("blob:").unwrap_or(bare);
         let is_hash = bare.len() == 64 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
         let entry = match bare.parse::<EntryRef>() {
-            _ if is_hash => match self.kept_entry(entry_of(self.space(), bare)).await? {
+            _ if is_hash => match self.kept_result(bare).await? {
                 Some(entry) => entry,
                 None => {
                     let bytes = self.blob(&BlobHash(bare.to_owned())).await?;
@@ -339,7 +356,12 @@ impl Workspace {
                 newlines_before,
                 goes_on,
             };
-            let passage = cut_out(window, part, max_bytes);
+            let mut passage = cut_out(window, part, max_bytes);
+            if let (Part::Lines { to: last, .. }, Some(Part::Bytes { to, .. })) = (part, &mut passage.next)
+                && *to == u64::MAX
+            {
+                *to = self.end_of_line(body, *last).await?.unwrap_or(u64::MAX);
+            }
             // What an older version kept may hold what this one would not; the places stay those of what is kept.
             Reading::Passage(Passage {
                 bytes: recall::bytes(passage.bytes.clone(), mode),
@@ -351,6 +373,16 @@ impl Workspace {
             total_bytes: body.bytes,
             total_lines,
         })
+    }
+
+    /// The byte before which the line with this number ends, its end of line included, if it has one.
+    async fn end_of_line(&self, body: &BodyRef, line: u64) -> Result<Option<u64>, WorkspaceError> {
+        let Some((index, before)) = piece_with_end_of(&body.pieces, line) else {
+            return Ok(None);
+        };
+        let (begins, _) = start_of(body, &(index..index + 1));
+        let piece = self.piece(&body.pieces[index]).await?;
+        Ok(Some(begins + line_start(&piece, before + 2) as u64))
     }
 
     async fn lines_of(&self, body: &BodyRef) -> Result<u64, WorkspaceError> {

@@ -1,6 +1,7 @@
 //! `scratch_read`: the view, one entry in parts, a search, a page, and the tree.
 
 use folio_memory::id::{EntryHandle, PageRef, Ref};
+use folio_memory::passage::{Part, Reading};
 use folio_memory::scratchbook::tools::{ANSWER_TOKENS, Read};
 use folio_memory::tokens::Tokens;
 use folio_memory::view::{Audience, candidate, one_line};
@@ -90,10 +91,9 @@ impl Workspace {
             )
         })?;
         let entry = self.entry(id).await?;
-        let whole = self.whole_text(&entry).await?;
         let from = match cursor {
             None => 0,
-            Some(cursor) => begin_of(cursor, &entry, &whole)?,
+            Some(cursor) => begin_of(cursor, &entry)?,
         };
         let now = self.now();
         let all = budget.max(LEAST).saturating_sub(FRAME);
@@ -113,16 +113,18 @@ impl Workspace {
         };
         // A part stands in the text and in what is structured.
         let room = all.saturating_sub(caller.tokens.count(&heading)) / 2;
-        let part = part_of(&whole[from..], room, caller.tokens);
-        let end = from + part.len();
-        let next = (end < whole.len()).then(|| format!("{}@{end}", entry.version));
+        let part = self.part_from(&entry, from, room, caller.tokens).await?;
+        let Some((part, end, bytes)) = part else {
+            return Err(no_cursor(cursor.unwrap_or_default()).into());
+        };
+        let next = (end < bytes).then(|| format!("{}@{end}", entry.version));
         let mut text = heading;
         if !part.is_empty() {
             text.push('\n');
-            text.push_str(part);
+            text.push_str(&part);
         }
         if let Some(next) = &next {
-            let left = whole.len() - end;
+            let left = bytes - end;
             text.push_str(&format!("\n(+{left} bytes; go on with cursor {next:?})"));
         }
         let mut structured = shape_of(&entry, now);
@@ -140,6 +142,41 @@ impl Workspace {
             structured,
             entries: vec![entry],
         })
+    }
+
+    /// What of the text of `entry` from byte `from` on costs at most `room` tokens, the byte before which that stops, and how many there
+    /// are. None if no character begins at `from`.
+    async fn part_from(
+        &self,
+        entry: &Entry,
+        from: u64,
+        room: u32,
+        tokens: &dyn Tokens,
+    ) -> Result<Option<(String, u64, u64)>, WorkspaceError> {
+        let in_pieces = entry.fields.body_ref.as_ref().filter(|body| !body.pieces.is_empty());
+        let Some(body) = in_pieces else {
+            let whole = self.whole_text(entry).await?;
+            let from = usize::try_from(from).ok().filter(|at| whole.is_char_boundary(*at));
+            return Ok(from.map(|from| {
+                let part = part_of(&whole[from..], room, tokens);
+                (part.to_owned(), (from + part.len()) as u64, whole.len() as u64)
+            }));
+        };
+        // A text in pieces may be of any length: no more of it is read than what is shown.
+        let part = Part::Bytes { from, to: u64::MAX };
+        let mut most = most_bytes(room).max(1);
+        loop {
+            let Reading::Passage(passage) = self.read_body_of(entry, &part, most).await?.reading else {
+                return Ok(None);
+            };
+            let text = passage.text();
+            let cost = tokens.count(&text);
+            if cost <= room || most == 1 {
+                let begins_there = passage.from == from;
+                return Ok(begins_there.then(|| (text.into_owned(), passage.to, body.bytes)));
+            }
+            most = fewer_bytes(passage.bytes.len(), room, cost).min(most - 1).max(1);
+        }
     }
 
     /// What took the place of `entry`, by the name that it can be asked for, if something did that may be seen.
@@ -352,15 +389,13 @@ fn fitting(lines: &[String], briefs: &[Value], room: u32, tokens: &dyn Tokens) -
 
 /// The beginning of `text` that costs at most `room` tokens, ending with a line where there is one.
 fn part_of<'t>(text: &'t str, room: u32, tokens: &dyn Tokens) -> &'t str {
-    // Few texts have more than eight bytes a token; what is longer is cut down from there.
-    let mut end = text.floor_char_boundary(usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(8));
+    let mut end = text.floor_char_boundary(most_bytes(room));
     loop {
         let cost = tokens.count(&text[..end]);
         if cost <= room || end == 0 {
             break;
         }
-        let share = u64::from(room) * 95 / 100 * u64::try_from(end).unwrap_or(u64::MAX) / u64::from(cost);
-        let less = text.floor_char_boundary(usize::try_from(share).unwrap_or(0));
+        let less = text.floor_char_boundary(fewer_bytes(end, room, cost));
         end = if less < end {
             less
         } else {
@@ -377,12 +412,23 @@ fn part_of<'t>(text: &'t str, room: u32, tokens: &dyn Tokens) -> &'t str {
     &text[..end.max(first)]
 }
 
-/// Where a text goes on.
-fn begin_of(cursor: &str, entry: &Entry, whole: &str) -> Result<usize, Invalid> {
+/// Bytes that `room` tokens have at most. Few texts have more than eight a token; what is longer is cut down from there.
+fn most_bytes(room: u32) -> usize {
+    usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(8)
+}
+
+/// How many of `bytes` that cost too much come to a little less than `room` tokens.
+fn fewer_bytes(bytes: usize, room: u32, cost: u32) -> usize {
+    let share = u64::from(room) * 95 / 100 * u64::try_from(bytes).unwrap_or(u64::MAX) / u64::from(cost);
+    usize::try_from(share).unwrap_or(0)
+}
+
+/// At which byte a text goes on.
+fn begin_of(cursor: &str, entry: &Entry) -> Result<u64, Invalid> {
     let parts = cursor
         .split_once('@')
-        .and_then(|(version, at)| Some((version.parse::<u32>().ok()?, at.parse::<usize>().ok()?)));
-    let Some((version, at)) = parts.filter(|(_, at)| whole.is_char_boundary(*at)) else {
+        .and_then(|(version, at)| Some((version.parse::<u32>().ok()?, at.parse::<u64>().ok()?)));
+    let Some((version, at)) = parts else {
         return Err(no_cursor(cursor));
     };
     if version != entry.version {
