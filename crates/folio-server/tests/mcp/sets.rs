@@ -1,6 +1,7 @@
 //! The sets of tools besides those of the scratchbook.
 
 use folio::memory::tokens::{Tokens as _, Vocabulary};
+use folio::memory::{Actor, Role};
 use folio_server::{McpOptions, ToolSet};
 use serde_json::json;
 
@@ -255,6 +256,19 @@ async fn memory_is_searched_and_read() {
         markdown,
         pair.workspace.page_markdown(page.parse().unwrap()).await.unwrap()
     );
+    // Where it went on is no place of what the page has become.
+    let (_, read) = pair.call("memory_page", json!({"id": page})).await;
+    let person = Actor::new(Role::Human, "ada");
+    let more = "A line before it all".to_owned();
+    pair.workspace
+        .append(&person, page.parse().unwrap(), "", more, &[], None)
+        .await
+        .unwrap();
+    let goes_on = json!({"id": page, "cursor": read["next"]});
+    let (text, code) = pair.refused("memory_page", goes_on).await;
+    assert!(code == "arguments_invalid" && text.contains("has changed"), "{text}");
+    let (_, code) = pair.refused("memory_page", json!({"id": page, "cursor": "7"})).await;
+    assert_eq!(code, "arguments_invalid");
     let (_, code) = pair.refused("memory_page", json!({"id": "e1"})).await;
     assert_eq!(code, "arguments_invalid");
     let (_, code) = pair.refused("memory_context", json!({"budget": 1_000_000})).await;

@@ -1,5 +1,6 @@
 //! All of memory: search, what goes into a prompt, and pages.
 
+use data_encoding::HEXLOWER;
 use folio::memory::context::DEFAULT_BUDGET;
 use folio::memory::id::PageRef;
 use folio::memory::scratchbook::tools::{ANSWER_TOKENS, MAX_ANSWER_TOKENS};
@@ -10,6 +11,7 @@ use folio::{EntryQuery, memory};
 use rmcp::model::Tool;
 use serde::Deserialize;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
 use super::list::Several;
 use super::{Call, Does, how_many, list, read, tool, with_thread, wrong};
@@ -22,6 +24,8 @@ use crate::wire::PageShape;
 const LINES_DEFAULT: u32 = 20;
 /// Tokens of an answer that are for what stands around a text.
 const FRAME: u32 = 100;
+/// Bytes of the hash that a cursor says the state of a page by.
+const STATE_BYTES: usize = 8;
 /// The least that is asked for of a page.
 const LEAST: u32 = 600;
 
@@ -171,18 +175,21 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let markdown = workspace.page_markdown(id).await?;
     let page = PageShape::of(&workspace.page(id).await?);
+    let state = HEXLOWER.encode(&Sha256::digest(&markdown)[..STATE_BYTES]);
     let from = match asked.cursor.as_deref() {
         None => 0,
-        Some(cursor) => cursor
-            .parse()
-            .ok()
-            .filter(|at| markdown.is_char_boundary(*at))
-            .ok_or_else(|| {
-                wrong(
-                    "cursor",
-                    format!("{cursor:?} is not what `next` of an earlier answer was"),
-                )
-            })?,
+        Some(cursor) => {
+            let (of, at) = cursor.split_once('@').unwrap_or_default();
+            let at = at.parse().map_err(|_| {
+                let message = format!("{cursor:?} is not what `next` of an earlier answer was");
+                wrong("cursor", message)
+            })?;
+            if of != state || !markdown.is_char_boundary(at) {
+                let message = format!("{} has changed since; read it again without a cursor", page.handle);
+                return Err(wrong("cursor", message).into());
+            }
+            at
+        }
     };
     let limit = within(asked.budget, ANSWER_TOKENS)?.max(LEAST);
     let mut structured = json!(page);
@@ -192,7 +199,7 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
     let room = limit - shape - FRAME;
     let part = beginning(&markdown[from..], room, tokens);
     let end = from + part.len();
-    let next = (end < markdown.len()).then(|| end.to_string());
+    let next = (end < markdown.len()).then(|| format!("{state}@{end}"));
     let mut text = part.to_owned();
     if let Some(next) = &next {
         let left = markdown.len() - end;
