@@ -279,7 +279,7 @@ async fn memory_is_searched_and_read() {
 #[tokio::test]
 async fn people_archive_restore_and_forget_and_others_are_refused_m7_7() {
     let mut options = with(&[ToolSet::Observe, ToolSet::Admin]);
-    options.role = folio::Role::Human;
+    options.role = Role::Human;
     let pair = Pair::new(Era::Requests, options).await;
     for content in ["Ada lives in the old mill", "The tests need a database"] {
         pair.call("observe_add", json!({"content": content})).await;
