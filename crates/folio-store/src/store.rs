@@ -252,8 +252,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         now: Timestamp,
     ) -> Result<ListAnswer<Entry>, StoreError>;
 
-    /// The answers to several questions for entries, each at its place. Costs less than asking them one after the other; those
-    /// that look for no words are of one state, as each of them says.
+    /// The answers to several questions for entries, each at its place. Costs less than asking them one after the other.
+    /// Where none looks for words, a database answers them out of one state; of which commit it is, each of them says.
     ///
     /// # Errors
     ///

@@ -541,3 +541,30 @@ impl Noise {
         usize::try_from(self.0 >> 33).unwrap_or(0) % end
     }
 }
+
+/// Whatever is written meanwhile, an entry is in one of two lists that are asked for together.
+pub async fn what_is_asked_at_once_is_of_one_state(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let todo = scene.add(scene.entry(page, EntryKind::Todo, "mend the roof")).await;
+    let states = [Status::Open, Status::InProgress];
+    let write = async {
+        for number in 0..40 {
+            let status = FieldChange::Status(states[(number + 1) % 2]);
+            scene.commit(vec![patch(todo, vec![status])]).await;
+        }
+    };
+    let read = async {
+        let queries = states.map(|status| EntryQuery {
+            status: vec![status],
+            ..EntryQuery::default()
+        });
+        for _ in 0..40 {
+            let asked = scene.store.entries_of_each(&scene.space, queries.to_vec(), scene.now());
+            let answers = asked.await.expect("lists");
+            assert_eq!(answers[0].as_of, answers[1].as_of);
+            assert_eq!(answers.iter().map(|answer| answer.total).sum::<u64>(), 1);
+        }
+    };
+    tokio::join!(write, read);
+}

@@ -112,6 +112,7 @@ macro_rules! store_contract {
             the_store_lists_what_the_model_says,
             the_past_is_listed_as_it_was,
             what_came_since_was_added_or_changed,
+            what_is_asked_at_once_is_of_one_state,
         ]);
         $crate::store_contract!(@cases $home, cursors: [
             pages_of_a_list_neither_repeat_nor_skip,
