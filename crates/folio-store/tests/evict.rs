@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use folio_memory::evict::ResultOf;
 use folio_memory::passage::{Part, PartRead, Reading};
 use folio_memory::tokens::Estimate;
-use folio_memory::{Actor, Role};
+use folio_memory::{Actor, Role, Seq};
 use folio_store::workspace::{Evicted, Eviction, ForgetFilter, ScratchCaller};
 use folio_store::{ErrorKind, Store};
 use house::House;
@@ -51,6 +51,21 @@ fn lines(bytes: usize) -> String {
         n += 1;
     }
     text
+}
+
+#[tokio::test]
+async fn of_who_may_add_nothing_no_piece_is_kept_m7_7() {
+    let house = House::new();
+    let clarifier = Actor::new(Role::Clarifier, "asks");
+    let evicting = async |text: &str| {
+        let source = io::Cursor::new(text.to_owned().into_bytes());
+        house.space.evict(&clarifier, source, at(100)).await
+    };
+    let refused = evicting(&lines(7 * 1024 * 1024)).await.unwrap_err();
+    assert_eq!(refused.code(), "role_denied", "{refused}");
+    let commits = house.store.changes(house.space.space(), Seq(0), 10).await.unwrap();
+    assert_eq!(commits.len(), 0, "{commits:?}");
+    assert_eq!(evicting("all is well").await.unwrap().text, "all is well");
 }
 
 #[tokio::test]

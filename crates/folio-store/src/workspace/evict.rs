@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 use super::record::Cleaned;
 use super::redact::{CleanPieces, recall};
-use super::{Workspace, WorkspaceError, Write, source_of};
+use super::{PolicyInForce, Workspace, WorkspaceError, Write, source_of};
 use crate::commit::{Blob, BlobHash};
 use crate::error::StoreError;
 
@@ -123,7 +123,8 @@ impl Workspace {
             return unchanged(result, how).await;
         }
         let (limit, tokens) = (how.limit_tokens, Arc::clone(&how.tokens));
-        let stored = match self.take_in(actor, result, limit, Some(Arc::clone(&tokens))).await? {
+        let counting = Some((how.tool.as_str(), Arc::clone(&tokens)));
+        let stored = match self.take_in(actor, result, limit, counting).await? {
             Taken::Fits(Preview { text, tokens }, sample) => {
                 return Ok(Evicted {
                     text,
@@ -163,17 +164,12 @@ impl Workspace {
         if let Some(entry) = self.kept_entry(entry_of(self.space(), hash, 0)).await? {
             return Ok(entry.handle);
         }
-        let trust = self.trust_of(actor).min(match tool {
-            "" => Trust::ToolInternal,
-            tool => self.trust_of_tool(tool),
-        });
-        let mut fields = EntryFields::new(EntryKind::Log, Owner::agent(), trust);
+        let mut fields = self.result_of(actor, tool);
         let of = if tool.is_empty() { "a tool" } else { tool };
         fields.title = format!("Result of {of}, {} bytes", body.bytes);
         let head = String::from_utf8_lossy(&sample.head()[..sample.head().len().min(SHOWN_BYTES)]);
         head.trim_end_matches('\u{fffd}').clone_into(&mut fields.body);
         fields.parts = Some(json!({"tool": tool, "lines": sample.lines()}));
-        fields.source = source_of(actor);
         fields.body_ref = Some(body.clone());
         let (page, page_fields) = page_of(self.space());
         let ensured = self.ensured(page, || page_fields).await?;
@@ -236,21 +232,50 @@ impl Workspace {
         }
     }
 
+    /// The entry of a result of `tool`, without what it says.
+    fn result_of(&self, actor: &Actor, tool: &str) -> EntryFields {
+        let trust = self.trust_of(actor).min(match tool {
+            "" => Trust::ToolInternal,
+            tool => self.trust_of_tool(tool),
+        });
+        EntryFields {
+            source: source_of(actor),
+            ..EntryFields::new(EntryKind::Log, Owner::agent(), trust)
+        }
+    }
+
+    /// Refuses whoever may not keep a result of `tool`: its first pieces are written before there is an entry to judge.
+    async fn check_may_keep(&self, actor: &Actor, tool: &str, policy: &PolicyInForce) -> Result<(), WorkspaceError> {
+        let (page, page_fields) = page_of(self.space());
+        let mut changes: Vec<Change> = self.ensured(page, || page_fields).await?.into_iter().collect();
+        changes.push(Change::AddEntry(Box::new(NewEntry {
+            id: entry_of(self.space(), "", 0),
+            page,
+            kind: EntryKind::Log,
+            fields: self.result_of(actor, tool),
+        })));
+        self.authorise_write(actor, &changes, None, None, policy).await
+    }
+
     /// Reads `source` to its end and writes its pieces, but for the last ones, which go with whatever names them. With somebody
-    /// to count, a text that costs at most `limit` is given back as it is.
+    /// to count for a tool, a text that costs at most `limit` is given back as it is.
     async fn take_in(
         &self,
         actor: &Actor,
         source: impl Read + Send + 'static,
         limit: u32,
-        tokens: Option<Arc<dyn Tokens>>,
+        counting: Option<(&str, Arc<dyn Tokens>)>,
     ) -> Result<Taken, WorkspaceError> {
         let policy = self.policy().await?;
         let (mode, drafted_under) = (policy.redaction, Some(policy.version()));
         let (batches, mut read) = mpsc::channel(BATCHES_AHEAD);
+        let (mut judged, tokens) = counting.unzip();
         let reading =
             tokio::task::spawn_blocking(move || take_pieces(source, mode, limit, tokens.as_deref(), &batches));
         while let Some(blobs) = read.recv().await {
+            if let Some(tool) = judged.take() {
+                self.check_may_keep(actor, tool, &policy).await?;
+            }
             let write = Write {
                 reason: Some("pieces of a result that is being put away".to_owned()),
                 drafted_under,
