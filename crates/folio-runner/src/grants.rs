@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use folio_engine::Event;
 use folio_engine::plan::{InputKind, Plan};
-use folio_engine::run::{AsksFirst, Judging, PlanMode, WritesOf};
+use folio_engine::run::{Asks, AsksFirst, Judging, PlanMode, WritesOf};
 use folio_engine::{NodeId, Run};
 use folio_memory::causes::with_causes;
 use folio_store::Workspace;
@@ -153,7 +153,11 @@ pub(crate) fn asks_first(registry: &Registry, run: &Run) -> AsksFirst {
         let is_allowed = (is_command && shell.allows(args))
             || (tool == HTTP_GET && hosts.allows_call(args))
             || allows_tool(&allowed, tool);
-        (asks || is_agent) && !is_allowed
+        match (asks || is_agent) && !is_allowed {
+            // Who allows the tool allows what is public (decision 0078).
+            true if tool == HTTP_GET && !HostList::everywhere().allows_call(args) => Asks::ItsOwn,
+            asks => asks.into(),
+        }
     })
 }
 

@@ -305,14 +305,29 @@ async fn a_linked_worktree_works_though_its_repository_was_not_granted() {
 
 #[tokio::test]
 async fn a_repository_without_files_and_a_shallow_one_work() {
-    let world = world();
+    let mut world = world();
     let origin = world.repo();
-    let bare = world.repo().join("bare.git");
+    // In no folder of the other one, which would be found there.
+    let bare = world.folder.path().join("bare.git");
     git(&origin, &["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
+    let roots = [("repo", &origin), ("bare", &bare)].map(|(name, path)| Root::open(name, path, Access::Read).unwrap());
+    world.context.roots = Roots::new(roots.into()).unwrap();
     let summary = world
-        .outputs("git", json!({"command": "summary", "repo": "bare.git"}))
+        .outputs("git", json!({"command": "summary", "repo": "bare:"}))
         .await;
     assert_eq!(summary["commits"], 3);
+    // It has no files, and what needs none goes as ever.
+    let is_bare =
+        json!({"command": "rev-parse", "args": ["--is-bare-repository", "--is-inside-work-tree"], "repo": "bare:"});
+    assert_eq!(world.outputs("git", is_bare).await["text"], "true\nfalse\n");
+    world
+        .outputs(
+            "git",
+            json!({"command": "blame", "args": ["HEAD", "--", "a.txt"], "repo": "bare:"}),
+        )
+        .await;
+    let error = world.error("git", json!({"command": "status", "repo": "bare:"})).await;
+    assert!(error.message.contains("work tree"), "{}", error.message);
     let url = format!("file://{}", bare.display());
     git(&origin, &["clone", "--quiet", "--depth=1", &url, "shallow"]);
     let summary = world

@@ -258,19 +258,21 @@ async fn a_setting_cannot_move_the_files_elsewhere() {
 
 #[tokio::test]
 async fn a_repository_without_files_cannot_say_that_they_are_elsewhere() {
-    let (world, _) = world();
+    let (mut world, _) = world();
     let outside = world.folder.path().join("outside");
     put(&outside.join("a.txt"), "the secret\n");
-    world.git(&["clone", "--quiet", "--bare", ".", "bare"]);
-    let bare = world.repo().join("bare");
+    // In no folder of the other one, which would be found there.
+    let bare = world.folder.path().join("bare");
+    world.git(&["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
+    world.context.roots = Roots::new(vec![Root::open("bare", &bare, Access::Read).unwrap()]).unwrap();
     git(&bare, &["config", "core.bare", "false"]);
     git(&bare, &["config", "core.worktree", outside.to_str().unwrap()]);
     std::fs::copy(world.repo().join(".git/index"), bare.join("index")).unwrap();
     let mut all = String::new();
     for (command, args) in READERS {
         let call = match args.is_empty() {
-            true => json!({"command": command, "repo": "bare"}),
-            false => json!({"command": command, "args": args, "repo": "bare"}),
+            true => json!({"command": command}),
+            false => json!({"command": command, "args": args}),
         };
         all.push_str(&serde_json::to_string(&world.call("git", call).await).unwrap());
     }

@@ -83,8 +83,25 @@ pub fn micro_usd(text: &str) -> Option<u64> {
     whole.checked_mul(1_000_000)?.checked_add(part)
 }
 
-/// Whether a call, by its tool and its arguments, waits for a person's yes. Whoever drives the run says it.
-pub type AsksFirst = Arc<dyn Fn(&str, &Value) -> bool + Send + Sync>;
+/// Which yes of a person a call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// None.
+    Nothing,
+    /// One to it, or to all calls of its tool.
+    AnyYes,
+    /// One to it: whoever said yes to its tool has not seen what it names.
+    ItsOwn,
+}
+
+impl From<bool> for Asks {
+    fn from(asks: bool) -> Self {
+        if asks { Self::AnyYes } else { Self::Nothing }
+    }
+}
+
+/// Which yes a call waits for, by its tool and its arguments. Whoever drives the run says it.
+pub type AsksFirst = Arc<dyn Fn(&str, &Value) -> Asks + Send + Sync>;
 
 /// What a person allowed of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +117,8 @@ pub enum Leave {
 /// What was said of a call.
 #[derive(Debug, Clone)]
 pub(super) enum Said {
-    Yes,
+    /// To the call, or, where it waited beside another, to its tool.
+    Yes(Leave),
     /// By whom, and why.
     No(String, String),
 }
@@ -126,6 +144,18 @@ impl Rule {
     fn covers(&self, approval: &Approval) -> bool {
         self.tool == approval.tool && self.hash.as_ref().is_none_or(|hash| *hash == approval.hash)
     }
+
+    fn leave(&self) -> Leave {
+        match self.hash {
+            Some(_) => Leave::Call,
+            None => Leave::Tool,
+        }
+    }
+}
+
+/// Whether `leave` is the yes that a call waits for which `asks` so.
+fn is_enough(leave: Leave, asks: Asks) -> bool {
+    leave == Leave::Call || asks != Asks::ItsOwn
 }
 
 /// Something that waits for a person's yes.
@@ -212,21 +242,27 @@ impl Run {
         // settings, which may be others by now; that nobody said yes to.
         let asked = self.asked_about.get(&index);
         match asked.and_then(|asked| Some((&asked.approval, asked.said.as_ref()?))) {
-            Some((asked, Said::Yes)) if asked.hash == approval_of(tool, args).hash => return Ok(Leave::Call),
+            Some((asked, Said::Yes(leave)))
+                if asked.hash == approval_of(tool, args).hash && is_enough(*leave, self.asks_of(tool, args)) =>
+            {
+                return Ok(*leave);
+            }
             Some((_, Said::No(by, reason))) => return Err(Box::new(self.said_no(index, by, reason))),
-            Some((_, Said::Yes)) | None => {}
+            Some((_, Said::Yes(_))) | None => {}
         }
-        let asks = self.asks_before(tool, args);
-        if !asks && self.rules.is_empty() {
+        let asks = self.asks_of(tool, args);
+        if asks == Asks::Nothing && self.rules.is_empty() {
             return Ok(Leave::Nothing);
         }
         let approval = approval_of(tool, args);
         let covering = || self.rules.iter().filter(|rule| rule.covers(&approval));
-        if covering().next().is_some() {
-            let is_seen = covering().any(|rule| rule.hash.is_some());
-            return Ok(if is_seen { Leave::Call } else { Leave::Tool });
+        if covering().any(|rule| rule.leave() == Leave::Call) {
+            return Ok(Leave::Call);
         }
-        if !asks || !may_ask {
+        if covering().next().is_some() && is_enough(Leave::Tool, asks) {
+            return Ok(Leave::Tool);
+        }
+        if asks == Asks::Nothing || !may_ask {
             return Ok(Leave::Nothing);
         }
         Err(Box::new(Event::ApprovalAsked {
@@ -237,14 +273,19 @@ impl Run {
 
     /// Whether a person is asked before a call that no plan names is made: the command of a criterion (E9.6).
     pub(super) fn asks_before(&self, tool: &str, args: &Value) -> bool {
-        self.asks_first.as_ref().is_some_and(|AskFirst(asks)| asks(tool, args))
+        self.asks_of(tool, args) != Asks::Nothing
+    }
+
+    fn asks_of(&self, tool: &str, args: &Value) -> Asks {
+        let asks = self.asks_first.as_ref().map(|AskFirst(asks)| asks(tool, args));
+        asks.unwrap_or(Asks::Nothing)
     }
 
     /// Whether a person said yes to something that is still to be done, or to whatever is like it: who goes on here from somewhere else does
     /// it without being asked.
     #[must_use]
     pub fn holds_leave(&self) -> bool {
-        let is_allowed = |asked: &AskedAbout| matches!(asked.said, Some(Said::Yes));
+        let is_allowed = |asked: &AskedAbout| matches!(asked.said, Some(Said::Yes(_)));
         let commands = |node: &Node| {
             node.agent
                 .as_ref()
@@ -477,7 +518,7 @@ impl Run {
     }
 
     fn call_approved(&mut self, node: NodeId, always: Option<Always>) -> Result<(), JournalError> {
-        let approval = self.say(node, Said::Yes)?;
+        let approval = self.say(node, Said::Yes(Leave::Call))?;
         let Some(always) = always else { return Ok(()) };
         let rule = Rule {
             hash: (always == Always::Arguments).then_some(approval.hash),
@@ -494,7 +535,7 @@ impl Run {
             .collect();
         for index in covered {
             let node = self.nodes[index].id;
-            self.say(node, Said::Yes)?;
+            self.say(node, Said::Yes(rule.leave()))?;
         }
         self.rules.push(rule);
         Ok(())

@@ -49,7 +49,7 @@ pub use agent::{
     AgentProgram, AskAction, CompactAction, Equipment, FixedCosts, Judging, ModelAnswer, ModelFailure,
     ModelFailureKind, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price, UsedUp,
 };
-pub use approval::{AsksFirst, Leave, PlanGate, Waiting, micro_usd};
+pub use approval::{Asks, AsksFirst, Leave, PlanGate, Waiting, micro_usd};
 pub use asked::Asked;
 pub use conclude::{CallAnswer, CallOutcome};
 pub use criteria::{CheckAction, CheckCall, CheckFinding};

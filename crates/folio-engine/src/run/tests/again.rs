@@ -4,6 +4,7 @@ use super::judged::{goes_on, says};
 use super::models::*;
 use super::*;
 use crate::result::Finding;
+use crate::run::Asks;
 use crate::spend::Allowance;
 
 /// A call that a judge and then a person are to look at. The judge is away.
@@ -57,7 +58,7 @@ fn a_person_is_asked_where_there_is_no_judge_any_more_e9_6() {
     assert_eq!(sim.run.node_at("a").unwrap().state, NodeState::Parked);
     // Somebody takes it up who has no model.
     let mut sim = Sim::resumed(&sim.journal);
-    sim.run.ask_first(Some(Arc::new(|_, _| false)));
+    sim.run.ask_first(Some(Arc::new(|_, _| Asks::Nothing)));
     let (node, _) = goes_on(&mut sim).unwrap();
     says(&mut sim, node, "yes");
     assert_eq!(goes_on(&mut sim), None);

@@ -4,6 +4,7 @@ use super::models::{equipment, goal_with, house, nested, said};
 use super::pages::Pages;
 use super::*;
 use crate::event::NewLimits;
+use crate::run::Asks;
 use crate::spend::Allowance;
 use crate::talk::Purpose;
 
@@ -162,7 +163,7 @@ fn in_a_fork_a_person_has_as_long_for_an_answer_as_at_first() {
       - {id: one, do: {tool: echo, args: {}}}
       - {id: two, do: {tool: echo, args: {}}}",
     );
-    sim.run.ask_first(Some(Arc::new(|_, _| false)));
+    sim.run.ask_first(Some(Arc::new(|_, _| Asks::Nothing)));
     sim.derive();
     while sim.end_one() {
         sim.derive();

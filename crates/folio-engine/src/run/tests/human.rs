@@ -4,6 +4,7 @@ use super::judged::{goes_on, says};
 use super::models::{equipment, execute, finish, goal_with, plan_of, root, said};
 use super::*;
 use crate::result::Output;
+use crate::run::Asks;
 use crate::talk::Purpose;
 
 const VISIT: &str = "steps:
@@ -18,7 +19,7 @@ const VISIT: &str = "steps:
 /// The plan, with somebody there to ask and no model.
 fn attended(plan: &str) -> Sim {
     let mut sim = Sim::new(plan);
-    sim.run.ask_first(Some(Arc::new(|_, _| false)));
+    sim.run.ask_first(Some(Arc::new(|_, _| Asks::Nothing)));
     sim
 }
 
@@ -55,7 +56,7 @@ fn a_task_is_handed_to_a_person_and_what_they_answer_is_its_result_e9_17() {
     // Whoever takes it up hands it over once in all.
     for cut in 1..sim.journal.len() {
         let mut resumed = Sim::resumed(&sim.journal[..cut]);
-        resumed.run.ask_first(Some(Arc::new(|_, _| false)));
+        resumed.run.ask_first(Some(Arc::new(|_, _| Asks::Nothing)));
         while let Some((node, _)) = goes_on(&mut resumed) {
             says(&mut resumed, node, "dry as a bone");
         }

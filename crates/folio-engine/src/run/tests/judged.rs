@@ -3,6 +3,7 @@
 use super::models::*;
 use super::*;
 use crate::result::{Finding, Output};
+use crate::run::Asks;
 use crate::run::{Judging, Waiting};
 use crate::talk::Purpose;
 
@@ -158,7 +159,7 @@ fn where_nobody_can_be_asked_nothing_is_met_that_nobody_checked_e9_6() {
     let sim = Sim::new(steps).driven_on();
     assert_eq!(findings(&sim, "wall"), [("w1", &no_model), ("w2", &nobody)]);
     let mut sim = Sim::new(steps);
-    sim.run.ask_first(Some(Arc::new(|_, _| false)));
+    sim.run.ask_first(Some(Arc::new(|_, _| Asks::Nothing)));
     let (wall, _) = goes_on(&mut sim).unwrap();
     says(&mut sim, wall, "yes");
     assert_eq!(goes_on(&mut sim), None);
@@ -180,7 +181,7 @@ fn a_call_that_is_being_judged_can_be_stopped_e9_11() {
 /// A call whose criterion is checked by a command that a person has to allow.
 fn checked_by_a_command() -> Sim {
     let mut sim = Sim::new(COMMAND);
-    sim.run.ask_first(Some(Arc::new(|tool, _| tool == "shell")));
+    sim.run.ask_first(Some(Arc::new(|tool, _| (tool == "shell").into())));
     sim
 }
 
@@ -200,7 +201,9 @@ fn the_command_of_a_criterion_runs_when_a_person_allowed_it_e9_6() {
     // Whoever takes it up asks nobody twice, and does not ask again for what was allowed.
     for cut in 1..sim.journal.len() {
         let mut resumed = Sim::resumed(&sim.journal[..cut]);
-        resumed.run.ask_first(Some(Arc::new(|tool, _| tool == "shell")));
+        resumed
+            .run
+            .ask_first(Some(Arc::new(|tool, _| (tool == "shell").into())));
         while let Some((node, _)) = goes_on(&mut resumed) {
             says(&mut resumed, node, "yes");
         }
@@ -363,7 +366,7 @@ fn who_says_yes_to_the_command_of_a_criterion_sees_all_of_it_e9_14() {
             {"id": "w1", "text": criterion, "check": {"command": ["make", argument]}},
         ]}]});
         let mut sim = Sim::new(&steps.to_string());
-        sim.run.ask_first(Some(Arc::new(|tool, _| tool == "shell")));
+        sim.run.ask_first(Some(Arc::new(|tool, _| (tool == "shell").into())));
         goes_on(&mut sim).unwrap().1
     };
     let long = asked_with(&"the text is there ".repeat(600), &"c".repeat(3_000));
@@ -442,7 +445,7 @@ fn as_many_verdicts_of_checks_as_of_those_who_were_not_asked_are_two_blocks_e9_6
 fn two_commands_are_asked_about_and_each_yes_is_written_down_e9_14() {
     let plan = "steps: [{id: wall, do: {tool: echo, args: {}}, criteria: [{text: it stands, check: {command: [make, check]}}, {text: it is dry, check: {command: [make, dry]}}]}]";
     let mut sim = Sim::new(plan);
-    sim.run.ask_first(Some(Arc::new(|tool, _| tool == "shell")));
+    sim.run.ask_first(Some(Arc::new(|tool, _| (tool == "shell").into())));
     let mut asked = 0;
     while let Some((node, _)) = goes_on(&mut sim) {
         says(&mut sim, node, "yes");

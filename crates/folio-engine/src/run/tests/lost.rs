@@ -4,6 +4,7 @@ use super::models::{equipment, execute, goal_with, plan_of, said, wants};
 use super::*;
 use crate::event::Question;
 use crate::result::Finding;
+use crate::run::Asks;
 use crate::talk::Purpose;
 
 /// A run whose one call had begun when its driver died; somebody is there to say yes, or nobody is.
@@ -13,7 +14,7 @@ fn cut_off(has_person: bool) -> (Sim, CallAction) {
     sim.derive();
     let mut sim = Sim::resumed(&sim.journal);
     if has_person {
-        sim.run.ask_first(Some(Arc::new(|_, _| false)));
+        sim.run.ask_first(Some(Arc::new(|_, _| Asks::Nothing)));
     }
     let due = sim.run.due(sim.now, 4);
     let lost = due.into_iter().find_map(|action| match action {

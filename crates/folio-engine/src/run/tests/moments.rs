@@ -43,7 +43,7 @@ fn tidying() -> Sim {
         }
     });
     sim.run
-        .ask_first(Some(Arc::new(|tool: &str, _: &Value| tool == "write")));
+        .ask_first(Some(Arc::new(|tool: &str, _: &Value| (tool == "write").into())));
     sim
 }
 

@@ -18,7 +18,7 @@ fn with_program() -> Equipment {
 }
 
 fn asking() -> Option<AsksFirst> {
-    Some(Arc::new(|tool: &str, _: &Value| tool.starts_with("agent:")))
+    Some(Arc::new(|tool: &str, _: &Value| tool.starts_with("agent:").into()))
 }
 
 fn done(notes: &str) -> ModelAnswer {

@@ -56,7 +56,11 @@ fn steered(extra: &Value, seed: u64, mut look: impl FnMut(&Sim)) {
         has_person: true,
         ..equipment()
     };
-    let asks = || -> Option<AsksFirst> { Some(Arc::new(|tool: &str, _: &Value| matches!(tool, "write" | "shell"))) };
+    let asks = || -> Option<AsksFirst> {
+        Some(Arc::new(|tool: &str, _: &Value| {
+            matches!(tool, "write" | "shell").into()
+        }))
+    };
     let mut sim = goal_with("survey the house", extra, attended(), move |ask| {
         seen_to(ask, moody(seed, ask))
     });

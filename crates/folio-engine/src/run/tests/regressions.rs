@@ -375,7 +375,7 @@ fn a_task_of_a_task_asks_as_its_parent_has_to() {
     };
     let mut sim = goal("survey the house", &house(), model);
     sim.run
-        .ask_first(Some(Arc::new(|tool: &str, _: &Value| tool == "write")));
+        .ask_first(Some(Arc::new(|tool: &str, _: &Value| (tool == "write").into())));
     sim.derive();
     while sim.end_one() {
         sim.derive();

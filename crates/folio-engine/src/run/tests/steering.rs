@@ -6,7 +6,7 @@ use super::models::{
 };
 use super::*;
 use crate::event::{Always, NewLimits};
-use crate::run::Leave;
+use crate::run::{Asks, Leave};
 use crate::spend::Allowance;
 use crate::talk::Purpose;
 
@@ -17,7 +17,7 @@ const TWO: &str = "- parallel:
 - {id: other, do: {tool: write, args: {to: b}}}";
 
 fn asking() -> Option<AsksFirst> {
-    Some(Arc::new(|tool: &str, _: &Value| tool == "write"))
+    Some(Arc::new(|tool: &str, _: &Value| (tool == "write").into()))
 }
 
 fn sim(plan: &str) -> Sim {
@@ -122,6 +122,36 @@ fn a_yes_may_hold_for_the_same_arguments_or_the_tool_e9_14() {
         resumed.run.ask_first(asking());
         assert_eq!(resumed.driven_on().outcome(), all.outcome(), "cut at {cut}");
     }
+}
+
+#[test]
+fn a_yes_to_a_tool_is_none_to_what_it_does_not_cover_e9_14() {
+    let write = |to: &str| format!("{{id: {to}, do: {{tool: write, args: {{to: {to}}}}}}}");
+    let plan = format!(
+        "steps: [{{parallel: [{}, {}, {}]}}]",
+        write("a"),
+        write("b"),
+        write("private")
+    );
+    let mut sim = Sim::new(&plan);
+    sim.run
+        .ask_first(Some(Arc::new(|_: &str, args: &Value| match args["to"].as_str() {
+            Some("private") => Asks::ItsOwn,
+            _ => Asks::AnyYes,
+        })));
+    sim.settled();
+    assert_eq!(sim.waits(), ["group-1/a", "group-1/b", "group-1/private"]);
+    sim.yes("group-1/a", Some(Always::Tool));
+    sim.derive();
+    let leaves = sim.under_way.iter().map(|call| (call.args["to"].clone(), call.leave));
+    let leaves: Vec<_> = leaves.collect();
+    assert_eq!(leaves, [(json!("a"), Leave::Call), (json!("b"), Leave::Tool)]);
+    sim.settled();
+    assert_eq!(sim.waits(), ["group-1/private"], "it is asked about once more");
+    sim.yes("group-1/private", None);
+    sim.derive();
+    assert_eq!(sim.under_way[0].leave, Leave::Call);
+    assert_eq!(sim.driven_on().status(""), Outcome::Ok);
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn a_command_that_checks_is_asked_about_with_the_words_filled_in_e9_6() {
     let command = json!({"id": "c1", "text": WORDS, "check": {"command": {"argv": ["true"]}}});
     let mut sim = attended(&written(&command), "met");
     sim.run
-        .ask_first(Some(Arc::new(|tool: &str, _: &Value| tool == "shell")));
+        .ask_first(Some(Arc::new(|tool: &str, _: &Value| (tool == "shell").into())));
     let (_, asked) = goes_on(&mut sim).unwrap();
     assert!(
         asked.ends_with("(to check whether this is met: hello is how Ann writes it)"),

@@ -115,7 +115,11 @@ impl<'a> Repository<'a> {
             place,
             emptied: Vec::new(),
         };
-        repository.emptied = repository.settings_that_run_programs().await?;
+        let names = repository.settings().await?;
+        repository.emptied = settings_that_run_programs(&names)?;
+        if names.split(|byte| *byte == 0).any(|name| name == b"core.worktree") {
+            repository.place.keep_files_here();
+        }
         Ok(repository)
     }
 
@@ -254,9 +258,8 @@ impl<'a> Repository<'a> {
         environment
     }
 
-    /// Drivers that the settings of the repository name: they would run for any file whose attributes ask
-    /// for them.
-    async fn settings_that_run_programs(&self) -> Result<Vec<String>, ToolError> {
+    /// The names of its settings, with a zero behind each.
+    async fn settings(&self) -> Result<Vec<u8>, ToolError> {
         let mut names = Names::default();
         let args = ["--list", "--name-only", "-z"].map(OsString::from).to_vec();
         self.stream("config", args, &mut names).await?;
@@ -267,21 +270,27 @@ impl<'a> Repository<'a> {
                 "the settings of the repository are too large to be checked",
             ));
         }
-        let mut found = Vec::new();
-        for name in names.text.split(|byte| *byte == 0).filter(|name| runs_a_program(name)) {
-            let Ok(name) = std::str::from_utf8(name) else {
-                return Err(ToolError::new(
-                    FailureKind::Denied,
-                    "git_settings",
-                    "a setting of the repository that runs a program has a name that is no text",
-                ));
-            };
-            found.push(name.to_owned());
-        }
-        found.sort();
-        found.dedup();
-        Ok(found)
+        Ok(names.text)
     }
+}
+
+/// Drivers that the settings of the repository name: they would run for any file whose attributes ask
+/// for them.
+fn settings_that_run_programs(names: &[u8]) -> Result<Vec<String>, ToolError> {
+    let mut found = Vec::new();
+    for name in names.split(|byte| *byte == 0).filter(|name| runs_a_program(name)) {
+        let Ok(name) = std::str::from_utf8(name) else {
+            return Err(ToolError::new(
+                FailureKind::Denied,
+                "git_settings",
+                "a setting of the repository that runs a program has a name that is no text",
+            ));
+        };
+        found.push(name.to_owned());
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
 }
 
 fn runs_a_program(name: &[u8]) -> bool {

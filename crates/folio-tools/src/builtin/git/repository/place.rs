@@ -24,6 +24,8 @@ pub(super) struct Place {
     git_dir: PathBuf,
     /// The part that all folders of the repository share, if `git_dir` names one.
     common: Option<PathBuf>,
+    /// Whether its files lie in `folder`, whatever its settings say.
+    has_files: bool,
     pub(super) is_shallow: bool,
 }
 
@@ -61,15 +63,20 @@ impl Place {
             };
             let git_dir = if found.is_file() { linked(&entry)? } else { entry };
             let git_dir = git_dir.canonicalize().map_err(|_| not_a_repository(located))?;
-            return Self::checked(folder.to_owned(), git_dir, granted, located);
+            return Self::checked((folder.to_owned(), git_dir), true, granted, located);
         }
         if is_bare(&start) {
-            return Self::checked(start.clone(), start, granted, located);
+            return Self::checked((start.clone(), start), false, granted, located);
         }
         Err(not_a_repository(located))
     }
 
-    fn checked(folder: PathBuf, git_dir: PathBuf, given: &Granted, located: &Located) -> Result<Self, ToolError> {
+    fn checked(
+        (folder, git_dir): (PathBuf, PathBuf),
+        has_files: bool,
+        given: &Granted,
+        located: &Located,
+    ) -> Result<Self, ToolError> {
         let mut granted = given.all.clone();
         let named = common_dir(&git_dir).map_err(|_| not_a_repository(located))?;
         let common = named.as_ref().unwrap_or(&git_dir);
@@ -99,7 +106,13 @@ impl Place {
             is_shallow: common.join("shallow").exists(),
             common: named,
             git_dir,
+            has_files,
         })
+    }
+
+    /// Says of a repository without files, whose settings say that they are elsewhere, that they are in itself.
+    pub(super) fn keep_files_here(&mut self) {
+        self.has_files = true;
     }
 
     /// Tells git where everything is, so that it does not look for itself and no setting sends it
@@ -110,8 +123,9 @@ impl Place {
             // git reads the name of this folder by rules of its own.
             environment.push(("GIT_COMMON_DIR".into(), common.clone().into()));
         }
-        // Also one without files has settings that could say where its files are.
-        environment.push(("GIT_WORK_TREE".into(), self.folder.clone().into()));
+        if self.has_files {
+            environment.push(("GIT_WORK_TREE".into(), self.folder.clone().into()));
+        }
         environment
     }
 }
