@@ -69,7 +69,7 @@ impl RunObject {
 }
 
 /// How near the moment is that a run waits for if each call for it has a name of its own.
-const NEAR_S: u64 = 60;
+const NEAR_S: u64 = 60 * 60;
 
 /// The name of the request to drive a run at `until`, which is asked for at `now`: much the same however often the run begins to wait for it.
 /// Whoever was called too early, because Restate's clock is ahead, asks for another call than the one that is going on.
@@ -120,7 +120,15 @@ mod tests {
         let named = |before: u64| request_until(&key, until, until.minus(Duration::from_secs(before)));
         // However often it begins to wait, some calls at most are for one moment.
         assert_eq!(named(40_000), named(33_000));
-        for (asked, called_early) in [(3_600, 6), (7, 5), (60, 59), (90, 30), (600, 300)] {
+        for (asked, called_early) in [
+            (3_600, 6),
+            (7, 5),
+            (60, 59),
+            (90, 70),
+            (120, 98),
+            (600, 300),
+            (40_000, 3_590),
+        ] {
             assert_ne!(named(asked), named(called_early), "{asked} {called_early}");
         }
     }

@@ -129,6 +129,16 @@ impl Queue {
         self.counts.made.fetch_add(spans as u64, Ordering::Relaxed);
     }
 
+    /// Counts a journal that cannot be read now as a span, until it [is read](Self::is_read): whoever ends before that has not told it.
+    pub(crate) fn is_waited_for(&self) {
+        self.are_made(1);
+    }
+
+    /// Ends that.
+    pub(crate) fn is_read(&self) {
+        self.counts.made.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Says that a journal could not be read: how many spans were lost with it nobody knows, but one at least, that of the run.
     pub(crate) fn is_unread(&self, why: &str) {
         self.are_made(1);

@@ -66,7 +66,13 @@ async fn part(
         let is_away = read.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable);
         if !is_away || tries == TRIES {
             queue.are_made(ended.len() - before);
+            if tries > 0 {
+                queue.is_read();
+            }
             return read;
+        }
+        if tries == 0 {
+            queue.is_waited_for();
         }
         tries += 1;
         tokio::time::sleep(pause).await;

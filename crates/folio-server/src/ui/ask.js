@@ -26,8 +26,8 @@ export class Refusal extends Error {
 }
 
 const isGone = (error) => error instanceof TypeError;
-/** Whether a refusal is one of now: so many ask, or the store does not answer. */
-export const isBusy = (error) => error instanceof Refusal && (error.status === 429 || error.status === 503);
+/** Whether a refusal is one of now: so many ask, or the store does not answer. What takes too long takes too long the next time as well. */
+export const isBusy = (error) => error instanceof Refusal && (error.status === 429 || error.status === 503) && error.code !== 'too_slow';
 /** Whether what went wrong passes by itself, so that the same is asked for once more. */
 export const passes = (error) => isGone(error) || isBusy(error);
 /** What to tell people of an error. */
@@ -100,11 +100,16 @@ export async function patiently(ask, signal, { isOver = () => false, waits = pas
       connection(true);
       return given;
     } catch (error) {
-      if (!waits(error) || signal?.aborted || isOver()) throw error;
+      if (!waits(error) || signal?.aborted || isOver()) {
+        // It was answered, whatever the answer is.
+        if (error instanceof Refusal && !isBusy(error)) connection(true);
+        throw error;
+      }
       connection(false, error);
       // Who has too much to do wants a second.
       const at = attempt + (isBusy(error) ? 2 : 0);
       await new Promise((done) => setTimeout(done, PAUSES[Math.min(at, PAUSES.length - 1)]));
+      if (signal) await seen(signal);
       if (signal?.aborted || isOver()) throw error;
     }
   }

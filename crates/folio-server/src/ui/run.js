@@ -1,6 +1,6 @@
 // One run as it happens: its tree, and beside it what the chosen part came to.
 
-import { CHANCE, QUIET, follow, get, passes, patiently, post, query as addressOf, told } from './ask.js';
+import { CHANCE, QUIET, follow, get, patiently, post, query as addressOf, told } from './ask.js';
 import { branches, branchesOf } from './branches.js';
 import { now } from './clock.js';
 import { $, address, announce, element, empty, headline, keep, settle, soon, sure, trouble, written } from './dom.js';
@@ -22,8 +22,6 @@ const SEARCHED = 25;
 const TALLIED = ['failed', 'partial', 'skipped', 'cancelled', 'superseded'];
 /** What people do to a run, whether somebody drives it or not. */
 const BY_PEOPLE = /^(answered|call_approved|call_rejected|continued|limits_changed|paused|plan_approved|plan_edited|plan_rejected)$/;
-/** Milliseconds until the questions are asked for once more that could not be told. */
-const ONCE_MORE = 1000;
 const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', branches: 'Branches', plan: 'Plan', summary: 'Summary' };
 
 export async function showRun(view, { name, query, signal, title, go, mayGo, onmove }) {
@@ -36,7 +34,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   title(run.title);
   view.className = 'run';
 
-  const state = element('p', { class: 'line state' }), controls = element('p', { class: 'buttons' }), note = element('div');
+  const state = element('p', { class: 'line state' }), controls = element('p', { class: 'buttons' }), note = element('div'), broken = element('div');
   const progress = element('progress', { 'aria-label': 'Nodes that have ended' });
   const asked = questions(run.handle, {
     signal, onchange: () => laterSummary(), find: (id) => tree.nodes.get(id),
@@ -58,7 +56,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   if (origin) get(`/runs/${first}`, { signal }).then(({ handle }) => { Object.assign(origin.querySelector('a'), { textContent: handle, href: `/runs/${handle}` }); }, () => {});
   const turn = run.turn_id && element('a', { href: `/turns/${run.turn_id}` }, 'Trace of its turn');
   view.append(
-    element('header', {}, headline(run.title).block, run.goal && run.goal !== run.title && written('p', { class: 'said quiet' }, run.goal), element('div', { class: 'line' }, state, turn, origin, tally), controls, note, waiting, asked.block, progress),
+    element('header', {}, headline(run.title).block, run.goal && run.goal !== run.title && written('p', { class: 'said quiet' }, run.goal), element('div', { class: 'line' }, state, turn, origin, tally), controls, note, broken, waiting, asked.block, progress),
     element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.none, tree.scroller),
       element('section', { class: 'panel about', 'aria-label': 'About the chosen part' }, element('div', { class: 'bar' }, back, chosenBlock), tabs, pane)));
 
@@ -118,14 +116,20 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     await ask().then(() => note.replaceChildren(), (error) => note.replaceChildren(trouble(told(error))));
     controls.ariaBusy = 'false';
   };
+  // What somebody has written here, wherever it is.
+  const unsaved = () => [...view.querySelectorAll('textarea, input')].map((field) => (field.value === field.defaultValue ? '' : field.value)).join('\n');
   const fork = async (body) => {
     if (!await mayGo()) return;
+    const before = unsaved();
+    let begun = null;
     await doing(async () => {
-      const { handle } = await post(`${at}/fork`, body);
-      // By now somebody may be elsewhere, or write something.
-      if (!signal.aborted && await mayGo()) go(`/runs/${handle}`);
-      else announce(`Another run was begun: ${handle}.`);
+      ({ handle: begun } = await post(`${at}/fork`, body));
+      // By now somebody may be elsewhere, or have written more than what they let go.
+      if (!signal.aborted && (unsaved() === before || await mayGo())) { go(`/runs/${begun}`); begun = null; }
     });
+    if (begun === null) return;
+    announce(`Another run was begun: ${begun}.`);
+    note.replaceChildren(element('p', { class: 'quiet' }, 'Another run was begun: ', element('a', { href: `/runs/${begun}` }, begun), '.'));
   };
   const part = () => (tree.selected && tree.selected !== tree.root ? tree.selected : null);
   function drawControls() {
@@ -259,10 +263,16 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const laterQuestions = soon(() => {
     if (signal.aborted) return;
     if (tree.root.outcome) asked.none();
-    else asked.look().catch((error) => { if (passes(error)) onceMore(); });
+    else lookForQuestions();
   }, pause(150));
-  // A run that asks may have nothing else happen.
-  const onceMore = soon(laterQuestions, ONCE_MORE);
+  // A run that asks may have nothing else happen, so a look that fails is made again.
+  let isLooking = false;
+  const lookForQuestions = async () => {
+    if (isLooking) return;
+    isLooking = true;
+    await patiently(asked.look, signal, { isOver: () => Boolean(tree.root.outcome) }).catch(() => {});
+    isLooking = false;
+  };
   // What of an event concerns more than the tree.
   const besides = {
     told({ what }, node) {
@@ -274,7 +284,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   };
   // It goes through the whole tree, and tells of a pause as well: of a hundred thousand nodes once in a second.
   const laterSummary = soon(() => { if (!signal.aborted) { summary(); drawControls(); } }, () => Math.max(60, tree.nodes.size / 100));
-  let heard = Date.now(), broken = null;
+  let heard = Date.now();
   // That a driver has died, and that another run is waited for, is no event.
   const untold = ({ driven, held_up: heldUp }) => JSON.stringify([driven, heldUp]);
   const lookAgain = async () => {
@@ -292,11 +302,11 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     // Where the token ran out, the next attempt asks for another.
     if (event === 'problem' && data.status === 401) return undefined;
     if (event === 'problem') {
-      broken = trouble(new Error(data.detail));
-      note.replaceChildren(broken);
+      if (broken.textContent !== data.detail) broken.replaceChildren(trouble(new Error(data.detail)));
       // What the store cannot tell now it tells later.
-      return data.status === 429 || data.status >= 500 ? undefined : false;
+      return data.status === 429 || data.status === 503 ? undefined : false;
     }
+    broken.replaceChildren();
     const node = tree.nodes.get(data.node);
     happen(tree, data);
     besides[data.event]?.(data, node);
@@ -348,8 +358,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   if (known.status === 'running') {
     keepLooking();
     // That the stream is there again may be all that is heard.
-    const fresh = () => { broken?.remove(); laterQuestions(); };
     laterQuestions();
-    follow(`${at}/events`, { after: known.last_event_id, signal, hear, fresh }).catch((error) => note.replaceChildren(trouble(told(error))));
+    follow(`${at}/events`, { after: known.last_event_id, signal, hear, fresh: laterQuestions }).catch((error) => note.replaceChildren(trouble(told(error))));
   }
 }

@@ -256,15 +256,19 @@ async fn memory_is_searched_and_read() {
         markdown,
         pair.workspace.page_markdown(page.parse().unwrap()).await.unwrap()
     );
-    // Where it went on is no place of what the page has become.
     let (_, read) = pair.call("memory_page", json!({"id": page})).await;
     let person = Actor::new(Role::Human, "ada");
-    let more = "A line before it all".to_owned();
+    let goes_on = json!({"id": page, "cursor": read["next"]});
+    // What is added behind what was read is read on.
+    let more = "A line behind it all".to_owned();
     pair.workspace
         .append(&person, page.parse().unwrap(), "", more, &[], None)
         .await
         .unwrap();
-    let goes_on = json!({"id": page, "cursor": read["next"]});
+    pair.call("memory_page", goes_on.clone()).await;
+    // Where it went on is no place of what that has become.
+    pair.call("scratch_update", json!({"id": "e1", "title": "Migration of bills"}))
+        .await;
     let (text, code) = pair.refused("memory_page", goes_on).await;
     assert!(code == "arguments_invalid" && text.contains("has changed"), "{text}");
     let (_, code) = pair.refused("memory_page", json!({"id": page, "cursor": "7"})).await;

@@ -175,7 +175,8 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let markdown = workspace.page_markdown(id).await?;
     let page = PageShape::of(&workspace.page(id).await?);
-    let state = HEXLOWER.encode(&Sha256::digest(&markdown)[..STATE_BYTES]);
+    // Of what was read, not of what comes: what is added behind it is read on.
+    let state = |read: &str| HEXLOWER.encode(&Sha256::digest(read)[..STATE_BYTES]);
     let from = match asked.cursor.as_deref() {
         None => 0,
         Some(cursor) => {
@@ -184,8 +185,11 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
                 let message = format!("{cursor:?} is not what `next` of an earlier answer was");
                 wrong("cursor", message)
             })?;
-            if of != state || !markdown.is_char_boundary(at) {
-                let message = format!("{} has changed since; read it again without a cursor", page.handle);
+            if markdown.get(..at).is_none_or(|read| state(read) != of) {
+                let message = format!(
+                    "{} has changed in what was read of it; read it again without a cursor",
+                    page.handle
+                );
                 return Err(wrong("cursor", message).into());
             }
             at
@@ -199,7 +203,7 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
     let room = limit - shape - FRAME;
     let part = beginning(&markdown[from..], room, tokens);
     let end = from + part.len();
-    let next = (end < markdown.len()).then(|| format!("{state}@{end}"));
+    let next = (end < markdown.len()).then(|| format!("{}@{end}", state(&markdown[..end])));
     let mut text = part.to_owned();
     if let Some(next) = &next {
         let left = markdown.len() - end;
