@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, TryLockError};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -138,7 +138,7 @@ impl Owners {
             Some(file) => {
                 remove_left_over(file);
                 let path = lock_path(file, owner);
-                take(&path).map_err(|error| StoreError::Unavailable {
+                take(&path, file).map_err(|error| StoreError::Unavailable {
                     doing: "lock",
                     location: path.display().to_string(),
                     reason: error.to_string(),
@@ -177,7 +177,7 @@ impl Owners {
             return Ok(Life::GoesOn);
         }
         let Some(file) = &self.file else { return Ok(Life::Gone) };
-        if !is_locked(&lock_path(file, owner)) {
+        if !may_be_locked(&lock_path(file, owner)) {
             self.here().silent.remove(owner);
             return Ok(Life::Gone);
         }
@@ -251,12 +251,13 @@ fn lock_path(file: &Path, owner: &OwnerId) -> PathBuf {
 const INFIX: &str = "-owner-";
 const SUFFIX: &str = ".lock";
 
-/// Makes and locks the file at `path`; `None` if a namesake in this process has it.
-fn take(path: &Path) -> std::io::Result<Option<File>> {
+/// Makes and locks the file at `path`, which whoever may open the store may open, too; `None` if a namesake in this process has it.
+fn take(path: &Path, store: &Path) -> std::io::Result<Option<File>> {
     // Somebody who looks whether the lock is held, holds it himself for a moment; so does somebody who tidies up, and he
     // may also remove the file before it is locked.
     for _ in 0..100 {
         let mut file = private::options().create(true).truncate(false).write(true).open(path)?;
+        private::share_as(&file, store);
         match file.try_lock() {
             Ok(()) if path.exists() => {
                 file.set_len(0)?;
@@ -273,11 +274,14 @@ fn take(path: &Path) -> std::io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Whether somebody holds the lock at `path`.
-fn is_locked(path: &Path) -> bool {
-    // A shared lock, so that two who look at the same time do not take each other for the owner.
-    let Ok(file) = File::open(path) else { return false };
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+/// Whether somebody holds the lock at `path`, or nobody can tell: it is another user's, or no more files can be open. Then what its owner says
+/// decides.
+fn may_be_locked(path: &Path) -> bool {
+    match File::open(path) {
+        // A shared lock, so that two who look at the same time do not take each other for the owner.
+        Ok(file) => file.try_lock_shared().is_err(),
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    }
 }
 
 /// Removes the lock files of processes that are gone.
@@ -304,7 +308,50 @@ fn remove_left_over(file: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
     use super::*;
+
+    fn owner(name: &str) -> OwnerId {
+        OwnerId(name.to_owned())
+    }
+
+    #[test]
+    fn whose_lock_cannot_be_looked_at_is_there_as_long_as_it_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("folio.db");
+        let conn = Connection::open_in_memory().unwrap();
+        conn.execute_batch("CREATE TABLE owner (id TEXT PRIMARY KEY, until INTEGER NOT NULL)")
+            .unwrap();
+        let lease = Duration::from_secs(60);
+        let owners = Owners::new(Some(file.clone()), lease);
+        let (hidden, gone) = (owner("hidden"), owner("gone"));
+        for owner in [&hidden, &gone] {
+            renew(&conn, owner, lease).unwrap();
+        }
+        // It cannot be opened, whoever looks: it leads to itself.
+        let lock = lock_path(&file, &hidden);
+        symlink(&lock, &lock).unwrap();
+        assert_eq!(owners.life_of(&conn, &hidden).unwrap(), Life::GoesOn);
+        assert_eq!(owners.life_of(&conn, &gone).unwrap(), Life::Gone);
+        conn.execute("UPDATE owner SET until = 0", []).unwrap();
+        assert_eq!(owners.life_of(&conn, &hidden).unwrap(), Life::Silent);
+    }
+
+    #[test]
+    fn who_may_open_a_store_may_look_at_the_locks_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("folio.db");
+        File::create(&file).unwrap();
+        for mode in [0o600, 0o660, 0o644] {
+            std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            let (owners, owner) = (Owners::new(Some(file.clone()), PATIENCE), owner(&mode.to_string()));
+            owners.hold(&owner).unwrap();
+            let lock = lock_path(&file, &owner).metadata().unwrap();
+            assert_eq!(lock.permissions().mode() & 0o777, mode, "{mode:o}");
+        }
+    }
 
     const PATIENCE: Duration = Duration::from_secs(7);
 
