@@ -2,6 +2,8 @@
 
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::Builder;
 
 use folio_memory::actor::Trust;
 use folio_memory::entry::{BodyPiece, BodyRef, Owner};
@@ -482,7 +484,7 @@ fn take_pieces(
     let mut batch: Vec<Blob> = Vec::new();
     let mut waiting = 0;
     let source = Cursor::new(start).chain(source);
-    let (warnings, pii) = while_cleaning(source, mode, |piece| {
+    let (warnings, pii) = while_cleaning(source, mode, Builder::new(), |piece| {
         sampler.feed(&piece);
         if waiting + piece.len() > BATCH_BYTES {
             waiting = 0;
@@ -523,11 +525,12 @@ fn take_pieces(
     }))
 }
 
-/// Reads `source` piece by piece without what `mode` says, and hands each to `take` while the next is looked at in another
-/// thread. What was taken out, and what is said of persons.
+/// Reads `source` piece by piece without what `mode` says, and hands each to `take` while the next is looked at in the thread that
+/// `another` makes. What was taken out, and what is said of persons.
 fn while_cleaning(
     source: impl Read + Send,
     mode: Redaction,
+    another: Builder,
     mut take: impl FnMut(Vec<u8>) -> io::Result<()>,
 ) -> io::Result<(Vec<Warning>, Vec<Pii>)> {
     let mut pieces = CleanPieces::new(source, mode);
@@ -539,9 +542,11 @@ fn while_cleaning(
         take(first)?;
         return Ok(pieces.finish());
     }
-    let (cleaned, read) = std::sync::mpsc::sync_channel(PIECES_AHEAD);
+    let (cleaned, read) = sync_channel(PIECES_AHEAD);
+    let (hand_over, handed_over) = sync_channel(1);
     std::thread::scope(|scope| {
-        let cleaning = scope.spawn(move || {
+        let cleaning = another.spawn_scoped(scope, move || {
+            let (mut pieces, first): (CleanPieces<_>, Vec<u8>) = handed_over.recv().map_err(io::Error::other)?;
             let mut next = Some(first);
             while let Some(piece) = next {
                 // Nobody reads on after a failure.
@@ -552,6 +557,17 @@ fn while_cleaning(
             }
             Ok(pieces.finish())
         });
+        let Ok(cleaning) = cleaning else {
+            // The system gives no thread: then one is done after the other.
+            let mut next = Some(first);
+            while let Some(piece) = next {
+                take(piece)?;
+                next = pieces.next()?;
+            }
+            return Ok(pieces.finish());
+        };
+        // Should nobody be there to take it, how that thread ended says why.
+        drop(hand_over.send((pieces, first)));
         let taken = read.iter().try_for_each(&mut take);
         drop(read);
         let finished = cleaning
@@ -559,4 +575,27 @@ fn while_cleaning(
             .unwrap_or_else(|_| Err(io::Error::other("looking for what has to go has failed")));
         taken.and(finished)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::tests::no_thread;
+
+    #[test]
+    fn where_the_system_gives_no_thread_a_text_is_cleaned_in_this_one_m7_6_48() {
+        let token = ["ghp", "_", &"0123456789abcdefghij".repeat(2)[..36]].concat();
+        let text = format!("a line of an output\n{token}\n").repeat(40_000);
+        let cleaned = |another| {
+            let mut all = Vec::new();
+            let said = while_cleaning(text.as_bytes(), Redaction::Secrets, another, |piece| {
+                all.extend(piece);
+                Ok(())
+            });
+            (String::from_utf8(all).unwrap(), said.unwrap())
+        };
+        let alone = cleaned(no_thread());
+        assert_eq!(alone, cleaned(Builder::new()));
+        assert!(!alone.0.contains(&token));
+    }
 }

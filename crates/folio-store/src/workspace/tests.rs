@@ -44,6 +44,11 @@ fn fixture() -> Fixture {
     }
 }
 
+/// A thread that no system gives: nowhere is room for what it would need.
+pub(super) fn no_thread() -> std::thread::Builder {
+    std::thread::Builder::new().stack_size(1 << 60)
+}
+
 fn person() -> Actor {
     Actor::new(Role::Human, "ada")
 }

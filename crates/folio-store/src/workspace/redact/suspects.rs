@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 use std::sync::LazyLock;
+use std::thread::Builder;
 
 use leakguard::Match;
 use regex::bytes::Regex;
@@ -81,6 +82,11 @@ pub(super) enum Suspects {
 impl Suspects {
     /// Those of `text`: all of it if it is short and anything of it is suspicious.
     pub(super) fn of(text: &str) -> Self {
+        Self::with(text, Builder::new())
+    }
+
+    /// The same with the help of the thread that `another` makes, if the text is so long.
+    fn with(text: &str, another: Builder) -> Self {
         if text.len() <= WHOLE_BYTES {
             return if shapes().is_match(text.as_bytes()) {
                 Self::Whole
@@ -93,10 +99,11 @@ impl Suspects {
         }
         let (first, second) = halves(text.as_bytes());
         let mut found = std::thread::scope(|scope| {
-            let others = scope.spawn(|| parts_in(text, second.clone()));
+            let others = another.spawn_scoped(scope, || parts_in(text, second.clone()));
             let mut found = parts_in(text, first);
-            // A thread that failed has looked at nothing: then somebody else has to.
-            found.extend(others.join().unwrap_or_else(|_| parts_in(text, second.clone())));
+            // A thread that failed, or that the system did not give, has looked at nothing: then somebody else has to.
+            let others = others.ok().and_then(|others| others.join().ok());
+            found.extend(others.unwrap_or_else(|| parts_in(text, second.clone())));
             found
         });
         // Where the halves overlap, both have found.
@@ -338,6 +345,17 @@ mod tests {
                     assert!(found.iter().any(|found| !found.is_empty()), "{sample}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn where_the_system_gives_no_thread_all_is_looked_at_in_this_one_m7_6_48() {
+        let half = filler(0, HALVED_FROM);
+        for sample in samples().into_iter().take(8) {
+            let text = format!("{half} {sample} {half} {sample} .");
+            let alone = Suspects::with(&text, crate::workspace::tests::no_thread());
+            assert_eq!(both(&text, &alone), both(&text, &Suspects::of(&text)));
+            assert_eq!(alone.find(&text, secrets_in).len(), 2, "{sample}");
         }
     }
 
