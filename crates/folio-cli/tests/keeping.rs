@@ -71,6 +71,19 @@ fn a_text_that_only_the_trace_says_is_forgotten_too_m7_6_50() {
 }
 
 #[test]
+fn what_was_forgotten_before_is_cleaned_again_and_not_said_to_be_gone_m7_6_50() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "a text that is long enough"]);
+    folio.ok(&["forget", "e1", "--yes"]);
+    let looked = folio.ok(&["forget", "e1", "--dry-run"]);
+    assert!(!looked.contains("not looked for"), "{looked}");
+    // There is nothing that somebody would have to be asked about.
+    let again = folio.ok(&["forget", "e1"]);
+    assert!(again.contains("not looked for what 1 entry said"), "{again}");
+    assert!(!again.contains("nothing of it is left"), "{again}");
+}
+
+#[test]
 fn what_is_too_short_to_be_looked_for_is_not_said_to_be_gone_m7_6_50() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "PIN 4711"]);

@@ -481,7 +481,22 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable`: then nothing was done.
     async fn compact(&self, space: &SpaceName, compaction: Compaction) -> Result<Compacted, StoreError>;
 
-    /// Overwrites what was erased wherever it may still lie in what belongs to the store, whichever space it is of, and looks
+    /// Takes away the notes of `space` that say one of `texts`, however it is spelled, or its beginning where the note was cut.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable`: then nothing was done.
+    async fn forget_notes(&self, space: &SpaceName, texts: Vec<String>) -> Result<(), StoreError>;
+
+    /// Overwrites what was erased wherever it may still lie in what belongs to the store, whichever space it is of: for whoever does not
+    /// know any more what it said, and could not look whether it is gone. Costs as much as writing the store anew.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if it cannot be overwritten now.
+    async fn write_anew(&self) -> Result<(), StoreError>;
+
+    /// Does what [`Store::forget_notes`] does, overwrites what was erased wherever it may still lie in what belongs to the store, whichever space it is of, and looks
     /// for `texts` in what `space` has and in the bytes of the files. What another space says is neither told nor touched.
     ///
     /// # Errors

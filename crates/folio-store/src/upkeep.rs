@@ -78,6 +78,9 @@ pub struct Residue {
     pub found: Vec<String>,
     /// How many texts were not looked for: they are so short that they stand anywhere by chance.
     pub not_looked_for: u64,
+    /// Of how many entries nobody knows any more what they said, so that nothing of it was looked for: they were forgotten before, and what is
+    /// left of that was written anew.
+    pub no_longer_known: u64,
     /// Copies that were made before a migration. They hold what the store held then; nobody but people should remove them.
     pub backups: Vec<String>,
 }

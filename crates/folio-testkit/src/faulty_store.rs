@@ -17,6 +17,7 @@ use folio_store::{
     BlobHash, Commit, Committed, CommittedParts, Compacted, Compaction, Journal, LogRow, MemoryMark, OwnerId, Parts,
     Residue, Revision, RunQuery, RunRow, Store, StoreError, WatchAnswer, WatchQuery,
 };
+use tokio::sync::Notify;
 
 /// How a commit fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +53,42 @@ struct State {
     stalls_runs: bool,
     /// How many of the next readings of journals fail.
     journals_to_fail: u32,
+    held: Option<(Work, Arc<Gate>)>,
     /// What happens to commits whose key begins so.
     keyed: Option<(&'static str, Keyed)>,
+}
+
+/// What a store can be at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// It has given out a run, and whoever claims it has not heard that yet.
+    Claim,
+    /// It is about to overwrite what was erased.
+    Scrub,
+}
+
+/// Where whoever comes waits until he is let go on.
+#[derive(Debug, Default)]
+pub struct Gate {
+    come: Notify,
+    may: Notify,
+}
+
+impl Gate {
+    /// Waits until somebody has come.
+    pub async fn is_reached(&self) {
+        self.come.notified().await;
+    }
+
+    /// Lets him go on.
+    pub fn open(&self) {
+        self.may.notify_one();
+    }
+
+    async fn pass(&self) {
+        self.come.notify_one();
+        self.may.notified().await;
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -154,6 +189,21 @@ impl FaultyStore {
     /// The next `times` readings of a journal fail.
     pub fn fail_journals(&self, times: u32) {
         self.state().journals_to_fail = times;
+    }
+
+    /// Keeps the next one waiting who has `work` done.
+    pub fn hold(&self, work: Work) -> Arc<Gate> {
+        let gate = Arc::new(Gate::default());
+        self.state().held = Some((work, Arc::clone(&gate)));
+        gate
+    }
+
+    /// Waits, if whoever has `work` done is to be kept waiting.
+    async fn is_let_on(&self, work: Work) {
+        let held = self.state().held.take_if(|(held, _)| *held == work);
+        if let Some((_, gate)) = held {
+            gate.pass().await;
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -363,7 +413,9 @@ impl Store for FaultyStore {
         if self.state().fails_claims {
             return Err(self.failure(WRITING));
         }
-        self.reach(WRITING)?.claim_run(space, run, owner).await
+        let claimed = self.reach(WRITING)?.claim_run(space, run, owner).await;
+        self.is_let_on(Work::Claim).await;
+        claimed
     }
 
     async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError> {
@@ -396,7 +448,16 @@ impl Store for FaultyStore {
         self.reach(WRITING)?.compact(space, compaction).await
     }
 
+    async fn forget_notes(&self, space: &SpaceName, texts: Vec<String>) -> Result<(), StoreError> {
+        self.reach(WRITING)?.forget_notes(space, texts).await
+    }
+
+    async fn write_anew(&self) -> Result<(), StoreError> {
+        self.reach(WRITING)?.write_anew().await
+    }
+
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError> {
+        self.is_let_on(Work::Scrub).await;
         self.reach(WRITING)?.scrub(space, texts).await
     }
 

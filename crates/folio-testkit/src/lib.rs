@@ -21,7 +21,7 @@ pub mod restate;
 pub mod seeded_ids;
 pub mod sim_clock;
 
-pub use faulty_store::{Fault, FaultyStore};
+pub use faulty_store::{Fault, FaultyStore, Gate, Work};
 pub use oauth::OAuthServer;
 pub use seeded_ids::SeededIds;
 pub use sim_clock::SimClock;

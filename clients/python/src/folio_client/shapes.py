@@ -1650,6 +1650,9 @@ class Residue(TypedDict):
     backups: list[str]
     # Where a text still is, in words: another entry, a run, free space of a file.
     found: list[str]
+    # Of how many entries nobody knows any more what they said, so that nothing of it was looked for: they were
+    # forgotten before, and what is left of that was written anew.
+    no_longer_known: int
     # How many texts were not looked for: they are so short that they stand anywhere by chance.
     not_looked_for: int
     # What was searched: files with their bytes, and rows that are compressed.

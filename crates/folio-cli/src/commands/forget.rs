@@ -96,6 +96,14 @@ impl Report for Forgot {
             let (count, told) = (residue.not_looked_for, style.warning("not looked for"));
             writeln!(out, "{told} {count} of its texts: too short to tell it from others")?;
         }
+        if residue.no_longer_known > 0 {
+            let (count, told) = (residue.no_longer_known, style.warning("not looked for"));
+            let entries = counted(count, "entry");
+            writeln!(
+                out,
+                "{told} what {entries} said: forgotten before, and nobody knows it any more; what is left of that was written anew"
+            )?;
+        }
         Ok(())
     }
 }
@@ -111,9 +119,9 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
     if is_nothing {
         context.output.note("nothing fits");
     }
-    // What was asked and noted may say a text that no entry says.
-    let may_be_noted = filter.text.is_some();
-    if dry_run || is_nothing && !may_be_noted {
+    // What was asked and noted may say a text that no entry says, and whoever forgot them before may have been interrupted.
+    let may_be_left = filter.text.is_some() || is_nothing && workspace.forgotten_before(&filter).await? > 0;
+    if dry_run || is_nothing && !may_be_left {
         context.output.report(&Forgot {
             replayed: false,
             dry_run,

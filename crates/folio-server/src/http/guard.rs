@@ -22,14 +22,14 @@ use super::problem::Problem;
 
 /// How long an answer may take to begin, from when its request is there. Streams go on after that.
 const TIME_MAX: Duration = Duration::from_secs(30);
-/// The same for bringing in a whole space.
+/// The same for bringing in a whole space, and for what looks at all that there is.
 const LONG_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// How long the answer to a request for `path` may take to begin: a model that is asked there has its own time besides, and
 /// what it does not say in it the answer does without.
 fn time_for(method: &Method, path: &str) -> Duration {
     match (path.strip_prefix("/v1/spaces/"), path.rsplit('/').next()) {
-        (Some(_), Some("import")) => LONG_TIME_MAX,
+        (Some(_), Some("import" | "forget")) => LONG_TIME_MAX,
         (Some(_), Some("history")) if *method == Method::POST => COMPACTOR_TIME + TIME_MAX,
         (Some(_), Some("turns" | "end")) if *method == Method::POST => ADVISOR_TIME + TIME_MAX,
         _ => TIME_MAX,
@@ -70,6 +70,14 @@ pub(crate) async fn guard(State(any_host): State<bool>, request: Request, next: 
         .entry(header::CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+/// How long an answer to what is asked at `path` may take to begin.
+fn time_for(path: &str) -> Duration {
+    match path.rsplit('/').next() {
+        Some("import" | "forget") => LONG_TIME_MAX,
+        _ => TIME_MAX,
+    }
 }
 
 /// What `answer` gives to `request`, unless nothing comes of it for `time` after the last of its body that arrived: a body may take
@@ -222,6 +230,7 @@ mod tests {
             (Method::POST, "/threads/a/history", 150),
             (Method::GET, "/threads/a/history", 30),
             (Method::POST, "/import", 600),
+            (Method::POST, "/forget", 600),
             (Method::POST, "/observations", 30),
         ] {
             let found = time_for(&method, &format!("{space}{path}"));

@@ -370,17 +370,26 @@ impl Store for PostgresStore {
         .await
     }
 
+    async fn forget_notes(&self, space: &SpaceName, texts: Vec<String>) -> Result<(), StoreError> {
+        let texts = Arc::new(texts);
+        self.write(space, move |session, _| {
+            let texts = Arc::clone(&texts);
+            async move { trace::forget_texts(or_none!(session, ()), &texts).await }
+        })
+        .await
+    }
+
+    async fn write_anew(&self) -> Result<(), StoreError> {
+        // No row has anything of it, and the files are the server's.
+        Ok(())
+    }
+
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError> {
         if texts.is_empty() {
             return Ok(Residue::default());
         }
+        self.forget_notes(space, texts.clone()).await?;
         let texts = Arc::new(texts);
-        let said = Arc::clone(&texts);
-        self.write(space, move |session, _| {
-            let said = Arc::clone(&said);
-            async move { trace::forget_texts(or_none!(session, ()), &said).await }
-        })
-        .await?;
         self.read(space, move |session, _| {
             let texts = Arc::clone(&texts);
             async move { residue::search(or_none!(session, Residue::default()), &texts).await }

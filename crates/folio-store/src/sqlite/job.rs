@@ -44,8 +44,8 @@ pub(super) enum Job {
     /// The index of words of a space catches up with its log, for a while.
     Index(SpaceId, Answer<Seq>),
     Compact(Compact, Answer<Compacted>),
-    /// Lets go of notes that say one of the texts; which spaces have an index of words.
-    ForgetNotes(Gone, Answer<Vec<SpaceId>>),
+    /// Lets go of notes that say one of the texts.
+    ForgetNotes(Gone, Answer<()>),
     /// A part of the index of words of a space is written anew; whether that was the last.
     CleanUp(SpaceId, Answer<bool>),
     Token(Box<KeptToken>, Answer<()>),
@@ -101,7 +101,6 @@ pub(super) enum Done {
     TakenOver(Seq),
     Indexed(Seq),
     Compacted(Compacted),
-    Forgotten(Vec<SpaceId>),
     Cleaned(bool),
     Nothing,
 }
@@ -190,7 +189,7 @@ impl Job {
                 if let Some(space) = scope.space(space)? {
                     trace::forget_texts(scope.conn, space, texts)?;
                 }
-                Done::Forgotten(text::spaces(scope.conn)?)
+                Done::Nothing
             }
             Self::CleanUp(space, _) => Done::Cleaned(text::clean_up(scope.conn, *space)?),
             Self::Renew => {
@@ -226,13 +225,13 @@ impl Job {
                 owners.gave_up(&release.space, release.run);
                 drop(answer.send(done.map(drop)));
             }
-            (Self::Trace(_, answer) | Self::Token(_, answer), done) => drop(answer.send(done.map(drop))),
+            (Self::Trace(_, answer) | Self::Token(_, answer) | Self::ForgetNotes(_, answer), done) => {
+                drop(answer.send(done.map(drop)))
+            }
             (Self::Index(_, answer), Ok(Done::Indexed(seq))) => drop(answer.send(Ok(seq))),
             (Self::Index(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::Compact(_, answer), Ok(Done::Compacted(compacted))) => drop(answer.send(Ok(compacted))),
             (Self::Compact(_, answer), Err(error)) => drop(answer.send(Err(error))),
-            (Self::ForgetNotes(_, answer), Ok(Done::Forgotten(spaces))) => drop(answer.send(Ok(spaces))),
-            (Self::ForgetNotes(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::CleanUp(_, answer), Ok(Done::Cleaned(is_last))) => drop(answer.send(Ok(is_last))),
             (Self::CleanUp(_, answer), Err(error)) => drop(answer.send(Err(error))),
             // A lease that could not be renewed is renewed next time, or another process takes over.
@@ -244,7 +243,6 @@ impl Job {
                 | Self::Claim(..)
                 | Self::Index(..)
                 | Self::Compact(..)
-                | Self::ForgetNotes(..)
                 | Self::CleanUp(..),
                 _,
             ) => {}

@@ -265,15 +265,20 @@ impl SqliteStore {
         self.readers.read(self.about(space, question)).await
     }
 
-    /// Takes `texts` out of the notes of `space`, and what was erased out of the indexes of words, step by step: others write in
-    /// between, and those of this process who drive runs say that they go on.
+    /// Takes `texts` out of the notes of `space`, and what was erased out of the indexes of words.
     async fn clean_up(&self, space: &SpaceName, texts: &Arc<Vec<String>>) -> Result<(), StoreError> {
         let gone = Gone {
             space: space.clone(),
             texts: Arc::clone(texts),
         };
-        // Words of what was erased lie in the index until it is written anew.
-        for space in self.write(|answer| Job::ForgetNotes(gone, answer)).await? {
+        self.write(|answer| Job::ForgetNotes(gone, answer)).await?;
+        self.clean_up_words().await
+    }
+
+    /// Takes what was erased out of the indexes of words, where it lies until they are written anew: step by step, so that others write in
+    /// between, and those of this process who drive runs say that they go on.
+    async fn clean_up_words(&self) -> Result<(), StoreError> {
+        for space in self.readers.read(text::spaces).await? {
             while !self.write(|answer| Job::CleanUp(space, answer)).await? {}
         }
         Ok(())
@@ -622,6 +627,19 @@ impl Store for SqliteStore {
         let space = space.clone();
         self.write(|answer| Job::Compact(compact::Compact { space, compaction }, answer))
             .await
+    }
+
+    async fn forget_notes(&self, space: &SpaceName, texts: Vec<String>) -> Result<(), StoreError> {
+        let gone = Gone {
+            space: space.clone(),
+            texts: Arc::new(texts),
+        };
+        self.write(|answer| Job::ForgetNotes(gone, answer)).await
+    }
+
+    async fn write_anew(&self) -> Result<(), StoreError> {
+        self.clean_up_words().await?;
+        self.cut_off(true).await
     }
 
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError> {

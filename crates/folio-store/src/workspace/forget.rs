@@ -68,6 +68,20 @@ impl Workspace {
     ///
     /// `Refused` if whoever asks is no person; `NotFound` if an entry is named that is not there; `Unavailable` or `Corrupt`.
     pub async fn to_forget(&self, filter: &ForgetFilter) -> Result<Vec<Entry>, WorkspaceError> {
+        Ok(self.fitting(filter).await?.entries)
+    }
+
+    /// How many entries that `filter` names, or finds if it finds nothing else, were forgotten before. What they said nobody knows any
+    /// more; but whoever forgot them may have been interrupted, and [`Workspace::forget`] does what he left.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::to_forget`].
+    pub async fn forgotten_before(&self, filter: &ForgetFilter) -> Result<usize, WorkspaceError> {
+        Ok(self.fitting(filter).await?.gone.len())
+    }
+
+    async fn fitting(&self, filter: &ForgetFilter) -> Result<Fitting, WorkspaceError> {
         self.authorise_forgetting(&self.asker)?;
         self.keep_up().await?;
         let mut found = Vec::new();
@@ -104,7 +118,9 @@ impl Workspace {
                 }
             }
         }
-        found.retain(|entry| entry.fields.erased != Some(ErasedFor::Forgotten));
+        let is_gone = |entry: &Entry| entry.fields.erased == Some(ErasedFor::Forgotten);
+        let (gone, mut found): (Vec<_>, Vec<_>) = found.into_iter().partition(is_gone);
+        let mut gone: BTreeSet<_> = gone.iter().map(|entry| entry.id).collect();
         if let Some(text) = &filter.text {
             let mut with_text = Vec::new();
             for entry in found {
@@ -116,7 +132,12 @@ impl Workspace {
         }
         found.sort_by_key(|entry| entry.handle);
         found.dedup_by_key(|entry| entry.handle);
-        Ok(found)
+        let is_named = !filter.entries.is_empty();
+        // Whoever asks for what has something in common means what is there; and of a text nobody knows whether they said it.
+        if !is_named && (filter.text.is_some() || !found.is_empty()) {
+            gone.clear();
+        }
+        Ok(Fitting { entries: found, gone })
     }
 
     fn authorise_forgetting(&self, actor: &Actor) -> Result<(), WorkspaceError> {
@@ -190,7 +211,9 @@ impl Workspace {
     /// something, when, by whom, and `reason`. Of what waits in the outbox, and of what was put aside there, all goes that
     /// `filter` would find, or that has the title or the text of an entry that goes.
     ///
-    /// Each batch is there or is not; whoever is interrupted asks again. In the end everything that belongs to the store is
+    /// Once it is known what they said, it is brought to its end whether somebody waits for it or not. First goes what only says what they
+    /// said, then they go: each batch is there or is not. Whoever is interrupted asks again; of entries that were forgotten before nobody
+    /// knows any more what they said, so that everything is written anew instead of looked at. In the end everything that belongs to the store is
     /// searched for what the entries said, and the answer tells where it still stands: in another entry, in a run's
     /// journal, in a copy that was made before a migration. It tells, too, how many texts were too short to be looked for.
     ///
@@ -222,10 +245,17 @@ impl Workspace {
         self.authorise_forgetting(actor)?;
         let mut key = key.map(BatchKey::of);
         let before = self.erased_under(actor, &mut key).await?;
-        let mut found = self.to_forget(filter).await?;
-        if let Some(before) = &before {
-            found.retain(|entry| entry.created_seq <= before.seq);
-        }
+        let Fitting {
+            entries: mut found,
+            gone,
+        } = self.fitting(filter).await?;
+        let no_longer_known = match &before {
+            Some(before) => {
+                found.retain(|entry| entry.created_seq <= before.seq);
+                before.entries.len()
+            }
+            None => gone.len(),
+        };
         let (mut said, mut written) = (BTreeSet::new(), BTreeSet::new());
         for entry in &found {
             let ever = self.ever_said(entry).await?;
@@ -240,31 +270,73 @@ impl Workspace {
         let asked: Vec<String> = filter.text.iter().flat_map(|text| spellings(text)).collect();
         said.extend(asked.iter().cloned());
         written.retain(|text| text.trim().len() >= LOOKED_FOR);
+        said.retain(|text| !text.trim().is_empty());
+        let all = said.len();
+        said.retain(|text| text.trim().len() >= LOOKED_FOR || asked.contains(text));
+        let forgetting = Forgetting {
+            actor: actor.clone(),
+            filter: filter.clone(),
+            reason: reason.to_owned(),
+            key,
+            found,
+            before,
+            no_longer_known,
+            not_looked_for: all - said.len(),
+            said,
+            written,
+        };
+        let workspace = self.clone();
+        // From here on nobody has to wait for it: whoever asks again would not know what they said.
+        tokio::spawn(Box::pin(
+            async move { workspace.carry_out_forgetting(forgetting).await },
+        ))
+        .await
+        .unwrap_or_else(|broken| std::panic::resume_unwind(broken.into_panic()))
+    }
+
+    async fn carry_out_forgetting(&self, forgetting: Forgetting) -> Result<Forgotten, WorkspaceError> {
+        let Forgetting {
+            actor,
+            filter,
+            reason,
+            mut key,
+            found,
+            before,
+            no_longer_known,
+            not_looked_for,
+            said,
+            written,
+        } = forgetting;
         // Before the entries: afterwards nobody would know what they said.
         let ids: Vec<_> = found.iter().map(|entry| entry.id).collect();
-        let unwanted = Unwanted::of(self.space(), filter, ids, &written, self.now());
+        let unwanted = Unwanted::of(self.space(), &filter, ids, &written, self.now());
         let waiting = self.forget_waiting(unwanted, true).await?;
+        let texts: Vec<String> = said.iter().cloned().collect();
+        let says_something = !(found.is_empty() && said.is_empty());
+        let began = self.now();
+        if says_something {
+            self.note_forgetting(&actor).await?;
+            self.inner.store.forget_notes(self.space(), texts.clone()).await?;
+        }
         // What is asked for under a key leaves a mark, against which a guess could be tried: of words there is none.
         let silent = Self {
             asked: self.asked.clone().filter(|_| !filter.has_words()),
             ..self.clone()
         };
         for batch in found.chunks(BATCH) {
-            silent.erase(actor, batch, reason, key.as_mut()).await?;
+            silent.erase(&actor, batch, &reason, key.as_mut()).await?;
         }
-        said.retain(|text| !text.trim().is_empty());
-        let all = said.len();
-        said.retain(|text| text.trim().len() >= LOOKED_FOR || asked.contains(text));
-        let not_looked_for = all - said.len();
-        // What was noted and not yet written would be written behind our back. Of what others write from now on and was noted
-        // before, the store takes no words.
-        if !(found.is_empty() && asked.is_empty()) {
-            self.note(TraceNote::of_forgetting(self.now(), actor));
+        // What somebody was asked or told meanwhile.
+        if says_something && TraceNote::may_say(self.now(), began) {
+            self.note_forgetting(&actor).await?;
         }
-        self.flush_trace().await?;
-        let texts = said.iter().cloned().collect();
+        if no_longer_known > 0 {
+            self.inner.store.write_anew().await?;
+        }
         let mut residue = self.inner.store.scrub(self.space(), texts).await?;
-        residue.not_looked_for = u64::try_from(not_looked_for).unwrap_or(u64::MAX);
+        let counted = |count| u64::try_from(count).unwrap_or(u64::MAX);
+        residue.not_looked_for = counted(not_looked_for);
+        residue.no_longer_known = counted(no_longer_known);
         if let Some(outbox) = self.outbox().filter(|_| !said.is_empty()) {
             let name = outbox.display().to_string();
             let saying = Unwanted::saying(self.space(), &said, self.now());
@@ -289,11 +361,18 @@ impl Workspace {
         })
     }
 
+    /// Notes that `actor` has something forgotten, with all that was noted and is not written yet: that would be written behind our back. Of
+    /// what others write from now on and was noted before, the store takes no words.
+    async fn note_forgetting(&self, actor: &Actor) -> Result<(), StoreError> {
+        self.note(TraceNote::of_forgetting(self.now(), actor));
+        self.flush_trace().await
+    }
+
     /// What was erased under `key` before, which is that of the next batch afterwards.
     async fn erased_under(
         &self,
         actor: &Actor,
-        key: &mut Option<BatchKey<'_>>,
+        key: &mut Option<BatchKey>,
     ) -> Result<Option<ErasedBefore>, WorkspaceError> {
         let Some(key) = key else { return Ok(None) };
         let mut before: Option<ErasedBefore> = None;
@@ -314,7 +393,7 @@ impl Workspace {
         actor: &Actor,
         entries: &[Entry],
         reason: &str,
-        key: Option<&mut BatchKey<'_>>,
+        key: Option<&mut BatchKey>,
     ) -> Result<(), WorkspaceError> {
         // Without versions: whatever somebody adds meanwhile goes with the rest.
         let erase = |entry: &Entry| Change::EraseEntry {
@@ -331,6 +410,32 @@ impl Workspace {
     }
 }
 
+/// What a filter finds.
+struct Fitting {
+    /// What is to be forgotten, in the order of the handles.
+    entries: Vec<Entry>,
+    /// What was forgotten before, and is asked for again.
+    gone: BTreeSet<EntryId>,
+}
+
+/// What is to be forgotten, with all that it says: as soon as it is gone nobody else knows that.
+struct Forgetting {
+    actor: Actor,
+    filter: ForgetFilter,
+    reason: String,
+    key: Option<BatchKey>,
+    found: Vec<Entry>,
+    before: Option<ErasedBefore>,
+    /// Of how many entries that is not known, because they are gone already.
+    no_longer_known: usize,
+    /// How many texts are too short to be looked for.
+    not_looked_for: usize,
+    /// The others.
+    said: BTreeSet<String>,
+    /// Titles and bodies.
+    written: BTreeSet<String>,
+}
+
 /// What was erased under a key, and with which commit that began.
 struct ErasedBefore {
     seq: Seq,
@@ -338,19 +443,22 @@ struct ErasedBefore {
 }
 
 /// The key of a batch: that of the request, and for those after the first one with their number.
-struct BatchKey<'k> {
-    key: &'k str,
+struct BatchKey {
+    key: String,
     batch: u32,
 }
 
-impl<'k> BatchKey<'k> {
-    fn of(key: &'k str) -> Self {
-        Self { key, batch: 0 }
+impl BatchKey {
+    fn of(key: &str) -> Self {
+        Self {
+            key: key.to_owned(),
+            batch: 0,
+        }
     }
 
     fn name(&self) -> String {
         match self.batch {
-            0 => self.key.to_owned(),
+            0 => self.key.clone(),
             more => format!("{}:{more}", self.key),
         }
     }

@@ -1,12 +1,14 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use folio_memory::id::Ref;
 use folio_memory::keeping::ErasedFor;
-use folio_memory::{Actor, Entry, EntryQuery, Role, Tag};
+use folio_memory::{Actor, Entry, EntryQuery, Role, SpaceName, Tag};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{ForgetFilter, TraceQuery};
-use folio_store::{RequestKey, Store};
+use folio_store::{RequestKey, Store, Workspace};
 use folio_testkit::process::{Process, orders, say};
+use folio_testkit::{Fault, FaultyStore, Work};
 use serde_json::json;
 
 use crate::house::{House, human};
@@ -256,7 +258,7 @@ async fn what_others_call_their_fields_is_nothing_that_somebody_said_m7_6_50() {
     let issue = |n: u32| format!(r#"{{"id": "bd-{n}", "title": "issue {n}", "estimated_minutes_of_work": {n}}}"#);
     let issues = [issue(1), issue(2), issue(3)].join("\n");
     let to = folio_memory::foreign::Destination {
-        space: folio_memory::SpaceName::main(),
+        space: SpaceName::main(),
         thread: folio_memory::ThreadKey("work".to_owned()),
         source: folio_memory::Source::default(),
         now: house.now(),
@@ -418,6 +420,110 @@ async fn child_forgets() {
     }
 }
 
+/// The space of `house` on a store that a test can make fail.
+fn interrupted(house: &House) -> (Workspace, Arc<FaultyStore>) {
+    let store = Arc::new(FaultyStore::new(Arc::clone(house.workspace.store())));
+    let (clock, ids) = (Arc::new(house.clock.clone()), Arc::clone(house.workspace.ids()));
+    let workspace = Workspace::new(Arc::clone(&store) as _, clock, ids, SpaceName::main());
+    (workspace, store)
+}
+
+/// A house in which an entry says [`WORDS`], which stand in a note, too, and in the index of words.
+async fn said_everywhere() -> (House, ForgetFilter) {
+    let house = House::new();
+    let entry = house.say(WORDS).await;
+    let note = house.workspace.noted("scratch_page", "search");
+    house.workspace.note(note.with_detail(json!({ "text": WORDS })));
+    house.workspace.flush_trace().await.unwrap();
+    let found = EntryQuery {
+        text: Some("wedding".to_owned()),
+        ..EntryQuery::default()
+    };
+    assert_eq!(house.total(found).await, 1);
+    let filter = ForgetFilter {
+        entries: vec![Ref::Id(entry.id)],
+        ..ForgetFilter::default()
+    };
+    (house, filter)
+}
+
+#[tokio::test]
+async fn what_is_interrupted_behind_the_entries_is_done_when_it_is_asked_for_again_m7_6_50() {
+    for key in [None, Some("key-1")] {
+        let (house, filter) = said_everywhere().await;
+        let (workspace, store) = interrupted(&house);
+        let by_name = house.workspace.entry(filter.entries[0]).await.unwrap();
+        // The entry is gone, and then the store is.
+        let gate = store.hold(Work::Scrub);
+        let forgetting = tokio::spawn({
+            let (workspace, filter) = (workspace.clone(), filter.clone());
+            async move { workspace.forget_under(&human(), &filter, "asked", key).await }
+        });
+        gate.is_reached().await;
+        store.fail_next(Fault::Gone);
+        let saying = serde_json::from_value(json!({"content": "something else"})).unwrap();
+        workspace.add_observation(&human(), saying, None).await.unwrap_err();
+        gate.open();
+        forgetting.await.unwrap().unwrap_err();
+        store.heal();
+
+        assert_eq!(house.get(&by_name).await.fields.erased, Some(ErasedFor::Forgotten));
+        let notes = house.workspace.trace(TraceQuery::default()).await.unwrap();
+        assert!(
+            !format!("{notes:?}").contains(WORDS),
+            "nobody would know what to take out: {notes:?}"
+        );
+        assert_eq!(workspace.to_forget(&filter).await.unwrap(), []);
+        assert_eq!(workspace.forgotten_before(&filter).await.unwrap(), 1);
+        let forgotten = workspace.forget_under(&human(), &filter, "asked", key).await.unwrap();
+        assert_eq!(forgotten.replayed, key.is_some());
+        let residue = forgotten.residue;
+        assert_eq!((residue.no_longer_known, residue.found), (1, Vec::new()));
+        for word in [WORDS, "wedding", "june"] {
+            assert!(!house.holds(word), "{word}");
+        }
+        house.is_sound().await;
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_any_more_is_forgotten_to_its_end_m7_6_50() {
+    let (house, filter) = said_everywhere().await;
+    let (workspace, store) = interrupted(&house);
+    let gate = store.hold(Work::Scrub);
+    let jane = human();
+    tokio::select! {
+        ended = workspace.forget(&jane, &filter, "asked") => panic!("{ended:?}"),
+        () = gate.is_reached() => {}
+    }
+    gate.open();
+    let mut tries = 0;
+    while house.holds("wedding") {
+        tries += 1;
+        assert!(tries < 2_000, "it is not done to its end");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_forgotten_before_is_asked_for_again_only_by_its_name_or_if_nothing_else_fits_m7_6_50() {
+    let house = House::new();
+    let (first, other) = (house.say("by the mill").await, house.say("by the sea").await);
+    let named = ForgetFilter {
+        entries: vec![Ref::Id(first.id), Ref::Id(other.id)],
+        ..ForgetFilter::default()
+    };
+    let all = ForgetFilter::default();
+    let before = async |filter: &ForgetFilter| house.workspace.forgotten_before(filter).await.unwrap();
+    assert_eq!((before(&named).await, before(&all).await), (0, 0));
+    house.workspace.forget(&human(), &with_text("mill"), "").await.unwrap();
+    assert_eq!((before(&named).await, before(&all).await), (1, 0));
+    let forgotten = house.workspace.forget(&human(), &named, "").await.unwrap();
+    assert_eq!((forgotten.entries.len(), forgotten.residue.no_longer_known), (1, 1));
+    assert_eq!((before(&named).await, before(&all).await), (2, 2));
+    assert_eq!(before(&with_text("mill")).await, 0);
+}
+
 #[tokio::test]
 async fn what_is_forgotten_under_a_key_is_forgotten_once_m7_6_50() {
     let house = House::new();
@@ -452,9 +558,6 @@ async fn what_is_forgotten_under_a_key_is_forgotten_once_m7_6_50() {
 #[tokio::test]
 async fn a_store_in_memory_forgets_too_m7_6_50() {
     let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
-    let residue = store
-        .scrub(&folio_memory::SpaceName::main(), vec![WORDS.to_owned()])
-        .await
-        .unwrap();
+    let residue = store.scrub(&SpaceName::main(), vec![WORDS.to_owned()]).await.unwrap();
     assert_eq!(residue.found, Vec::<String>::new());
 }

@@ -118,6 +118,10 @@ async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
     for left in residue.found.iter().chain(&residue.backups) {
         answer.text.push_str(&format!("\nstill in {left}"));
     }
+    if residue.no_longer_known > 0 {
+        let known = "forgotten before: what was left of it was written anew, and nobody knows any more what it said";
+        answer.text.push_str(&format!("\n{} {known}", residue.no_longer_known));
+    }
     if let Value::Object(fields) = &mut answer.structured {
         fields.insert("residue".to_owned(), json!(residue));
     }

@@ -426,6 +426,14 @@ impl Store for FakeStore {
         Ok(Compacted::default())
     }
 
+    async fn forget_notes(&self, _: &SpaceName, _: Vec<String>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn write_anew(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn scrub(&self, _: &SpaceName, _: Vec<String>) -> Result<Residue, StoreError> {
         Ok(Residue::default())
     }
