@@ -130,8 +130,18 @@ pub(crate) struct Drive {
     pages: Option<RunPages>,
     /// What it was held up by, each of which is told once.
     held_up: HashSet<HeldUp>,
-    /// Those elsewhere who are being told that nobody waits for them any more. Each has the time that its settings give it.
-    calling_off: JoinSet<()>,
+    calling_off: CallingOff,
+}
+
+/// Those elsewhere who are being told that nobody waits for them any more. Each has the time that its settings give it, also where the run is
+/// not driven on here meanwhile.
+#[derive(Debug, Default)]
+struct CallingOff(JoinSet<()>);
+
+impl Drop for CallingOff {
+    fn drop(&mut self) {
+        self.0.detach_all();
+    }
 }
 
 impl Drive {
@@ -209,7 +219,7 @@ impl Drive {
             conflicts: 0,
             pages,
             held_up: HashSet::new(),
-            calling_off: JoinSet::new(),
+            calling_off: CallingOff::default(),
         };
         drive.tell_run();
         // A request to stop may come in between; what is in flight is then looked at again.
@@ -276,7 +286,7 @@ impl Drive {
             self.tell_what_holds_up(waits);
             let is_durable = self.ahead.is_durable();
             if let Some(result) = self.run.result().filter(|_| is_durable) {
-                let calling_off = &mut self.calling_off;
+                let calling_off = &mut self.calling_off.0;
                 calls
                     .beside(pin!(async { while calling_off.join_next().await.is_some() {} }))
                     .await;
@@ -287,7 +297,7 @@ impl Drive {
             let has_room = self.ahead.has_room();
             let is_idle = is_durable && calls.is_empty();
             // Whoever is being told that nobody waits any more would not hear it otherwise: no journal says that they were told.
-            let is_over = is_idle && self.calling_off.is_empty();
+            let is_over = is_idle && self.calling_off.0.is_empty();
             if is_over && leaving.is_cancelled() {
                 return Err(RunnerError::Leaving);
             }
@@ -308,7 +318,7 @@ impl Drive {
                 Some(question) = self.questions.recv() => question.answer(&self.run, &self.ahead),
                 () = followed.foreign(), if is_durable => calls.beside(pin!(self.catch_up())).await?,
                 () = &mut given_back, if waits => {}
-                Some(_told) = self.calling_off.join_next() => {}
+                Some(_told) = self.calling_off.0.join_next() => {}
                 () = tokio::time::sleep(wake.unwrap_or(Duration::MAX)), if wake.is_some() && has_room => {}
                 () = tokio::time::sleep(patience.unwrap_or(Duration::MAX)), if patience.is_some() => {
                     return Ok(Driven::Waits { until, head: followed.head() });

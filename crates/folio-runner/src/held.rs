@@ -1,6 +1,7 @@
 //! The runs that this process holds.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,65 +14,83 @@ use crate::runner::Shared;
 /// Which runs are driven here, and which could not be given up when that was over.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    driven: Mutex<HashSet<RunId>>,
-    /// Those of them that are only given up.
-    leaving: Mutex<HashSet<RunId>>,
-    /// Rings whenever one is not driven any more.
-    freed: Notify,
+    runs: Mutex<HashMap<RunId, Standing>>,
+    /// Rings whenever one stands differently.
+    changed: Notify,
     /// With the number under which each is held.
     not_given_up: Mutex<HashMap<RunId, u64>>,
 }
 
-/// That a run is driven here, until this is dropped.
+/// How a run stands that is held here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It is being claimed, or given up: whether somebody drives it will be known soon.
+    Passing,
+    /// Somebody drives it.
+    Driven,
+}
+
+/// That a run is held here, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Hold<'h> {
-    held: &'h Held,
+pub(crate) struct Hold {
+    held: Arc<Held>,
     run: RunId,
 }
 
-impl Held {
-    /// Notes that `run` is driven here; nothing if it is already.
-    pub(crate) fn hold(&self, run: RunId) -> Option<Hold<'_>> {
-        let is_new = self.driven.lock().unwrap_or_else(PoisonError::into_inner).insert(run);
-        // Made only then: one that is dropped lets go of the run.
-        is_new.then(|| Hold { held: self, run })
+impl Hold {
+    /// Notes how the run stands from now on.
+    fn stands(&self, standing: Standing) {
+        self.held.runs().insert(self.run, standing);
+        self.held.changed.notify_waiters();
     }
+}
 
-    /// The same; but one that is only being given up is waited for.
-    pub(crate) async fn hold_soon(&self, run: RunId) -> Option<Hold<'_>> {
-        loop {
-            let mut freed = pin!(self.freed.notified());
-            freed.as_mut().enable();
-            if let Some(hold) = self.hold(run) {
-                self.leaving().remove(&run);
-                return Some(hold);
+impl Held {
+    /// Holds `run`, to claim it or to give it up; how it stands if somebody holds it already.
+    fn hold(self: &Arc<Self>, run: RunId) -> Result<Hold, Standing> {
+        match self.runs().entry(run) {
+            Entry::Occupied(held) => Err(*held.get()),
+            Entry::Vacant(free) => {
+                free.insert(Standing::Passing);
+                let held = Arc::clone(self);
+                Ok(Hold { held, run })
             }
-            if !self.leaving().contains(&run) {
-                return None;
-            }
-            freed.await;
         }
     }
 
-    /// Gives `run` up in `store`, if nobody drives it meanwhile: then it is held under the same number, and goes on.
-    pub(crate) async fn give_up(&self, workspace: &Workspace, run: RunId, fence: u64) -> Result<(), StoreError> {
-        let Some(_hold) = self.hold(run) else { return Ok(()) };
-        self.leaving().insert(run);
-        let given_up = workspace.store().release_run(workspace.space(), run, fence).await;
-        self.leaving().remove(&run);
-        given_up?;
+    /// Holds `run`, to claim it; nothing if it is driven here. One that is being claimed or given up is waited for.
+    pub(crate) async fn hold_soon(self: &Arc<Self>, run: RunId) -> Option<Hold> {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            match self.hold(run) {
+                Ok(hold) => return Some(hold),
+                Err(Standing::Driven) => return None,
+                Err(Standing::Passing) => changed.await,
+            }
+        }
+    }
+
+    /// Gives `run` up in `store`, if nobody holds it meanwhile: then it goes on, or whoever claims it does this.
+    pub(crate) async fn give_up(
+        self: &Arc<Self>,
+        workspace: &Workspace,
+        run: RunId,
+        fence: u64,
+    ) -> Result<(), StoreError> {
+        let Ok(_hold) = self.hold(run) else { return Ok(()) };
+        workspace.store().release_run(workspace.space(), run, fence).await?;
         self.forget(run);
         Ok(())
     }
 
-    fn leaving(&self) -> MutexGuard<'_, HashSet<RunId>> {
-        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
+    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, Standing>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether `run` is driven here.
+    /// Whether `run` is driven here, or about to be.
     pub(crate) fn drives(&self, run: RunId) -> bool {
-        let driven = self.driven.lock().unwrap_or_else(PoisonError::into_inner);
-        driven.contains(&run)
+        self.runs().contains_key(&run)
     }
 
     /// Notes that `run` is not driven any more, while the store says so.
@@ -97,61 +116,77 @@ impl Held {
     }
 }
 
-impl Drop for Hold<'_> {
+impl Drop for Hold {
     fn drop(&mut self) {
-        let mut driven = self.held.driven.lock().unwrap_or_else(PoisonError::into_inner);
-        driven.remove(&self.run);
-        drop(driven);
-        self.held.freed.notify_waiters();
+        self.held.runs().remove(&self.run);
+        self.held.changed.notify_waiters();
     }
 }
 
-/// The claim on a run. Once it is gone the run waits for no other one. Dropped before it is given up, because whoever drove it was dropped or
-/// panicked, it is given up as soon as that is possible: nobody else could go on with the run as long as this process lives.
+/// The claim on a run that is held. Once it is gone the run waits for no other one. Dropped before it is given up, because whoever drove it was
+/// dropped or panicked, it is given up as soon as that is possible: nobody else could go on with the run as long as this process lives.
 #[derive(Debug)]
 pub(crate) struct Claim {
     shared: Arc<Shared>,
     run: RunId,
     fence: u64,
-    is_given_up: bool,
+    /// Nothing once it is given up.
+    hold: Option<Hold>,
 }
 
 impl Claim {
-    /// Of `run`, under the number `fence`.
-    pub(crate) fn of(shared: &Arc<Shared>, run: RunId, fence: u64) -> Self {
-        let shared = Arc::clone(shared);
+    /// Under the number `fence`.
+    pub(crate) fn of(shared: &Arc<Shared>, hold: Hold, fence: u64) -> Self {
         Self {
-            shared,
-            run,
+            shared: Arc::clone(shared),
+            run: hold.run,
             fence,
-            is_given_up: false,
+            hold: Some(hold),
         }
+    }
+
+    /// The number under which it was given.
+    pub(crate) fn fence(&self) -> u64 {
+        self.fence
+    }
+
+    /// The same once somebody drives the run.
+    pub(crate) fn driven(self) -> Self {
+        self.stands(Standing::Driven);
+        self
     }
 
     /// Gives the run up. Where that fails it is tried again when somebody looks for runs to go on with, and the claim ends with this process.
     pub(crate) async fn give_up(mut self) {
+        self.stands(Standing::Passing);
         let workspace = &self.shared.workspace;
         let given_up = workspace.store().release_run(workspace.space(), self.run, self.fence);
         if given_up.await.is_err() {
             self.shared.held.keep(self.run, self.fence);
         }
-        self.is_given_up = true;
+        self.hold = None;
+    }
+
+    fn stands(&self, standing: Standing) {
+        if let Some(hold) = &self.hold {
+            hold.stands(standing);
+        }
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let Self { shared, run, .. } = &*self;
+        let Self { shared, run, fence, .. } = &*self;
         shared.waiting.send_if_modified(|waiting| waiting.remove(run).is_some());
-        if self.is_given_up {
-            return;
-        }
-        self.shared.held.keep(self.run, self.fence);
+        let (shared, run, fence) = (Arc::clone(shared), *run, *fence);
+        // What is not held any more can be given up.
+        let Some(hold) = self.hold.take() else { return };
+        shared.held.keep(run, fence);
+        drop(hold);
         // Without a runtime nobody could write it, and the process is about to end.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        let (shared, run, fence) = (Arc::clone(&self.shared), self.run, self.fence);
         runtime.spawn(async move {
             // It stays noted as one that is to be given up.
             let _later = shared.held.give_up(&shared.workspace, run, fence).await;
@@ -161,17 +196,36 @@ impl Drop for Claim {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     #[test]
-    fn who_is_refused_takes_nothing_from_who_holds_a_run() {
-        let (held, run) = (Held::default(), RunId::derived(&["one"]));
-        let hold = held.hold(run);
-        assert!(hold.is_some());
+    fn who_is_refused_takes_nothing_from_who_drives_a_run() {
+        let (held, run) = (Arc::<Held>::default(), RunId::derived(&["one"]));
+        let hold = held.hold(run).unwrap();
+        hold.stands(Standing::Driven);
         for _ in 0..2 {
-            assert!(held.hold(run).is_none());
+            assert!(matches!(held.hold_soon(run).now_or_never(), Some(None)));
         }
         drop(hold);
-        assert!(held.hold(run).is_some());
+        assert!(held.hold(run).is_ok());
+    }
+
+    #[test]
+    fn a_run_of_which_it_will_be_known_soon_whether_it_is_driven_is_waited_for() {
+        let (held, run) = (Arc::<Held>::default(), RunId::derived(&["one"]));
+        for is_driven in [true, false] {
+            let hold = held.hold(run).unwrap();
+            let mut soon = Box::pin(held.hold_soon(run));
+            assert!(soon.as_mut().now_or_never().is_none(), "it is not refused");
+            if is_driven {
+                hold.stands(Standing::Driven);
+            } else {
+                drop(hold);
+            }
+            let held_then = soon.now_or_never().expect("it is known");
+            assert_eq!(held_then.is_none(), is_driven);
+        }
     }
 }

@@ -32,7 +32,7 @@ use crate::drive::Drive;
 use crate::equipped::Equipped;
 use crate::error::RunnerError;
 use crate::grants;
-use crate::held::{Claim, Held};
+use crate::held::{Claim, Held, Hold};
 use crate::known::known_tools;
 use crate::locks::{HeldUp, Locks};
 use crate::lost::LostCalls;
@@ -107,7 +107,7 @@ pub(crate) struct Shared {
     pub(crate) templates: Arc<Templates>,
     pub(crate) owner: OwnerId,
     /// What is driven here.
-    pub(crate) held: Held,
+    pub(crate) held: Arc<Held>,
     pub(crate) others: Arc<Others>,
     /// Places of runs that take a step.
     pub(crate) stepping: Semaphore,
@@ -171,7 +171,7 @@ impl Runner {
                 options,
                 templates,
                 owner,
-                held: Held::default(),
+                held: Arc::default(),
                 others: Arc::default(),
                 stepping: Semaphore::new(STEPPING_MAX),
                 equipped: Equipped::default(),
@@ -448,21 +448,14 @@ impl Runner {
         if self.shared.leaving.is_cancelled() {
             return Err(RunnerError::Leaving);
         }
-        // Dropped last: what is not held any more can be given up.
-        let claim: Claim;
         // A claim by the same process would be granted, and the run have two drivers.
-        let Some(_held) = self.shared.held.hold_soon(run).await else {
+        let Some(hold) = self.shared.held.hold_soon(run).await else {
             let detail = Some("this runner".to_owned());
             let run = row.handle.to_string();
             return Err(StoreError::RunTaken { run, detail }.into());
         };
-        let fence = workspace
-            .store()
-            .claim_run(workspace.space(), run, &self.shared.owner)
-            .await?;
-        claim = Claim::of(&self.shared, run, fence);
-        // Not before: what could not be claimed is still to be given up.
-        self.shared.held.forget(run);
+        let claim = self.claim(run, hold).await?;
+        let fence = claim.fence();
         // Whatever keeps it waiting tells the trace.
         let _delivered = workspace.deliver_outbox().await;
         let driven = async {
@@ -477,6 +470,23 @@ impl Runner {
         // What was noted on the way. A trace that cannot be kept takes nothing away from the run.
         let _unwritten = workspace.flush_trace().await;
         result
+    }
+
+    /// Claims `run`, which is held. Whoever does not wait for it leaves nothing behind: what the store gives out then is given up.
+    async fn claim(&self, run: RunId, hold: Hold) -> Result<Claim, RunnerError> {
+        let shared = Arc::clone(&self.shared);
+        let claiming = async move {
+            let workspace = &shared.workspace;
+            let claimed = workspace.store().claim_run(workspace.space(), run, &shared.owner);
+            let fence = claimed.await?;
+            // Not before: what could not be claimed is still to be given up.
+            shared.held.forget(run);
+            Ok(Claim::of(&shared, hold, fence))
+        };
+        let claimed = tokio::spawn(claiming).await;
+        let claim: Result<Claim, StoreError> =
+            claimed.unwrap_or_else(|broken| std::panic::resume_unwind(broken.into_panic()));
+        Ok(claim?.driven())
     }
 
     /// The turn that a new run is in, and what begins it if it is the run's own.

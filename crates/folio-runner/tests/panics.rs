@@ -13,6 +13,7 @@ use folio_model::{Delta, Model, ModelError, Reply, Request};
 use folio_runner::{NewRun, Runner, RunnerError, RunnerModel, RunnerModels, RunnerOptions};
 use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
+use folio_testkit::{FaultyStore, Work};
 use folio_tools::{Effect, Reconciled, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, Semaphore};
@@ -197,17 +198,53 @@ async fn who_drops_what_drives_a_run_gives_it_up_and_anybody_goes_on_with_it() {
         }
     }
     // Whoever else wants it waits until it is given up.
-    let mut tries = 0;
+    is_given_up(&workspace, run).await;
     let taken = |error: &RunnerError| error.code() == "run_taken";
+    waits.let_go.add_permits(1);
+    let ended = other.drive(run).await;
+    assert!(!ended.as_ref().is_err_and(taken), "{ended:?}");
+    assert_eq!(ended.unwrap().status, Outcome::Ok);
+}
+
+/// Waits until nobody drives `run`.
+async fn is_given_up(workspace: &Workspace, run: RunId) {
+    let mut tries = 0;
     while workspace.run(Ref::Id(run)).await.unwrap().driven {
         tries += 1;
         assert!(tries < 100_000, "it is not given up");
         tokio::task::yield_now().await;
     }
-    waits.let_go.add_permits(1);
-    let ended = other.drive(run).await;
-    assert!(!ended.as_ref().is_err_and(taken), "{ended:?}");
-    assert_eq!(ended.unwrap().status, Outcome::Ok);
+}
+
+#[tokio::test]
+async fn who_drops_what_claims_a_run_leaves_it_to_whoever_comes_next_e9_9() {
+    let (waits, workspace, [one, other], document) = waiting();
+    waits.let_go.add_permits(2);
+    let store = Arc::new(FaultyStore::new(Arc::clone(workspace.store())));
+    let (clock, ids) = (Arc::clone(workspace.clock()), Arc::clone(workspace.ids()));
+    let held_up = Workspace::new(Arc::clone(&store) as _, clock, ids, SpaceName::main());
+    let drops = Runner::new(held_up, one.tools().clone(), RunnerOptions::default());
+    for is_the_same in [false, true] {
+        let run = submitted(&one, &document).await;
+        let gate = store.hold(Work::Claim);
+        tokio::select! {
+            ended = drops.drive(run) => panic!("{ended:?}"),
+            () = gate.is_reached() => {}
+        }
+        let ended = if is_the_same {
+            // It is not refused for the one that has gone away.
+            let mut again = Box::pin(drops.drive(run));
+            let refused = tokio::time::timeout(Duration::from_millis(20), &mut again).await;
+            assert!(refused.is_err(), "{refused:?}");
+            gate.open();
+            again.await
+        } else {
+            gate.open();
+            is_given_up(&workspace, run).await;
+            other.drive(run).await
+        };
+        assert_eq!(ended.unwrap().status, Outcome::Ok);
+    }
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl Drive {
             return;
         };
         let model = Arc::clone(&models.executor_named(executor).model);
-        self.calling_off.spawn(async move { model.call_off(&question).await });
+        self.calling_off.0.spawn(async move { model.call_off(&question).await });
     }
 
     /// Has a compactor put away what was said of a task, which is recorded in `batch`.

@@ -220,8 +220,25 @@ async fn telling(runner: &Runner) -> (Drive, oneshot::Sender<()>) {
     runner.pause(run, None, &ada()).await.unwrap();
     let mut drive = taken_up(runner, run, Until::Idle(Duration::ZERO)).await;
     let (tell, told) = oneshot::channel();
-    drive.calling_off.spawn(async move { told.await.unwrap() });
+    drive.calling_off.0.spawn(async move { told.await.unwrap() });
     (drive, tell)
+}
+
+#[tokio::test]
+async fn those_elsewhere_are_told_that_nobody_waits_although_the_run_is_driven_no_further_here_e9_14() {
+    let (_folder, runner) = house(Registry::with_builtins(), RunnerOptions::default());
+    let (drive, tell) = telling(&runner).await;
+    // Somebody else has taken it over.
+    let (store, space) = (runner.workspace().store(), runner.workspace().space());
+    store
+        .claim_run(space, drive.run.id(), &runner.shared.owner)
+        .await
+        .unwrap();
+    runner.go_on(drive.run.id(), None, &ada()).await.unwrap();
+    drive.run(None).await.unwrap_err();
+    // Whoever was to be ended would be by now.
+    tokio::task::yield_now().await;
+    tell.send(()).expect("it goes on");
 }
 
 #[tokio::test(start_paused = true)]
