@@ -1,7 +1,7 @@
 //! One server: its connection is made when it is needed, and made again when it is gone.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use folio_memory::json_fits;
@@ -10,7 +10,8 @@ use rmcp::ServiceError;
 use rmcp::model::{CallToolRequestParams, CustomResult, ErrorCode, JsonObject, RequestMetaObject, ServerResult};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::answer::Answered;
@@ -37,16 +38,34 @@ const IN_EVENTS: &str = "ask for less of it, or have it answer with events; `ans
 /// One server of the settings.
 #[derive(Debug)]
 pub(crate) struct Server {
-    pub(crate) start: ToStart,
-    state: Mutex<State>,
+    pub(crate) start: Arc<ToStart>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     connection: Option<Arc<Connection>>,
+    /// The one that is being made.
+    opening: Option<Opening>,
     /// When connections were begun, the last ones.
     begun: VecDeque<Instant>,
     is_closed: bool,
+}
+
+/// What came of making a connection, or why there is none.
+type Opened = Result<Arc<Connection>, String>;
+
+/// A connection that is being made, for all who want one: whoever of them goes away ends nothing. Dropped, it is made no further.
+#[derive(Debug)]
+struct Opening {
+    making: JoinHandle<()>,
+    opened: watch::Receiver<Option<Opened>>,
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.making.abort();
+    }
 }
 
 /// Whether a call reached the server before it went wrong.
@@ -86,24 +105,49 @@ struct Attempt {
 impl Server {
     pub(crate) fn new(start: ToStart) -> Self {
         Self {
-            start,
-            state: Mutex::default(),
+            start: Arc::new(start),
+            state: Arc::default(),
         }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        locked(&self.state)
     }
 
     /// Makes the first connection; what the server offers, and what is left out.
     pub(crate) async fn begin(&self) -> Result<(Vec<Offered>, Vec<String>), McpError> {
-        let mut state = self.state.lock().await;
-        state.begun.push_back(Instant::now());
+        self.state().begun.push_back(Instant::now());
         let (connection, listed) = Connection::open(&self.start)
             .await
             .map_err(|reason| self.unavailable(reason))?;
-        state.connection = Some(Arc::new(connection));
+        self.state().connection = Some(Arc::new(connection));
         Ok(offered(&self.start.name, &self.start.settings, &listed))
     }
 
-    /// Calls the tool that it calls `tool`, which was defined as `definition` when it was listed.
+    /// Calls the tool that it calls `tool`, which was defined as `definition` when it was listed. Once it is ended for good, nothing comes of
+    /// a call until it is called off: the program is about to end, and whoever goes on with the run makes it.
     pub(crate) async fn call(
+        &self,
+        tool: &str,
+        definition: &Definition,
+        effect: Effect,
+        request: &ToolRequest,
+        context: &ToolContext,
+    ) -> Result<Answered, ToolError> {
+        let called = self.call_now(tool, definition, effect, request, context).await;
+        match called {
+            Err(error) if is_of_the_way(error.kind) && self.state().is_closed => {
+                context.cancel.cancelled().await;
+                Err(match error.kind {
+                    FailureKind::Unknown => error,
+                    _ => ToolError::cancelled(),
+                })
+            }
+            called => called,
+        }
+    }
+
+    async fn call_now(
         &self,
         tool: &str,
         definition: &Definition,
@@ -308,13 +352,54 @@ impl Server {
 
     /// The connection, made anew if it is gone.
     async fn connection(&self) -> Result<Arc<Connection>, McpError> {
-        let mut state = self.state.lock().await;
-        if state.is_closed {
-            return Err(self.unavailable("Folio is about to end".to_owned()));
-        }
-        if let Some(connection) = state.connection.as_ref().filter(|connection| connection.is_open()) {
-            return Ok(Arc::clone(connection));
-        }
+        let mut opened = {
+            let mut state = self.state();
+            if state.is_closed {
+                return Err(self.unavailable("Folio is about to end".to_owned()));
+            }
+            if let Some(connection) = state.connection.as_ref().filter(|connection| connection.is_open()) {
+                return Ok(Arc::clone(connection));
+            }
+            match &state.opening {
+                Some(opening) if !opening.making.is_finished() => opening.opened.clone(),
+                _ => {
+                    self.count_start(&mut state)?;
+                    let opening = self.open();
+                    let opened = opening.opened.clone();
+                    state.opening = Some(opening);
+                    opened
+                }
+            }
+        };
+        let opened = opened.wait_for(Option::is_some).await.ok();
+        let opened = opened.and_then(|opened| opened.clone());
+        opened
+            .unwrap_or_else(|| Err("it was ended while it was being started".to_owned()))
+            .map_err(|reason| self.unavailable(reason))
+    }
+
+    /// Begins to make a connection, which has the time of its settings, whoever waits for it.
+    fn open(&self) -> Opening {
+        let (told, opened) = watch::channel(None);
+        let (start, state) = (Arc::clone(&self.start), Arc::downgrade(&self.state));
+        let making = tokio::spawn(async move {
+            let opened = Connection::open(&start).await;
+            let opened = opened.map(|(connection, _)| Arc::new(connection));
+            // Who needs it no more has ended it by that.
+            let Some(state) = Weak::upgrade(&state) else { return };
+            let made = {
+                let mut state = locked(&state);
+                state.connection = opened.as_ref().ok().cloned();
+                state.opening.take()
+            };
+            told.send_replace(Some(opened));
+            drop(made);
+        });
+        Opening { making, opened }
+    }
+
+    /// Counts a connection that is about to be made, unless there were so many of them that none is.
+    fn count_start(&self, state: &mut State) -> Result<(), McpError> {
         let gone = state.connection.take();
         let now = Instant::now();
         while state
@@ -335,12 +420,7 @@ impl Server {
         if !is_forgotten {
             state.begun.push_back(now);
         }
-        let (connection, _) = Connection::open(&self.start)
-            .await
-            .map_err(|reason| self.unavailable(reason))?;
-        let connection = Arc::new(connection);
-        state.connection = Some(Arc::clone(&connection));
-        Ok(connection)
+        Ok(())
     }
 
     /// Gives up the connection of a call that came to nothing. Other calls that wait for their answers keep it.
@@ -353,12 +433,11 @@ impl Server {
             // Whoever makes the next one looks why it is gone.
             return;
         }
-        // Whoever has the lock sees by itself that it is not open any more.
-        if let Ok(mut state) = self.state.try_lock()
-            && state
-                .connection
-                .as_ref()
-                .is_some_and(|connection| Arc::ptr_eq(connection, &given_up))
+        let mut state = self.state();
+        if state
+            .connection
+            .as_ref()
+            .is_some_and(|connection| Arc::ptr_eq(connection, &given_up))
         {
             state.connection = None;
         }
@@ -366,11 +445,17 @@ impl Server {
 
     /// Ends it for good.
     pub(crate) async fn close(&self) {
-        let connection = {
-            let mut state = self.state.lock().await;
+        let opening = {
+            let mut state = self.state();
             state.is_closed = true;
-            state.connection.take()
+            state.opening.take()
         };
+        if let Some(mut opening) = opening {
+            opening.making.abort();
+            // Its program is ended when nobody makes it any more.
+            let _broken_off = (&mut opening.making).await;
+        }
+        let connection = self.state().connection.take();
         // A call that is still under way ends with it.
         if let Some(connection) = connection.and_then(Arc::into_inner) {
             connection.close().await;
@@ -423,4 +508,16 @@ impl Server {
         );
         ToolError::new(FailureKind::Unknown, "outcome_unknown", message).hint(hint)
     }
+}
+
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a failure of this kind may come of the way to a server, and not from itself.
+fn is_of_the_way(kind: FailureKind) -> bool {
+    matches!(
+        kind,
+        FailureKind::Unavailable | FailureKind::TimedOut | FailureKind::Unknown
+    )
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 use folio_mcp::{McpSettings, Servers, ToStart};
@@ -591,8 +592,101 @@ async fn a_server_ends_when_nobody_needs_it_any_more() {
     house.servers.close().await;
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     assert!(status.is_err() || status.unwrap().contains(") Z "), "it is still there");
-    let error = house.call("x.echo", json!({"text": "a"})).await.error.unwrap();
-    assert_eq!(error.code, "mcp_server_unavailable");
+}
+
+#[tokio::test]
+async fn what_is_asked_when_all_are_ended_is_no_failure_of_the_call_e9_12() {
+    for tool in ["x.echo", "x.hang", "x.wait"] {
+        let house = House::new().await;
+        let context = context();
+        let args = if tool == "x.echo" {
+            json!({"text": "a"})
+        } else {
+            json!({})
+        };
+        let mut calling = pin!(house.call_in(tool, args, &context));
+        if tool == "x.echo" {
+            house.servers.close().await;
+        } else {
+            let asking = async {
+                while house.asked().is_empty() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                house.servers.close().await;
+                let killed = std::process::Command::new("kill")
+                    .args(["-KILL", &house.pid()])
+                    .status();
+                assert!(killed.unwrap().success());
+            };
+            tokio::select! {
+                ended = &mut calling => panic!("{ended:?}"),
+                () = asking => {}
+            }
+        }
+        // It is left to whoever goes on with the run.
+        let ended = tokio::time::timeout(Duration::from_millis(500), &mut calling).await;
+        assert!(ended.is_err(), "{ended:?}");
+        context.cancel.cancel();
+        let error = calling.await.error.unwrap();
+        let is_unknown = tool == "x.hang";
+        assert_eq!(error.kind == FailureKind::Unknown, is_unknown, "{error:?}");
+        assert_eq!(error.kind == FailureKind::Cancelled, !is_unknown, "{error:?}");
+    }
+}
+
+/// A house whose server, once it was started, is started again no sooner than there is a file `go`; it keeps a line for each time.
+async fn slow_to_start() -> House {
+    let slowly = "if [ -e pid ]; then echo $$ >>starting; until [ -e go ]; do sleep 0.01; done; fi; exec sh server.sh";
+    let house = House::with(|settings| McpSettings {
+        command: ["sh", "-c", slowly].map(str::to_owned).to_vec(),
+        ..settings
+    })
+    .await;
+    assert_eq!(house.error("x.die").await.kind, FailureKind::Unknown);
+    house
+}
+
+/// Waits until the server of `house` is being started anew; the processes of each time.
+async fn starting(house: &House) -> Vec<String> {
+    loop {
+        let starting = std::fs::read_to_string(house.folder.path().join("starting")).unwrap_or_default();
+        if starting.ends_with('\n') {
+            return starting.lines().map(str::to_owned).collect();
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_wait_for_a_server_that_is_being_started_ends_it_for_nobody() {
+    let house = slow_to_start().await;
+    let echo = || house.call("x.echo", json!({"text": "a"}));
+    for _ in 0..6 {
+        tokio::select! {
+            ended = echo() => panic!("{ended:?}"),
+            _ = starting(&house) => {}
+        }
+    }
+    std::fs::write(house.folder.path().join("go"), "").unwrap();
+    assert!(echo().await.is_ok());
+    assert_eq!(starting(&house).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_is_being_started_ends_with_the_others() {
+    for is_closed in [true, false] {
+        let house = slow_to_start().await;
+        let started = tokio::select! {
+            ended = house.call("x.echo", json!({"text": "a"})) => panic!("{ended:?}"),
+            started = starting(&house) => started,
+        };
+        if is_closed {
+            house.servers.close().await;
+        } else {
+            drop((house.servers, house.registry));
+        }
+        is_gone(&started[0]).await;
+    }
 }
 
 #[tokio::test]
