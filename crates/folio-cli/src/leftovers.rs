@@ -146,16 +146,11 @@ impl Leftovers {
         }
     }
 
-    /// Goes on with them and, from now on, with whatever else loses its process, until this is dropped.
+    /// Goes on with them and, from now on, with whatever else loses its process, with up to `most` of them at one moment, until `end`. Then nothing
+    /// more is begun, what is under way has ten seconds to end, and each run is given up where it is.
     ///
     /// A run is taken up if nobody drives it, and nothing happens in it, from one look to the next; one that was submitted and that nobody has
     /// driven yet, fifteen seconds after that.
-    pub(crate) async fn keep_going_on(mut self, runner: &Runner, output: &Output) {
-        self.go_on(runner, output).await;
-    }
-
-    /// The same until `end`, with up to `most` of them at one moment. Then nothing more is begun, what is under way has ten seconds
-    /// to end, and each run is given up where it is.
     pub(crate) async fn work(
         mut self,
         runner: &Runner,

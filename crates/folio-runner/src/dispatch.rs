@@ -150,6 +150,11 @@ impl Runner {
         self.shared.leaving.cancel();
     }
 
+    /// Waits until somebody has called [`Runner::leave`].
+    pub async fn left(&self) {
+        self.shared.leaving.cancelled().await;
+    }
+
     /// Whether others drive its runs.
     #[must_use]
     pub fn is_elsewhere(&self) -> bool {

@@ -1,12 +1,13 @@
-//! The runs that this server drives: few at a time, stopped with the request that started them, and waited for at the end.
+//! The runs that this server drives: few at a time, stopped with the request that started them, and given up at the end.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use folio::memory::{Actor, RunId};
 use folio::runner::{Busy, BusyRun, Runner, RunnerError};
+use futures_util::future::join_all;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -19,7 +20,7 @@ const MOST: usize = 8;
 const MOST_WITH_WAITING: usize = 256;
 /// Runs that are waited for at the same time where workers drive them.
 const MOST_ELSEWHERE: usize = 1_024;
-/// How long runs that were taken back may take to stop once the server ends.
+/// How long runs that were taken back may take to stop once the server ends, and what is under way in the others to end.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The runs that are driven.
@@ -29,8 +30,10 @@ pub(crate) struct Driving {
     busy: Busy,
     places: Arc<Semaphore>,
     /// Whether each was taken back, and when it is over.
-    runs: Mutex<Vec<(RunId, CancellationToken, JoinHandle<()>)>>,
+    runs: Mutex<Vec<DrivenRun>>,
 }
+
+type DrivenRun = (RunId, CancellationToken, JoinHandle<()>);
 
 /// A place for a run.
 #[derive(Debug)]
@@ -154,17 +157,26 @@ impl Driving {
         runs.iter().any(|(run, _, driven)| *run == id && !driven.is_finished())
     }
 
-    /// Waits a little for the runs that were taken back. The others are left to who takes them up.
-    pub(crate) async fn wind_down(&self) {
+    /// Waits a little for the runs that were taken back. Then `runner`, which drives them all, begins nothing more: what is under way in the others
+    /// has as long to end, and each is given up where it is, for whoever takes it up. When this returns none is driven here any more.
+    pub(crate) async fn wind_down(&self, runner: &Runner) {
         let runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
-        let stopping = async {
-            for (_, taken_back, driven) in runs {
-                if taken_back.is_cancelled() {
-                    let _over = driven.await;
-                }
-            }
-        };
-        let _in_time = tokio::time::timeout(GRACE, stopping).await;
+        let (taken_back, others): (Vec<_>, _) = runs.into_iter().partition(|(_, token, _)| token.is_cancelled());
+        ended_within(GRACE, taken_back).await;
+        runner.leave();
+        // Nothing ends here of those that are only waited for.
+        let time = if runner.is_elsewhere() { Duration::ZERO } else { GRACE };
+        ended_within(time, others).await;
+    }
+}
+
+/// Waits for so long until nobody drives `runs`, and breaks off those that are driven then.
+async fn ended_within(time: Duration, runs: Vec<DrivenRun>) {
+    let driven: Vec<_> = runs.iter().map(|(.., driven)| driven.abort_handle()).collect();
+    let mut ended = pin!(join_all(runs.into_iter().map(|(.., driven)| driven)));
+    if tokio::time::timeout(time, &mut ended).await.is_err() {
+        driven.iter().for_each(tokio::task::AbortHandle::abort);
+        let _broken_off = ended.await;
     }
 }
 
@@ -197,8 +209,9 @@ mod tests {
     use folio::engine::{Outcome, plan};
     use folio::memory::{Role, SpaceName};
     use folio::runner::{NewRun, RunnerOptions, Watch};
-    use folio::tools::Registry;
+    use folio::tools::{Effect, Registry, ToolResponse, ToolSpec};
     use futures_util::FutureExt as _;
+    use serde_json::json;
     use tokio::sync::oneshot;
 
     use super::*;
@@ -210,10 +223,14 @@ mod tests {
     }
 
     async fn house_with(step: &str) -> (Folio, Runner, NewRun) {
+        house_with_tools(Registry::with_builtins(), step).await
+    }
+
+    async fn house_with_tools(registry: Registry, steps: &str) -> (Folio, Runner, NewRun) {
         let folio = Folio::open("memory:").await.expect("a store");
         let workspace = folio.workspace(SpaceName::main());
-        let runner = Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default());
-        let text = format!("title: One\nsteps: [{step}]");
+        let runner = Runner::new(workspace, registry, RunnerOptions::default());
+        let text = format!("title: One\nsteps: [{steps}]");
         let plan = plan::parse(&text, &runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
         (folio, runner, NewRun::of(plan, Actor::new(Role::Human, "ada")))
     }
@@ -284,6 +301,66 @@ mod tests {
         assert!(tokio::time::timeout(Duration::ZERO, asked).await.is_err());
         go_on.send(()).expect("what was begun goes on");
         assert_eq!(comes_to(&folio, told).await, Some(Outcome::Cancelled));
+    }
+
+    /// A tool that says that it was called, and is done when it is let go; how often it was called.
+    fn held_tool() -> (Registry, Arc<Semaphore>, Arc<Semaphore>) {
+        let (called, may) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let mut registry = Registry::with_builtins();
+        let (tells, waits) = (Arc::clone(&called), Arc::clone(&may));
+        registry.register_fn(ToolSpec::new("held", Effect::Read, "waits"), move |request, _| {
+            let (tells, waits) = (Arc::clone(&tells), Arc::clone(&waits));
+            async move {
+                tells.add_permits(1);
+                waits.acquire().await.expect("it is not closed").forget();
+                Ok(ToolResponse::ok(&request, json!(1), ""))
+            }
+        });
+        (registry, called, may)
+    }
+
+    #[tokio::test]
+    async fn a_run_begins_nothing_more_once_its_server_ends_and_is_given_up_where_it_is() {
+        let (registry, called, may) = held_tool();
+        let steps = "{id: a, do: {tool: held}}, {id: b, do: {tool: held}, needs: [a]}";
+        let (folio, runner, new) = house_with_tools(registry, steps).await;
+        let by = new.actor.clone();
+        let (id, _) = runner.submit(new).await.expect("a run");
+        let driving = Driving::of(&runner);
+        let asked_for = driving.drive(runner.clone(), id, by, driving.place().expect("a place"));
+        asked_for.expect("it is the first one").keep_going();
+        called.acquire().await.expect("it is not closed").forget();
+        let ending = async {
+            // It is told first that nothing more is to begin.
+            tokio::task::yield_now().await;
+            may.add_permits(1);
+        };
+        tokio::join!(driving.wind_down(&runner), ending);
+        let mut watch = Watch::new(Arc::clone(folio.store()), SpaceName::main(), id);
+        watch.catch_up().await.expect("its journal");
+        assert!(watch.run().result().is_none(), "somebody else goes on with it");
+        let ended = |path: &str| {
+            watch
+                .run()
+                .node_at(path)
+                .and_then(|node| node.result.map(|result| result.status))
+        };
+        assert_eq!((ended("a"), ended("b")), (Some(Outcome::Ok), None));
+        assert_eq!(called.available_permits(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_end_in_time_is_driven_no_further_when_its_server_has_ended() {
+        let (registry, called, _) = held_tool();
+        let (_folio, runner, new) = house_with_tools(registry, "{id: a, do: {tool: held}}").await;
+        let by = new.actor.clone();
+        let (id, _) = runner.submit(new).await.expect("a run");
+        let driving = Driving::of(&runner);
+        let asked_for = driving.drive(runner.clone(), id, by, driving.place().expect("a place"));
+        asked_for.expect("it is the first one").keep_going();
+        called.acquire().await.expect("it is not closed").forget();
+        driving.wind_down(&runner).await;
+        assert_eq!(driving.places.available_permits(), MOST_WITH_WAITING);
     }
 
     #[test]

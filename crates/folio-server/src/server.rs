@@ -190,7 +190,9 @@ impl Server {
         format!("http://{}/", self.address)
     }
 
-    /// Answers until `shutdown` is ready; then ends the live streams, gives open requests five seconds, and returns.
+    /// Answers until `shutdown` is ready; then ends the live streams, gives open requests five seconds, and returns when no run is driven any more
+    /// that was started here: those whose request was not answered are stopped, in the others nothing more begins ([`Runner::leave`]), and
+    /// what is under way has five seconds to end. Whoever takes them up goes on with them.
     ///
     /// # Errors
     ///
@@ -206,7 +208,7 @@ impl Server {
         let bytes = self.runner.workspace().store().bytes().await;
         let metrics = Metrics::new(!matches!(bytes, Ok(None)), self.runner.untold().is_some());
         let app = App {
-            runner: self.runner,
+            runner: self.runner.clone(),
             driving: Arc::clone(&self.driving),
             folder: self.options.folder,
             feeds: Arc::default(),
@@ -235,7 +237,7 @@ impl Server {
             () = serving => {}
             () = grace_is_over => {}
         }
-        self.driving.wind_down().await;
+        self.driving.wind_down(&self.runner).await;
         Ok(())
     }
 }

@@ -85,21 +85,18 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
         Some(Leftovers::take_up(&runner, context.output, Waiting::Kept).await?)
     };
     context.output.text(&format!("{}\n", server.url()))?;
-    let mut serving = Box::pin(server.run(interrupted()?));
     let going_on = async {
         if let Some(leftovers) = leftovers {
-            Box::pin(leftovers.keep_going_on(&runner, context.output)).await;
+            // To the end of what is under way: afterwards the tools of other programs are gone.
+            Box::pin(leftovers.work(&runner, context.output, None, runner.left())).await;
         }
     };
-    let keeping = async {
-        tokio::join!(going_on, keep_small(context, runner.workspace()));
-    };
-    let mut keeping = Box::pin(keeping);
-    let served = tokio::select! {
-        served = &mut serving => served,
-        () = &mut keeping => serving.await,
-    };
-    served.map_err(refused)?;
+    let mut serving = Box::pin(async { tokio::join!(server.run(interrupted()?), going_on).0.map_err(refused) });
+    let mut keeping = Box::pin(keep_small(context, runner.workspace()));
+    tokio::select! {
+        served = &mut serving => served?,
+        () = &mut keeping => serving.await?,
+    }
     Ok(Exit::Done)
 }
 

@@ -134,7 +134,8 @@ impl Mcp {
 
     /// Has one conversation: reads messages from `read`, a line each, and writes nothing but messages to `write`, until the
     /// client is gone or `stop` is ready. What was being answered when the client went is answered or dropped; a run whose
-    /// request was not answered yet is stopped, any other is left to whoever takes it up.
+    /// request was not answered yet is stopped; in any other nothing more begins ([`Runner::leave`]), what is under way has five seconds to end,
+    /// and it is left to whoever takes it up.
     ///
     /// # Errors
     ///
@@ -168,7 +169,7 @@ impl Mcp {
                 conversation.await
             }
         };
-        shared.driving.wind_down().await;
+        shared.driving.wind_down(&shared.runner).await;
         ended
     }
 
