@@ -72,14 +72,6 @@ pub(crate) async fn guard(State(any_host): State<bool>, request: Request, next: 
     response
 }
 
-/// How long an answer to what is asked at `path` may take to begin.
-fn time_for(path: &str) -> Duration {
-    match path.rsplit('/').next() {
-        Some("import" | "forget") => LONG_TIME_MAX,
-        _ => TIME_MAX,
-    }
-}
-
 /// What `answer` gives to `request`, unless nothing comes of it for `time` after the last of its body that arrived: a body may take
 /// long on its way here. One that takes longer than the longest answer is not waited for.
 async fn in_time<A: Future<Output = Response>>(
