@@ -226,7 +226,7 @@ impl Job {
                 drop(answer.send(done.map(drop)));
             }
             (Self::Trace(_, answer) | Self::Token(_, answer) | Self::ForgetNotes(_, answer), done) => {
-                drop(answer.send(done.map(drop)))
+                drop(answer.send(done.map(drop)));
             }
             (Self::Index(_, answer), Ok(Done::Indexed(seq))) => drop(answer.send(Ok(seq))),
             (Self::Index(_, answer), Err(error)) => drop(answer.send(Err(error))),
