@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use folio_engine::{Run, projection};
 use folio_memory::entry::Status;
 use folio_memory::id::Ref;
+use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::view::{PageLines, Standing, is_settled, planner_block};
 use folio_memory::{Change, FieldChange, PageHandle, PageId, PageQuery, PageRole};
@@ -52,7 +53,20 @@ impl RunPages {
             newest_first: true,
             ..PageQuery::default()
         };
-        let mut executors = workspace.all_pages(query).await?;
+        let mark = moment.mark_of_pages();
+        // Where there is no mark they are read before each call: then of the newest of them, and those before are only counted.
+        let (mut executors, older) = if mark.is_some() {
+            (workspace.all_pages(query).await?, 0)
+        } else {
+            let newest = workspace.pages(&query).await?;
+            let all = if newest.len() < MAX_LIMIT as usize {
+                0
+            } else {
+                workspace.page_count(&query).await?
+            };
+            let older = all.saturating_sub(newest.len() as u64);
+            (newest, older)
+        };
         // What is told of stands in the order in which it was made.
         executors.sort_by_key(|page| is_settled(&page.fields.status));
         let left_out = executors.split_off(executors.len().min(PAGES));
@@ -63,12 +77,11 @@ impl RunPages {
             .iter()
             .map(|page| (page.page.id, PageLines::told(&page.page, &page.tail)));
         let (ids, lines) = told.unzip();
-        let mark = moment.mark_of_pages();
         let mut told = Self {
             mark,
             ids,
             lines,
-            settled: 0,
+            settled: usize::try_from(older).unwrap_or(usize::MAX),
             unsettled: HashMap::new(),
         };
         for page in left_out {

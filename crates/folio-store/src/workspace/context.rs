@@ -26,6 +26,8 @@ const ROLLUP_TAIL: u32 = 20;
 pub(super) const ASSEMBLE_CONTEXT: &str = "assemble_context";
 /// Earlier turns that are offered.
 const EPISODES: u32 = 20;
+/// Patterns and learnings that are looked at to tell how many observations there are besides: as many as are kept of an answer.
+const REFLECTIONS: u32 = 256;
 
 /// What a context is assembled for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,13 +167,18 @@ impl Workspace {
                 kinds: vec![EntryKind::Observation],
                 types: vec![FACT.to_owned(), patterns::PATTERN.to_owned()],
                 status: vec![Status::Active, Status::PendingReview],
-                limit: MAX_LIMIT,
+                limit: REFLECTIONS,
                 ..EntryQuery::default()
             };
-            let all = self.all_entries(mark, Whose::AsAsked, &reflections).await?;
-            let count = |entries: &[Entry]| entries.iter().filter(|entry| patterns::is_reflection(entry)).count();
-            let not_looked_at = count(&all).saturating_sub(count(&active.items));
-            beyond = beyond.saturating_sub(u64::try_from(not_looked_at).unwrap_or(u64::MAX));
+            let all = self.kept_entries(mark, Whose::AsAsked, &reflections).await?;
+            let count = |entries: &[Entry]| {
+                let reflections = entries.iter().filter(|entry| patterns::is_reflection(entry));
+                u64::try_from(reflections.count()).unwrap_or(u64::MAX)
+            };
+            // Those that are not looked at count as what they are called.
+            let unseen = all.total.saturating_sub(all.items.len() as u64);
+            let not_looked_at = (count(&all.items) + unseen).saturating_sub(count(&active.items));
+            beyond = beyond.saturating_sub(not_looked_at);
         }
         let own = active.items.into_iter().filter(|entry| !patterns::is_reflection(entry));
         let own = own.map(|entry| Shown::Entry(Box::new(entry))).collect();

@@ -20,8 +20,6 @@ const OF_KNOWLEDGE: [Status; 2] = [Status::Active, Status::PendingReview];
 const WAITING: [EntryKind; 1] = [EntryKind::PendingAction];
 const TASKS: [EntryKind; 2] = [EntryKind::Goal, EntryKind::Task];
 const TODOS: [EntryKind; 1] = [EntryKind::Todo];
-/// How often the sections are asked for, at most, because memory changes meanwhile.
-const TRIES: u32 = 3;
 
 /// What each section could show.
 #[derive(Debug, Default)]
@@ -42,7 +40,7 @@ impl Workspace {
         mark: Option<MemoryMark>,
     ) -> Result<Sections, WorkspaceError> {
         let (page, _) = scratchbook::page_of(self.space(), thread);
-        let (mut mark, mut tries) = (mark, 1);
+        let mut mark = mark;
         loop {
             let mut book = Ask {
                 workspace: self,
@@ -58,12 +56,12 @@ impl Workspace {
                 book.ask_at_once().await?;
             }
             let offers = book.sections(thread, audience).await?;
-            if tries == TRIES || book.is_of_one_state().await? {
+            if mark.is_none() || book.is_of_one_state().await? {
                 let read_at = book.last_commit().filter(|_| mark.is_none());
                 return Ok(Sections { offers, read_at });
             }
-            // Now all of it comes out of one transaction.
-            (mark, tries) = (None, tries + 1);
+            // Now all of it is of the commit that the first of it is of.
+            mark = None;
         }
     }
 }
@@ -112,7 +110,14 @@ impl Ask<'_> {
     async fn ask(&self, query: &EntryQuery) -> Result<Arc<ListAnswer<Entry>>, WorkspaceError> {
         let answer = match self.told.iter().find(|(asked, _)| asked == query) {
             Some((_, answer)) => Arc::clone(answer),
-            None => self.workspace.kept_entries(self.mark, Whose::AsAsked, query).await?,
+            None => {
+                // Without a mark everything is of the commit that the first answer is of.
+                let query = EntryQuery {
+                    as_of: self.last_commit().filter(|_| self.mark.is_none()),
+                    ..query.clone()
+                };
+                self.workspace.kept_entries(self.mark, Whose::AsAsked, &query).await?
+            }
         };
         let mut read_at = self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, last) = read_at.unwrap_or((answer.as_of, answer.as_of));
