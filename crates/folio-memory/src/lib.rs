@@ -40,6 +40,7 @@ pub mod evict;
 pub mod excerpt;
 pub mod files;
 pub mod foreign;
+mod from_object;
 pub mod goals;
 pub mod history;
 pub mod id;

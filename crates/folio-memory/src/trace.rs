@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::actor::Actor;
+use crate::from_object::read_from_an_object;
 use crate::id::{EntryHandle, EntryId, RunId, Seq, TurnId};
 use crate::time::Timestamp;
 use crate::warning::Warning;
@@ -245,7 +246,7 @@ pub struct NotesKept {
 
 /// What a space keeps of what happened: the section `trace` of its policy. In minutes; `null` is for ever.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct TracePolicy {
     /// How long notes are kept; 30 days unless it is said.
     pub keep_minutes: Option<u64>,
@@ -254,6 +255,8 @@ pub struct TracePolicy {
     /// Whether questions are noted, and not only refusals, warnings and decisions.
     pub questions: bool,
 }
+
+read_from_an_object!(TracePolicy);
 
 impl Default for TracePolicy {
     fn default() -> Self {

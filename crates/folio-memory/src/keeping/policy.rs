@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::from_object::read_from_an_object;
+
 /// What is taken out of texts before they are stored (M7.6.48).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,7 +33,7 @@ impl Redaction {
 
 /// How long what is kept. In minutes; `null` is for ever.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct RetentionPolicy {
     /// After how long without a change an observation is put away whose time is over (M7.6.44).
     pub archive_after_minutes: Option<u64>,
@@ -48,6 +50,8 @@ pub struct RetentionPolicy {
 }
 
 const DAY: u64 = 24 * 60;
+
+read_from_an_object!(RetentionPolicy, QuotaPolicy);
 
 impl Default for RetentionPolicy {
     fn default() -> Self {
@@ -101,7 +105,7 @@ impl RetentionPolicy {
 
 /// How much a space may hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct QuotaPolicy {
     /// Observations that are neither archived nor past their time (M7.6.46).
     pub live_observations: u64,

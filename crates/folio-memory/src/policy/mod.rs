@@ -14,6 +14,7 @@ pub use registered::{DEFAULT_TTL_MINUTES, MAX_TTL_MINUTES, StrictTypes, TypePoli
 pub use scratchbook::{Profile, SCRATCHBOOKS_OFF, SMALL_WINDOW, ScratchbookPolicy, within_share};
 
 use crate::change::Change;
+use crate::from_object::read_from_an_object;
 use crate::id::Seq;
 use crate::keeping::{QuotaPolicy, Redaction, RetentionPolicy};
 use crate::tool_exchange::ManifestsPolicy;
@@ -22,7 +23,7 @@ use crate::warning::Invalid;
 
 /// What holds in a space. Each section is a file of this folder.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct SpacePolicy {
     /// The observation types that are registered besides the built-in ones, or that differ from them (M7.3.22).
     #[serde(skip_serializing_if = "TypesPolicy::is_empty")]
@@ -49,6 +50,8 @@ pub struct SpacePolicy {
     #[serde(skip_serializing_if = "crate::is_default")]
     pub trace: TracePolicy,
 }
+
+read_from_an_object!(SpacePolicy);
 
 impl SpacePolicy {
     /// Whether everything in it makes sense.
@@ -115,6 +118,24 @@ mod tests {
     fn a_misspelt_section_is_an_error() {
         assert!(serde_json::from_value::<SpacePolicy>(json!({"typs": {}})).is_err());
         assert!(serde_json::from_value::<SpacePolicy>(json!({"types": {"x": {"clas": "alert"}}})).is_err());
+    }
+
+    #[test]
+    fn a_list_is_no_document_and_no_section_of_one() {
+        for list in [
+            json!([]),
+            json!([{"weather": {}}]),
+            json!({"retention": []}),
+            json!({"quota": [5]}),
+            json!({"scratchbook": []}),
+            json!({"trace": []}),
+            json!({"types": {"weather": ["alert", 5]}}),
+            json!({"manifests": {"x": []}}),
+            json!({"manifests": {"x": {"reads": []}}}),
+        ] {
+            let error = serde_json::from_value::<SpacePolicy>(list.clone()).unwrap_err();
+            assert!(error.to_string().contains("expected an object"), "{list}: {error}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Role;
+use crate::from_object::read_from_an_object;
 use crate::observation::{Class, TypeRegistry};
 use crate::warning::Invalid;
 
@@ -19,7 +20,7 @@ const MAX_TYPES: usize = 1000;
 
 /// What is known of a registered type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct TypePolicy {
     /// What it is treated as.
     #[serde(default)]
@@ -31,6 +32,8 @@ pub struct TypePolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u32>,
 }
+
+read_from_an_object!(TypePolicy);
 
 impl TypePolicy {
     /// A type of `class` with the usual lifetime.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::from_object::read_from_an_object;
 use crate::view::Placement;
 use crate::warning::Invalid;
 
@@ -29,7 +30,7 @@ pub enum Profile {
 
 /// What holds for scratchbooks. What is left out is as the profile says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct ScratchbookPolicy {
     /// Whether models get scratchbooks at all: without, there is no view, and no `scratch_*` tool.
     pub enabled: bool,
@@ -53,6 +54,8 @@ pub struct ScratchbookPolicy {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
 }
+
+read_from_an_object!(ScratchbookPolicy);
 
 impl Default for ScratchbookPolicy {
     fn default() -> Self {

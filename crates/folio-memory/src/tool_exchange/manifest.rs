@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::actor::Trust;
 use crate::entry::{EntryFields, Lifetime, Tag};
+use crate::from_object::read_from_an_object;
 use crate::observation::{ObservationInput, TtlInput, TypeRegistry};
 use crate::policy::MAX_TTL_MINUTES;
 use crate::time::Timestamp;
@@ -27,7 +28,7 @@ const MAX_PER_CALL: usize = 100;
 
 /// What is declared of one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct ToolManifest {
     /// The types of observations that it may add; `*` for all that the space knows.
     pub observes: Vec<String>,
@@ -48,13 +49,15 @@ pub struct ToolManifest {
 
 /// What of the scratch page somebody may see. An empty list restricts nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct ReadScope {
     /// Observations of one of these types.
     pub types: Vec<String>,
     /// Observations with one of these tags.
     pub tags: Vec<Tag>,
 }
+
+read_from_an_object!(ToolManifest, ReadScope);
 
 impl Default for ToolManifest {
     fn default() -> Self {
