@@ -89,8 +89,8 @@ pub(crate) fn open(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
         "sqlite" => match rest.strip_prefix("//").unwrap_or(rest) {
             "" => Err(OpenError::NoPath),
             // Programs of others would read it so, and a file of that name is nothing that anybody wants.
-            path if path.contains('?') && !Path::new(path).exists() => Err(OpenError::NoSettings),
-            path if !make && !Path::new(path).exists() => Err(OpenError::NotThere {
+            path if path.contains('?') && is_missing(path) => Err(OpenError::NoSettings),
+            path if !make && is_missing(path) => Err(OpenError::NotThere {
                 what: "file",
                 place: path.to_owned(),
             }),
@@ -115,6 +115,11 @@ pub(crate) fn open(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
             scheme: scheme.to_owned(),
         }),
     }
+}
+
+/// Whether there is no file at `path`. Where nobody may look, nobody knows: who opens it is told why not.
+fn is_missing(path: &str) -> bool {
+    matches!(Path::new(path).try_exists(), Ok(false))
 }
 
 #[cfg(test)]
@@ -146,6 +151,21 @@ mod tests {
             assert!(matches!(open(&url, false), Err(OpenError::NotThere { .. })) || path.exists());
             let store = open(&url, true).unwrap();
             assert_eq!(store.location(), path.display().to_string());
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_looked_for_is_not_taken_for_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let circle = folder.path().join("circle");
+        std::os::unix::fs::symlink(&circle, &circle).unwrap();
+        for name in ["folio.db", "folio.db?mode=ro"] {
+            let url = format!("sqlite:{}", circle.join(name).display());
+            let error = open(&url, false).unwrap_err();
+            assert!(
+                matches!(error, OpenError::Store(StoreError::Unavailable { .. })),
+                "{error}"
+            );
         }
     }
 
