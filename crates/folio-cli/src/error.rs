@@ -206,6 +206,11 @@ impl Failure {
         self.told.exit
     }
 
+    /// Whether an answer could not be written, whatever became of what was asked for.
+    pub(crate) fn is_of_output(&self) -> bool {
+        self.told.code == "io"
+    }
+
     /// Whether nobody reads our output any more.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.told.closed_pipe
@@ -411,9 +416,61 @@ fn in_words(error: &std::io::Error) -> String {
     }
 }
 
+/// What a reader of values says, without the words of the language that it is written in; `object` is what has fields there: `a table`.
+pub(crate) fn in_plain_words(error: &(impl fmt::Display + ?Sized), object: &str) -> String {
+    let message = error.to_string();
+    let Some((found, expected)) = message.rsplit_once(", expected ") else {
+        return message;
+    };
+    let found = found.replace("invalid type: sequence", "invalid type: list");
+    let what = object.rsplit(' ').next().unwrap_or(object);
+    let found = found.replace("invalid type: map", &format!("invalid type: {what}"));
+    let at = expected.find(" at line ").unwrap_or(expected.len());
+    let (expected, place) = expected.split_at(at);
+    let is_width = |kind: &str| kind.trim_start_matches(['u', 'i', 'f']).parse::<u8>().is_ok() || kind == "usize";
+    let expected = match expected {
+        "a map" | "map" => object,
+        "a sequence" | "sequence" => "a list",
+        kind if kind.starts_with("struct ") => object,
+        kind if kind.starts_with('f') && is_width(kind) => "a number",
+        // It is a number, and not one of those that fit.
+        kind if is_width(kind) && found.contains("invalid value: integer") => "a whole number in its range",
+        kind if is_width(kind) => "a whole number",
+        kind => kind,
+    };
+    format!("{found}, expected {expected}{place}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_reader_of_values_says_is_told_in_plain_words() {
+        for (said, told) in [
+            (
+                "invalid type: string \"abc\", expected u64",
+                "invalid type: string \"abc\", expected a whole number",
+            ),
+            (
+                "invalid value: integer `-5`, expected u64 at line 1 column 3",
+                "invalid value: integer `-5`, expected a whole number in its range at line 1 column 3",
+            ),
+            (
+                "invalid type: null, expected struct ToolResponse at line 1 column 4",
+                "invalid type: null, expected an object at line 1 column 4",
+            ),
+            (
+                "invalid type: map, expected a sequence",
+                "invalid type: object, expected a list",
+            ),
+            ("unknown field `x`", "unknown field `x`"),
+        ] {
+            assert_eq!(in_plain_words(said, "an object"), told);
+        }
+        let table = in_plain_words("invalid type: map, expected f64", "a table");
+        assert_eq!(table, "invalid type: table, expected a number");
+    }
 
     #[test]
     fn what_stands_before_the_host_in_an_address_is_not_told() {

@@ -36,6 +36,8 @@ use settings::{Settings, Untrusted};
 #[global_allocator]
 static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// Where it stands what can be said.
+const HELP: &str = "`folio --help` lists the commands, `folio COMMAND --help` their options";
 /// How long the store may take to close.
 const CLOSING_PATIENCE: Duration = Duration::from_secs(3);
 
@@ -113,12 +115,12 @@ fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
 /// What clap says: help and version are answers, everything else is a mistake in the call.
 fn usage(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
-    let message = error.to_string();
+    let message = in_words(error);
     let told = without_passwords(&message);
     let written = if error.use_stderr() && wants_json {
-        writeln!(std::io::stderr(), "{}", usage_failure(&told).problem())
-    } else if error.use_stderr() && told != message {
-        // It repeats what was given, which is then told without colours.
+        writeln!(std::io::stderr(), "{}", usage_failure(error.kind(), &told).problem())
+    } else if error.use_stderr() && told != error.to_string() {
+        // It repeats what was given, or is put in other words, and is then told without colours.
         write!(std::io::stderr(), "{told}")
     } else {
         error.print()
@@ -141,8 +143,26 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// What clap says, for programs: the first paragraph with all that it names, and its tips as hints.
-fn usage_failure(told: &str) -> Failure {
+/// What clap says, with what is wrong with a number as people would say it.
+fn in_words(error: &clap::Error) -> String {
+    let message = error.to_string();
+    let why = std::error::Error::source(error).map_or_else(String::new, ToString::to_string);
+    let words = match why.as_str() {
+        "invalid digit found in string" | "cannot parse integer from empty string" => "not a whole number from 0",
+        "invalid float literal" | "cannot parse float from empty string" => "not a number",
+        _ => return message,
+    };
+    message.replacen(&format!("': {why}"), &format!("': {words}"), 1)
+}
+
+/// What clap says, for programs: the first paragraph with all that it names, and its tips as hints. Where it only shows how a command is
+/// called, something was left out.
+fn usage_failure(kind: ErrorKind, told: &str) -> Failure {
+    if kind == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let called = told.lines().find(|line| line.starts_with("Usage: "));
+        let missing = Failure::usage("usage", "a command or an argument is missing");
+        return called.into_iter().fold(missing, Failure::hint).hint(HELP);
+    }
     let mut paragraph = told
         .trim_start_matches("error: ")
         .lines()
@@ -155,8 +175,7 @@ fn usage_failure(told: &str) -> Failure {
         format!("{first} {}", named.join(", "))
     };
     let tips = told.lines().filter_map(|line| line.trim_start().strip_prefix("tip: "));
-    tips.fold(Failure::usage("usage", message), Failure::hint)
-        .hint("`folio --help` lists the commands, `folio COMMAND --help` their options")
+    tips.fold(Failure::usage("usage", message), Failure::hint).hint(HELP)
 }
 
 /// Says of `--role` behind a command where it stands: it is no option of the command, and no value either, as clap would guess.

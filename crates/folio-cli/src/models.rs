@@ -14,8 +14,8 @@ use folio::model::{
 use folio::runner::{ADVISOR_TIME, ModelAdvisor, RunnerExecutor, RunnerModel, RunnerModels};
 
 use crate::commands::text_of;
-use crate::error::{Exit, Failure};
-use crate::settings::{Settings, kept_out};
+use crate::error::{Exit, Failure, in_plain_words};
+use crate::settings::{Settings, kept_out, place_of};
 
 /// Bytes of a file that holds a key.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
@@ -195,8 +195,11 @@ fn prices(file: Option<&Path>) -> Result<Prices, Failure> {
     let built_in = Prices::built_in();
     let Some(file) = file else { return Ok(built_in) };
     let text = text_of("read the prices in", file)?;
-    let own = Prices::parse(&text)
-        .map_err(|error| Failure::usage("prices_invalid", format!("{}: {error}", file.display())))?;
+    let own = Prices::parse(&text).map_err(|error| {
+        let place = error.at.map_or_else(String::new, |at| place_of(&text, at));
+        let why = in_plain_words(&error.to_string(), "a table");
+        Failure::usage("prices_invalid", format!("{}{place}: {why}", file.display()))
+    })?;
     Ok(built_in.overridden_by(own))
 }
 

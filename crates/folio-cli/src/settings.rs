@@ -7,6 +7,7 @@ mod surroundings;
 mod tests;
 mod trust;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,8 @@ use folio::{OpenError, Role, SpaceName, ThreadKey};
 use folio_telemetry::TelemetryOptions;
 
 pub(crate) use self::file::Untrusted;
-use self::file::{Read, beside, beside_file, check_agents, name_of, read_file};
+pub(crate) use self::file::place_of;
+use self::file::{Read, beside, beside_file, check_agents, model_beside_file, name_of, read_file};
 use self::surroundings::Surroundings;
 pub(crate) use self::surroundings::kept_out;
 pub(crate) use self::trust::{SettingsFile, Unseen};
@@ -192,7 +194,10 @@ impl Settings {
             Some(thread) => thread.text,
             None => default_thread(&around.current),
         };
-        let model = said(None, "FOLIO_MODEL", "model", from_file.model)?;
+        let in_file = from_file
+            .model
+            .map(|model| model_beside_file(&model, file.as_deref(), &around.current));
+        let model = said(None, "FOLIO_MODEL", "model", in_file)?;
         let turn = match flags.turn {
             Some(turn) => Some(turn),
             None => around
@@ -246,7 +251,7 @@ impl Settings {
             role: role.unwrap_or(Role::Human),
             names_role: role.is_some(),
             model,
-            models: beside(from_file.models.unwrap_or_default(), file.as_deref()),
+            models: beside(from_file.models.unwrap_or_default(), file.as_deref(), &around.current),
             keys: ModelKeys {
                 anthropic: around.text("ANTHROPIC_API_KEY")?.map(kept_out),
                 openai: around.text("OPENAI_API_KEY")?.map(kept_out),
@@ -332,17 +337,25 @@ fn role(flags: &Global, around: &Surroundings<'_>) -> Result<Option<Role>, Failu
 fn repeated(flags: &Global) -> String {
     // Any other URL may hold a password, and this is shown.
     let store = flags.store.as_ref().filter(|store| store.starts_with("sqlite:"));
-    let given = [("--store", store), ("--space", flags.space.as_ref())];
+    let config = flags.config.as_ref().map(|file| file.to_string_lossy().into_owned());
+    let given = [
+        ("--config", config.as_ref()),
+        ("--store", store),
+        ("--space", flags.space.as_ref()),
+    ];
     let given = given.into_iter().filter_map(|(flag, value)| Some((flag, value?)));
     given
-        .map(|(flag, value)| {
-            if value.contains(' ') {
-                format!(" {flag} '{value}'")
-            } else {
-                format!(" {flag} {value}")
-            }
-        })
+        .map(|(flag, value)| format!(" {flag} {}", quoted(value)))
         .collect()
+}
+
+/// `word` as a shell takes it for one word, whatever is in it.
+pub(crate) fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:=@-".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.into();
+    }
+    format!("'{}'", word.replace('\'', r"'\''")).into()
 }
 
 /// The worktree that `folder` is in, not the repository: two worktrees are two pieces of work.

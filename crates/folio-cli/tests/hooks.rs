@@ -149,6 +149,7 @@ fn a_hook_that_fails_stops_nobody() {
         (vec!["pre-compact"], json!({})),
         (vec!["pre-compact"], json!({"transcript_path": "nowhere.jsonl"})),
         (vec!["session-start"], json!("a text")),
+        (vec!["stop"], json!(null)),
         (vec!["user-prompt", "--store", "sqlite:not-a-store.db"], prompt("x")),
     ] {
         let called = folio.hook(&arguments, &said);

@@ -232,6 +232,15 @@ fn of_all_runs_that_are_left_each_is_gone_on_with_that_can_be() {
     );
     assert_ne!(told.code, 0, "one could not be gone on with");
     assert_eq!(status(&folio, "r3"), "ok");
+    // Where there should be a model, that it cannot be had is what is wrong.
+    folio.file("folio.toml", "model = \"gpt\"");
+    driven(&folio, "r4", "short.yaml").kill();
+    for arguments in [&["resume", "--json"][..], &["resume", "r1"]] {
+        let told = folio.call(arguments);
+        assert_eq!(told.code, 2, "{told}");
+        assert!(told.stderr.contains("does not name a model"), "{told}");
+    }
+    assert_eq!(status(&folio, "r4"), "ok");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
     !   hint: `folio policy show --document` prints one that can
     = 2
     $ folio policy set quota.live_observations=9 retention.archive_after_minutes=-5
-    ! error[policy_invalid]: the policy cannot be read: retention.archive_after_minutes: invalid value: integer `-5`, expected u64
+    ! error[policy_invalid]: the policy cannot be read: retention.archive_after_minutes: invalid value: integer `-5`, expected a whole number in its range
     !   hint: `folio policy show --document` prints one that can
     = 2
     $ folio policy set policy.json

@@ -35,8 +35,13 @@ pub struct Prices {
 
 /// Text that holds no prices.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the prices cannot be read: {0}")]
-pub struct PricesError(String);
+#[error("the prices cannot be read: {message}")]
+pub struct PricesError {
+    /// What is wrong.
+    pub message: String,
+    /// The byte of the text that it begins at, if it has a place.
+    pub at: Option<usize>,
+}
 
 /// A table for each provider; and, for models at an address of their own, one with whole addresses.
 #[derive(Deserialize)]
@@ -63,7 +68,10 @@ impl Prices {
     ///
     /// What is wrong, with its place.
     pub fn parse(text: &str) -> Result<Self, PricesError> {
-        let written: Written = toml::from_str(text).map_err(|error| PricesError(error.to_string()))?;
+        let written: Written = toml::from_str(text).map_err(|error| PricesError {
+            message: error.message().to_owned(),
+            at: error.span().map(|span| span.start),
+        })?;
         let mut prices = Self {
             whole: written.addresses,
             ..Self::default()

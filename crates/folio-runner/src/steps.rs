@@ -344,7 +344,8 @@ pub(crate) fn needed_model(run: &Run) -> Option<Vec<String>> {
 }
 
 /// The names of a plan's tasks that only a model can do; where there is no plan, that is the goal.
-pub(crate) fn model_tasks(steps: &[folio_engine::plan::Step]) -> Vec<String> {
+#[must_use]
+pub fn model_tasks(steps: &[folio_engine::plan::Step]) -> Vec<String> {
     use folio_engine::plan::{Step, Work};
     if steps.is_empty() {
         return vec!["the goal".to_owned()];

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use super::context::counter;
 use super::{Context, MAX_INPUT_BYTES, input::too_large, opened_if_file};
-use crate::error::{Exit, Failure};
+use crate::error::{Exit, Failure, in_plain_words};
 use crate::models;
 use crate::output::{Report, Style};
 
@@ -108,7 +108,7 @@ pub(crate) async fn run(context: &Context<'_>, hook: Hook) -> Result<Exit, Failu
 
 async fn session_start(context: &Context<'_>) -> Result<(), Failure> {
     let said = said()?;
-    let workspace = context.outside().await?;
+    let workspace = context.outside_if_any().await?;
     let thread = &context.settings.thread;
     let request = ViewRequest {
         audience: Some(Audience::Message),
@@ -218,7 +218,7 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
 
 async fn stop(context: &Context<'_>) -> Result<(), Failure> {
     let _said = said()?;
-    let workspace = models::advised(&context.outside().await?, &context.settings)?;
+    let workspace = models::advised(&context.outside_if_any().await?, &context.settings)?;
     end_turns(context, &workspace).await
 }
 
@@ -274,7 +274,10 @@ fn said() -> Result<Said, Failure> {
     serde_json::from_slice(&readable(&text)).map_err(|error| {
         Failure::usage(
             "input_not_json",
-            format!("standard input is not the JSON of a hook: {error}"),
+            format!(
+                "standard input is not the JSON of a hook: {}",
+                in_plain_words(&error, "an object")
+            ),
         )
     })
 }

@@ -9,7 +9,7 @@ use folio::memory::readable::readable;
 use folio::memory::transfer::without_mark;
 use serde::de::DeserializeOwned;
 
-use crate::error::Failure;
+use crate::error::{Failure, in_plain_words};
 
 /// Bytes of a text that is read as a whole: what the body of a request over HTTP may have.
 pub(crate) const MAX_INPUT_BYTES: u64 = 20 * 1024 * 1024;
@@ -79,8 +79,10 @@ pub(super) fn too_large(name: &str) -> Failure {
 /// The JSON in `file`, which is to be `what`; standard input if it is `-`.
 pub(crate) fn json_file<T: DeserializeOwned>(file: &Path, what: &str) -> Result<T, Failure> {
     let text = text_of("read", file)?;
-    serde_json::from_slice(&readable(without_mark(&text).as_bytes()))
-        .map_err(|error| Failure::usage("input_not_json", format!("{} is not {what}: {error}", file.display())))
+    serde_json::from_slice(&readable(without_mark(&text).as_bytes())).map_err(|error| {
+        let why = in_plain_words(&error, "an object");
+        Failure::usage("input_not_json", format!("{} is not {what}: {why}", file.display()))
+    })
 }
 
 /// A value as JSON if it reads as JSON, otherwise as text.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Context, json_or_text, once, text_of};
-use crate::error::{Exit, Failure};
+use crate::error::{Exit, Failure, in_plain_words};
 use crate::output::{Report, Style};
 
 /// How often a change of single keys is made again when somebody else changes the policy meanwhile.
@@ -253,6 +253,7 @@ fn culprit<'k>(document: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k st
 }
 
 fn mistake(error: &dyn Display) -> Failure {
-    Failure::usage("policy_invalid", format!("the policy cannot be read: {error}"))
+    let why = in_plain_words(error, "an object");
+    Failure::usage("policy_invalid", format!("the policy cannot be read: {why}"))
         .hint("`folio policy show --document` prints one that can")
 }

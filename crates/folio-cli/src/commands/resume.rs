@@ -7,7 +7,7 @@ use folio::runner::Runner;
 use folio::store::RunRow;
 use folio::store::store::RunQuery;
 
-use super::run::{Driving, Minds};
+use super::run::{Driving, Minds, going_on_without};
 use super::{Absent, Context};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
@@ -16,6 +16,9 @@ use crate::leftovers::left_alone;
 
 /// Runs that are told as driven by others.
 const TOLD: u32 = 20;
+
+/// That a run cannot be gone on with where there is no model.
+const NEEDS_MODEL: &str = "needs_model";
 
 /// What is said of a run that asks something where nobody answers.
 const WAITS: &str = "waits for a person, and nobody is here";
@@ -34,21 +37,31 @@ pub(crate) struct Resume {
 
 /// Carries out `folio resume`.
 pub(crate) async fn run(context: &Context<'_>, resume: Resume) -> Result<Exit, Failure> {
+    let (models, unopened) = resume.minds.models_if_any(context)?;
     let runner = resume
         .minds
-        .runner(context, &resume.driving, false, Absent::Empty)
+        .runner_with(context, &resume.driving, false, (models, Absent::Empty))
         .await?;
-    match resume.run {
+    let ended = match resume.run {
         Some(run) => {
             let row = runner.row(run).await?;
             follow::drive(context, &runner, row.id).await
         }
         None => all(context, &runner).await,
+    };
+    match (ended, unopened) {
+        // Not that there is none is wrong, but the one that there should be.
+        (Err(failure), Some(unopened)) if failure.code() == NEEDS_MODEL => Err(unopened),
+        (Ok(exit), Some(unopened)) => {
+            context.output.note(going_on_without(&unopened));
+            Ok(exit)
+        }
+        (ended, _) => ended,
     }
 }
 
 /// Goes on with every run that did not end. What keeps one from it is said, and keeps none of the others; how the program ends is that of the
-/// worst.
+/// worst. That one needs a model, or could not be shown, is told in the end.
 async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
     let rows = runner.unfinished().await?;
     let workspace = runner.workspace();
@@ -67,7 +80,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
                 .note(format_args!("nothing is left to go on with: somebody drives {driven}"));
         }
     }
-    let mut worst = Exit::Done;
+    let (mut worst, mut in_the_end) = (Exit::Done, None);
     for row in rows {
         let before = so_far(runner, &row).await?;
         if before.is_left_alone() {
@@ -100,17 +113,23 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
                 continue;
             }
             Err(failure) => {
-                context
-                    .output
-                    .note(format_args!("{} is not gone on with: {failure}", row.handle));
-                failure.exit()
+                let exit = failure.exit();
+                if !failure.is_of_output() {
+                    context
+                        .output
+                        .note(format_args!("{} is not gone on with: {failure}", row.handle));
+                }
+                if failure.is_of_output() || failure.code() == NEEDS_MODEL {
+                    in_the_end = Some(failure);
+                }
+                exit
             }
         };
         if exit != Exit::Done {
             worst = exit;
         }
     }
-    Ok(worst)
+    in_the_end.map_or(Ok(worst), Err)
 }
 
 /// What is told of a run as it is now.

@@ -9,7 +9,7 @@ use folio::Workspace;
 use folio::engine::plan::{InputKind, Plan};
 use folio::engine::run::{Judging, PlanGate, PlanMode};
 use folio::model::{Cassette, CassetteError, UnusedCues};
-use folio::runner::{NewRun, Recording, Runner, RunnerError, RunnerModels, RunnerOptions};
+use folio::runner::{NewRun, Recording, Runner, RunnerError, RunnerModels, RunnerOptions, model_tasks};
 use folio::store::WorkspaceError;
 use folio::tools::{HostList, HostRule, Registry, ShellPolicy};
 use serde_json::Value;
@@ -20,6 +20,7 @@ use crate::error::{Exit, Failure};
 use crate::follow;
 use crate::leftovers::{Leftovers, Waiting, are_of_another};
 use crate::models;
+use crate::settings::quoted;
 use crate::who::Who;
 
 /// `folio run`.
@@ -164,15 +165,38 @@ impl Minds {
         is_attended: bool,
         absent: Absent,
     ) -> Result<Runner, Failure> {
+        let models = models::open(self.model.as_deref(), &context.settings)?;
+        self.runner_with(context, driving, is_attended, (models, absent)).await
+    }
+
+    /// The same with these models.
+    pub(super) async fn runner_with(
+        &self,
+        context: &Context<'_>,
+        driving: &Driving,
+        is_attended: bool,
+        (models, absent): (Option<RunnerModels>, Absent),
+    ) -> Result<Runner, Failure> {
         if self.non_interactive && driving.is_elsewhere() {
             let message = "whether somebody answers is said of these runs by the workers that drive them";
             return Err(Failure::usage("usage", message)
                 .hint("`folio worker --non-interactive` says so for all, and `folio run --non-interactive` for the run that it begins"));
         }
-        let models = models::open(self.model.as_deref(), &context.settings)?;
         let registry = context.registry().await?;
         let options = driving.options(context, models, self.has_person(is_attended))?;
         Ok(Runner::new(context.workspace_or(absent).await?, registry, options))
+    }
+
+    /// The models of this call; or none, and why, where those that the settings name cannot be had: not every run needs one.
+    pub(super) fn models_if_any(
+        &self,
+        context: &Context<'_>,
+    ) -> Result<(Option<RunnerModels>, Option<Failure>), Failure> {
+        match models::open(self.model.as_deref(), &context.settings) {
+            Ok(models) => Ok((models, None)),
+            Err(failure) if self.model.is_some() => Err(failure),
+            Err(failure) => Ok((None, Some(failure))),
+        }
     }
 
     /// The model that a flag names for every role.
@@ -265,7 +289,14 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     let current = &context.settings.current;
     once("--input", run.inputs.iter().map(|(name, _)| name.as_str()))?;
     let inputs = inputs_of(&plan, run.inputs, current)?;
-    let models = models::open(run.minds.model.as_deref(), &context.settings)?;
+    let models = match run.minds.models_if_any(context)? {
+        (None, Some(unopened)) if run.record.is_some() || !model_tasks(&plan.steps).is_empty() => return Err(unopened),
+        (models, unopened) => {
+            let without = unopened.iter().map(going_on_without);
+            without.for_each(|words| context.output.note(words));
+            models
+        }
+    };
     if run.plan.is_none() && models.is_none() && !run.driving.is_elsewhere() {
         return Err(without_model(run.goal.as_deref(), current));
     }
@@ -323,7 +354,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         recorder.end(runner.workspace())?;
     }
     let ended = ended.map_err(|failure| match failure.exit() {
-        Exit::Unavailable if context.settings.keeps() => failure.hint(format!(
+        Exit::Unavailable if context.settings.keeps() && !failure.is_of_output() => failure.hint(format!(
             "`folio resume {handle}{}` goes on where it was",
             context.settings.repeated()
         )),
@@ -399,6 +430,11 @@ pub(super) fn unusable(error: &CassetteError) -> Failure {
     Failure::new(exit, "cassette_unusable", error.to_string())
 }
 
+/// That something is done without the models that the settings name, since it needs none.
+pub(super) fn going_on_without(unopened: &Failure) -> String {
+    format!("no model is needed, and none could be asked: {}", unopened.message())
+}
+
 /// What somebody without a model can do.
 const WITHOUT_MODEL: &str = "without a model: folio plan example | folio run --plan - --input repo=.";
 
@@ -415,7 +451,10 @@ fn without_model(goal: Option<&str>, current: &Path) -> Failure {
     let why = "only a model can make a plan for a goal, and none is configured";
     let failure = Failure::usage("no_model", why);
     if let Some(file) = goal.filter(|goal| current.join(goal).is_file()) {
-        return failure.hint(format!("{file} is a file; if it is a plan: folio run --plan {file}"));
+        return failure.hint(format!(
+            "{file} is a file; if it is a plan: folio run --plan {}",
+            quoted(file)
+        ));
     }
     failure
         .hint("name one with --model anthropic:NAME, openai:NAME, ollama:NAME or openai+http://HOST/v1:NAME")

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use folio::mcp::McpSection;
-use folio::model::{AgentsSection, ModelsSection};
+use folio::model::{AgentsSection, ModelAddress, ModelsSection, Provider};
 use folio::runner::LostCalls;
 use folio::tools::HostList;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use super::surroundings::Surroundings;
 use super::trust::Unseen;
 use crate::arguments::Color;
 use crate::commands::opened_if_file;
-use crate::error::Failure;
+use crate::error::{Failure, in_plain_words};
 
 /// The name of the file with settings.
 pub(super) const FILE_NAME: &str = "folio.toml";
@@ -150,7 +150,11 @@ pub(super) fn parsed(text: &str, path: &Path) -> Result<FromFile, Failure> {
         let place = error.span().map_or_else(String::new, |span| place_of(text, span.start));
         Failure::usage(
             "settings_invalid",
-            format!("{}{place}: {}", path.display(), in_plain_words(error.message())),
+            format!(
+                "{}{place}: {}",
+                path.display(),
+                in_plain_words(error.message(), "a table")
+            ),
         )
     })
 }
@@ -181,32 +185,13 @@ pub(super) fn read_text(path: &Path, is_asked: bool) -> std::io::Result<String> 
     Ok(text)
 }
 
-/// What a reader of values says, without the words of the language that it is written in.
-fn in_plain_words(message: &str) -> String {
-    let Some((found, expected)) = message.rsplit_once(", expected ") else {
-        return message.to_owned();
-    };
-    let found = found.replace("invalid type: sequence", "invalid type: list");
-    let found = found.replace("invalid type: map", "invalid type: table");
-    let is_width = |kind: &str| kind.trim_start_matches(['u', 'i', 'f']).parse::<u8>().is_ok() || kind == "usize";
-    let expected = match expected {
-        "a map" | "map" => "a table",
-        "a sequence" | "sequence" => "a list",
-        kind if kind.starts_with("struct ") => "a table",
-        kind if kind.starts_with('f') && is_width(kind) => "a number",
-        kind if is_width(kind) => "a whole number",
-        kind => kind,
-    };
-    format!("{found}, expected {expected}")
-}
-
 /// What the file with settings is called.
 pub(super) fn name_of(file: Option<&Path>) -> String {
     file.map_or_else(|| FILE_NAME.into(), |file| file.display().to_string())
 }
 
 /// `:line:column` of a byte of `text`.
-fn place_of(text: &str, byte: usize) -> String {
+pub(crate) fn place_of(text: &str, byte: usize) -> String {
     let before = &text[..text.floor_char_boundary(byte)];
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     format!(":{}:{column}", before.matches('\n').count() + 1)
@@ -215,14 +200,37 @@ fn place_of(text: &str, byte: usize) -> String {
 /// A path in a settings file means a place beside that file.
 pub(super) fn beside_file(store: &str, file: Option<&Path>) -> String {
     let folder = file.and_then(Path::parent);
-    match (store.strip_prefix("sqlite:"), folder) {
-        (Some(path), Some(folder)) if !path.starts_with('/') => format!("sqlite:{}", folder.join(path).display()),
+    // With slashes before it, it is the same path.
+    let path = store
+        .strip_prefix("sqlite:")
+        .map(|path| path.strip_prefix("//").unwrap_or(path));
+    match (path, folder) {
+        (Some(path), Some(folder)) if !path.is_empty() => format!("sqlite:{}", folder.join(path).display()),
         _ => store.to_owned(),
     }
 }
 
+/// The same of the model that a settings file names: scripts are files.
+pub(super) fn model_beside_file(model: &str, file: Option<&Path>, current: &Path) -> String {
+    match (model.parse::<ModelAddress>(), file.and_then(Path::parent)) {
+        (Ok(mut address), Some(folder)) => {
+            address_beside(&mut address, folder, current);
+            address.to_string()
+        }
+        // What names no model is told as it is written.
+        _ => model.to_owned(),
+    }
+}
+
+/// Where the file is in the `current` folder, a script is called as it is written there: what it is called stands in journals.
+fn address_beside(address: &mut ModelAddress, folder: &Path, current: &Path) {
+    if address.provider == Provider::Scripted && folder != current {
+        address.name = folder.join(&address.name).display().to_string();
+    }
+}
+
 /// The files that the section of models names, beside the file that it stands in.
-pub(super) fn beside(mut section: ModelsSection, file: Option<&Path>) -> ModelsSection {
+pub(super) fn beside(mut section: ModelsSection, file: Option<&Path>, current: &Path) -> ModelsSection {
     let Some(folder) = file.and_then(Path::parent) else {
         return section;
     };
@@ -237,6 +245,7 @@ pub(super) fn beside(mut section: ModelsSection, file: Option<&Path>) -> ModelsS
     for model in of_each.into_iter().flatten().chain(section.executors.values_mut()) {
         let mut next = Some(model);
         while let Some(model) = next {
+            address_beside(&mut model.model, folder, current);
             model.key_file = model.key_file.take().map(|path| folder.join(path));
             next = model.fallback.as_deref_mut();
         }

@@ -200,3 +200,84 @@ fn no_color_is_obeyed_unless_a_flag_says_otherwise() {
     assert_eq!(color(None), Color::Never);
     assert_eq!(color(Some(Color::Always)), Color::Always);
 }
+
+#[test]
+fn a_path_with_slashes_before_it_and_a_script_are_beside_that_file_too() {
+    for (settings, store) in [
+        ("store = \"sqlite://f.db\"", Some("f.db")),
+        ("store = \"sqlite:///f.db\"", Some("/f.db")),
+        ("store = \"sqlite:\"", None),
+    ] {
+        let folder = folder_with(settings);
+        let found = resolve(&Global::default(), &[], folder.path()).unwrap().store;
+        let wanted = store.map_or_else(String::new, |store| folder.path().join(store).display().to_string());
+        assert_eq!(found, format!("sqlite:{wanted}"));
+    }
+    let folder = folder_with(
+        "model = \"scripted:a.json\"\n[models]\ndefault = { model = \"scripted:b.json\", fallback = \"scripted:c.json\" }\n\
+         planner = \"ollama:d\"\nexecutors = { x = \"scripted:/e.json\" }\n",
+    );
+    let file = folder.path().join(FILE_NAME);
+    let flags = Global {
+        config: Some(file),
+        ..Global::default()
+    };
+    let settings = resolve(&flags, &[], Path::new("/elsewhere")).unwrap();
+    let default = settings.models.default.as_ref().unwrap();
+    let beside = |name: &str| format!("scripted:{}", folder.path().join(name).display());
+    let said = [
+        settings.model.as_ref().unwrap().text.clone(),
+        default.model.to_string(),
+        default.fallback.as_ref().unwrap().model.to_string(),
+        settings.models.planner.as_ref().unwrap().model.to_string(),
+        settings.models.executors["x"].model.to_string(),
+    ];
+    assert_eq!(
+        said,
+        [
+            beside("a.json"),
+            beside("b.json"),
+            beside("c.json"),
+            "ollama:d".to_owned(),
+            "scripted:/e.json".to_owned()
+        ]
+    );
+    // What is said elsewhere is beside nothing.
+    let model = |flags: &Global, variables: &[(&str, &str)], current: &Path| {
+        resolve(flags, variables, current).unwrap().model.unwrap().text
+    };
+    let said = model(&flags, &[("FOLIO_MODEL", "scripted:a.json")], Path::new("/elsewhere"));
+    assert_eq!(said, "scripted:a.json");
+    // Nobody needs to be told the folder that everybody is in.
+    assert_eq!(model(&Global::default(), &[], folder.path()), "scripted:a.json");
+}
+
+#[test]
+fn what_another_call_needs_is_what_a_shell_takes_for_the_same() {
+    let folder = folder_with("");
+    std::fs::write(folder.path().join("it's.toml"), "").unwrap();
+    let config = folder.path().join("it's.toml");
+    let flags = Global {
+        config: Some(config.clone()),
+        store: Some("sqlite:a b$(c).db".to_owned()),
+        space: Some("plain-1".to_owned()),
+        ..Global::default()
+    };
+    let repeated = resolve(&flags, &[], folder.path()).unwrap().repeated;
+    let said = std::process::Command::new("sh")
+        .args(["-c", &format!("printf '%s\\n'{repeated}")])
+        .output()
+        .unwrap();
+    let config = config.display().to_string();
+    let words = [
+        "--config",
+        &config,
+        "--store",
+        "sqlite:a b$(c).db",
+        "--space",
+        "plain-1",
+        "",
+    ];
+    assert_eq!(String::from_utf8(said.stdout).unwrap(), words.join("\n"));
+    assert!(repeated.ends_with(" --space plain-1"), "{repeated}");
+}
