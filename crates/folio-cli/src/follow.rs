@@ -65,9 +65,10 @@ async fn shown(
     driving: JoinHandle<Result<NodeResult, RunnerError>>,
 ) -> Result<(Exit, bool), Failure> {
     let progress = Progress::new(context.output, Lines::Aside);
-    let (ended, is_stopped) = Follow::new(context, runner.workspace(), run, progress)?
+    let ended = Follow::new(context, runner.workspace(), run, progress)?
         .until_ended(Some((runner, driving)))
         .await?;
+    let is_stopped = ended.is_stopped;
     let exit = finish(context, runner.workspace(), run, ended).await?;
     Ok((exit, is_stopped))
 }
@@ -75,7 +76,7 @@ async fn shown(
 /// Shows `run`, which somebody else drives, until it has ended. Ctrl-C leaves and does not touch it.
 pub(crate) async fn watch(context: &Context<'_>, workspace: &Workspace, run: RunId) -> Result<Exit, Failure> {
     let progress = Progress::new(context.output, Lines::Answer);
-    let (ended, _) = Follow::new(context, workspace, run, progress)?
+    let ended = Follow::new(context, workspace, run, progress)?
         .until_ended(None)
         .await?;
     finish(context, workspace, run, ended).await
@@ -87,6 +88,15 @@ struct Follow<'a> {
     workspace: &'a Workspace,
     watch: Watch,
     progress: Progress<'a>,
+}
+
+/// A run that was shown to its end.
+struct Ended {
+    watch: Watch,
+    /// Whether somebody pressed Ctrl-C.
+    is_stopped: bool,
+    /// Why not all of it could be shown, if somebody still wanted to see it.
+    unshown: Option<Failure>,
 }
 
 type Driving<'a> = (&'a Runner, JoinHandle<Result<NodeResult, RunnerError>>);
@@ -107,26 +117,33 @@ impl<'a> Follow<'a> {
         })
     }
 
-    /// Stays until all that happened was shown; whether somebody pressed Ctrl-C.
-    async fn until_ended(mut self, driving: Option<Driving<'_>>) -> Result<(Watch, bool), Failure> {
+    /// Stays until all that happened was shown.
+    async fn until_ended(mut self, driving: Option<Driving<'_>>) -> Result<Ended, Failure> {
         let mut interrupts = listen_for(SignalKind::interrupt())?;
         let mut endings = Endings::listen()?;
         let mut pictures = tokio::time::interval(PICTURE);
         let (runner, mut driver) = driving.map_or((None, None), |(runner, driver)| (Some(runner), Some(driver)));
         let mut asked_to_stop = false;
         let mut held_up: Option<(HeldUp, String)> = None;
+        let mut unshown = None;
         let run = self.watch.run().id();
         loop {
             let known = held_up.as_ref().map(|(held_up, _)| held_up);
             let interrupted = tokio::select! {
                 news = self.watch.next(), if !self.progress.is_silent() => match news? {
                     Some(events) => {
-                        match self.progress.events(self.watch.run(), &events) {
+                        if let Err(failure) = self.progress.events(self.watch.run(), &events) {
+                            let has_ended = driver.is_none() && self.has_ended().await?;
                             // What was begun is brought to its end, whether somebody looks or not.
-                            Err(failure) if failure.is_closed_pipe() && runner.is_some() => {
-                                self.progress = Progress::Silent;
+                            let goes_on = runner.is_some() || failure.is_closed_pipe() && has_ended;
+                            if !goes_on {
+                                return Err(failure);
                             }
-                            shown => shown?,
+                            self.progress = Progress::Silent;
+                            unshown = Some(failure).filter(|failure| !failure.is_closed_pipe());
+                            if has_ended {
+                                break;
+                            }
                         }
                         false
                     }
@@ -183,7 +200,17 @@ impl<'a> Follow<'a> {
         if driver.is_some() {
             join(&mut driver).await?;
         }
-        Ok((self.watch, asked_to_stop))
+        Ok(Ended {
+            watch: self.watch,
+            is_stopped: asked_to_stop,
+            unshown,
+        })
+    }
+
+    /// Whether the run has ended, of which all is known then that happened.
+    async fn has_ended(&mut self) -> Result<bool, Failure> {
+        self.watch.catch_up().await?;
+        Ok(self.watch.run().result().is_some())
     }
 
     /// That a call waits, and for whom.
@@ -246,7 +273,8 @@ async fn left(context: &Context<'_>, workspace: &Workspace, run: RunId, cancelle
 }
 
 /// Says what the run came to, and how the program ends for it.
-async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, watch: Watch) -> Result<Exit, Failure> {
+async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, ended: Ended) -> Result<Exit, Failure> {
+    let Ended { watch, unshown, .. } = ended;
     let row = workspace.run(Ref::Id(run)).await?;
     let summary = summary(workspace, &row, watch.run()).await?;
     let Some(result) = watch.run().result() else {
@@ -256,8 +284,13 @@ async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, watch:
             format!("run {} ended without a result", row.handle),
         ));
     };
-    match tell(context, &row, &summary, (watch.run(), result)) {
-        Err(failure) if !failure.is_closed_pipe() => Err(failure),
+    let told = tell(context, &row, &summary, (watch.run(), result));
+    match unshown.map_or(told, Err) {
+        Err(failure) if !failure.is_closed_pipe() => {
+            let (run, again) = (row.handle, context.settings.repeated());
+            let ended = format!("{run} has ended: {}", result.status);
+            Err(failure.hint(format!("{ended}; `folio show {run}{again}` shows what it came to")))
+        }
         _ => Ok(exit_of(result.status)),
     }
 }

@@ -9,7 +9,7 @@ use folio::memory::view::harmless;
 use serde::Serialize;
 
 use crate::arguments::{Color, Global};
-use crate::error::Failure;
+use crate::error::{Exit, Failure};
 
 /// Where answers, notes and failures go, and in which form.
 ///
@@ -134,6 +134,14 @@ impl Output {
         }
     }
 
+    /// Writes an answer after which the program ends with `exit`, also where whoever reads it has seen enough.
+    pub(crate) fn report_ending(&self, report: &impl Report, exit: Exit) -> Result<Exit, Failure> {
+        match self.report(report) {
+            Err(failure) if !failure.is_closed_pipe() => Err(failure),
+            _ => Ok(exit),
+        }
+    }
+
     /// Writes one JSON document.
     pub(crate) fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
         let mut text = serde_json::to_string_pretty(document).map_err(|_| unwritable())?;
@@ -248,11 +256,7 @@ pub(crate) fn seen(text: &str) -> Cow<'_, str> {
 }
 
 fn unwritable() -> Failure {
-    Failure::new(
-        crate::error::Exit::Damaged,
-        "unwritable",
-        "the answer cannot be put into words",
-    )
+    Failure::new(Exit::Damaged, "unwritable", "the answer cannot be put into words")
 }
 
 #[cfg(test)]

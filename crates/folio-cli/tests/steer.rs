@@ -547,6 +547,19 @@ fn what_is_wanted_of_a_part_that_has_ended_is_told_and_not_recorded_e9_11() {
 }
 
 #[test]
+fn a_part_that_a_run_never_had_is_not_found_when_the_run_has_ended_either() {
+    let folio = Folio::new();
+    folio.file("plan.yaml", "steps: [{id: a, do: {tool: wait, args: {ms: 1}}}]");
+    folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
+    for (node, code) in [("nope", 3), ("a", 0)] {
+        for command in ["cancel", "pause", "continue"] {
+            let told = folio.call(&[command, "r1", "--node", node]);
+            assert_eq!(told.code, code, "{command} {node}: {told}");
+        }
+    }
+}
+
+#[test]
 fn a_part_that_is_paused_is_named_where_its_run_is_shown_e9_14() {
     let folio = Folio::new();
     interrupted(&folio);

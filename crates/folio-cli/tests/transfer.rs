@@ -10,6 +10,7 @@ use support::{Folio, session};
 #[test]
 fn scratchbooks_go_to_another_program_and_come_back() {
     let folio = Folio::new();
+    folio.file("notes", "{}");
     let seen = session(
         &folio,
         &[
@@ -22,6 +23,7 @@ fn scratchbooks_go_to_another_program_and_come_back() {
             "--space other import --from colony there",
             "--space other --thread a/b book list",
             "--space third import --from colony there/scratchbook/a_b.json",
+            "--space third import --from colony notes",
             "--space third import --from colony there/notes",
         ],
     );
@@ -49,10 +51,13 @@ fn scratchbooks_go_to_another_program_and_come_back() {
     e1 [task/open] Mend the test #tests
     $ folio --space third import --from colony there/scratchbook/a_b.json
     added 1 entry, 1 page and 0 links
-    $ folio --space third import --from colony there/notes
-    ! error[thread_invalid]: there/notes does not say by its name which thread it is of
+    $ folio --space third import --from colony notes
+    ! error[thread_invalid]: notes does not say by its name which thread it is of
     !   hint: --thread names it
     = 2
+    $ folio --space third import --from colony there/notes
+    ! error[file_unusable]: cannot read there/notes: no such file or directory
+    = 3
     ");
     let one = std::fs::read_to_string(folio.path().join("there/scratchbook/a%2Fb.json")).unwrap();
     assert!(
@@ -99,6 +104,7 @@ fn a_space_goes_into_another_store_as_it_is() {
       memory.jsonl
     $ folio --store sqlite:other.db import --from folio memory.jsonl --dry-run
     would add 2 entries, 2 pages and 0 links
+    ! there is no file other.db yet
     $ folio --store sqlite:other.db import --from folio memory.jsonl
     added 2 entries, 2 pages and 0 links
     $ folio --store sqlite:other.db import --from folio memory.jsonl

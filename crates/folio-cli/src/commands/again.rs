@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args};
 use folio::engine::run::{ForkAt, LimitMet};
 use folio::engine::{NodeId, Run};
@@ -32,7 +33,7 @@ pub(crate) struct Fork {
     #[arg(value_parser = run_ref)]
     run: RunRef,
     /// The part that is to be done anew: its path of names, for example survey/files, or its id. What came before it is kept
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     at: Option<String>,
     /// Go on from before a limit stopped anything, with the limits that are named here
     #[arg(long)]
@@ -103,9 +104,10 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
             runner.go_on(id, None, &context.actor()).await?;
         }
     }
+    let again = context.settings.repeated();
     if fork.paused {
         context.output.note(format_args!(
-            "{handle} waits; `folio continue {handle}` and `folio resume {handle}` go on with it"
+            "{handle} waits; `folio continue {handle}{again}` and `folio resume {handle}{again}` go on with it"
         ));
         let (row, run) = runner.seen(id).await?;
         context
@@ -114,7 +116,7 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         return Ok(Exit::Done);
     }
     context.output.detail(format_args!("run: {handle} ({id})"));
-    let hint = || format!("it is {handle}: `folio resume {handle} --model …` goes on with it");
+    let hint = || format!("it is {handle}: `folio resume {handle}{again} --model …` goes on with it");
     follow::drive(context, &runner, id)
         .await
         .map_err(|failure| match failure.code() {
@@ -220,7 +222,7 @@ pub(crate) async fn replay(context: &Context<'_>, replay: Replay) -> Result<Exit
         (false, false) => Exit::Damaged,
         (false, true) => Exit::Unavailable,
     };
-    context.output.report(&ReplayShape {
+    let replayed = ReplayShape {
         run: row.handle.to_string(),
         run_id: row.id.to_string(),
         events: found.events,
@@ -228,8 +230,8 @@ pub(crate) async fn replay(context: &Context<'_>, replay: Replay) -> Result<Exit
         entries: found.entries,
         differences: found.differences,
         goes_on: found.goes_on,
-    })?;
-    Ok(exit)
+    };
+    context.output.report_ending(&replayed, exit)
 }
 
 async fn replay_with(context: &Context<'_>, run: RunRef, file: &Path) -> Result<Exit, Failure> {
@@ -242,12 +244,16 @@ async fn replay_with(context: &Context<'_>, run: RunRef, file: &Path) -> Result<
     let runner = runner_with(context, context.registry().await?).await?;
     let row = runner.row(run).await?;
     let found = runner.replay_with(row.id, tape).await?;
-    let is_same = found.differences.is_empty();
-    context.output.report(&AskedShape {
+    let exit = if found.differences.is_empty() {
+        Exit::Done
+    } else {
+        Exit::RunNotOk
+    };
+    let asked = AskedShape {
         run: row.handle.to_string(),
         run_id: row.id.to_string(),
         answers: found.answers,
         differences: found.differences,
-    })?;
-    Ok(if is_same { Exit::Done } else { Exit::RunNotOk })
+    };
+    context.output.report_ending(&asked, exit)
 }

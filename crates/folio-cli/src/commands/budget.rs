@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use folio::Timestamp;
 use folio::engine::event::NewLimits;
 use folio::engine::run::{LimitKind, micro_usd};
@@ -29,7 +30,7 @@ pub(crate) struct Budget {
     #[arg(value_parser = run_ref)]
     run: RunRef,
     /// The limits of this part of it: its path of names, for example survey/files, or its id
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     node: Option<String>,
     #[command(flatten)]
     raised: Raised,

@@ -1,6 +1,7 @@
 //! `folio cancel`: asks for a run, or a part of it, to be stopped.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use folio::engine::{NodeId, Run};
 use folio::memory::id::RunRef;
 use folio::runner::Runner;
@@ -19,7 +20,7 @@ pub(crate) struct Cancel {
     #[arg(value_parser = run_ref)]
     run: RunRef,
     /// Only this part of it: its path of names, for example survey/files, or its id
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     node: Option<String>,
 }
 
@@ -27,6 +28,10 @@ pub(crate) struct Cancel {
 pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, Failure> {
     let runner = runner(context).await?;
     let row = runner.row(cancel.run).await?;
+    let node = match &cancel.node {
+        Some(name) => Some(node_called(&runner, &row, name).await?),
+        None => None,
+    };
     if row.has_ended() {
         note_run_ended(context, &row);
         let (row, run) = runner.seen(row.id).await?;
@@ -35,10 +40,6 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
             .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
         return Ok(Exit::Done);
     }
-    let node = match &cancel.node {
-        Some(name) => Some(node_called(&runner, &row, name).await?),
-        None => None,
-    };
     if let Some(node) = node {
         note_ended(context, &runner, &row, node).await?;
     }

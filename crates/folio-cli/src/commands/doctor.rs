@@ -68,18 +68,41 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
         true => Exit::Done,
     };
     let is_damaged = exit == Exit::Damaged;
-    context.output.report(&Findings {
-        store: folio.store().location(),
+    let location = folio.store().location();
+    let findings = Findings {
+        store: location.clone(),
         healthy: exit == Exit::Done,
         checked: found.checked,
         problems: found.problems,
         servers,
         untrusted: context.settings.passed_over.clone(),
-    })?;
+    };
+    let ended = context.output.report_ending(&findings, exit)?;
     if is_damaged {
-        context.output.note(
-            "`folio export` writes what can still be read; `folio restore FILE --replace` puts a copy in its place",
-        );
+        let copy = way_back(&location);
+        context
+            .output
+            .note(format_args!("`folio export` writes what can still be read; {copy}"));
     }
-    Ok(exit)
+    Ok(ended)
+}
+
+/// How a copy comes in the place of the damaged store at `location`.
+fn way_back(location: &str) -> &'static str {
+    if location.starts_with("postgres") {
+        "docs/postgres.md says how a copy of its database is put in its place"
+    } else {
+        "`folio restore FILE --replace` puts a copy in its place"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_a_file_does_not_come_in_the_place_of_a_database() {
+        assert!(way_back("postgres://db:5432/memory").contains("docs/postgres.md"));
+        assert!(way_back("/home/me/postgres.db").contains("folio restore"));
+    }
 }

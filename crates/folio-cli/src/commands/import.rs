@@ -122,7 +122,11 @@ pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, F
             "--merge is for --from folio and --from markdown",
         ));
     }
-    let workspace = context.workspace().await?;
+    look_at(&import.path)?;
+    let workspace = match import.dry_run {
+        true => context.workspace_if_any().await?,
+        false => context.workspace().await?,
+    };
     let imported = match from {
         Origin::Folio if !import.path.is_dir() => space(context, &workspace, &import).await?,
         Origin::Folio | Origin::Markdown => pages(context, &workspace, &import).await?,
@@ -138,11 +142,24 @@ pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, F
     } else {
         Exit::Done
     };
-    context.output.report(&Received {
+    let received = Received {
         dry_run: import.dry_run,
         imported,
-    })?;
-    Ok(exit)
+    };
+    context.output.report_ending(&received, exit)
+}
+
+/// That what is at `path` can be read: for what cannot be brought in, no store is made. What gives its bytes only once is not opened.
+fn look_at(path: &Path) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return Ok(());
+    }
+    let looked = std::fs::metadata(path).and_then(|found| match found {
+        found if found.is_dir() => std::fs::read_dir(path).map(drop),
+        found if found.is_file() => File::open(path).map(drop),
+        _ => Ok(()),
+    });
+    looked.map_err(|error| Failure::file("read", path, &error))
 }
 
 /// That nothing says in which form the file is, with all the forms that there are.

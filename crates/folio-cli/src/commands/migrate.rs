@@ -114,8 +114,7 @@ pub(crate) async fn run(context: &Context<'_>, migrate: Migrate) -> Result<Exit,
         copied,
         problems,
     };
-    context.output.report(&answer)?;
-    Ok(exit)
+    context.output.report_ending(&answer, exit)
 }
 
 fn refused(error: CopyError) -> Failure {

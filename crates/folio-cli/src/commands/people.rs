@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use folio::engine::event::Question;
 use folio::engine::run::Waiting;
 use folio::engine::{NodeId, Run};
@@ -43,7 +44,7 @@ pub(crate) struct Answer {
     /// The answer
     answer: String,
     /// Whose question: its path of names or its id [default: the only one that asks]
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     node: Option<String>,
 }
 
@@ -54,7 +55,7 @@ pub(crate) struct Pause {
     #[arg(value_parser = run_ref)]
     run: RunRef,
     /// Only this part of it: its path of names, for example survey/files, or its id
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     node: Option<String>,
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use folio::engine::event::PlanDifference;
 use folio::engine::plan::{to_markdown, to_yaml_steps};
 use folio::engine::run::ShownPlan;
@@ -35,7 +36,7 @@ pub(crate) struct Show {
     #[arg(value_parser = run_ref)]
     run: RunRef,
     /// The plan of this part of it: its path of names, for example survey/files, or its id
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     node: Option<String>,
     /// As YAML that `folio plan edit` takes
     #[arg(long, conflicts_with = "markdown")]
@@ -52,7 +53,7 @@ pub(crate) struct Edit {
     #[arg(value_parser = run_ref)]
     run: RunRef,
     /// The plan of this part of it: its path of names, for example survey/files, or its id
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     node: Option<String>,
     /// What the plan is to be, in YAML, JSON or markdown; - reads it from standard input [default: what the editor in VISUAL or
     /// EDITOR makes of it]

@@ -68,15 +68,12 @@ fn role(text: &str) -> Result<Role, String> {
 /// `90m`, `12h`, `30d`.
 fn lifetime(text: &str) -> Result<Duration, String> {
     let wrong = || "not as 90m, 12h or 30d".to_owned();
-    let unit = text.chars().next_back().ok_or_else(wrong)?;
-    let seconds = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = text.trim_end_matches(unit).parse().map_err(|_| wrong())?;
+    let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
+    let mut said = units
+        .into_iter()
+        .filter_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
+    let (number, seconds) = said.next().ok_or_else(wrong)?;
+    let number: u64 = number.parse().map_err(|_| wrong())?;
     let seconds = number
         .checked_mul(seconds)
         .filter(|seconds| *seconds > 0)
@@ -213,7 +210,7 @@ mod tests {
     fn a_time_is_a_number_and_its_unit() {
         assert_eq!(lifetime("30d"), Ok(Duration::from_secs(30 * 86_400)));
         assert_eq!(lifetime("90m"), Ok(Duration::from_secs(5_400)));
-        for wrong in ["", "d", "0d", "5", "-1h", "5y", "1ü"] {
+        for wrong in ["", "d", "0d", "5", "-1h", "5y", "1ü", "30dd"] {
             assert!(lifetime(wrong).is_err(), "{wrong}");
         }
     }

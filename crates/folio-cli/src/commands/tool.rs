@@ -126,8 +126,9 @@ async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure>
         .rejected
         .iter()
         .any(|rejection| rejection.code == "storage_failed");
-    context.output.report(&TakenIn::of(&ingested, workspace.now()))?;
-    Ok(if is_lost { Exit::Unavailable } else { Exit::Done })
+    let exit = if is_lost { Exit::Unavailable } else { Exit::Done };
+    let taken_in = TakenIn::of(&ingested, workspace.now());
+    context.output.report_ending(&taken_in, exit)
 }
 
 async fn answer(context: &Context<'_>, asked: ContextOf) -> Result<Exit, Failure> {
