@@ -292,6 +292,19 @@ pub(crate) fn turn_ref(text: &str) -> Result<TurnRef, String> {
         .map_err(|_| "not a handle like t3 or an id like turn_01J…".to_owned())
 }
 
+/// The values that an update gives from now on: one with nothing in it, alone, says that there are none.
+pub(crate) fn all_from_now_on(values: Vec<String>) -> Vec<String> {
+    if values == [""] { Vec::new() } else { values }
+}
+
+/// Reads `KEY=VALUE`; a text with nothing in it, which says that there is none, is a pair with nothing in it.
+pub(crate) fn pair_or_none(text: &str) -> Result<(String, String), String> {
+    if text.is_empty() {
+        return Ok((String::new(), String::new()));
+    }
+    pair(text)
+}
+
 /// Reads `KEY=VALUE`.
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {

@@ -138,7 +138,8 @@ fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
     ! For more information, try '--help'.
     = 2
     $ folio observe supersede e1 e2 --by e4 --expected-version 1
-    ! error[usage]: --expected-version is for one observation; write e42@3 for each of several
+    ! error[usage]: --expected-version is for one observation
+    !   hint: write e42@3 for each of several
     = 2
     "#);
     let told = folio.json(&["observe", "supersede", "e1", "e2@1", "--by", "e4"]);
@@ -390,4 +391,99 @@ fn what_is_no_observation_is_told_with_what_is_for_it() {
     $ folio archive e1
     e1 [task/archived] Write the tests — All of them.
     ");
+}
+
+#[test]
+fn a_name_that_nothing_has_keeps_all_that_are_named_as_they_are() {
+    let folio = Folio::new();
+    folio.ok(&["book", "add", "todo", "Write the tests"]);
+    let before = folio.json(&["book", "get", "e1"]);
+    for line in [
+        "archive e1 e88",
+        "book complete e1 e88",
+        "book reopen e1 e88",
+        "book pin e1 e88",
+        "book unpin e1 e88",
+        "goals done e1 e88",
+        "observe confirm e1 e88",
+        "observe resolve e1 e88",
+        "observe reopen e1 e88",
+        "observe restore e1 e88",
+    ] {
+        let called = folio.call(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!((called.code, called.stdout.as_str()), (3, ""), "{line}: {called}");
+        assert_eq!(folio.json(&["book", "get", "e1"]), before, "{line}");
+    }
+}
+
+#[test]
+fn what_was_written_before_something_failed_is_told() {
+    let folio = Folio::new();
+    let seen = session(
+        &folio,
+        &[
+            "observe add one",
+            "observe add two",
+            "observe archive e2",
+            "observe resolve e1 e2",
+            "observe confirm e1 e2 --expected-version 3",
+        ],
+    );
+    assert_snapshot!(seen, @r"
+    $ folio observe add one
+    e1 [observation/active 0.5] one
+    $ folio observe add two
+    e2 [observation/active 0.5] two
+    $ folio observe archive e2
+    e2 [observation/archived 0.5] two
+    $ folio observe resolve e1 e2
+    e1 [observation/resolved 0.5] one
+    ! error[archived]: status: e2 is archived, which is final; only a person restores it
+    = 4
+    $ folio observe confirm e1 e2 --expected-version 3
+    ! error[usage]: --expected-version is for one observation
+    !   hint: name them one by one
+    = 2
+    ");
+    assert_eq!(folio.json(&["observe", "get", "e1"])["status"], "resolved");
+}
+
+#[test]
+fn what_an_update_empties_has_nothing_in_it() {
+    let folio = Folio::new();
+    let seen = session(
+        &folio,
+        &[
+            "observe add one --tag a --context k=1 --metadata m=1",
+            "observe update e1 --tag '' --context '' --metadata ''",
+            "book add todo two --tag a",
+            "book update e2 --tag ''",
+            "book update e2 --tag '' --tag b",
+            "observe update e1 --context '' --context k=2",
+            "observe resolve e2",
+        ],
+    );
+    assert_snapshot!(seen, @r#"
+    $ folio observe add one --tag a --context k=1 --metadata m=1
+    e1 [observation/active 0.5] one #a
+    $ folio observe update e1 --tag '' --context '' --metadata ''
+    e1 [observation/active 0.5] one
+    $ folio book add todo two --tag a
+    e2 [todo/open] two #a
+    $ folio book update e2 --tag ''
+    e2 [todo/open] two
+    $ folio book update e2 --tag '' --tag b
+    ! error[tag_invalid]: tags: the tag "" is empty
+    = 2
+    $ folio observe update e1 --context '' --context k=2
+    ! error[usage]: --context with nothing in it says that there is none, and others say what there is
+    = 2
+    $ folio observe resolve e2
+    e2 [todo/done] two
+    "#);
+    let now = folio.json(&["observe", "get", "e1"]);
+    assert_eq!(
+        (&now["tags"], &now["context"], &now["metadata"]),
+        (&json!([]), &Value::Null, &Value::Null)
+    );
 }

@@ -12,6 +12,8 @@ fn a_mistake_is_told_with_what_it_is_about() {
     std::fs::create_dir(folio.path().join("folder")).unwrap();
     folio.file("empty", "");
     folio.file("odd", [0xff, 0xfe]);
+    folio.file("null", "null");
+    folio.file("list.json", "[]");
     folio.file("talk.json", r#"[{"role": "user", "content": "x"}]"#);
     folio.ok(&["observe", "add", "a note"]);
     for (line, code, said) in [
@@ -57,6 +59,7 @@ fn a_mistake_is_told_with_what_it_is_about() {
             "the script nowhere.json cannot be used",
         ),
         ("import nowhere.jsonl --from folio", 3, "cannot read nowhere.jsonl"),
+        ("import nowhere --from colony", 3, "cannot read nowhere"),
         ("policy set nowhere.json", 3, "nowhere.json: no such file"),
         ("offload nowhere.json", 3, "cannot read nowhere.json"),
         ("evict nowhere.txt", 3, "cannot read nowhere.txt"),
@@ -66,6 +69,43 @@ fn a_mistake_is_told_with_what_it_is_about() {
         ("blob e1 --from 9 --to 3", 2, "--to is before --from, which is 9"),
         ("files grep ''", 2, "'<WORDS>'"),
         ("blob ''", 2, "'<REF>'"),
+        ("fork r1 --at ''", 2, "'--at <NODE>'"),
+        ("cancel r1 --node ''", 2, "'--node <NODE>'"),
+        ("pause r1 --node ''", 2, "'--node <NODE>'"),
+        ("continue r1 --node ''", 2, "'--node <NODE>'"),
+        ("answer r1 yes --node ''", 2, "'--node <NODE>'"),
+        ("budget r1 --node ''", 2, "'--node <NODE>'"),
+        ("plan show r1 --node ''", 2, "'--node <NODE>'"),
+        ("plan edit r1 --node ''", 2, "'--node <NODE>'"),
+        (
+            "book add task x --progress abc",
+            2,
+            "'--progress <NUMBER>': not a number",
+        ),
+        ("tree --depth -1", 2, "'--depth <N>': not a whole number from 0"),
+        ("runs --limit many", 2, "'--limit <LIMIT>': not a whole number from 0"),
+        ("tool ingest null --tool x", 2, "invalid type: null, expected an object"),
+        (
+            "tool context null --tool x",
+            2,
+            "invalid type: null, expected an object",
+        ),
+        (
+            "policy set list.json",
+            2,
+            "the policy cannot be read: invalid type: list, expected an object",
+        ),
+        (
+            "policy set retention=[]",
+            2,
+            "retention: invalid type: list, expected an object",
+        ),
+        (
+            "policy set retention.archive_after_minutes=abc",
+            2,
+            "invalid type: string \"abc\", expected a whole number",
+        ),
+        ("token new --role client --expires 30dd", 2, "not as 90m, 12h or 30d"),
         ("token new --role client --expires 99999999d", 2, "longer than 36500d"),
         ("offload talk.json --share 2", 2, "share: 2 is not from 0 to 1"),
         ("offload talk.json --share -0.5", 2, "share: -0.5 is not from 0 to 1"),
@@ -123,7 +163,7 @@ fn what_is_wrong_in_the_environment_or_in_a_file_is_told_with_the_name_it_has_th
         (
             "FOLIO_MODEL",
             "gpt",
-            "run --plan plan.yaml",
+            "run goal",
             "FOLIO_MODEL: \"gpt\" does not name a model",
         ),
         (
@@ -154,6 +194,36 @@ fn what_is_wrong_in_the_environment_or_in_a_file_is_told_with_the_name_it_has_th
         folio.file("folio.toml", settings);
         let seen = folio.seen(&["runs"]);
         assert!(seen.contains(said) && seen.ends_with("= 2\n"), "{settings}: {seen}");
+    }
+}
+
+#[test]
+fn a_model_that_nobody_asks_for_keeps_nothing_from_being_done() {
+    let folio = Folio::new();
+    folio.file("plan.yaml", "steps: [{id: a, do: {tool: wait, args: {ms: 1}}}]");
+    folio.file("prices.toml", "[openai]\nm = \"dear\"\n");
+    for (settings, said) in [
+        ("model = \"gpt\"", "\"gpt\" does not name a model"),
+        (
+            "[models]\ndefault = \"ollama:m\"\nprices = \"prices.toml\"",
+            "prices.toml:2:5: the prices cannot be read: invalid type: string \"dear\", expected a table",
+        ),
+    ] {
+        folio.file("folio.toml", settings);
+        for line in ["run --plan plan.yaml", "resume"] {
+            let called = folio.call(&line.split(' ').collect::<Vec<_>>());
+            assert_eq!(called.code, 0, "{line}: {called}");
+            assert!(called.stderr.contains(said), "{line}: {called}");
+        }
+        for line in [
+            "run goal",
+            "run --plan plan.yaml --model gpt",
+            "run --plan plan.yaml --record cassette",
+            "resume --model gpt",
+        ] {
+            let called = folio.call(&line.split(' ').collect::<Vec<_>>());
+            assert_eq!(called.code, 2, "{line}: {called}");
+        }
     }
 }
 

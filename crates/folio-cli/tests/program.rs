@@ -127,6 +127,9 @@ fn with_json_a_failure_is_one_problem_on_standard_error() {
     let missing = problem(&folio.call(&["observe", "get", "--json"]));
     let wanted = "the following required arguments were not provided: <OBSERVATION>";
     assert_eq!(missing["detail"], wanted);
+    let nothing = problem(&folio.call(&["--json", "import"]));
+    assert_eq!(nothing["detail"], "a command or an argument is missing");
+    assert_eq!(nothing["hints"][0], "Usage: folio import [OPTIONS] <PATH>");
     let unknown = problem(&folio.call(&["run", "--planning", "soon", "--json"]));
     let wanted = "invalid value 'soon' for '--planning <WHEN>' [possible values: always, auto, never]";
     assert_eq!(unknown["detail"], wanted);
@@ -182,6 +185,13 @@ fn a_store_that_cannot_be_written_to_is_unavailable() {
     let folio = Folio::new();
     folio.file("file", "");
     assert_snapshot!(folio.seen(&["observe", "add", "a", "--store", "sqlite:file/folio.db"]), @"
+    ! error[store_unavailable]: cannot create FOLDER/file: something on the way to it is a file, not a folder
+    !   caused by: File exists (os error 17)
+    !   hint: --store sqlite:PATH names another file
+    = 5
+    ");
+    // Who only reads is not told that there is none, either.
+    assert_snapshot!(folio.seen(&["runs", "--store", "sqlite:file/folio.db"]), @"
     ! error[store_unavailable]: cannot create FOLDER/file: something on the way to it is a file, not a folder
     !   caused by: File exists (os error 17)
     !   hint: --store sqlite:PATH names another file
@@ -246,6 +256,20 @@ fn who_only_reads_makes_no_store() {
             "{arguments:?}: {called}"
         );
         assert!(!folio.path().join("folder").exists(), "{arguments:?}");
+    }
+    // Nor does who would write, and has nothing to.
+    folio.file("none.jsonl", "");
+    for (line, code) in [
+        ("import nowhere.jsonl --from folio", 3),
+        ("import nowhere --from colony", 3),
+        ("import none.jsonl --from mcp-memory --dry-run", 0),
+        ("hook session-start", 0),
+        ("hook stop", 0),
+    ] {
+        let line = format!("--store sqlite:folder/none.db {line}");
+        let called = folio.call(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(called.code, code, "{line}: {called}");
+        assert!(!folio.path().join("folder").exists(), "{line}");
     }
     // Programs are told nothing but the answer.
     let told = folio.call(&["--store", "sqlite:none.db", "runs", "--json"]);
@@ -386,6 +410,31 @@ fn a_reader_that_has_seen_enough_is_not_an_error() {
 }
 
 #[test]
+fn who_reads_no_further_changes_nothing_of_how_a_command_ends() {
+    let folio = Folio::new();
+    folio.file("other.txt", "no json\n");
+    folio.file(
+        "plan.yaml",
+        "steps: [{id: a, do: {tool: text, args: {op: json_parse, value: 'no json'}}}]",
+    );
+    for (line, code) in [
+        ("import other.txt --from mcp-memory", 1),
+        ("run --plan plan.yaml", 1),
+        ("watch r1", 1),
+        ("--json watch r1", 1),
+        ("runs", 0),
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let arguments: Vec<_> = line.split(' ').collect();
+        let called = folio.process(&arguments).stdout(writer).output().unwrap();
+        let told = String::from_utf8(called.stderr).unwrap();
+        assert_eq!(called.status.code(), Some(code), "{line}: {told}");
+        assert!(!told.contains("error"), "{line}: {told}");
+    }
+}
+
+#[test]
 fn completions_know_the_commands() {
     let folio = Folio::new();
     for shell in ["bash", "zsh", "fish"] {
@@ -475,6 +524,25 @@ fn an_answer_that_cannot_be_written_is_no_success() {
             "{arguments:?}: {told}"
         );
     }
+}
+
+#[test]
+fn a_run_that_cannot_be_shown_is_brought_to_its_end() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        "steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]",
+    );
+    let arguments = ["--json", "run", "--plan", "plan.yaml"];
+    let called = folio.process(&arguments).stdout(full()).output().unwrap();
+    let told = String::from_utf8(called.stderr).unwrap();
+    assert_eq!(called.status.code(), Some(5), "{told}");
+    assert!(
+        told.contains("cannot write to standard output") && told.contains("r1 has ended: ok"),
+        "{told}"
+    );
+    assert!(!told.contains("folio resume"), "{told}");
+    assert_eq!(folio.json(&["show", "r1"])["status"], "ok");
 }
 
 #[test]

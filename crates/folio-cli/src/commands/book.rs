@@ -13,8 +13,9 @@ use folio::{ItemInput, ItemPatch, Workspace};
 
 use super::context::ModelArgument;
 use super::observe::{of_other_kind, shows_its_page};
+use super::several::Several;
 use super::{Context, asking, text_or_stdin};
-use crate::arguments::{entry_ref, something};
+use crate::arguments::{all_from_now_on, entry_ref, something};
 use crate::error::{Exit, Failure};
 use crate::report::item::{InFull, ScratchItem};
 use crate::report::list::{List, remark};
@@ -220,7 +221,7 @@ struct Fields {
     /// open, in_progress, blocked, done or archived; for a note active, resolved or archived
     #[arg(long)]
     status: Option<String>,
-    /// All its tags from now on; may be given several times
+    /// All its tags from now on; may be given several times; one that is empty takes them away
     #[arg(long = "tag", value_name = "TAG")]
     tags: Option<Vec<String>>,
     /// Another stage; nothing takes it away
@@ -302,7 +303,7 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
                 title: fields.title,
                 body: fields.body.map(text_or_stdin).transpose()?,
                 status: fields.status,
-                tags: fields.tags,
+                tags: fields.tags.map(all_from_now_on),
                 phase: fields.phase,
                 progress: fields.progress,
                 cleared: Vec::new(),
@@ -313,11 +314,10 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             )
         }
         Book::Complete(Items { items }) => {
-            let mut done = Vec::new();
-            for item in items {
-                done.push(workspace.complete_item(&actor, item).await?);
-            }
-            answer(context, &done)
+            let done = Several::each(&workspace, items, async |item| {
+                workspace.complete_item(&actor, item).await
+            });
+            done.await?.told(|done| answer(context, done))
         }
         Book::Claim(claim) => {
             let owner = owner(&claim.owner)?;
@@ -339,25 +339,18 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             )
         }
         Book::Reopen(Items { items }) => {
-            let mut done = Vec::new();
-            for item in items {
-                done.push(workspace.reopen(&actor, item, Guard::default()).await?);
-            }
-            answer(context, &done)
+            let done = Several::each(&workspace, items, async |item| {
+                workspace.reopen(&actor, item, Guard::default()).await
+            });
+            done.await?.told(|done| answer(context, done))
         }
         Book::Pin(Items { items }) => {
-            let mut done = Vec::new();
-            for item in items {
-                done.push(workspace.pin_item(&actor, item).await?);
-            }
-            answer(context, &done)
+            let done = Several::each(&workspace, items, async |item| workspace.pin_item(&actor, item).await);
+            done.await?.told(|done| answer(context, done))
         }
         Book::Unpin(Items { items }) => {
-            let mut done = Vec::new();
-            for item in items {
-                done.push(workspace.unpin_item(&actor, item).await?);
-            }
-            answer(context, &done)
+            let done = Several::each(&workspace, items, async |item| workspace.unpin_item(&actor, item).await);
+            done.await?.told(|done| answer(context, done))
         }
     }
 }

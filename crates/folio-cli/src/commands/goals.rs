@@ -5,6 +5,7 @@ use folio::memory::EntryKind;
 use folio::memory::goals::GoalInput;
 use folio::memory::id::EntryRef;
 
+use super::several::Several;
 use super::{Context, text_or_stdin};
 use crate::arguments::entry_ref;
 use crate::error::{Exit, Failure};
@@ -106,12 +107,17 @@ pub(crate) async fn run(context: &Context<'_>, goals: Goals) -> Result<Exit, Fai
                 .report(&Written::of(item, &written.warnings, written.replayed))?;
         }
         Some(GoalsCommand::Done(done)) => {
-            let mut items = Vec::new();
-            for goal in done.goals {
-                let written = workspace.complete_item(&context.actor(), goal).await?;
-                items.push(Written::of(ScratchItem::of(&written.entry), &written.warnings, false));
-            }
-            context.output.report(&OneOrMore::of(items))?;
+            let actor = context.actor();
+            let done = Several::each(&workspace, done.goals, async |goal| {
+                workspace.complete_item(&actor, goal).await
+            });
+            return done.await?.told(|done| {
+                let items = done
+                    .iter()
+                    .map(|one| Written::of(ScratchItem::of(&one.entry), &one.warnings, false));
+                context.output.report(&OneOrMore::of(items.collect()))?;
+                Ok(Exit::Done)
+            });
         }
     }
     Ok(Exit::Done)

@@ -4,10 +4,10 @@ use clap::{Args, Subcommand};
 use folio::Workspace;
 use folio::memory::entry::Outcome;
 use folio::memory::id::EntryRef;
-use folio::store::Written;
 use folio::store::workspace::{Guard, Successor};
 
 use super::observe::names_observation;
+use super::several::Several;
 use super::{Context, text_or_stdin};
 use crate::arguments::{entry_at, entry_ref};
 use crate::error::{Exit, Failure};
@@ -20,14 +20,14 @@ use crate::report::observation::Superseded;
 pub(crate) enum Life {
     /// Say that observations still hold: their time begins anew
     #[command(visible_alias = "touch")]
-    Confirm(Several),
+    Confirm(Named),
     /// Say that observations have done their work
     #[command(visible_alias = "complete")]
     Resolve(Resolve),
     /// Make resolved observations active again
-    Reopen(Several),
+    Reopen(Named),
     /// Take observations out of the archive, as they were before
-    Restore(Several),
+    Restore(Named),
     /// Put another observation in the place of one or more; those that were changed meanwhile are left as they are
     Supersede(Supersede),
     /// Replace a part of an observation's text that is there once
@@ -40,7 +40,7 @@ pub(crate) enum Life {
 
 /// Observations, and why.
 #[derive(Debug, Args)]
-pub(crate) struct Several {
+pub(crate) struct Named {
     /// Which observations: e42 or obs_…
     #[arg(required = true, value_name = "OBSERVATION", value_parser = entry_ref)]
     entries: Vec<EntryRef>,
@@ -56,7 +56,7 @@ pub(crate) struct Several {
 #[derive(Debug, Args)]
 pub(crate) struct Resolve {
     #[command(flatten)]
-    several: Several,
+    named: Named,
     #[command(flatten)]
     came_true: CameTrue,
 }
@@ -136,32 +136,31 @@ pub(crate) async fn run(
     context: &Context<'_>,
     workspace: &Workspace,
     life: Life,
-) -> Result<Result<Vec<Written>, Exit>, Failure> {
+) -> Result<Result<Several, Exit>, Failure> {
     let actor = context.actor();
-    let mut written = Vec::new();
-    match life {
-        Life::Confirm(several) => {
-            for (entry, guard) in several.each() {
-                written.push(workspace.confirm(&actor, entry, guard).await?);
-            }
+    let done = match life {
+        Life::Confirm(named) => {
+            let (entries, guard) = named.under()?;
+            let confirm = async |entry| workspace.confirm(&actor, entry, guard.clone()).await;
+            Several::each(workspace, entries, confirm).await?
         }
-        Life::Resolve(Resolve { several, came_true }) => {
-            for (entry, guard) in several.each() {
-                written.push(match came_true.outcome() {
-                    Some(outcome) => workspace.resolve_as(&actor, entry, outcome, guard).await?,
-                    None => workspace.complete(&actor, entry, guard).await?,
-                });
-            }
+        Life::Resolve(Resolve { named, came_true }) => {
+            let (entries, guard) = named.under()?;
+            let resolve = async |entry| match came_true.outcome() {
+                Some(outcome) => workspace.resolve_as(&actor, entry, outcome, guard.clone()).await,
+                None => workspace.complete(&actor, entry, guard.clone()).await,
+            };
+            Several::each(workspace, entries, resolve).await?
         }
-        Life::Reopen(several) => {
-            for (entry, guard) in several.each() {
-                written.push(workspace.reopen(&actor, entry, guard).await?);
-            }
+        Life::Reopen(named) => {
+            let (entries, guard) = named.under()?;
+            let reopen = async |entry| workspace.reopen(&actor, entry, guard.clone()).await;
+            Several::each(workspace, entries, reopen).await?
         }
-        Life::Restore(several) => {
-            for (entry, guard) in several.each() {
-                written.push(workspace.restore(&actor, entry, guard).await?);
-            }
+        Life::Restore(named) => {
+            let (entries, guard) = named.under()?;
+            let restore = async |entry| workspace.restore(&actor, entry, guard.clone()).await;
+            Several::each(workspace, entries, restore).await?
         }
         Life::Supersede(Supersede {
             old,
@@ -180,11 +179,10 @@ pub(crate) async fn run(
                     reason,
                     ..Guard::default()
                 };
-                written.push(workspace.supersede_as(&actor, old, by, outcome, guard).await?);
+                Several::from(vec![workspace.supersede_as(&actor, old, by, outcome, guard).await?])
             } else {
                 if expected_version.is_some() {
-                    let message = "--expected-version is for one observation; write e42@3 for each of several";
-                    return Err(Failure::usage("usage", message));
+                    return Err(for_one().hint("write e42@3 for each of several"));
                 }
                 let by = Successor::There(by);
                 let done = workspace.consolidate_as(&actor, &old, by, outcome, reason).await?;
@@ -195,17 +193,15 @@ pub(crate) async fn run(
                     ));
                 }
                 let nothing = done.superseded.is_empty();
-                context.output.report(&Superseded::of(&done, workspace.now()))?;
-                return Ok(Err(if nothing { Exit::Refused } else { Exit::Done }));
+                let exit = if nothing { Exit::Refused } else { Exit::Done };
+                let told = Superseded::of(&done, workspace.now());
+                return Ok(Err(context.output.report_ending(&told, exit)?));
             }
         }
         Life::Replace(Replace { entry, old, new }) => {
             let old = text_or_stdin(old)?;
-            written.push(
-                workspace
-                    .str_replace(&actor, entry, &old, &new, Guard::default())
-                    .await?,
-            );
+            let replaced = workspace.str_replace(&actor, entry, &old, &new, Guard::default());
+            Several::from(vec![replaced.await?])
         }
         Life::ClearResolved(ClearResolved { reason }) => {
             let count = workspace.clear_resolved(&actor, reason).await?;
@@ -221,17 +217,26 @@ pub(crate) async fn run(
             context.output.report(&list)?;
             return Ok(Err(Exit::Done));
         }
-    }
-    Ok(Ok(written))
+    };
+    Ok(Ok(done))
 }
 
-impl Several {
-    fn each(self) -> impl Iterator<Item = (EntryRef, Guard)> {
+/// That a version is expected of several.
+fn for_one() -> Failure {
+    Failure::usage("usage", "--expected-version is for one observation")
+}
+
+impl Named {
+    /// Which they are, and under which condition something is done to each.
+    fn under(self) -> Result<(Vec<EntryRef>, Guard), Failure> {
+        if self.expected_version.is_some() && self.entries.len() > 1 {
+            return Err(for_one().hint("name them one by one"));
+        }
         let guard = Guard {
             expected_version: self.expected_version,
             reason: self.reason,
             ..Guard::default()
         };
-        self.entries.into_iter().map(move |entry| (entry, guard.clone()))
+        Ok((self.entries, guard))
     }
 }

@@ -40,6 +40,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod search;
 pub(crate) mod serve;
+mod several;
 pub(crate) mod show;
 pub(crate) mod tidy;
 pub(crate) mod token;

@@ -15,8 +15,9 @@ use folio::{EntryQuery, ObservationInput, ObservationPatch, Workspace};
 use serde_json::{Map, Value};
 
 use super::life::{self, Life};
+use super::several::Several;
 use super::{Context, asking, json_file, json_or_text, once, text_or_stdin};
-use crate::arguments::{entry_ref, pair, something};
+use crate::arguments::{all_from_now_on, entry_ref, pair, pair_or_none, something};
 use crate::error::{Exit, Failure};
 use crate::report::list::{List, remark};
 use crate::report::observation::{InFull, Observation};
@@ -210,17 +211,17 @@ struct Fields {
     /// How sure it is: 0 to 1, or low, medium, high
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     confidence: Option<String>,
-    /// All its tags from now on; may be given several times
+    /// All its tags from now on; may be given several times; one that is empty takes them away
     #[arg(long = "tag", value_name = "TAG")]
     tags: Option<Vec<String>>,
     /// Who should act
     #[arg(long)]
     owner: Option<String>,
-    /// All of its context from now on; may be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    /// All of its context from now on; may be given several times; one that is empty takes it away
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair_or_none)]
     context: Option<Vec<(String, String)>>,
-    /// All of its metadata from now on; may be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    /// All of its metadata from now on; may be given several times; one that is empty takes it away
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair_or_none)]
     metadata: Option<Vec<(String, String)>>,
     /// Read the change from this file instead, as a JSON object with the fields that change; - for standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["content", "title", "status", "confidence", "tags", "owner",
@@ -283,7 +284,7 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
             show(context, &list)
         }
         Observe::Life(life) => match life::run(context, &workspace, life).await? {
-            Ok(written) => answer(context, &workspace, &written),
+            Ok(done) => done.told(|written| answer(context, &workspace, written)),
             Err(exit) => Ok(exit),
         },
         Observe::Get(get) => {
@@ -371,12 +372,11 @@ pub(super) async fn shows_its_page(workspace: &Workspace, entry: &Entry) -> Resu
 
 /// Puts away what is named, whatever it is.
 pub(super) async fn put_away(context: &Context<'_>, workspace: &Workspace, archive: Archive) -> Result<Exit, Failure> {
-    let mut archived = Vec::new();
-    for entry in archive.observations {
-        let reason = archive.reason.clone();
-        archived.push(workspace.archive(&context.actor(), entry, reason).await?);
-    }
-    answer(context, workspace, &archived)
+    let actor = context.actor();
+    let archived = Several::each(workspace, archive.observations, async |entry| {
+        workspace.archive(&actor, entry, archive.reason.clone()).await
+    });
+    archived.await?.told(|archived| answer(context, workspace, archived))
 }
 
 fn shape(workspace: &Workspace, entry: &Entry) -> Observation {
@@ -441,15 +441,32 @@ fn patch(fields: Fields) -> Result<ObservationPatch, Failure> {
     if let Some(file) = fields.from {
         return ObservationPatch::from_json(&json_file(&file, "a change of an observation")?).map_err(refused);
     }
+    let mut cleared = Vec::new();
+    let mut whole = |option: &str, pairs: Option<Vec<(String, String)>>| match pairs {
+        Some(pairs) if matches!(&pairs[..], [(key, _)] if key.is_empty()) => {
+            cleared.push(option.trim_start_matches('-').to_owned());
+            Ok(None)
+        }
+        Some(pairs) if pairs.iter().any(|(key, _)| key.is_empty()) => {
+            let message = format!("{option} with nothing in it says that there is none, and others say what there is");
+            Err(Failure::usage("usage", message))
+        }
+        pairs => object(option, pairs.unwrap_or_default()),
+    };
+    let (context, metadata) = (
+        whole("--context", fields.context)?,
+        whole("--metadata", fields.metadata)?,
+    );
     Ok(ObservationPatch {
         content: fields.content.map(text_or_stdin).transpose()?,
         title: fields.title,
         confidence: fields.confidence.map(|given| json_or_text(&given)),
-        tags: fields.tags,
+        tags: fields.tags.map(all_from_now_on),
         owner: fields.owner,
         status: fields.status,
-        context: object("--context", fields.context.unwrap_or_default())?,
-        metadata: object("--metadata", fields.metadata.unwrap_or_default())?,
+        context,
+        metadata,
+        cleared,
         ..ObservationPatch::default()
     })
 }

@@ -30,13 +30,16 @@ impl Report for Observation {
             // In full it is with all about one, and as JSON.
             write!(out, " {}", (confidence * 1000.0).round() / 1000.0)?;
         }
-        out.push_str("] ");
-        if !self.title.is_empty() {
-            write!(out, "{} — ", printable(&self.title))?;
+        out.push(']');
+        let (title, text) = (printable(&self.title), first_line(&self.content, LINE_CHARS));
+        match (title.is_empty(), text.is_empty()) {
+            (true, true) => {}
+            (true, false) => write!(out, " {text}")?,
+            (false, true) => write!(out, " {title}")?,
+            (false, false) => write!(out, " {title} — {text}")?,
         }
-        out.push_str(&first_line(&self.content, LINE_CHARS));
         if let Some(why) = self.erased {
-            out.push_str(&style.faint(gone(why)));
+            write!(out, " {}", style.faint(gone(why)))?;
         }
         for tag in &self.tags {
             write!(out, " {}", style.faint(format_args!("#{tag}")))?;
