@@ -190,6 +190,11 @@ async fn another_run_begins_at_a_moment_of_one_over_http() {
     let second = house.get(&format!("/runs/{fork}")).await.json();
     let origin = json!({"run": run.to_string(), "node": "d"});
     assert_eq!((first.get("forked_from"), &second["forked_from"]), (None, &origin));
+    // Whoever has it go on has it driven: nobody has ever done so.
+    let made = house.post(&format!("/runs/{fork}/continue"), "{}").await;
+    assert_eq!(made.status, 202, "{made:?}");
+    house.get(&format!("/runs/{fork}/events")).await;
+    assert_eq!(house.get(&format!("/runs/{fork}")).await.json()["status"], "ok");
     is_problem(
         &house.post(&format!("/runs/{run}/fork"), "{}").await,
         422,

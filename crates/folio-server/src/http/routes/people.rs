@@ -2,10 +2,12 @@
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
+use axum::extract::State;
 use folio::Timestamp;
 use folio::engine::event::Question;
 use folio::engine::run::{Asked as AskedOf, Waiting};
 use folio::engine::{NodeId, Run};
+use folio::memory::id::Ref;
 use folio::runner::RunnerError;
 use folio::store::RunRow;
 use schemars::JsonSchema;
@@ -171,12 +173,21 @@ async fn pause(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     part.accepted().await
 }
 
-/// Has what was paused go on.
-async fn go_on(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
+/// Has what was paused go on. Where nobody drives the run, it is driven here, as far as there is a place for it: whoever looks for such runs comes
+/// later.
+async fn go_on(State(app): State<App>, part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     must_go_on(&part).await?;
-    part.caller
-        .keyed_runner()
-        .go_on(part.row.id, part.node, &part.caller.actor)
-        .await?;
+    let (caller, id) = (&part.caller, part.row.id);
+    caller.keyed_runner().go_on(id, part.node, &caller.actor).await?;
+    let row = caller.workspace.run(Ref::Id(id)).await?;
+    if !row.driven
+        && !row.has_ended()
+        && let Ok(place) = app.driving.place()
+        && let Some(asked_for) = app
+            .driving
+            .drive(caller.runner.clone(), id, caller.actor.clone(), place)
+    {
+        asked_for.keep_going();
+    }
     part.accepted().await
 }
