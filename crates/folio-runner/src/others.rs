@@ -101,8 +101,14 @@ impl Others {
 /// Looks at the journals as long as runs are driven here.
 async fn look_after(others: Arc<Others>, workspace: Workspace, mut seen: Seq) {
     let mut rest = LOOK_AGAIN;
+    let mut lineage = workspace.store().lineage();
     loop {
         tokio::time::sleep(rest).await;
+        // What was seen may have been lost, and others write under its numbers.
+        let now = workspace.store().lineage();
+        if std::mem::replace(&mut lineage, now) != now {
+            seen = Seq(0);
+        }
         {
             let mut looked_after = others.looked_after();
             looked_after.driven.retain(|_, same| {

@@ -29,6 +29,7 @@ pub mod postgres;
 mod prepare;
 pub mod private;
 mod said;
+mod silence;
 pub mod sqlite;
 pub mod store;
 pub mod system;

@@ -188,6 +188,12 @@ pub trait Store: Send + Sync + fmt::Debug {
         Arc::new(SystemClock)
     }
 
+    /// Counts how often another store has taken the place of the one before, as far as this process knows: a server that may lack the last
+    /// commits after a failover, and gives their numbers to others. What was known before may be untrue then.
+    fn lineage(&self) -> u64 {
+        0
+    }
+
     /// Writes `commit`; durable when this returns.
     ///
     /// Handles and the sequence number are given in the same transaction. Concurrent commits of a process share a

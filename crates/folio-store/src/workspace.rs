@@ -45,8 +45,8 @@ mod view;
 mod work;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use folio_memory::actor::Source;
 use folio_memory::history::FieldConflict;
@@ -124,7 +124,9 @@ struct Inner {
     is_up_to_date: AtomicBool,
     /// The instant of the last commit that was made through it.
     committed_at: AtomicI64,
-    /// Pages of derived id that are known to be there. Pages are never removed, so this stays true.
+    /// The lineage of the store when what is known here was heard.
+    lineage: AtomicU64,
+    /// Pages of derived id that are known to be there. Pages are never removed, so this stays true in one lineage.
     known_pages: KnownIds<PageId>,
     /// Turns that are known to be there.
     known_turns: KnownIds<TurnId>,
@@ -172,7 +174,7 @@ impl Workspace {
     /// The space called `space` of `store`. A space begins to exist with its first commit.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, space: SpaceName) -> Self {
-        let recalled = redact::Recalled::default();
+        let (recalled, lineage) = (redact::Recalled::default(), store.lineage());
         let notebook = Notebook::new(Arc::clone(&store), Arc::clone(&clock), space.clone());
         Self {
             inner: Arc::new(Inner {
@@ -186,6 +188,7 @@ impl Workspace {
                 latest: AtomicI64::new(i64::MIN),
                 is_up_to_date: AtomicBool::new(false),
                 committed_at: AtomicI64::new(i64::MIN),
+                lineage: AtomicU64::new(lineage),
                 known_pages: KnownIds::default(),
                 known_turns: KnownIds::default(),
                 notebook,
@@ -290,7 +293,12 @@ impl Workspace {
 
     /// Takes in how late it is in the space: another process may have written to it by a clock that was ahead. Looks once; from then
     /// on this one hears of it as it writes, and as it looks for what has ended.
-    async fn keep_up(&self) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn keep_up(&self) -> Result<(), StoreError> {
+        self.keep_to_lineage();
         if self.inner.is_up_to_date.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -303,6 +311,21 @@ impl Workspace {
         self.inner.latest.fetch_max(latest.as_nanos(), Ordering::Relaxed);
         self.inner.is_up_to_date.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// Forgets what is known if another store has taken over: it may be untrue there.
+    fn keep_to_lineage(&self) {
+        let inner = &self.inner;
+        let lineage = inner.store.lineage();
+        if inner.lineage.swap(lineage, Ordering::AcqRel) != lineage {
+            inner.known_pages.forget();
+            inner.known_turns.forget();
+            inner.kept.forget();
+            inner.views.forget();
+            *inner.policy.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
+            inner.policy_was_read.store(false, Ordering::Release);
+            inner.is_up_to_date.store(false, Ordering::Release);
+        }
     }
 
     /// The change that adds the page `id`, unless it is known to be there.
@@ -334,6 +357,7 @@ impl Workspace {
     }
 
     fn knows(&self, id: PageId) -> bool {
+        self.keep_to_lineage();
         self.inner.known_pages.contains(&id)
     }
 

@@ -208,3 +208,30 @@ fn the_time_is_that_of_the_server_and_not_of_this_machine_m7_1() {
     let after = asked();
     assert!((before - 100..=after + 100).contains(&now), "{before} {now} {after}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_was_led_to_a_server_that_only_reads_writes_as_soon_as_he_would_be_led_elsewhere() {
+    let database = Database::fresh();
+    let url = database.url();
+    drop(tokio::task::spawn_blocking(move || PostgresStore::open(&OpenOptions::at(url))).await);
+    // Every connection keeps to what held when it was made.
+    let lead = |only_reads: &str| {
+        let name =
+            "BEGIN READ WRITE; DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = ";
+        let sql = format!("{name}{only_reads}', current_database()); END $$; COMMIT");
+        database.ask(&sql).expect("another default");
+    };
+    lead("on");
+    let url = database.url();
+    let opened = tokio::task::spawn_blocking(move || PostgresStore::open(&OpenOptions::at(url))).await;
+    let scene = Scene::on(opened.expect("a thread").expect("a store"));
+    let writing = {
+        let (store, commit) = (Arc::clone(&scene.store), scene.commit_of(Record::of(Vec::new())));
+        tokio::spawn(async move { store.commit(commit).await })
+    };
+    // It has been told by then that nobody writes there.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    lead("off");
+    writing.await.expect("a task").expect("a commit");
+    tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
+}

@@ -253,6 +253,10 @@ impl Store for FaultyStore {
         self.inner.clock()
     }
 
+    fn lineage(&self) -> u64 {
+        self.inner.lineage()
+    }
+
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
         let key = commit.idempotency_key.as_deref().unwrap_or_default();
         let keyed = self.state().keyed.filter(|(prefix, _)| key.starts_with(prefix));

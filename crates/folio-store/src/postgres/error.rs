@@ -1,7 +1,7 @@
 //! What PostgreSQL says, in words that people understand.
 
 use deadpool_postgres::{PoolError, TimeoutType};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 
 use crate::error::StoreError;
 pub(super) use crate::error::not_found;
@@ -64,6 +64,23 @@ impl Failure {
             },
             Self::Refused(_) | Self::Pool(_) | Self::Damaged(_) => false,
         }
+    }
+
+    /// Whether the server itself says no to what it was doing, so that nothing of the transaction is written.
+    ///
+    /// What ends a connection may be said by a pooler that has lost its server: to the first question that is open, whatever the server has
+    /// done with it and with all that was sent behind it. A server that ends the connection by itself gives a reason of its own.
+    pub(super) fn is_refusal(error: &tokio_postgres::Error) -> bool {
+        let of_server = [
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        ];
+        error.as_db_error().is_some_and(|said| {
+            let code = said.code();
+            let ends = said.parsed_severity() != Some(Severity::Error) && said.severity() != "ERROR";
+            !code.code().starts_with("08") && (!ends || of_server.contains(code))
+        })
     }
 
     /// Whether the server, or the role of the URL, only reads.
@@ -293,6 +310,7 @@ fn reason(code: &SqlState) -> &'static str {
     match code.code().get(..2) {
         Some("22" | "23") => "its rows contradict each other; run the doctor",
         Some("XX") => "the server reports damage; restore it from a backup",
+        Some("08") => "the connection to the server was lost, or could not be made; try again",
         Some("53") => "the server lacks something that it needs; see its log",
         _ => "the server reports a fault",
     }

@@ -2,12 +2,14 @@
 //!
 //! Two signs must agree. Every connection of it holds a lock of the server, which goes with the last of them the moment the process
 //! is gone, so a run whose driver was killed can be taken up at once. And it says every few seconds that it goes on, by the server's
-//! clock, so that one which hangs can be replaced; when it wakes up again, its fence is no longer the current one.
+//! clock, so that one which hangs can be replaced; when it wakes up again, its fence is no longer the current one. When the server's machine
+//! paused, or its clock was set forward, all were silent for too long: whoever has its lock has the time to say it once more while somebody
+//! looks (decision 0096).
 //!
 //! Nobody else can have that lock: it is a shared one, and a session of ours that the server has not given up yet keeps no other
 //! from it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,21 +17,23 @@ use deadpool_postgres::Pool;
 use tokio::time::Instant;
 use tokio_postgres::{AsyncMessage, Client};
 
-use super::clock::ServerClock;
+use super::Inner;
 use super::error::Failure;
 use super::open::{ProcessLock, Target};
 use super::session::Session;
-use super::wake::{CHANNEL, Wake};
+use super::wake::CHANNEL;
 use crate::error::StoreError;
+use crate::silence::{BACK_WITHIN, Life, Silence};
 use crate::store::OwnerId;
 
-/// How long after a connection was lost the next one is tried.
+/// How long after a connection was lost the next one is tried; then, as long as none can be had, twice as long each time.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// The longest pause, if a third of a lease is not shorter: whoever waits longer may be taken for gone when the server is back.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long a connection is kept on which nothing is heard, because its server only reads: another one may lead to the server that writes.
+const DEAF_FOR: Duration = Duration::from_secs(60);
 /// How long an answer may take, if a lease is not shorter. Of the usual lease there is time left then for another connection.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// How long whoever lost every connection, as everybody does when the server restarts, may need for the next, besides the time
-/// between two signs of life.
-const BACK_WITHIN: Duration = Duration::from_secs(2);
 /// Rows of owners that were silent for this long are of no use to anybody.
 const FORGOTTEN_AFTER: &str = "24 hours";
 
@@ -43,6 +47,8 @@ pub(super) struct Owners {
     client: Mutex<Option<Arc<Client>>>,
     /// When it was lost last, or could not be had.
     lost: Mutex<Option<Instant>>,
+    /// Owners of other processes that have their locks and were silent when they were last looked at.
+    silent: Mutex<HashMap<OwnerId, Silence>>,
 }
 
 impl Owners {
@@ -54,58 +60,79 @@ impl Owners {
             here: Mutex::default(),
             client: Mutex::default(),
             lost: Mutex::default(),
+            silent: Mutex::default(),
         }
     }
 
     /// Keeps a connection that listens, for ever; whenever it was lost, another one. Says meanwhile that the owners go on: over that
-    /// connection, or over one of `writers` while there is none.
-    pub(super) async fn keep_watch(&self, target: &Target, writers: &Pool, clock: &ServerClock, wake: &Wake) {
+    /// connection, or over one that writes while there is none.
+    pub(super) async fn keep_watch(&self, inner: &Inner) {
         let listening = async {
+            let mut pause = AGAIN_AFTER;
             loop {
                 // What goes wrong here is seen by whoever needs the server.
-                drop(self.watch(target, clock, wake).await);
-                *locked(&self.client) = None;
+                drop(self.watch(inner).await);
+                let was_there = locked(&self.client).take().is_some();
                 *locked(&self.lost) = Some(Instant::now());
-                wake.ring_all();
-                tokio::time::sleep(AGAIN_AFTER).await;
+                inner.wake.ring_all();
+                pause = if was_there { AGAIN_AFTER } else { pause };
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX).min(self.lease / 3);
             }
         };
         let going_on = async {
             loop {
                 tokio::time::sleep(self.lease / 3).await;
                 // If nobody hears it, others take over.
-                drop(self.renew_all(writers).await);
+                drop(self.renew_all(&inner.writers).await);
             }
         };
         tokio::join!(listening, going_on);
     }
 
-    async fn watch(&self, target: &Target, clock: &ServerClock, wake: &Wake) -> Result<(), Failure> {
-        let (client, mut connection) = target.connect().await?;
+    async fn watch(&self, inner: &Inner) -> Result<(), Failure> {
+        let (client, mut connection) = inner.target.connect().await?;
         let client = Arc::new(client);
         let hearing = async {
             while let Some(message) = std::future::poll_fn(|cx| connection.poll_message(cx)).await {
                 if let AsyncMessage::Notification(told) = message? {
-                    wake.hear(told.payload());
+                    inner.wake.hear(told.payload());
                 }
             }
             Ok::<_, Failure>(())
         };
         let asking = async {
-            self.in_time(client.batch_execute(&format!("LISTEN {CHANNEL}")))
-                .await??;
-            wake.ring_all();
+            inner.is_served_since(self.in_time(started(&client)).await??);
+            let mut hears = self.listen(&client).await?;
+            let connected = Instant::now();
+            inner.wake.ring_all();
             // Whoever was away for longer than usual says at once that he is back. Where nothing can be written he can still hear.
             drop(self.in_time(self.renew_here(&client)).await?);
             *locked(&self.client) = Some(Arc::clone(&client));
-            loop {
-                self.in_time(clock.set_by(&client)).await??;
+            // Who hears nothing looks now and then whether he would elsewhere.
+            while hears || connected.elapsed() < DEAF_FOR {
+                self.in_time(inner.clock.set_by(&client)).await??;
                 tokio::time::sleep(self.lease / 3).await;
+                if !hears {
+                    hears = self.listen(&client).await?;
+                    inner.wake.ring_all();
+                }
             }
+            Ok(())
         };
         tokio::select! {
             heard = hearing => heard,
             asked = asking => asked,
+        }
+    }
+
+    /// Has `client` hear of commits. False on a standby, which tells nobody of any: those who wait look for themselves.
+    async fn listen(&self, client: &Client) -> Result<bool, Failure> {
+        let sql = format!("LISTEN {CHANNEL}");
+        match self.in_time(client.batch_execute(&sql)).await?.map_err(Failure::from) {
+            Ok(()) => Ok(true),
+            Err(failure) if failure.is_read_only() => Ok(false),
+            Err(failure) => Err(failure),
         }
     }
 
@@ -147,37 +174,62 @@ impl Owners {
         Ok(client.batch_execute(&sql).await?)
     }
 
-    /// Whether `owner` is there and goes on.
+    /// Whether `owner` is there and goes on, as far as that is known.
     pub(super) async fn is_alive(&self, session: &Session, owner: &OwnerId) -> Result<bool, Failure> {
-        let alive = self.alive(session, HashSet::from([owner.clone()])).await?;
-        Ok(alive.contains(owner))
+        Ok(self.life_of(session, owner).await? != Life::Gone)
     }
 
-    /// Those of `owners` that are there and go on: of many in one question, and of those of this process in none.
-    pub(super) async fn alive(&self, session: &Session, owners: HashSet<OwnerId>) -> Result<HashSet<OwnerId>, Failure> {
-        let (mut alive, others): (HashSet<_>, HashSet<_>) = {
+    /// Whether `owner` is there and goes on.
+    pub(super) async fn life_of(&self, session: &Session, owner: &OwnerId) -> Result<Life, Failure> {
+        let lives = self.lives_of(session, HashSet::from([owner.clone()])).await?;
+        Ok(lives.get(owner).copied().unwrap_or(Life::Gone))
+    }
+
+    /// Whether `owners` are there and go on: of many in one question, and of those of this process in none. Who is not told of is gone.
+    pub(super) async fn lives_of(
+        &self,
+        session: &Session,
+        owners: HashSet<OwnerId>,
+    ) -> Result<HashMap<OwnerId, Life>, Failure> {
+        let (own, others): (HashSet<_>, HashSet<_>) = {
             let here = locked(&self.here);
             owners.into_iter().partition(|owner| here.contains(owner))
         };
+        let mut lives: HashMap<_, _> = own.into_iter().map(|owner| (owner, Life::GoesOn)).collect();
         if others.is_empty() {
-            return Ok(alive);
+            return Ok(lives);
         }
         // When everybody has lost his connections, nobody could say that he goes on: the first who is back does not take the others for
         // dead.
         let back_within = self.lease / 3 + BACK_WITHIN;
         let was_lost = locked(&self.lost).is_some_and(|lost| lost.elapsed() < back_within);
-        let others: Vec<String> = others.into_iter().map(|owner| owner.0).collect();
-        let sql = "SELECT owner.id FROM owner
-                   WHERE owner.id = ANY($1) AND ($2
-                       OR pg_postmaster_start_time() > clock_timestamp() - $3 * interval '1 millisecond'
-                       OR owner.until >= clock_timestamp() AND EXISTS (SELECT 1 FROM pg_locks WHERE pg_locks.locktype = 'advisory' AND pg_locks.granted
+        let asked: Vec<&str> = others.iter().map(|owner| owner.0.as_str()).collect();
+        let sql = "SELECT owner.id, (extract(epoch FROM owner.until) * 1000)::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+                       $2 OR pg_postmaster_start_time() > clock_timestamp() - $3 * interval '1 millisecond',
+                       EXISTS (SELECT 1 FROM pg_locks WHERE pg_locks.locktype = 'advisory' AND pg_locks.granted
                            AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
                            AND (pg_locks.classid::bigint << 32 | pg_locks.objid::bigint) = owner.lock
-                           AND pg_locks.objsubid = 1))";
-        for row in session.query(sql, &[&others, &was_lost, &millis(back_within)]).await? {
-            alive.insert(OwnerId(row.try_get(0)?));
+                           AND pg_locks.objsubid = 1)
+                   FROM owner WHERE owner.id = ANY($1)";
+        let rows = session.query(sql, &[&asked, &was_lost, &millis(back_within)]).await?;
+        let mut silent = locked(&self.silent);
+        let mut before: HashMap<_, _> = others.iter().filter_map(|owner| silent.remove_entry(owner)).collect();
+        for row in rows {
+            let owner = OwnerId(row.try_get(0)?);
+            let said = (Some(row.try_get(1)?), row.try_get(2)?);
+            let (nobody_is_gone, has_lock) = (row.try_get(3)?, row.try_get(4)?);
+            let mut silence = before.remove(&owner);
+            let life = match (nobody_is_gone, has_lock) {
+                (true, _) => Life::GoesOn,
+                (false, false) => Life::Gone,
+                (false, true) => Silence::judged(&mut silence, said, Instant::now(), back_within),
+            };
+            if let Some(silence) = silence.filter(|_| has_lock) {
+                silent.insert(owner.clone(), silence);
+            }
+            lives.insert(owner, life);
         }
-        Ok(alive)
+        Ok(lives)
     }
 
     /// Says that nobody of this process drives anything any more.
@@ -202,6 +254,12 @@ impl Owners {
         let answer = tokio::time::timeout(ANSWER_WITHIN.min(self.lease), asking).await;
         answer.map_err(|_| StoreError::Invalid("the server has stopped answering".to_owned()).into())
     }
+}
+
+/// When the server at the other end of `client` was started, in microseconds.
+async fn started(client: &Client) -> Result<i64, Failure> {
+    let sql = "SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint";
+    Ok(client.query_one(sql, &[]).await?.try_get(0)?)
 }
 
 const RENEW: &str = "INSERT INTO owner (id, lock, until)

@@ -96,6 +96,11 @@ impl Living {
         }
     }
 
+    /// Lets go of all of them: what they have seen may have been lost.
+    pub(super) fn forget(&self) {
+        self.spaces.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// The space called `name`, of which a list is asked for now.
     fn asked(&self, name: &SpaceName) -> Arc<Space> {
         let space = self.space(name);

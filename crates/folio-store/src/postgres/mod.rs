@@ -63,9 +63,10 @@ mod written;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use folio_memory::SpaceName;
@@ -89,6 +90,8 @@ use crate::place::SpaceId;
 
 /// Threads that speak with the server.
 const THREADS: usize = 2;
+/// A connection of this age leads where a new one would.
+const JUST_MADE: Duration = Duration::from_secs(1);
 /// Spaces of which it is remembered which row is theirs.
 const SPACES_KNOWN: usize = 100_000;
 
@@ -108,13 +111,17 @@ struct Inner {
     target: Target,
     readers: Pool,
     writers: Pool,
-    /// Spaces never go away, so what is known of them stays true.
+    /// Spaces never go away, so what is known of them stays true as long as no other server takes over.
     spaces: Mutex<HashMap<SpaceName, SpaceId>>,
     owners: Owners,
     clock: Arc<ServerClock>,
     wake: Wake,
     writer: Writer,
     living: Living,
+    /// When the server was started that was asked last; zero before it was asked.
+    started: AtomicI64,
+    /// How often another server, or the same from a copy, has taken the place of the one before.
+    lineage: AtomicU64,
     /// Nobody is left who could hear of anything.
     is_closing: AtomicBool,
 }
@@ -161,10 +168,7 @@ impl PostgresStore {
                         Ok(inner) => {
                             let watching = Arc::clone(&inner);
                             let watch = tokio::spawn(async move {
-                                watching
-                                    .owners
-                                    .keep_watch(&watching.target, &watching.writers, &watching.clock, &watching.wake)
-                                    .await;
+                                watching.owners.keep_watch(&watching).await;
                             });
                             let serving = Arc::clone(&inner);
                             if opened.send(Ok(inner)).is_ok() {
@@ -243,7 +247,7 @@ impl PostgresStore {
     {
         let (inner, space) = (Arc::clone(&self.inner), space.clone());
         self.on_threads("write to", async move {
-            let done = patiently!({
+            let done = patiently!(inner, {
                 let session = inner.writing(&space, false, Purpose::Write).await?;
                 if let Some(session) = &session {
                     commit::lock(session).await?;
@@ -291,6 +295,8 @@ impl Inner {
             wake: Wake::new(),
             writer: Writer::default(),
             living,
+            started: AtomicI64::new(0),
+            lineage: AtomicU64::new(0),
             is_closing: AtomicBool::new(false),
         }))
     }
@@ -316,6 +322,29 @@ impl Inner {
             None => return Ok(None),
         };
         Ok(Some(Arc::new(Session::begin(client, space, purpose))))
+    }
+
+    /// Takes in that the server that answers was started then, in microseconds. One that took the place of another may lack its last commits,
+    /// with their spaces, and gives their numbers to others: what was known of them is forgotten.
+    fn is_served_since(&self, started: i64) {
+        let before = self.started.swap(started, Ordering::AcqRel);
+        if before == 0 || before == started {
+            return;
+        }
+        self.spaces.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.living.forget();
+        self.wake.forget();
+        self.lineage.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// After a `failure` because the server only reads: lets go of the connections that nobody uses, so that the next ones lead to whoever
+    /// writes by then. One that was made a moment ago leads where the next would.
+    fn look_elsewhere(&self, failure: &Failure) {
+        if failure.is_read_only() {
+            for pool in [&self.writers, &self.readers] {
+                drop(pool.retain(|_, metrics| metrics.age() < JUST_MADE));
+            }
+        }
     }
 
     /// The row of the space called `name`, if it has one.

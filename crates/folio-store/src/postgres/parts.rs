@@ -20,7 +20,7 @@ impl Inner {
         let lost = || Failure::Damaged("a space that was made is not there".to_owned());
         let _alone = self.writer.in_parts.acquire().await;
         // As long as there is only one part, it can be tried again.
-        let begun = patiently!({
+        let begun = patiently!(self, {
             let session = self.writing(&first.space, true, Purpose::Write).await?;
             let Some(session) = session else { return Ok(None) };
             let committed = Box::pin(commit::add(&session, &first, &self.owners)).await?;

@@ -57,12 +57,25 @@ fn pause_after(elapsed: Duration, pause: Duration) -> Option<Duration> {
     Some(pause.min(left))
 }
 
-/// Tries a block until it is done, fails for good, or has failed for as long as anybody is ready to wait.
+/// Tries a block until it is done, fails for good, or has failed for as long as anybody is ready to wait. What writes names the [`Inner`] that
+/// it writes by, which looks for another server where one only reads.
+///
+/// [`Inner`]: super::Inner
 macro_rules! patiently {
-    ($attempt:block) => {{
+    ($attempt:block) => {
+        $crate::postgres::patience::patiently!(@ |_| {}, $attempt)
+    };
+    ($inner:expr, $attempt:block) => {
+        $crate::postgres::patience::patiently!(@ |failure| $inner.look_elsewhere(failure), $attempt)
+    };
+    (@ $failed:expr, $attempt:block) => {{
         let mut patience = $crate::postgres::patience::Patience::begin();
+        let failed: &(dyn Fn(&$crate::postgres::error::Failure) + Sync) = &$failed;
         loop {
             let attempt = async $attempt.await;
+            if let Err(failure) = &attempt {
+                failed(failure);
+            }
             if let Some(done) = patience.after(attempt).await {
                 break done;
             }

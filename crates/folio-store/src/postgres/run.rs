@@ -18,6 +18,7 @@ use crate::checkup::rebuilt::Told;
 use crate::error::StoreError;
 use crate::fold;
 use crate::place::{SpaceId, to_column};
+use crate::silence::Life;
 use crate::store::{OwnerId, RunQuery, RunRow};
 
 const LIMIT_DEFAULT: u32 = 100;
@@ -106,22 +107,25 @@ pub(super) async fn told(session: &Session, ids: &[RunId]) -> Result<Vec<(RunId,
     told.collect()
 }
 
-/// Makes `owner` the driver of `run`; the fence.
+/// Makes `owner` the driver of `run`; the fence. Nothing, if it is not known yet whether whoever drives it goes on.
 pub(super) async fn claim(
     session: Option<&Session>,
     run: RunId,
     owner: &OwnerId,
     owners: &Owners,
-) -> Result<u64, Failure> {
+) -> Result<Option<u64>, Failure> {
     let missing = || not_found("run", run);
     let session = session.ok_or_else(missing)?;
     let found = by_ids(session, &[run]).await?.remove(&run).ok_or_else(missing)?;
-    if let Some(current) = &found.owner
-        && current != owner
-        && owners.is_alive(session, current).await?
-    {
-        let run = RunHandle(found.number).to_string();
-        return Err(StoreError::RunTaken { run, detail: None }.into());
+    if let Some(current) = found.owner.as_ref().filter(|current| *current != owner) {
+        match owners.life_of(session, current).await? {
+            Life::Gone => {}
+            Life::Silent => return Ok(None),
+            Life::GoesOn => {
+                let run = RunHandle(found.number).to_string();
+                return Err(StoreError::RunTaken { run, detail: None }.into());
+            }
+        }
     }
     // Visibly alive before the run names it, so that nobody can take it for dead.
     owners.hold(session, owner).await?;
@@ -139,7 +143,7 @@ pub(super) async fn claim(
             ],
         )
         .await?;
-    Ok(fence)
+    Ok(Some(fence))
 }
 
 /// Gives `run` up if `fence` still holds.
@@ -218,8 +222,9 @@ async fn from_rows(session: &Session, rows: &[Row], owners: &Owners) -> Result<V
     for row in rows {
         drivers.extend(driver(row)?);
     }
-    let alive = owners.alive(session, drivers).await?;
-    rows.iter().map(|row| from_row(row, &alive)).collect()
+    // Whoever looks only once never sees how long a silence lasts. A claim does, and waits for that.
+    let lives = owners.lives_of(session, drivers).await?;
+    rows.iter().map(|row| from_row(row, &lives)).collect()
 }
 
 /// Who drives the run of `row`, if that has not ended.
@@ -228,9 +233,9 @@ fn driver(row: &Row) -> Result<Option<OwnerId>, Failure> {
     Ok(owner(row, 5)?.filter(|_| is_running))
 }
 
-fn from_row(row: &Row, alive: &HashSet<OwnerId>) -> Result<RunRow, Failure> {
+fn from_row(row: &Row, lives: &HashMap<OwnerId, Life>) -> Result<RunRow, Failure> {
     let status = given(get(row, 3)?);
-    let driven = driver(row)?.is_some_and(|owner| alive.contains(&owner));
+    let driven = driver(row)?.is_some_and(|owner| lives.get(&owner) == Some(&Life::GoesOn));
     Ok(RunRow {
         id: RunId::from_bytes(id(row, 1, "a run")?),
         handle: RunHandle(count(row, 0)?),

@@ -158,7 +158,7 @@ impl Session {
         match written {
             Ok(()) => committed.map_err(|error| Unwritten::Perhaps(error.into())),
             // What the server says no to ends the transaction.
-            Err(error) if error.code().is_some() => Err(Unwritten::Certainly(error.into())),
+            Err(error) if Failure::is_refusal(&error) => Err(Unwritten::Certainly(error.into())),
             Err(error) => Err(Unwritten::Perhaps(error.into())),
         }
     }
@@ -198,7 +198,7 @@ fn on_its_way<'f, T: Send + 'f>(mut sending: BoxFuture<'f, T>) -> BoxFuture<'f, 
 pub(super) enum Unwritten {
     /// Nothing of it was written.
     Certainly(Failure),
-    /// The connection was lost behind the last word, before there was an answer.
+    /// The connection was lost behind the last word, before there was an answer of the server.
     Perhaps(Failure),
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use folio_engine::run::SoFar;
@@ -24,6 +25,7 @@ use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::parts::{CommittedParts, Parts};
 use crate::prepare::Prepared;
+use crate::silence::ASKED_AGAIN;
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store, one_by_one};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
@@ -109,6 +111,10 @@ impl Store for PostgresStore {
                 }
             }
         }
+    }
+
+    fn lineage(&self) -> u64 {
+        self.inner.lineage.load(Ordering::Acquire)
     }
 
     async fn entries(
@@ -310,12 +316,18 @@ impl Store for PostgresStore {
     }
 
     async fn claim_run(&self, space: &SpaceName, run: RunId, owner: &OwnerId) -> Result<u64, StoreError> {
-        let owner = owner.clone();
-        self.write(space, move |session, inner| {
+        loop {
             let owner = owner.clone();
-            async move { run::claim(session.as_deref(), run, &owner, &inner.owners).await }
-        })
-        .await
+            let claimed = self.write(space, move |session, inner| {
+                let owner = owner.clone();
+                async move { run::claim(session.as_deref(), run, &owner, &inner.owners).await }
+            });
+            if let Some(fence) = claimed.await? {
+                return Ok(fence);
+            }
+            // Nobody is kept from writing meanwhile.
+            tokio::time::sleep(ASKED_AGAIN).await;
+        }
     }
 
     async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError> {
@@ -415,7 +427,7 @@ impl Store for PostgresStore {
     async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError> {
         let inner = Arc::clone(&self.inner);
         self.on_threads("write to", async move {
-            let kept = patiently!({ token::keep(&inner.writers.get().await?, &token).await });
+            let kept = patiently!(inner, { token::keep(&inner.writers.get().await?, &token).await });
             kept.map_err(|failure| failure.into_error("write to", &inner.target.location))
         })
         .await

@@ -52,7 +52,7 @@ impl Inner {
     pub(super) async fn index(&self, space: &SpaceName, head: Seq) -> Result<(), Failure> {
         let mut until = Seq(0);
         while until < head {
-            until = patiently!({
+            until = patiently!(self, {
                 let Some(session) = self.writing(space, false, Purpose::WriteCarelessly).await? else {
                     return Ok(head);
                 };

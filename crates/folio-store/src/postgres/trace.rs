@@ -52,7 +52,7 @@ pub(super) fn rows_of(notes: &[TraceNote]) -> Result<Rows, StoreError> {
 impl Inner {
     /// Keeps `rows`, and lets go of the oldest notes that are beyond what is kept. Nobody waits for the disk.
     pub(super) async fn keep_notes(&self, space: &SpaceName, rows: &Rows, kept: NotesKept) -> Result<(), Failure> {
-        patiently!({
+        patiently!(self, {
             let Some(session) = self.writing(space, true, Purpose::WriteCarelessly).await? else {
                 return Ok(());
             };

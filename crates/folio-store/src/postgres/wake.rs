@@ -61,6 +61,12 @@ impl Wake {
         self.signal.send_modify(|count| *count += 1);
     }
 
+    /// What was heard says nothing any more: commits may have been lost, and their numbers are given again.
+    pub(super) fn forget(&self) {
+        self.heads.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.ring_all();
+    }
+
     /// A way to hear of everything from now on.
     pub(super) fn listen(&self) -> watch::Receiver<u64> {
         self.signal.subscribe()

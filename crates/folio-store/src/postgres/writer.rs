@@ -284,7 +284,7 @@ impl Inner {
         commits: &[Prepared],
     ) -> Result<Vec<Result<Committed, Failure>>, (Failure, bool)> {
         let mut is_sent = false;
-        let written = patiently!({
+        let written = patiently!(self, {
             let session = self.writing(space, true, Purpose::Write).await?;
             let Some(session) = session else { return Ok(None) };
             match Box::pin(commit::apply(&session, commits, &self.owners)).await {

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use super::error::Failure;
 use crate::error::StoreError;
 use crate::private;
+use crate::silence::{BACK_WITHIN, Life, Silence, millis};
 use crate::store::OwnerId;
 
 /// The database's clock, in milliseconds: one clock for all processes.
@@ -29,46 +30,6 @@ const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 
 /// Rows of owners that were silent for this long are of no use to anybody.
 const FORGOTTEN_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
-
-/// How long somebody who was silent and holds its lock may need to say that it goes on, besides the time between two signs of life.
-const BACK_WITHIN: Duration = Duration::from_secs(2);
-
-/// What is known of an owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Life {
-    /// It is there and goes on.
-    GoesOn,
-    /// It is there. It was silent for too long, but not yet while this process was looking.
-    Silent,
-    /// It is gone, or hangs.
-    Gone,
-}
-
-/// An owner that is there, and that was first seen to be silent at an instant of this process's own, which stands still while the machine sleeps.
-#[derive(Debug, Clone, Copy)]
-struct Silence {
-    /// Until when it had said last that it goes on; nothing if nobody knows any more.
-    until: Option<i64>,
-    since: Instant,
-}
-
-impl Silence {
-    /// What is known of an owner that is there, has said that it goes on `until`, and is seen `at`, when the database's clock says `now`. What
-    /// was seen `before` of its silence is put right.
-    fn judged(before: &mut Option<Self>, (until, now): (Option<i64>, i64), at: Instant, patience: Duration) -> Life {
-        if until.is_some_and(|until| until >= now) {
-            *before = None;
-            return Life::GoesOn;
-        }
-        let same = before.filter(|silence| silence.until == until);
-        let silence = before.insert(same.unwrap_or(Self { until, since: at }));
-        if at.saturating_duration_since(silence.since) < patience {
-            Life::Silent
-        } else {
-            Life::Gone
-        }
-    }
-}
 
 /// The owners that live in this process, and a way to ask after others.
 #[derive(Debug)]
@@ -231,10 +192,6 @@ fn renew(conn: &Connection, owner: &OwnerId, lease: Duration) -> Result<(), Fail
     Ok(())
 }
 
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 2)
-}
-
 /// The file by whose lock others see that `owner` is alive.
 fn lock_path(file: &Path, owner: &OwnerId) -> PathBuf {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -346,42 +303,11 @@ mod tests {
         File::create(&file).unwrap();
         for mode in [0o600, 0o660, 0o644] {
             std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
-            let (owners, owner) = (Owners::new(Some(file.clone()), PATIENCE), owner(&mode.to_string()));
+            let (owners, owner) = (Owners::new(Some(file.clone()), Duration::from_secs(60)), owner(&mode.to_string()));
             owners.hold(&owner).unwrap();
             let lock = lock_path(&file, &owner).metadata().unwrap();
             assert_eq!(lock.permissions().mode() & 0o777, mode, "{mode:o}");
         }
     }
 
-    const PATIENCE: Duration = Duration::from_secs(7);
-
-    #[test]
-    fn who_holds_its_lock_is_dead_once_it_was_silent_while_somebody_looked() {
-        let began = Instant::now();
-        let mut silence = None;
-        // Until when it goes on, and what the database's clock says, in milliseconds; and the seconds for which this process has looked.
-        let mut seen = |until: Option<i64>, now: i64, looked: u64| {
-            let at = began + Duration::from_secs(looked);
-            Silence::judged(&mut silence, (until, now), at, PATIENCE)
-        };
-        assert_eq!(seen(Some(15_000), 15_000, 0), Life::GoesOn);
-        // The machine slept for an hour, and then everybody looks at once.
-        assert_eq!(seen(Some(15_000), 3_600_000, 1), Life::Silent);
-        assert_eq!(seen(Some(15_000), 3_604_000, 5), Life::Silent);
-        assert_eq!(seen(Some(3_620_000), 3_605_000, 6), Life::GoesOn);
-        // From another sleep on, it is silent anew.
-        assert_eq!(seen(Some(3_620_000), 9_000_000, 7), Life::Silent);
-        assert_eq!(seen(Some(8_000_000), 9_005_000, 12), Life::Silent);
-        assert_eq!(seen(Some(8_000_000), 9_011_999, 18), Life::Silent);
-        assert_eq!(seen(Some(8_000_000), 9_012_000, 19), Life::Gone);
-        assert_eq!(seen(Some(8_000_000), 9_020_000, 30), Life::Gone);
-    }
-
-    #[test]
-    fn who_is_remembered_by_nobody_and_holds_its_lock_has_the_same_time() {
-        let (began, mut silence) = (Instant::now(), None);
-        let mut seen = |looked| Silence::judged(&mut silence, (None, 0), began + looked, PATIENCE);
-        assert_eq!(seen(Duration::ZERO), Life::Silent);
-        assert_eq!(seen(PATIENCE), Life::Gone);
-    }
 }

@@ -72,7 +72,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use folio_engine::run::SoFar;
@@ -106,6 +105,7 @@ use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::parts::{self, CommittedParts, Parts};
 use crate::prepare::Prepared;
+use crate::silence::ASKED_AGAIN;
 use crate::store::{Checkup, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store, one_by_one};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
@@ -114,9 +114,6 @@ const QUEUE: usize = 1024;
 
 /// Parts of a write that are prepared while another one is written.
 const PARTS: usize = 2;
-
-/// How long somebody who wants to drive a run waits before they look again whether its driver, who is there and was silent, goes on.
-const ASKED_AGAIN: Duration = Duration::from_millis(250);
 
 /// Pages that are read in a moment.
 const FEW_PAGES: u32 = 20;

@@ -11,12 +11,13 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::error::{Failure, not_found};
 use super::journal;
-use super::lease::{Life, Owners};
+use super::lease::Owners;
 use super::page::place_value;
 use super::place::{Place, SpaceId, Touched, from_column, to_column};
 use crate::checkup::rebuilt::Told;
 use crate::error::StoreError;
 use crate::fold;
+use crate::silence::Life;
 use crate::store::{OwnerId, RunQuery, RunRow};
 
 const LIMIT_DEFAULT: u32 = 100;

@@ -100,6 +100,10 @@ fn place_for<Q: Clone + PartialEq, T>(answers: &mut Vec<(Q, Shared<T>)>, asked: 
 }
 
 impl KeptAnswers {
+    pub(super) fn forget(&self) {
+        *self.state() = State::default();
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

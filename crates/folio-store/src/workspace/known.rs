@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Ids that are remembered at most: about 64 KiB. Whatever is forgotten is asked for once more.
 const KNOWN_MAX: usize = 4_096;
 
-/// Ids of what is there and is never removed, so that what is known stays true.
+/// Ids of what is there and is never removed, so that what is known stays true in one lineage of the store.
 #[derive(Debug)]
 pub(super) struct KnownIds<T>(Mutex<HashSet<T>>);
 
@@ -28,6 +28,10 @@ impl<T: Eq + Hash> KnownIds<T> {
             known.clear();
         }
         known.insert(id);
+    }
+
+    pub(super) fn forget(&self) {
+        self.locked().clear();
     }
 
     fn locked(&self) -> MutexGuard<'_, HashSet<T>> {

@@ -82,6 +82,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn policy_as_known(&self) -> Result<Arc<PolicyInForce>, WorkspaceError> {
+        self.keep_to_lineage();
         if self.inner.policy_was_read.load(Ordering::Acquire) {
             return Ok(Arc::clone(
                 &self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner),

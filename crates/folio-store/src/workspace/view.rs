@@ -138,6 +138,10 @@ impl KeptViews {
         Some((kept.stands, kept.at, Arc::clone(&kept.rendered), kept.noted == turn))
     }
 
+    pub(super) fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     fn put(&self, new: Kept) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|kept| kept.key != new.key);

@@ -1,5 +1,6 @@
 //! What stands between a program and its server, and takes connections away from one of them or from both.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -16,13 +17,21 @@ pub(crate) enum Way {
     Shut,
     /// Nobody gets a new one, and the one that listens for commits is gone.
     ShutToListeners,
+    /// All goes through until somebody commits: the server does, and what it says of that is lost. The program hears what a pooler says who
+    /// has lost his server. Then it is open again.
+    LosesServer,
 }
+
+/// As PgBouncer says it, to the first question that is open: a fatal error of class 08.
+const SERVER_LOST: &[u8] = b"E\x00\x00\x00\x2fSFATAL\x00VFATAL\x00C08P01\x00Mserver conn crashed\x00\x00";
 
 /// It lives as long as the test.
 #[derive(Debug)]
 pub(crate) struct Between {
     url: String,
     way: watch::Sender<Way>,
+    /// How many connections the program wanted.
+    wanted: Arc<AtomicU32>,
     /// How often the program's side of all connections was cut.
     cuts: watch::Sender<u32>,
     /// What the server still has of those that were cut.
@@ -38,14 +47,16 @@ impl Between {
         let between = Self {
             url: format!("{user}@{}/{rest}", listener.local_addr().unwrap()),
             way: watch::Sender::new(Way::Open),
+            wanted: Arc::default(),
             cuts: watch::Sender::new(0),
             left: Arc::default(),
         };
-        let (way, cuts, left) = (between.way.subscribe(), between.cuts.clone(), Arc::clone(&between.left));
-        let server = server.to_owned();
+        let (way, cuts, left) = (between.way.clone(), between.cuts.clone(), Arc::clone(&between.left));
+        let (server, wanted) = (server.to_owned(), Arc::clone(&between.wanted));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                if *way.borrow() != Way::Open {
+                wanted.fetch_add(1, Ordering::AcqRel);
+                if matches!(*way.borrow(), Way::Shut | Way::ShutToListeners) {
                     continue;
                 }
                 if let Ok(server) = TcpStream::connect(&server).await {
@@ -63,6 +74,11 @@ impl Between {
 
     pub(crate) fn go(&self, way: Way) {
         self.way.send_replace(way);
+    }
+
+    /// How many connections the program has wanted so far.
+    pub(crate) fn wanted(&self) -> u32 {
+        self.wanted.load(Ordering::Acquire)
     }
 
     /// Takes every connection from the program, and none from the server.
@@ -84,20 +100,31 @@ impl Between {
 async fn pass(
     client: TcpStream,
     server: TcpStream,
-    mut way: watch::Receiver<Way>,
+    way: watch::Sender<Way>,
     mut cuts: watch::Receiver<u32>,
     left: Arc<Mutex<Vec<(OwnedReadHalf, OwnedWriteHalf)>>>,
 ) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let (mut asked, mut answered) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
-    let mut listens = false;
+    let (mut listens, mut writes) = (false, false);
+    let mut shut = way.subscribe();
     loop {
         tokio::select! {
             read = from_client.read(&mut asked) => {
                 let Ok(read @ 1..) = read else { return };
-                listens |= asked[..read].windows(6).any(|word| word == b"LISTEN");
+                listens |= holds(&asked[..read], b"LISTEN");
+                writes |= holds(&asked[..read], b"READ COMMITTED");
                 if to_server.write_all(&asked[..read]).await.is_err() { return }
+                if writes && holds(&asked[..read], COMMIT) && loses_server(&way) {
+                    let mut said = Vec::new();
+                    while !holds(&said, COMMIT) {
+                        let Ok(read @ 1..) = from_server.read(&mut answered).await else { return };
+                        said.extend_from_slice(&answered[..read]);
+                    }
+                    drop(to_client.write_all(SERVER_LOST).await);
+                    return;
+                }
             }
             read = from_server.read(&mut answered) => {
                 let Ok(read @ 1..) = read else { return };
@@ -107,7 +134,25 @@ async fn pass(
                 left.lock().unwrap().push((from_server, to_server));
                 return;
             }
-            () = async { drop(way.wait_for(|way| listens && *way == Way::ShutToListeners).await) } => return,
+            () = async { drop(shut.wait_for(|way| listens && *way == Way::ShutToListeners).await) } => return,
         }
     }
+}
+
+/// The last word of a transaction, and what the server says of it.
+const COMMIT: &[u8] = b"COMMIT\0";
+
+fn holds(bytes: &[u8], word: &[u8]) -> bool {
+    bytes.windows(word.len()).any(|found| found == word)
+}
+
+/// Whether it is now that the server is lost.
+fn loses_server(way: &watch::Sender<Way>) -> bool {
+    way.send_if_modified(|way| {
+        let loses = *way == Way::LosesServer;
+        if loses {
+            *way = Way::Open;
+        }
+        loses
+    })
 }

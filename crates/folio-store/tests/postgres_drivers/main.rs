@@ -7,8 +7,8 @@ mod between;
 use std::sync::Arc;
 use std::time::Duration;
 
-use folio_memory::RunId;
 use folio_memory::id::Ref;
+use folio_memory::{RunId, Seq};
 use folio_store::postgres::{OpenOptions, PostgresStore};
 use folio_store::{OwnerId, Store, StoreError};
 use folio_testkit::cluster::{Cluster, ClusterOptions};
@@ -116,4 +116,93 @@ async fn who_is_back_first_behind_a_restart_takes_no_run_of_the_others() {
     two.is_driven().await;
     two.way.go(Way::Open);
     two.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_pooler_says_who_has_lost_his_server_is_no_word_of_the_server() {
+    let database = Database::fresh();
+    let two = Two::at(&database.url(), LEASE).await;
+    let head = two.driver.head().await;
+    two.way.go(Way::LosesServer);
+    let error = two.driver.try_commit(Vec::new()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+    assert_eq!(
+        two.other.head().await,
+        Seq(head.0 + 1),
+        "it was made, and not made again"
+    );
+    two.driver.commit(Vec::new()).await;
+    two.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_driver_keeps_its_runs_when_its_server_slept_or_the_clock_there_was_set_forward() {
+    let database = Database::fresh();
+    let two = Two::at(&database.url(), LEASE * 2).await;
+    // As after an hour in which nobody could say anything.
+    database
+        .ask("UPDATE owner SET until = until - interval '1 hour'")
+        .unwrap();
+    let row = two.other.store.run(&two.other.space, Ref::Id(two.run)).await;
+    assert!(
+        !row.unwrap().driven,
+        "nobody who looks once can tell it from one that hangs"
+    );
+    // Whoever wants to drive it waits until its driver has said that it goes on.
+    two.is_driven().await;
+    two.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_its_lock_and_says_nothing_while_somebody_looks_is_replaced() {
+    let database = Database::fresh();
+    let two = Two::at(&database.url(), LEASE).await;
+    // It has the connections, and whatever it says of itself is lost.
+    let silent = "CREATE FUNCTION folio.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.until = OLD.until; RETURN NEW; END';
+                  CREATE TRIGGER silent BEFORE UPDATE ON folio.owner FOR EACH ROW EXECUTE FUNCTION folio.nothing()";
+    database.ask(silent).unwrap();
+    let other = OwnerId("other".to_owned());
+    let taken = async {
+        loop {
+            match two.other.store.claim_run(&two.other.space, two.run, &other).await {
+                Err(StoreError::RunTaken { .. }) => tokio::time::sleep(Duration::from_millis(100)).await,
+                claimed => break claimed,
+            }
+        }
+    };
+    let fence = tokio::time::timeout(Duration::from_secs(60), taken).await.unwrap();
+    assert_eq!(fence.unwrap(), 2);
+    two.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_cannot_connect_asks_less_and_less_often() {
+    let database = Database::fresh();
+    let way = Between::before(&database.url()).await;
+    let store = opened(way.url(), Duration::from_secs(15)).await;
+    way.go(Way::ShutToListeners);
+    let before = way.wanted();
+    // Behind 0.2, 0.6, 1.4 and 3 seconds.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let wanted = way.wanted() - before;
+    assert!((1..=6).contains(&wanted), "{wanted}");
+    way.go(Way::Open);
+    tokio::task::spawn_blocking(|| drop(store)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_standby_a_connection_stays_though_nothing_is_heard_there() {
+    let cluster = Cluster::start(ClusterOptions::default());
+    let scene = Scene::on(opened(cluster.url(), LEASE).await);
+    scene.commit(Vec::new()).await;
+    let standby = cluster.standby();
+    scene.commit(Vec::new()).await;
+    let way = Between::before(standby.url()).await;
+    let reader = Scene::on(opened(way.url(), LEASE).await);
+    let head = scene.head().await;
+    assert_eq!(reader.head().await, head);
+    tokio::time::sleep(LEASE).await;
+    let wanted = way.wanted();
+    assert!(wanted <= 5, "{wanted} connections");
+    tokio::task::spawn_blocking(|| drop((scene, reader))).await.unwrap();
 }

@@ -1,0 +1,125 @@
+//! Who is there, drives runs, and was silent for too long: whether that is its fault.
+//!
+//! After a sleep of the whole machine, or when its clock was set forward, all were silent for too long: so whoever holds its lock has
+//! the time to say once more that it goes on while somebody looks (decision 0096). Every store that has a lock for each owner goes by it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long somebody who was silent and holds its lock may need to say that it goes on, besides the time between two signs of life. So may
+/// whoever lost every connection, as everybody does when a server restarts.
+pub(crate) const BACK_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long somebody who wants to drive a run waits before they look again whether its driver, who is there and was silent, goes on.
+pub(crate) const ASKED_AGAIN: Duration = Duration::from_millis(250);
+
+/// Nobody says at once that it goes on for longer than this: an hour is the longest lease, and the longest that a file may take to be written
+/// anew. What says so was written before the clock was set back, and is as good as a lease that is over.
+const LONGEST: Duration = Duration::from_secs(61 * 60);
+
+/// What is known of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It is there and goes on.
+    GoesOn,
+    /// It is there. It was silent for too long, but not yet while this process was looking.
+    Silent,
+    /// It is gone, or hangs.
+    Gone,
+}
+
+/// An owner that is there, and that was first seen to be silent at an instant of this process's own, which stands still while the machine sleeps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Silence {
+    /// Until when it had said last that it goes on; nothing if nobody knows any more.
+    until: Option<i64>,
+    since: Instant,
+}
+
+impl Silence {
+    /// What is known of an owner that is there, has said that it goes on `until`, and is seen `at`, when the database's clock says `now`, both
+    /// in milliseconds. What was seen `before` of its silence is put right.
+    pub(crate) fn judged(
+        before: &mut Option<Self>,
+        (until, now): (Option<i64>, i64),
+        at: Instant,
+        patience: Duration,
+    ) -> Life {
+        let latest = now.saturating_add(millis(LONGEST));
+        if until.is_some_and(|until| (now..=latest).contains(&until)) {
+            *before = None;
+            return Life::GoesOn;
+        }
+        let same = before.filter(|silence| silence.until == until);
+        let silence = before.insert(same.unwrap_or(Self { until, since: at }));
+        if at.saturating_duration_since(silence.since) < patience {
+            Life::Silent
+        } else {
+            Life::Gone
+        }
+    }
+}
+
+/// `duration` as a column keeps it.
+pub(crate) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(7);
+    const HOUR: i64 = 60 * 60 * 1000;
+
+    #[test]
+    fn who_holds_its_lock_is_dead_once_it_was_silent_while_somebody_looked() {
+        let began = Instant::now();
+        let mut silence = None;
+        // Until when it goes on, and what the database's clock says, in milliseconds; and the seconds for which this process has looked.
+        let mut seen = |until: Option<i64>, now: i64, looked: u64| {
+            let at = began + Duration::from_secs(looked);
+            Silence::judged(&mut silence, (until, now), at, PATIENCE)
+        };
+        assert_eq!(seen(Some(15_000), 15_000, 0), Life::GoesOn);
+        // The machine slept for an hour, and then everybody looks at once.
+        assert_eq!(seen(Some(15_000), 3_600_000, 1), Life::Silent);
+        assert_eq!(seen(Some(15_000), 3_604_000, 5), Life::Silent);
+        assert_eq!(seen(Some(3_620_000), 3_605_000, 6), Life::GoesOn);
+        // From another sleep on, it is silent anew.
+        assert_eq!(seen(Some(3_620_000), 9_000_000, 7), Life::Silent);
+        assert_eq!(seen(Some(8_000_000), 9_005_000, 12), Life::Silent);
+        assert_eq!(seen(Some(8_000_000), 9_011_999, 18), Life::Silent);
+        assert_eq!(seen(Some(8_000_000), 9_012_000, 19), Life::Gone);
+        assert_eq!(seen(Some(8_000_000), 9_020_000, 30), Life::Gone);
+    }
+
+    #[test]
+    fn who_has_said_so_before_the_clock_was_set_back_says_it_again_or_hangs() {
+        let (began, mut silence) = (Instant::now(), None);
+        let mut seen = |until: i64, now: i64, looked: u64| {
+            let at = began + Duration::from_secs(looked);
+            Silence::judged(&mut silence, (Some(until), now), at, PATIENCE)
+        };
+        let until = 100 * HOUR;
+        assert_eq!(seen(until, until - HOUR, 0), Life::GoesOn);
+        assert_eq!(seen(until, until - 2 * HOUR, 1), Life::Silent);
+        assert_eq!(seen(until, until - 2 * HOUR + 3_000, 4), Life::Silent);
+        // It has said so once more, by the clock as it is now.
+        assert_eq!(
+            seen(until - 2 * HOUR + 18_000, until - 2 * HOUR + 3_000, 4),
+            Life::GoesOn
+        );
+        assert_eq!(seen(until, until - 2 * HOUR, 5), Life::Silent);
+        assert_eq!(seen(until, until - 2 * HOUR + 7_000, 12), Life::Gone);
+    }
+
+    #[test]
+    fn who_is_remembered_by_nobody_and_holds_its_lock_has_the_same_time() {
+        let (began, mut silence) = (Instant::now(), None);
+        let mut seen = |looked| Silence::judged(&mut silence, (None, 0), began + looked, PATIENCE);
+        assert_eq!(seen(Duration::ZERO), Life::Silent);
+        assert_eq!(seen(PATIENCE), Life::Gone);
+    }
+}
