@@ -17,8 +17,8 @@ use folio_engine::run::{CheckFinding, ModelAnswer};
 use folio_engine::{Event, NodeId, Run};
 use folio_memory::id::Ref;
 use folio_memory::{Change, EntryId, RunId, ThreadKey, Timestamp};
-use folio_store::StoreError;
 use folio_store::workspace::WorkspaceError;
+use folio_store::{StoreError, Workspace};
 use folio_tools::ToolContext;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -56,6 +56,9 @@ const ANSWERS_AT_ONCE: usize = 32;
 
 /// A run that goes on by itself within this time does not only wait.
 const SOON: Duration = Duration::from_secs(5);
+
+/// How often whoever waits for an instant looks how late it is.
+const LOOKED_AT: Duration = Duration::from_secs(30);
 
 /// Something that was done outside: to be recorded, and then kept until it is durable.
 #[derive(Debug)]
@@ -175,9 +178,7 @@ impl Drive {
             turn: turn_of(&run),
         });
         let mut memory = MemoryWriter {
-            space: shared.workspace.space().clone(),
-            clock: Arc::clone(shared.workspace.clock()),
-            ids: Arc::clone(shared.workspace.ids()),
+            workspace: shared.workspace.clone(),
             turn: turn_of(&run),
             thread: ThreadKey::main(),
             policy,
@@ -293,7 +294,7 @@ impl Drive {
                 return Ok(Driven::Ended(result.clone()));
             }
             let until = self.run.wakes_after(self.asked_at);
-            let wake = until.map(|at| at.since(self.shared.workspace.clock().now()));
+            let wake = until.map(|at| at.since(self.shared.workspace.now()));
             let has_room = self.ahead.has_room();
             let is_idle = is_durable && calls.is_empty();
             // Whoever is being told that nobody waits any more would not hear it otherwise: no journal says that they were told.
@@ -319,7 +320,7 @@ impl Drive {
                 () = followed.foreign(), if is_durable => calls.beside(pin!(self.catch_up())).await?,
                 () = &mut given_back, if waits => {}
                 Some(_told) = self.calling_off.0.join_next() => {}
-                () = tokio::time::sleep(wake.unwrap_or(Duration::MAX)), if wake.is_some() && has_room => {}
+                () = comes(&self.shared.workspace, until.unwrap_or(Timestamp::MAX)), if until.is_some() && has_room => {}
                 () = tokio::time::sleep(patience.unwrap_or(Duration::MAX)), if patience.is_some() => {
                     return Ok(Driven::Waits { until, head: followed.head() });
                 }
@@ -431,7 +432,7 @@ impl Drive {
         if !self.ahead.has_room() {
             return Ok(Outside::default());
         }
-        let now = self.shared.workspace.clock().now();
+        let now = self.shared.workspace.now();
         self.asked_at = Some(now);
         self.locks.follow(&self.run);
         self.under_way.waiting = self.ahead.waiting_calls();
@@ -454,7 +455,7 @@ impl Drive {
 
     /// Applies how a call or a check ended. One that was overtaken by a cancellation still counts: it did happen.
     async fn conclude(&mut self, done: &mut Done) -> Result<(), RunnerError> {
-        let now = self.shared.workspace.clock().now();
+        let now = self.shared.workspace.now();
         match done {
             Done::Call(performed, _) => {
                 let performed = &**performed;
@@ -515,7 +516,7 @@ impl Drive {
     /// Applies `event`, without what the space does not want stored, and has it written.
     async fn record(&mut self, mut event: Event) -> Result<(), RunnerError> {
         self.shared.workspace.clean_event(&mut event);
-        let now = self.shared.workspace.clock().now();
+        let now = self.shared.workspace.now();
         self.record_with(now, event, Vec::new()).await
     }
 
@@ -547,6 +548,18 @@ impl Drive {
         RunnerError::Journal {
             run: self.run.id(),
             source,
+        }
+    }
+}
+
+/// Waits until it is `at` in the space. Whoever waits goes by another clock, which stands still while the machine sleeps: so the time is asked
+/// now and then, which costs nothing.
+async fn comes(workspace: &Workspace, at: Timestamp) {
+    loop {
+        let left = at.since(workspace.now());
+        tokio::time::sleep(left.min(LOOKED_AT)).await;
+        if left <= LOOKED_AT {
+            break;
         }
     }
 }

@@ -60,7 +60,8 @@ impl Runner {
         paused: bool,
     ) -> Result<Forked, RunnerError> {
         let workspace = self.workspace();
-        let now = workspace.clock().now();
+        workspace.keep_up().await?;
+        let now = workspace.now();
         let id = RunId::draw(&**workspace.ids(), now);
         let Seen {
             moment,

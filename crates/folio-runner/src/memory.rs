@@ -11,9 +11,10 @@ use folio_memory::observation::{UnknownType, draft, page_of};
 use folio_memory::tool_exchange::{Bound, Channel, Content, Correction, Proposed, Rejection, ToolManifest, sift};
 use folio_memory::trace::{REJECTED, WARNING};
 use folio_memory::{
-    Actor, Change, Clock, EntryId, IdSource, Invalid, NewEntry, NewPage, PageFields, PageId, PageRole, Role, Source,
-    SpaceName, ThreadKey, Timestamp, TraceNote, Trust, TurnId, Warning, scratchbook,
+    Actor, Change, EntryId, Invalid, NewEntry, NewPage, PageFields, PageId, PageRole, Role, Source, ThreadKey,
+    Timestamp, TraceNote, Trust, TurnId, Warning, scratchbook,
 };
+use folio_store::Workspace;
 use folio_store::workspace::PolicyInForce;
 use folio_tools::{PageAppend, PageTarget};
 use serde_json::{Value, json};
@@ -29,9 +30,8 @@ const REFUSED_MAX: usize = 8;
 /// Turns what tools and `observe:` rules say into changes of memory.
 #[derive(Debug)]
 pub(crate) struct MemoryWriter {
-    pub(crate) space: SpaceName,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ids: Arc<dyn IdSource>,
+    /// Its space, whose time and ids what is written has.
+    pub(crate) workspace: Workspace,
     /// The turn that the run is in; none for one of an older version.
     pub(crate) turn: Option<TurnId>,
     /// Whose scratchbook takes what tools hold to be worth knowing for longer.
@@ -77,7 +77,7 @@ impl MemoryWriter {
         ruled: Vec<Value>,
         problems: Vec<String>,
     ) -> TakenIn {
-        let now = self.clock.now();
+        let now = self.workspace.now();
         let mut taken = TakenIn::default();
         let mut rejected: Vec<Rejection> = Vec::new();
         // The same rules as for every other tool's answer: manifests, limits, an item equal in two arrays (M7.3.23, 24).
@@ -165,7 +165,7 @@ impl MemoryWriter {
         let observations = Value::Array(writes.observations.clone());
         let sifted = sift(&[(Channel::Observations, &observations)], &manifest);
         let unknown = UnknownType::under(&self.policy, Role::Tool);
-        let now = self.clock.now();
+        let now = self.workspace.now();
         let mut refused = sifted.rejected;
         for proposed in sifted.proposed {
             let Content::Observation(input) = proposed.content else {
@@ -233,14 +233,14 @@ impl MemoryWriter {
             channel: Some(proposed.channel.as_str().to_owned()),
             turn: self.turn,
         };
-        let id = EntryId::draw(&*self.ids, call.now);
+        let id = EntryId::draw(&**self.workspace.ids(), call.now);
         let (kind, input) = match proposed.content {
             Content::Observation(input) => (EntryKind::Observation, *input),
             Content::Memory(input) => {
                 let kind = input.kind;
                 let (mut fields, warnings) = scratchbook::draft(input, call.manifest.trust())?;
                 fields.source = source;
-                let page = scratchbook::page_of(&self.space, &self.thread);
+                let page = scratchbook::page_of(self.workspace.space(), &self.thread);
                 let new = NewEntry {
                     id,
                     page: page.0,
@@ -278,7 +278,7 @@ impl MemoryWriter {
             name: draft.fields.type_name.clone().unwrap_or_default(),
             as_type,
         });
-        let page = page_of(&self.space);
+        let page = page_of(self.workspace.space());
         let new = NewEntry {
             id,
             page: page.0,
@@ -358,7 +358,7 @@ impl MemoryWriter {
             ..Source::default()
         };
         Change::AddEntry(Box::new(NewEntry {
-            id: EntryId::draw(&*self.ids, now),
+            id: EntryId::draw(&**self.workspace.ids(), now),
             page,
             kind: EntryKind::Log,
             fields,

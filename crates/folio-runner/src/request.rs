@@ -70,6 +70,7 @@ impl Runner {
         {
             return Ok(Requested::Nothing);
         }
+        workspace.keep_up().await?;
         // Somebody may write to the journal in between; the request is then made on what it says now.
         for _ in 0..100 {
             let (mut folded, head) = self.shared.fold(run).await?;
@@ -80,7 +81,7 @@ impl Runner {
                 return Ok(Requested::Nothing);
             };
             workspace.clean_event(&mut event);
-            let now = workspace.clock().now();
+            let now = workspace.now();
             folded
                 .apply(now, &event)
                 .map_err(|source| RunnerError::Journal { run, source })?;

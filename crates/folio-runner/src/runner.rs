@@ -267,7 +267,8 @@ impl Runner {
         })?;
         let inputs: BTreeMap<String, Value> = inputs.into_iter().collect();
         let workspace = &self.shared.workspace;
-        let now = workspace.clock().now();
+        workspace.keep_up().await?;
+        let now = workspace.now();
         let id = RunId::draw(&**workspace.ids(), now);
         let scope = Scope {
             inputs: Arc::new(json!(inputs)),

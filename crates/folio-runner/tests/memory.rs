@@ -3,11 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use folio_engine::{Outcome, plan};
 use folio_memory::observation::ObservationInput;
 use folio_memory::{
-    Actor, Entry, EntryKind, EntryQuery, PageRole, Role, RunId, SpaceName, SpacePolicy, ThreadKey, Trust,
+    Actor, Clock as _, Entry, EntryKind, EntryQuery, PageRole, Role, RunId, SpaceName, SpacePolicy, ThreadKey, Trust,
 };
 use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions};
 use folio_store::Workspace;
@@ -23,14 +24,15 @@ const PLAN: &str = "title: Recommend\nsteps: [{id: ask, do: {tool: recommend}}]"
 struct House {
     workspace: Workspace,
     runner: Runner,
+    clock: SimClock,
     told: Arc<Mutex<Vec<Value>>>,
 }
 
 /// One with a tool that asks for observations about wine and answers with `answer`.
 fn house(answer: Value) -> House {
     let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
-    let (clock, ids) = (Arc::new(SimClock::default()), Arc::new(SeededIds::default()));
-    let workspace = Workspace::new(store, clock, ids, SpaceName::main());
+    let (clock, ids) = (SimClock::default(), Arc::new(SeededIds::default()));
+    let workspace = Workspace::new(store, Arc::new(clock.clone()), ids, SpaceName::main());
     let told: Arc<Mutex<Vec<Value>>> = Arc::default();
     let spec = ToolSpec::new("recommend", Effect::Read, "Recommends a wine.");
     let spec = spec.asks(json!({"filters": {"tags": ["wine"]}, "limit": 5}));
@@ -53,6 +55,7 @@ fn house(answer: Value) -> House {
     House {
         workspace,
         runner,
+        clock,
         told,
     }
 }
@@ -273,4 +276,28 @@ async fn observe_says_how_many_observations_there_are_and_why_not_more() {
     );
     assert_eq!(*output("q").0, json!({"count": 1}));
     assert_eq!(house.noticed_by_tool().await.len(), 3);
+}
+
+#[tokio::test]
+async fn what_a_run_notices_holds_for_as_long_where_the_clock_was_set_back_m7_1() {
+    let noticed = json!({"observations": [{"content": "it is corked", "ttl_minutes": 5}]});
+    let house = house(noticed);
+    house.notice(json!({"content": "the cellar is cold"})).await;
+    let before = house.clock.now();
+    house.clock.set(before.minus(Duration::from_secs(3_600)));
+    assert_eq!(house.run().await, Outcome::Ok);
+    let found = house.noticed_by_tool().await;
+    assert_eq!(found.len(), 1, "it is not over before it begins");
+    let ends = found[0].fields.lifetime.expires_at().unwrap();
+    assert!(ends >= before.plus(Duration::from_secs(300)), "{ends}");
+    // Another process finds the space to be ahead of its clock.
+    let workspace = &house.workspace;
+    let behind = Arc::new(SimClock::at(before.minus(Duration::from_secs(3_600 * 24 * 365))));
+    let (store, ids) = (Arc::clone(workspace.store()), Arc::clone(workspace.ids()));
+    let other = Workspace::new(store, behind, ids, SpaceName::main());
+    let runner = Runner::new(other, Registry::with_builtins(), RunnerOptions::default());
+    let plan = "title: Wait\nsteps: [{id: wait, do: {tool: wait, args: {ms: 1}}}]";
+    let new = NewRun::of(plan::parse(plan, &runner.known()).unwrap(), person());
+    let (run, _) = runner.submit(new).await.unwrap();
+    assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Ok, "it has its time");
 }

@@ -10,6 +10,7 @@ use folio_engine::plan;
 use folio_memory::{Actor, Role, RunId, SpaceName};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::{RandomIds, SystemClock, Workspace};
+use folio_testkit::SimClock;
 use folio_tools::{Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -259,4 +260,29 @@ async fn a_run_is_given_up_once_those_elsewhere_were_told_that_nobody_waits_e9_1
             other => panic!("{other:?}"),
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_machine_slept_through_is_done_when_it_wakes() {
+    let hours = |n: u64| Duration::from_secs(n * 3_600);
+    let (clock, ids) = (SimClock::default(), Arc::new(RandomIds::default()));
+    let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+    let workspace = Workspace::new(store, Arc::new(clock.clone()), ids, SpaceName::main());
+    let options = RunnerOptions {
+        has_person: true,
+        ..RunnerOptions::default()
+    };
+    let runner = Runner::new(workspace, Registry::with_builtins(), options);
+    let asked = json!([{"id": "look", "title": "look at it", "executor": "human", "timeout": "100h"}]);
+    let run = submitted(&runner, asked).await;
+    let drive = taken_up(&runner, run, Until::Ended).await;
+    let driving = tokio::spawn(drive.run(None));
+    while runner.load(run).await.unwrap().questions().is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // The clock of the wall has gone on, and the one that timers go by has not.
+    clock.advance(hours(101));
+    let woken = tokio::time::timeout(hours(50), driving).await;
+    let ended = woken.expect("it looks how late it is").unwrap().unwrap();
+    assert!(matches!(ended, Driven::Ended(_)), "{ended:?}");
 }

@@ -57,7 +57,7 @@ impl Drive {
         }
         let commit = Commit {
             space: workspace.space().clone(),
-            at: workspace.clock().now(),
+            at: workspace.now(),
             actor: self.actor(),
             idempotency_key: None,
             expected,

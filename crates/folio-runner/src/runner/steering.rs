@@ -222,7 +222,8 @@ impl Runner {
         by: &Actor,
     ) -> Result<(), RunnerError> {
         let who = person(by)?;
-        let now = self.shared.workspace.clock().now();
+        self.shared.workspace.keep_up().await?;
+        let now = self.shared.workspace.now();
         let change = |run: &Run| Ok(Some(run.change_limits(node, limits(run), &who, now)?));
         self.must_go_on(run, by, change).await
     }
