@@ -72,6 +72,26 @@ impl Timestamp {
             .map(Self)
             .map_err(|_| format!("{text:?} is outside the years 1678 to 2262"))
     }
+
+    /// The same, but the first instant that can be written down for what is before it, and the last one for what is after it.
+    ///
+    /// # Errors
+    ///
+    /// The reason in words if `text` is no instant.
+    pub fn parse_nearest(text: &str) -> Result<Self, String> {
+        Self::parse(text).or_else(|why| beyond(text).ok_or(why))
+    }
+}
+
+/// Whether `text` is RFC 3339 of a year that no [`Timestamp`] reaches, and then the nearest one that does: many write the year 9999 for "never".
+fn beyond(text: &str) -> Option<Timestamp> {
+    let pieces = jiff::fmt::temporal::Pieces::parse(text).ok()?;
+    let is_instant = pieces.time().is_some() && pieces.offset().is_some();
+    match pieces.date().year() {
+        ..1678 if is_instant => Some(Timestamp::MIN),
+        2262.. if is_instant => Some(Timestamp::MAX),
+        _ => None,
+    }
 }
 
 impl fmt::Display for Timestamp {
@@ -125,6 +145,31 @@ mod tests {
             Timestamp::parse("2025-11-05T11:30:00+01:00").unwrap().to_string(),
             "2025-11-05T10:30:00Z"
         );
+    }
+
+    #[test]
+    fn what_no_instant_reaches_is_the_nearest_one_and_what_is_no_instant_is_none() {
+        for (text, nearest) in [
+            ("9999-12-31T23:59:59Z", Timestamp::MAX),
+            ("9999-12-31T23:59:59-12:00", Timestamp::MAX),
+            ("2262-04-12T00:00:00Z", Timestamp::MAX),
+            ("1677-09-20T00:00:00Z", Timestamp::MIN),
+            ("0001-01-01T00:00:00Z", Timestamp::MIN),
+        ] {
+            assert!(Timestamp::parse(text).is_err(), "{text}");
+            assert_eq!(Timestamp::parse_nearest(text), Ok(nearest), "{text}");
+        }
+        let near = "2262-04-11T00:00:00Z";
+        assert_eq!(Timestamp::parse_nearest(near), Timestamp::parse(near));
+        for text in [
+            "never",
+            "9999-12-31",
+            "9999-12-31T23:59:59",
+            "9999-13-31T00:00:00Z",
+            "2026-02-30T00:00:00Z",
+        ] {
+            assert!(Timestamp::parse_nearest(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -371,6 +371,12 @@ mod tests {
         check_ttl(ends(year + 1), Some(week), Some("ttl_invalid"));
         check_ttl(ends(0), Some(0), None);
         check_ttl(ends(-1), Some(-1), Some("expires_at_past"));
+        // As many programs write "never", and beyond every instant that can be kept.
+        let never = json!({"content": "x", "expires_at": "9999-12-31T23:59:59Z"});
+        check_ttl(never, Some(week), Some("ttl_invalid"));
+        let draft = drafted(json!({"content": "x", "expires_at": "0001-01-01T00:00:00Z"})).unwrap();
+        assert_eq!(draft.fields.lifetime.expires_at(), Some(Timestamp::MIN));
+        assert_eq!(draft.warnings[0].code, "expires_at_past");
     }
 
     #[test]

@@ -97,7 +97,8 @@ fn end_of(
     now: Timestamp,
     warnings: &mut Vec<Warning>,
 ) -> Result<Option<Timestamp>, Invalid> {
-    let end = Timestamp::parse(text).map_err(|message| Invalid::new("expires_at_invalid", "expires_at", message))?;
+    let end =
+        Timestamp::parse_nearest(text).map_err(|message| Invalid::new("expires_at_invalid", "expires_at", message))?;
     if end > now.plus(Duration::from_secs(u64::from(MAX_TTL_MINUTES) * 60)) {
         let end = default_ttl.map(|ttl| now.plus(ttl));
         let used = end.map_or_else(|| "never".to_owned(), |end| end.to_string());
