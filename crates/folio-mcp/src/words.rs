@@ -2,11 +2,12 @@
 
 use std::error::Error;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use folio_memory::Timestamp;
 use folio_memory::causes::{causes, with_causes};
 use folio_memory::excerpt::short_line;
-use folio_model::unreached;
+use folio_model::{pause_in, unreached};
 use rmcp::ServiceError;
 use rmcp::model::ErrorData;
 use rmcp::service::ClientInitializeError;
@@ -171,10 +172,20 @@ pub(crate) fn is_refused(error: &StreamableHttpError<reqwest::Error>) -> bool {
     status.is_some_and(|status| (400..500).contains(&status) && status != 408)
 }
 
-/// How long a server wants to be left alone, if it says so in seconds.
+/// How long a server wants to be left alone, if it says so. The library keeps no date of the answer: it is as late as this machine says.
 pub(crate) fn pause_wanted(error: &HttpStatusError) -> Option<Duration> {
-    let seconds = error.retry_after.as_deref()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "compared with a date of the wall, and nothing is kept of it"
+    )]
+    let since_epoch = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    pause_from(error, Timestamp::from_nanos(0).plus(since_epoch))
+}
+
+fn pause_from(error: &HttpStatusError, now: Timestamp) -> Option<Duration> {
+    pause_in(error.retry_after.as_deref()?, Some(now))
 }
 
 /// The status of what the library shows of an answer that is no message: it has no better place for it.
@@ -218,4 +229,24 @@ pub(crate) fn of_login(error: &AuthError, server: &ToStart) -> String {
 /// An error with what is behind it, in one line of bounded length.
 pub(crate) fn in_words(error: &(dyn Error + 'static)) -> String {
     one_line(&with_causes(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_says_in_seconds_or_by_a_date_how_long_it_wants_to_be_left_alone() {
+        let now = Timestamp::parse("2026-10-21T07:28:00.250Z").unwrap();
+        for (said, pause) in [
+            ("7", Some(7_000)),
+            ("Wed, 21 Oct 2026 07:28:30 GMT", Some(29_750)),
+            ("Wed, 21 Oct 2026 07:28:00 GMT", None),
+            ("soon", None),
+        ] {
+            let error = HttpStatusError::new(503, Some(said.to_owned()));
+            assert_eq!(pause_from(&error, now), pause.map(Duration::from_millis), "{said}");
+        }
+        assert_eq!(pause_from(&HttpStatusError::new(503, None), now), None);
+    }
 }

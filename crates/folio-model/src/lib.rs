@@ -38,7 +38,7 @@ pub use model::{
 pub use models::{ModelSettings, ModelsSection};
 pub use open::{ModelOptions, OpenError, open};
 pub use price::{Price, Prices, PricesError};
-pub use provider::{Patience, SchemaForm, http_client};
+pub use provider::{Patience, SchemaForm, http_client, pause_in};
 pub use reach::unreached;
 pub use scripted::{Cue, ScriptError, ScriptedModel, UnusedCues, When};
 pub use secret::{ModelKeys, Secret};

@@ -20,6 +20,7 @@ use async_trait::async_trait;
 use folio_memory::causes::innermost;
 use serde::{Deserialize, Serialize};
 
+pub use failure::pause_in;
 pub use schema::SchemaForm;
 
 use crate::address::ModelAddress;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use folio_memory::Timestamp;
 use folio_memory::excerpt::{cut, one_line};
 use reqwest::header::{HeaderMap, LOCATION};
 use serde_json::Value;
@@ -461,31 +462,37 @@ fn is_refusal(code: &str) -> bool {
         .any(|word| code.contains(word))
 }
 
-/// Whole or broken seconds, or milliseconds in a header of their own; or a date, which is as far away as it is from that of the answer.
+/// Milliseconds in a header of their own, or what [`pause_in`] reads; a date is as far away as it is from that of the answer.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let number = |name: &str| {
-        let text = headers.get(name)?.to_str().ok()?;
-        text.trim()
-            .parse::<f64>()
-            .ok()
-            .filter(|number| number.is_finite() && *number >= 0.0)
-    };
-    let date = |name: &str| {
-        let date = jiff::fmt::rfc2822::parse(headers.get(name)?.to_str().ok()?).ok()?;
-        Some(date.timestamp().as_second())
-    };
-    let until = || {
-        let seconds = date("retry-after")?.saturating_sub(date("date")?);
-        u32::try_from(seconds)
-            .ok()
-            .filter(|seconds| *seconds > 0)
-            .map(f64::from)
-    };
-    let seconds = number("retry-after-ms")
-        .map(|ms| ms / 1000.0)
-        .or_else(|| number("retry-after"))
-        .or_else(until)?;
-    bounded(seconds)
+    let text = |name: &str| headers.get(name)?.to_str().ok();
+    let millis = text("retry-after-ms").and_then(number).map(|ms| ms / 1000.0);
+    millis.and_then(bounded).or_else(|| {
+        let answered = text("date").and_then(date);
+        let pause = pause_in(text("retry-after")?, answered)?;
+        Some(pause.min(RETRY_AFTER_MAX))
+    })
+}
+
+/// How long the `Retry-After` of an answer says to wait: whole or broken seconds, or a date, which is as far away as it is from `now`; one
+/// that is past says nothing.
+#[must_use]
+pub fn pause_in(text: &str, now: Option<Timestamp>) -> Option<Duration> {
+    let until = || Some(date(text)?.since(now?)).filter(|pause| !pause.is_zero());
+    match number(text) {
+        Some(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        None => until(),
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    let number = text.trim().parse::<f64>().ok();
+    number.filter(|number| number.is_finite() && *number >= 0.0)
+}
+
+/// The instant of a date as HTTP writes it.
+fn date(text: &str) -> Option<Timestamp> {
+    let date = jiff::fmt::rfc2822::parse(text.trim()).ok()?;
+    Some(Timestamp::from_millis(date.timestamp().as_millisecond()))
 }
 
 /// How long Google says to wait, in the body of its answer: `"retryDelay": "3.5s"`.

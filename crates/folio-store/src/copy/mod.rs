@@ -101,9 +101,17 @@ pub async fn copy(
         copied.notes += notes::copy(source, target, &space).await?;
         so_far(copied);
     }
+    // What was taken back in the copy stays so: it says so nowhere else.
+    let there = target.tokens().await?.into_iter();
+    let taken_back: HashSet<_> = there
+        .filter(|token| token.revoked_at.is_some())
+        .map(|token| token.id)
+        .collect();
     for token in source.tokens().await? {
-        target.keep_token(token).await?;
-        copied.tokens += 1;
+        if !taken_back.contains(&token.id) {
+            target.keep_token(token).await?;
+            copied.tokens += 1;
+        }
     }
     Ok(copied)
 }

@@ -1,6 +1,7 @@
 //! The format of the tables: how old they are, and how they become the newest.
 
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 
 use super::error::{Failure, damaged, not_found};
 use crate::error::StoreError;
@@ -55,11 +56,21 @@ async fn keeps_any_text(client: &Client) -> Result<(), Failure> {
 }
 
 async fn take_steps(client: &Client, location: &str) -> Result<(), Failure> {
-    client
+    let locked = client
         .batch_execute(&format!(
             "SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock({LOCK})"
         ))
-        .await?;
+        .await;
+    locked.map_err(|error| match error.code() {
+        Some(&SqlState::LOCK_NOT_AVAILABLE) => StoreError::Unavailable {
+            doing: "open",
+            location: location.to_owned(),
+            reason: "another program has been bringing the tables up to date for a minute; try again".to_owned(),
+            source: Some(Box::new(error)),
+        }
+        .into(),
+        _ => Failure::from(error),
+    })?;
     // Again, now that nobody else can: another process may have been quicker.
     let found = found(client, location).await?;
     if found == MIGRATIONS.len() {

@@ -17,7 +17,7 @@ use crate::upkeep::Residue;
 const AT_A_TIME: i64 = 500;
 
 /// A table that is read from one number to the next: what its rows are called, which column counts them, and which texts they
-/// have; behind those one that may be packed.
+/// have, one that may be packed before them, and behind them one that may hold any byte.
 struct Numbered {
     name: &'static str,
     number: &'static str,
@@ -33,7 +33,7 @@ const NUMBERED: [Numbered; 6] = [
     Numbered {
         name: "commit ",
         number: "seq",
-        sql: "SELECT seq, packed, concat_ws(E'\\n', record, actor, convert_from(key, 'UTF8')) FROM log",
+        sql: "SELECT seq, packed, concat_ws(E'\\n', record, actor), key FROM log",
     },
     Numbered {
         name: "p",
@@ -119,5 +119,7 @@ fn says(row: &Row, texts: &Wanted<'_>) -> Result<bool, Failure> {
     let plain: &str = get(row, 2)?;
     let packed = get::<Option<&[u8]>>(row, 1)?.map(crate::packed::unpack);
     let packed = packed.and_then(Result::ok).unwrap_or_default();
-    Ok(texts.are_in(plain.as_bytes()) || texts.are_in(packed.as_bytes()))
+    // Of a key it is kept what was given, which no text of the server may be.
+    let bytes: Option<&[u8]> = if row.len() > 3 { get(row, 3)? } else { None };
+    Ok(texts.are_in(plain.as_bytes()) || texts.are_in(packed.as_bytes()) || bytes.is_some_and(|key| texts.are_in(key)))
 }

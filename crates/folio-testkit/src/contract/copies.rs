@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use folio_memory::id::Ref;
 use folio_memory::keeping::ErasedFor;
-use folio_memory::{Change, EntryKind, FieldChange, NotesKept, Seq, Timestamp, TraceNote};
+use folio_memory::{Change, EntryKind, FieldChange, NotesKept, Role, Seq, Timestamp, TraceNote};
 use folio_store::copy::{CopiedCommit, CopyError, copy, verify};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::{Compaction, StoreError};
+use folio_store::{AccessToken, Compaction, KeptToken, StoreError};
 
 use super::Home;
 use super::scene::{Scene, asked_by, patch};
@@ -106,6 +106,34 @@ pub async fn a_copy_is_brought_up_to_date(home: &dyn Home) {
     let two = source.a_note("two").await;
     assert!(copied(&source, &target).await.commits > 0);
     assert_eq!(target.read(two).await, source.read(two).await);
+}
+
+/// A token is in no log, so a copy says by itself alone that it takes one back.
+pub async fn a_token_that_a_copy_takes_back_stays_so(home: &dyn Home) {
+    let (source, target) = (elsewhere(), Scene::of(home));
+    let kept = |name: &str| {
+        let token = AccessToken::draw();
+        token.kept(source.space.clone(), Role::Client, name.to_owned(), source.now(), None)
+    };
+    let (one, other) = (kept("one"), kept("other"));
+    for token in [&one, &other] {
+        source.store.keep_token(token.clone()).await.expect("a token");
+    }
+    copied(&source, &target).await;
+    let taken_back = |token: KeptToken| KeptToken {
+        revoked_at: Some(source.now()),
+        ..token
+    };
+    target.store.keep_token(taken_back(one.clone())).await.expect("a token");
+    source
+        .store
+        .keep_token(taken_back(other.clone()))
+        .await
+        .expect("a token");
+    copied(&source, &target).await;
+    let tokens = target.store.tokens().await.expect("tokens");
+    let open: Vec<_> = tokens.iter().filter(|token| token.revoked_at.is_none()).collect();
+    assert_eq!((tokens.len(), open), (2, Vec::new()));
 }
 
 /// What somebody else has written there is left alone.

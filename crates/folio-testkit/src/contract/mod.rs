@@ -210,6 +210,7 @@ macro_rules! store_contract {
         $crate::store_contract!(@cases $home, copies: [
             a_copy_goes_on_as_the_store_would_have,
             a_copy_is_brought_up_to_date,
+            a_token_that_a_copy_takes_back_stays_so,
             what_is_no_copy_is_not_written_to,
             a_commit_that_does_not_follow_is_not_taken_over,
         ]);

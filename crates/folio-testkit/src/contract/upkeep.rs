@@ -340,6 +340,14 @@ pub async fn what_is_left_of_a_text_is_told_m7_6_50(home: &dyn Home) {
     scene.commit(vec![erase(id, ErasedFor::Forgotten)]).await;
     assert_eq!(scrub("in the old mill").await.found, Vec::<String>::new());
     assert_eq!(scrub("it never stood anywhere").await.found, Vec::<String>::new());
+    // A key may hold any byte.
+    let named = scene.commit_as("the old\0 windmill", Vec::new()).await;
+    let left = scrub("windmill").await;
+    assert_eq!(
+        left.found,
+        [format!("commit {}", named.expect("a commit").seq)],
+        "{left:?}"
+    );
     let elsewhere = other
         .store
         .scrub(&other.space, vec!["in the old mill".to_owned()])
