@@ -115,7 +115,9 @@ impl Owners {
                 tokio::time::sleep(self.lease / 3).await;
                 if !hears {
                     hears = self.listen(&client).await?;
-                    inner.wake.ring_all();
+                    if hears {
+                        inner.wake.ring_all();
+                    }
                 }
             }
             Ok(())
