@@ -185,7 +185,7 @@ fn a_hook_and_the_doctor_pass_over_what_is_not_trusted_and_say_so() {
     let found = folio.json(&["doctor"]);
     assert_eq!(found["untrusted"]["sets"][0], "store");
     folio.ok(&["trust"]);
-    assert_eq!(hook(&folio, "session-start").stderr, "");
+    assert_eq!(hook(&folio, "user-prompt").stderr, "");
     assert!(folio.path().join("notes.db").exists());
     assert_eq!(folio.json(&["doctor"]).get("untrusted"), None);
 }

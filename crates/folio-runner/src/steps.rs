@@ -343,6 +343,31 @@ pub(crate) fn needed_model(run: &Run) -> Option<Vec<String>> {
     (!tasks.is_empty()).then_some(tasks)
 }
 
+/// Whether a model judges something of `plan`, which holds without one as far as that is not known.
+#[must_use]
+pub fn is_judged(plan: &folio_engine::plan::Plan) -> bool {
+    use folio_engine::plan::{Check, Step, Work};
+    let judged = |criteria: &[folio_engine::plan::Criterion]| criteria.iter().any(|one| one.check == Check::Judge);
+    let mut stack: Vec<&Step> = plan.steps.iter().collect();
+    if judged(&plan.criteria) {
+        return true;
+    }
+    while let Some(step) = stack.pop() {
+        match step {
+            Step::Task(task) if judged(&task.criteria) => return true,
+            Step::Task(task) => match &task.work {
+                Work::Plan(plan) if judged(&plan.criteria) => return true,
+                Work::Plan(plan) => stack.extend(&plan.steps),
+                Work::Do(_) | Work::Model => {}
+            },
+            Step::Parallel(group) => stack.extend(&group.steps),
+            Step::Sequence(sequence) => stack.extend(&sequence.steps),
+            Step::ForEach(for_each) => stack.push(&for_each.body),
+        }
+    }
+    false
+}
+
 /// The names of a plan's tasks that only a model can do; where there is no plan, that is the goal.
 #[must_use]
 pub fn model_tasks(steps: &[folio_engine::plan::Step]) -> Vec<String> {

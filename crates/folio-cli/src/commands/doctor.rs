@@ -89,7 +89,10 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
 
 /// How a copy comes in the place of the damaged store at `location`.
 fn way_back(location: &str) -> &'static str {
-    if location.starts_with("postgres") {
+    if ["postgres://", "postgresql://"]
+        .iter()
+        .any(|scheme| location.starts_with(scheme))
+    {
         "docs/postgres.md says how a copy of its database is put in its place"
     } else {
         "`folio restore FILE --replace` puts a copy in its place"
@@ -103,6 +106,8 @@ mod tests {
     #[test]
     fn a_copy_of_a_file_does_not_come_in_the_place_of_a_database() {
         assert!(way_back("postgres://db:5432/memory").contains("docs/postgres.md"));
-        assert!(way_back("/home/me/postgres.db").contains("folio restore"));
+        for file in ["/home/me/postgres.db", "postgres.db"] {
+            assert!(way_back(file).contains("folio restore"));
+        }
     }
 }

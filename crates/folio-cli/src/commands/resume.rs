@@ -18,7 +18,6 @@ use crate::leftovers::left_alone;
 const TOLD: u32 = 20;
 
 /// That a run cannot be gone on with where there is no model.
-const NEEDS_MODEL: &str = "needs_model";
 
 /// What is said of a run that asks something where nobody answers.
 const WAITS: &str = "waits for a person, and nobody is here";
@@ -42,26 +41,24 @@ pub(crate) async fn run(context: &Context<'_>, resume: Resume) -> Result<Exit, F
         .minds
         .runner_with(context, &resume.driving, false, (models, Absent::Empty))
         .await?;
-    let ended = match resume.run {
+    // What was begun with a judge is not gone on with without one.
+    if let Some(unopened) = unopened {
+        if resume.run.is_some() || !runner.unfinished().await?.is_empty() {
+            return Err(unopened);
+        }
+        context.output.note(going_on_without(&unopened));
+    }
+    match resume.run {
         Some(run) => {
             let row = runner.row(run).await?;
             follow::drive(context, &runner, row.id).await
         }
         None => all(context, &runner).await,
-    };
-    match (ended, unopened) {
-        // Not that there is none is wrong, but the one that there should be.
-        (Err(failure), Some(unopened)) if failure.code() == NEEDS_MODEL => Err(unopened),
-        (Ok(exit), Some(unopened)) => {
-            context.output.note(going_on_without(&unopened));
-            Ok(exit)
-        }
-        (ended, _) => ended,
     }
 }
 
 /// Goes on with every run that did not end. What keeps one from it is said, and keeps none of the others; how the program ends is that of the
-/// worst. That one needs a model, or could not be shown, is told in the end.
+/// worst. That one could not be shown is told in the end.
 async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
     let rows = runner.unfinished().await?;
     let workspace = runner.workspace();
@@ -114,13 +111,12 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
             }
             Err(failure) => {
                 let exit = failure.exit();
-                if !failure.is_of_output() {
+                if failure.is_of_output() {
+                    in_the_end = Some(failure);
+                } else {
                     context
                         .output
                         .note(format_args!("{} is not gone on with: {failure}", row.handle));
-                }
-                if failure.is_of_output() || failure.code() == NEEDS_MODEL {
-                    in_the_end = Some(failure);
                 }
                 exit
             }

@@ -9,7 +9,7 @@ use folio::Workspace;
 use folio::engine::plan::{InputKind, Plan};
 use folio::engine::run::{Judging, PlanGate, PlanMode};
 use folio::model::{Cassette, CassetteError, UnusedCues};
-use folio::runner::{NewRun, Recording, Runner, RunnerError, RunnerModels, RunnerOptions, model_tasks};
+use folio::runner::{NewRun, Recording, Runner, RunnerError, RunnerModels, RunnerOptions, is_judged, model_tasks};
 use folio::store::WorkspaceError;
 use folio::tools::{HostList, HostRule, Registry, ShellPolicy};
 use serde_json::Value;
@@ -289,12 +289,13 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     let current = &context.settings.current;
     once("--input", run.inputs.iter().map(|(name, _)| name.as_str()))?;
     let inputs = inputs_of(&plan, run.inputs, current)?;
-    let models = match run.minds.models_if_any(context)? {
-        (None, Some(unopened)) if run.record.is_some() || !model_tasks(&plan.steps).is_empty() => return Err(unopened),
+    let is_needed = || run.record.is_some() || !model_tasks(&plan.steps).is_empty() || is_judged(&plan);
+    let (models, is_without) = match run.minds.models_if_any(context)? {
+        (None, Some(unopened)) if is_needed() => return Err(unopened),
         (models, unopened) => {
             let without = unopened.iter().map(going_on_without);
             without.for_each(|words| context.output.note(words));
-            models
+            (models, unopened.is_some())
         }
     };
     if run.plan.is_none() && models.is_none() && !run.driving.is_elsewhere() {
@@ -340,7 +341,8 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         actor: context.actor(),
     };
     // What models answer to other runs is not for this one's cassette.
-    let leaves = run.no_resume || recorder.is_some() || run.driving.is_elsewhere();
+    // Nor is it known whether others do without the models that could not be had.
+    let leaves = run.no_resume || recorder.is_some() || is_without || run.driving.is_elsewhere();
     let leftovers = if leaves || are_of_another(&runner, context.output, Waiting::GivenUp).await? {
         Leftovers::default()
     } else {

@@ -266,12 +266,15 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     else lookForQuestions();
   }, pause(150));
   // A run that asks may have nothing else happen, so a look that fails is made again.
-  let isLooking = false;
+  let isLooking = false, isLookedForAgain = false;
   const lookForQuestions = async () => {
+    isLookedForAgain = isLooking;
     if (isLooking) return;
     isLooking = true;
-    await patiently(asked.look, signal, { isOver: () => Boolean(tree.root.outcome) }).catch(() => {});
+    // That the store answers again may be all that is heard.
+    await patiently(asked.look, signal, { isOver: () => Boolean(tree.root.outcome) }).then(() => broken.replaceChildren(), () => {});
     isLooking = false;
+    if (isLookedForAgain) laterQuestions();
   };
   // What of an event concerns more than the tree.
   const besides = {

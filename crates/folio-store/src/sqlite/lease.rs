@@ -303,11 +303,13 @@ mod tests {
         File::create(&file).unwrap();
         for mode in [0o600, 0o660, 0o644] {
             std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
-            let (owners, owner) = (Owners::new(Some(file.clone()), Duration::from_secs(60)), owner(&mode.to_string()));
+            let (owners, owner) = (
+                Owners::new(Some(file.clone()), Duration::from_secs(60)),
+                owner(&mode.to_string()),
+            );
             owners.hold(&owner).unwrap();
             let lock = lock_path(&file, &owner).metadata().unwrap();
             assert_eq!(lock.permissions().mode() & 0o777, mode, "{mode:o}");
         }
     }
-
 }

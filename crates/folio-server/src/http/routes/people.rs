@@ -7,6 +7,7 @@ use folio::Timestamp;
 use folio::engine::event::Question;
 use folio::engine::run::{Asked as AskedOf, Waiting};
 use folio::engine::{NodeId, Run};
+use folio::memory::Role;
 use folio::memory::id::Ref;
 use folio::runner::RunnerError;
 use folio::store::RunRow;
@@ -173,15 +174,18 @@ async fn pause(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     part.accepted().await
 }
 
-/// Has what was paused go on. Where nobody drives the run, it is driven here, as far as there is a place for it: whoever looks for such runs comes
-/// later.
+/// Has what was paused go on. A run that began paused, which nobody has ever driven, is driven here if a person says so, as far as there is a place
+/// for it: whoever looks for such runs comes later.
 async fn go_on(State(app): State<App>, part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     must_go_on(&part).await?;
     let (caller, id) = (&part.caller, part.row.id);
+    let so_far = caller.workspace.runs_so_far(std::slice::from_ref(&part.row)).await?;
+    let was_paused = so_far.get(&id).is_some_and(|so_far| so_far.paused);
     caller.keyed_runner().go_on(id, part.node, &caller.actor).await?;
     let row = caller.workspace.run(Ref::Id(id)).await?;
-    if !row.driven
-        && !row.has_ended()
+    let begins = was_paused && !row.was_driven && !row.driven && !row.has_ended();
+    if begins
+        && caller.actor.role == Role::Human
         && let Ok(place) = app.driving.place()
         && let Some(asked_for) = app
             .driving

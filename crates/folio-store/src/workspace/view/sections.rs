@@ -16,6 +16,9 @@ use crate::store::MemoryMark;
 /// The statuses of what a view shows.
 const OF_WORK: [Status; 3] = [Status::InProgress, Status::Open, Status::Blocked];
 const OF_KNOWLEDGE: [Status; 2] = [Status::Active, Status::PendingReview];
+/// How often the sections are asked for, at most, because memory changes meanwhile. The last time all of them are of the commit that the first is
+/// of; before, of now, since what has expired since a commit counts as live at it.
+const TRIES: u32 = 3;
 /// The kinds of work that one section shows.
 const WAITING: [EntryKind; 1] = [EntryKind::PendingAction];
 const TASKS: [EntryKind; 2] = [EntryKind::Goal, EntryKind::Task];
@@ -40,7 +43,7 @@ impl Workspace {
         mark: Option<MemoryMark>,
     ) -> Result<Sections, WorkspaceError> {
         let (page, _) = scratchbook::page_of(self.space(), thread);
-        let mut mark = mark;
+        let (mut mark, mut tries) = (mark, 1);
         loop {
             let mut book = Ask {
                 workspace: self,
@@ -50,18 +53,18 @@ impl Workspace {
                 policy: self.policy_at(mark).await?,
                 with_observations: audience.is_some(),
                 told: Vec::new(),
+                is_pinned: tries == TRIES,
                 read_at: Mutex::default(),
             };
             if mark.is_none() {
                 book.ask_at_once().await?;
             }
             let offers = book.sections(thread, audience).await?;
-            if mark.is_none() || book.is_of_one_state().await? {
+            if tries == TRIES || book.is_of_one_state().await? {
                 let read_at = book.last_commit().filter(|_| mark.is_none());
                 return Ok(Sections { offers, read_at });
             }
-            // Now all of it is of the commit that the first of it is of.
-            mark = None;
+            (mark, tries) = (None, tries + 1);
         }
     }
 }
@@ -74,6 +77,8 @@ struct Ask<'w> {
     mark: Option<MemoryMark>,
     policy: Arc<PolicyInForce>,
     with_observations: bool,
+    /// Whether everything is of the commit that the first answer is of.
+    is_pinned: bool,
     /// What was asked at once.
     told: Vec<(EntryQuery, Arc<ListAnswer<Entry>>)>,
     /// The first and the last commit that an answer is of.
@@ -111,9 +116,8 @@ impl Ask<'_> {
         let answer = match self.told.iter().find(|(asked, _)| asked == query) {
             Some((_, answer)) => Arc::clone(answer),
             None => {
-                // Without a mark everything is of the commit that the first answer is of.
                 let query = EntryQuery {
-                    as_of: self.last_commit().filter(|_| self.mark.is_none()),
+                    as_of: self.last_commit().filter(|_| self.is_pinned),
                     ..query.clone()
                 };
                 self.workspace.kept_entries(self.mark, Whose::AsAsked, &query).await?
