@@ -1,7 +1,7 @@
 //! Limits that a task sets for itself and everything below it: they narrow those around it (E9.10). What is used up (tokens, calls, …) is
 //! counted in purses; here are the others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter::once;
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub(super) struct OwnLimits {
     deadlines: BTreeSet<(Timestamp, usize)>,
     /// Whether some task says how much of it may be under way at one moment.
     has_concurrency: bool,
+    /// How many nodes are below tasks that say how many there may be: every plan below them asks that before it begins.
+    below: HashMap<usize, usize>,
     /// What people made of the time and the nodes that tasks say.
     changed: BTreeMap<usize, Changed>,
 }
@@ -94,19 +96,35 @@ impl Run {
 
     /// The nodes below node `top` that stand in plans; it is none of them itself.
     pub(super) fn nodes_below(&self, top: usize) -> usize {
+        if let Some(count) = self.own_limits.below.get(&top) {
+            return *count;
+        }
         let (mut count, mut rest) = (0, self.nodes[top].children.clone());
         while let Some(at) = rest.pop() {
             let node = &self.nodes[at];
-            count += usize::from(!matches!(node.kind, NodeKind::Action | NodeKind::RollUp));
+            count += usize::from(stands_in_a_plan(node.kind));
             rest.extend(&node.children);
         }
         count
     }
 
-    /// Node `index` was made: what it says of itself is looked for from now on.
+    /// Node `index` was made: what it says of itself is looked for from now on, and it counts where nodes are counted.
     pub(super) fn note_own_limits(&mut self, index: usize) {
-        let has_one = self.budget_of(index).is_some_and(|own| own.concurrency.is_some());
+        if !self.own_limits.below.is_empty() && stands_in_a_plan(self.nodes[index].kind) {
+            let mut around = self.nodes[index].parent;
+            while let Some(at) = around {
+                if let Some(count) = self.own_limits.below.get_mut(&at) {
+                    *count += 1;
+                }
+                around = self.nodes[at].parent;
+            }
+        }
+        let Some(own) = self.budget_of(index) else { return };
+        let (has_one, has_nodes) = (own.concurrency.is_some(), own.nodes.is_some());
         self.own_limits.has_concurrency |= has_one;
+        if has_nodes {
+            self.own_limits.below.insert(index, 0);
+        }
     }
 
     /// How many nodes may be below node `index`, as it says itself.
@@ -245,4 +263,8 @@ impl Run {
         }
         !is_full
     }
+}
+
+fn stands_in_a_plan(kind: NodeKind) -> bool {
+    !matches!(kind, NodeKind::Action | NodeKind::RollUp)
 }

@@ -377,6 +377,19 @@ fn the_time_and_the_nodes_of_a_part_can_be_raised_e9_10() {
 }
 
 #[test]
+fn every_part_that_limits_its_nodes_counts_those_that_are_made_anywhere_below_it() {
+    let steps = json!([echo("x"), echo("y")]);
+    let inner = json!({"id": "inner", "title": "inner", "needs": [], "budget": {"nodes": 7}, "plan": {"steps": steps}});
+    let group = json!({"id": "group", "title": "group", "needs": [], "plan": {"steps": [inner, echo("z")]}});
+    let mut sim = inside(&json!({"nodes": 20}), &json!([group, echo("a")]));
+    sim.derive();
+    let within = |path| sim.run.nodes_within(sim.run.node_at(path).unwrap().id);
+    assert_eq!(within("part"), Some((6, 20)));
+    assert_eq!(within("part/group/inner"), Some((2, 7)));
+    assert_eq!(within("part/group"), None);
+}
+
+#[test]
 fn what_may_take_no_time_is_not_begun_e9_10() {
     let mut sim = Sim::new(
         "steps:
