@@ -145,6 +145,8 @@ struct Inner {
     personal: personal::PersonalSince,
     /// Adds until it is looked whether there are too many.
     adds_left: AtomicI64,
+    /// Held by whoever looks for what is too much: one at a time, since each looks at all that is live.
+    quota_kept: tokio::sync::Mutex<()>,
     /// Where answers of tools wait when the store cannot write.
     outbox: OnceLock<PathBuf>,
 }
@@ -200,6 +202,7 @@ impl Workspace {
                 shown: kept::LastNoted::default(),
                 personal: personal::PersonalSince::default(),
                 adds_left: AtomicI64::new(0),
+                quota_kept: tokio::sync::Mutex::new(()),
             }),
             asker: Arc::new(Actor::new(Role::Human, "")),
             thread: Arc::new(ThreadKey::main()),

@@ -17,8 +17,6 @@ use crate::leftovers::left_alone;
 /// Runs that are told as driven by others.
 const TOLD: u32 = 20;
 
-/// That a run cannot be gone on with where there is no model.
-
 /// What is said of a run that asks something where nobody answers.
 const WAITS: &str = "waits for a person, and nobody is here";
 

@@ -3,7 +3,7 @@
 //! Each batch is one commit that expects the entries as they were looked at. So any number of processes may do this at once:
 //! whoever comes second finds nothing to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -224,7 +224,9 @@ impl Workspace {
             .live_observations(self.space(), now, u64::MAX)
             .await?
             .saturating_sub(most);
-        let mut candidates = Vec::new();
+        // What goes first, as far as it is too much, the last of it on top.
+        let over = usize::try_from(over).unwrap_or(usize::MAX);
+        let mut candidates = BinaryHeap::new();
         let mut query = WatchQuery {
             what: Watch::Live,
             until: Timestamp::MAX,
@@ -242,11 +244,15 @@ impl Workspace {
                 let key = eviction_key(entry, policy.types(), now)?;
                 Some((key, entry.id, entry.version))
             });
-            candidates.extend(keys);
+            for candidate in keys {
+                candidates.push(candidate);
+                if candidates.len() > over {
+                    candidates.pop();
+                }
+            }
             query.after = answer.next;
         }
-        candidates.sort_unstable();
-        candidates.truncate(usize::try_from(over).unwrap_or(usize::MAX));
+        let candidates = candidates.into_sorted_vec();
         let due = Due::Archive(ArchivedFor::Quota);
         // Somebody may have pinned it meanwhile.
         let may_go = |entry: &Entry| eviction_key(entry, policy.types(), now).is_some();
@@ -286,6 +292,9 @@ impl Workspace {
             return;
         }
         self.inner.adds_left.store(ADDS.cast_signed(), Ordering::Relaxed);
+        let Ok(_only) = self.inner.quota_kept.try_lock() else {
+            return;
+        };
         let Ok(policy) = self.policy().await else { return };
         let slack = policy.quota.live_observations / 20;
         let kept = self.keep_quota(&policy, now, slack, &mut Tidied::default()).await;

@@ -2,7 +2,7 @@
 //! business of the contract suite.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -31,6 +31,8 @@ pub(super) struct FakeStore {
     pub(super) meanwhile: Mutex<Vec<Commit>>,
     /// Whether somebody keeps account of what changes: every commit does.
     pub(super) has_marks: AtomicBool,
+    /// How many count what is live, and how many have done so at one time.
+    pub(super) counting: (AtomicUsize, AtomicUsize),
 }
 
 #[derive(Debug, Default)]
@@ -414,6 +416,10 @@ impl Store for FakeStore {
     }
 
     async fn live_observations(&self, _: &SpaceName, now: Timestamp, _: u64) -> Result<u64, StoreError> {
+        let counting = self.counting.0.fetch_add(1, Ordering::Relaxed) + 1;
+        self.counting.1.fetch_max(counting, Ordering::Relaxed);
+        tokio::task::yield_now().await;
+        self.counting.0.fetch_sub(1, Ordering::Relaxed);
         let state = self.state.lock().unwrap();
         let live = state
             .entries

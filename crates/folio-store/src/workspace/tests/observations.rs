@@ -1,3 +1,5 @@
+use std::sync::atomic::Ordering;
+
 use folio_memory::keeping::ArchivedFor;
 use folio_memory::{EntryId, NewEntry};
 
@@ -211,6 +213,18 @@ async fn however_much_waits_for_its_time_what_is_behind_it_is_put_away_m7_6_49()
     advance(10);
     let tidied = f.workspace.tidy(f.workspace.now()).await.unwrap();
     assert_eq!((tidied.archived[&ArchivedFor::Pii], tidied.more), (1, false));
+}
+
+#[tokio::test]
+async fn one_at_a_time_looks_whether_a_space_is_full_m7_6_46() {
+    let f = fixture();
+    let quota = serde_json::from_value(json!({"quota": {"live_observations": 1}})).unwrap();
+    f.workspace.set_policy(&person(), quota, None, None).await.unwrap();
+    let now = f.workspace.now();
+    let adds = (0..1_000).map(|_| f.workspace.note_added(1, now));
+    futures_util::future::join_all(adds).await;
+    let (counting, most) = &f.store.counting;
+    assert_eq!((counting.load(Ordering::Relaxed), most.load(Ordering::Relaxed)), (0, 1));
 }
 
 #[tokio::test]
