@@ -17,5 +17,8 @@ pub(crate) use index::{Facts, LiveIndex};
 pub use options::LiveOptions;
 pub(crate) use room::{Held, without_room};
 
+/// Entries that an index takes in at once while whoever asks waits for it; where more has changed it is made anew beside that.
+pub(crate) const NEWS_MAX: usize = 5_000;
+
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ use super::column::{count, get, given};
 use super::error::{Failure, damaged};
 use super::session::Session;
 use super::{Inner, commit, entry};
-use crate::live::{Facts, Found, Held, LiveIndex, LiveOptions, Wanted, without_room};
+use crate::live::{Facts, Found, Held, LiveIndex, LiveOptions, NEWS_MAX, Wanted, without_room};
 use crate::place::to_column;
 use crate::plan::Ends;
 
@@ -169,7 +169,15 @@ pub(super) async fn bring_to(inner: &Arc<Inner>, seen: Seen<'_>) -> Result<bool,
                 }
                 continue;
             }
-            Missing::News { since, last } => Some(news_since(seen.session, since, last).await?),
+            Missing::News { since, last } => match news_since(seen.session, since, last).await? {
+                Some(news) => Some(news),
+                None => {
+                    // Whoever asks gets his answer without it, as everybody does until it is made anew.
+                    space.outdated(since, inner.living.options.after);
+                    begin(inner, seen, &space).await?;
+                    return Ok(false);
+                }
+            },
             Missing::Time => None,
         };
         if let Some(is_there) = space.catch_up(seen, news, inner.living.options.bytes_max) {
@@ -227,6 +235,15 @@ impl Space {
     fn is_looked_at(&self) -> bool {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         matches!(&*state, State::Ready(ready) if ready.index.is_looked_at())
+    }
+
+    /// Lets go of an index that knows no more than commit `since`, to be made anew with the next question after `after` others.
+    fn outdated(&self, since: Seq, after: u32) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if matches!(&*state, State::Ready(ready) if ready.seq == since) {
+            *state = State::None;
+            self.asked.store(after, Ordering::Relaxed);
+        }
     }
 
     fn settle(&self, made: State) {
@@ -359,24 +376,30 @@ fn put(index: &mut LiveIndex, row: &Row) -> Result<u64, Failure> {
     Ok(number)
 }
 
-/// What has changed after commit `since`, when the last entry had the number `last`.
-async fn news_since(session: &Session, since: Seq, last: u64) -> Result<News, Failure> {
+/// What has changed after commit `since`, when the last entry had the number `last`; nothing if that is so much that an index is better made
+/// anew, while nobody waits for it.
+async fn news_since(session: &Session, since: Seq, last: u64) -> Result<Option<News>, Failure> {
     let (columns, of_memory, space) = (entry::COLUMNS, entry::OF_MEMORY, &session.space.0);
     let changed = format!(
-        "SELECT {columns}, page FROM entry WHERE space = $1 AND updated_seq > $2 AND version > 1 AND {of_memory} AND number <= $3"
+        "SELECT {columns}, page FROM entry WHERE space = $1 AND updated_seq > $2 AND version > 1 AND {of_memory} AND number <= $3 LIMIT $4"
     );
-    let added =
-        format!("SELECT {columns}, page FROM entry WHERE space = $1 AND number > $2 AND {of_memory} ORDER BY number");
+    let added = format!(
+        "SELECT {columns}, page FROM entry WHERE space = $1 AND number > $2 AND {of_memory} ORDER BY number LIMIT $3"
+    );
     let (seq, last) = (to_column(since.0), to_column(last));
+    let most = i64::try_from(NEWS_MAX + 1).unwrap_or(i64::MAX);
     let (changed, added) = futures_util::future::try_join(
-        session.query(&changed, &[space, &seq, &last]),
-        session.query(&added, &[space, &last]),
+        session.query(&changed, &[space, &seq, &last, &most]),
+        session.query(&added, &[space, &last, &most]),
     )
     .await?;
+    if changed.len() + added.len() > NEWS_MAX {
+        return Ok(None);
+    }
     let rows = changed.iter().chain(&added);
     let entries = rows.map(|row| Ok((entry::from_row(row)?, count(row, 11)?)));
-    Ok(News {
+    Ok(Some(News {
         since,
         entries: entries.collect::<Result<_, Failure>>()?,
-    })
+    }))
 }

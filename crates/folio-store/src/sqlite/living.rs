@@ -16,7 +16,7 @@ use super::error::{Failure, damaged};
 use super::journal;
 use super::open::Target;
 use super::place::{Place, SpaceId, to_column};
-use crate::live::{Facts, Held, LiveIndex, LiveOptions, without_room};
+use crate::live::{Facts, Held, LiveIndex, LiveOptions, NEWS_MAX, without_room};
 
 /// As many entries are sooner read than looked for where they begin.
 const FEW: u64 = 128;
@@ -124,9 +124,20 @@ impl Living {
             // Whatever goes wrong in between leaves an index that knows neither state.
             let caught_up = catch_up(conn, space, index, *seq);
             *seq = head;
-            if let Err(failure) = caught_up {
-                *state = State::None;
-                return Err(failure);
+            match caught_up {
+                Ok(true) => {}
+                Ok(false) => {
+                    *state = State::None;
+                    drop(state);
+                    // Whoever asks gets his answer without it, as everybody does until it is made anew.
+                    known.asked.store(self.options.after, Ordering::Relaxed);
+                    self.begin(conn, space, head, &known)?;
+                    return Ok(None);
+                }
+                Err(failure) => {
+                    *state = State::None;
+                    return Err(failure);
+                }
             }
         }
         if index.has_outgrown(self.options.bytes_max) {
@@ -311,10 +322,13 @@ fn newer() -> String {
     )
 }
 
-/// Takes in what has changed after commit `seq`.
-fn catch_up(conn: &Connection, space: SpaceId, index: &mut LiveIndex, seq: Seq) -> Result<(), Failure> {
+/// Takes in what has changed after commit `seq`; false if that is so much that an index is better made anew, while nobody waits for it.
+fn catch_up(conn: &Connection, space: SpaceId, index: &mut LiveIndex, seq: Seq) -> Result<bool, Failure> {
     let changed = entry::changed_after(conn, space, seq)?;
-    for place in changed {
+    if changed.len() > NEWS_MAX {
+        return Ok(false);
+    }
+    for place in changed.iter().copied() {
         if let Some(entry) = entry::at(conn, place)? {
             take_in(conn, index, &entry, place)?;
         }
@@ -326,11 +340,16 @@ fn catch_up(conn: &Connection, space: SpaceId, index: &mut LiveIndex, seq: Seq) 
     }
     let mut statement = conn.prepare_cached(&newer())?;
     let mut rows = statement.query(params![Place::of(space, last), Place::end(space), to_column(seq.0)])?;
+    let mut left = NEWS_MAX - changed.len();
     while let Some(row) = rows.next()? {
+        let Some(less) = left.checked_sub(1) else {
+            return Ok(false);
+        };
+        left = less;
         let place: Place = row.get(0)?;
         take_in(conn, index, &from_row(row)?, place)?;
     }
-    Ok(())
+    Ok(true)
 }
 
 fn take_in(conn: &Connection, index: &mut LiveIndex, entry: &Entry, place: Place) -> Result<(), Failure> {
@@ -435,5 +454,29 @@ mod tests {
         let statement = conn.prepare_cached(&newer()).unwrap();
         let steps = statement.get_status(StatementStatus::VmStep);
         assert!((1..500).contains(&steps), "{steps}");
+    }
+
+    #[test]
+    fn what_has_changed_very_much_is_not_caught_up_with() {
+        let conn = Connection::open_in_memory().unwrap();
+        for step in MIGRATIONS {
+            conn.execute_batch(step.sql).unwrap();
+        }
+        let space = SpaceId(1);
+        let fields = EntryFields::new(EntryKind::Note, Owner::agent(), Trust::User);
+        let fields = serde_json::to_string(&fields).unwrap();
+        let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
+            INSERT INTO entry SELECT ?1 + i, 1, CAST(printf('%016d', i) AS BLOB), ?1 + 1, 'note', NULL, 'active',
+                'agent', 0, NULL, 0, NULL, 1, i, i, i, i, ?3 FROM n";
+        let many = i64::try_from(NEWS_MAX).unwrap() + 10;
+        conn.execute(sql, params![Place::of(space, 0).raw(), many, fields])
+            .unwrap();
+        let sql = "INSERT INTO page (place, space, id, role, version, created_at, updated_at, created_seq, fields)
+            SELECT ?1 + 1, 1, zeroblob(16), 'note', 1, 1, 1, 1, '{}'";
+        conn.execute(sql, [Place::of(space, 0).raw()]).unwrap();
+        let mut index = LiveIndex::default();
+        assert!(!catch_up(&conn, space, &mut index, Seq(0)).unwrap());
+        let mut index = LiveIndex::default();
+        assert!(catch_up(&conn, space, &mut index, Seq(10)).unwrap());
     }
 }
