@@ -15,6 +15,8 @@ pub(crate) struct Cursor {
     /// The instant that the first page was of: what ends between two pages is on both or on neither (M7.2.15). None from a version that did
     /// not say so.
     pub(crate) at: Option<Timestamp>,
+    /// How many matched at the first page: counted once for all pages. None from a version that counted for each.
+    pub(crate) total: Option<u64>,
 }
 
 /// The last entry that was given, as far as orders look at it.
@@ -57,8 +59,10 @@ impl Cursor {
     pub(crate) fn to_text(self, binding: &str) -> String {
         let After { number, rank, sureness } = self.after;
         let sureness = sureness.to_bits();
-        let at = self.at.map(|at| format!(".{}", at.as_nanos())).unwrap_or_default();
-        format!("{binding}.{number}.{}.{rank}.{sureness:x}{at}", self.as_of)
+        let at = self.at.map(|at| format!(".{}", at.as_nanos()));
+        let total = self.total.filter(|_| at.is_some()).map(|total| format!(".{total}"));
+        let (at, total) = (at.unwrap_or_default(), total.unwrap_or_default());
+        format!("{binding}.{number}.{}.{rank}.{sureness:x}{at}{total}", self.as_of)
     }
 
     /// Reads what was handed out for the query with this binding.
@@ -69,7 +73,11 @@ impl Cursor {
     pub(crate) fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
         let no_cursor = || StoreError::no_cursor(text);
         let parts: Vec<&str> = text.split('.').collect();
-        let (&[bound, number, as_of, rank, sureness], at) = parts.split_first_chunk().ok_or_else(no_cursor)?;
+        let (&[bound, number, as_of, rank, sureness], rest) = parts.split_first_chunk().ok_or_else(no_cursor)?;
+        let (at, total) = match rest {
+            [at, total] => (std::slice::from_ref(at), Some(total.parse().map_err(|_| no_cursor())?)),
+            at => (at, None),
+        };
         let at = at_of(at).ok_or_else(no_cursor)?;
         let cursor = Self {
             after: After {
@@ -81,6 +89,7 @@ impl Cursor {
             },
             as_of: Seq(as_of.parse().map_err(|_| no_cursor())?),
             at,
+            total,
         };
         if bound == binding {
             Ok(cursor)
@@ -89,6 +98,68 @@ impl Cursor {
                 "the cursor {text:?} belongs to another query"
             )))
         }
+    }
+}
+
+/// Which of what has changed since the first page has to be made again for a page.
+///
+/// As long as nothing says how many match, that is all of it. In a list by age it is then what lies between the page before and the
+/// last entry of this one; by which rank something came is known only when it is made again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    order: Order,
+    /// The number that the page begins after, if only what belongs to it is wanted.
+    after: Option<u64>,
+    limit: usize,
+}
+
+/// Entries that are made again at a time.
+const MADE_AT_ONCE: usize = 1_000;
+/// The least of them for one page: they may all be of one commit, which is read again for the next.
+const MADE_FOR_A_PAGE: usize = 200;
+
+impl Part {
+    /// Of the page with the first `limit` entries behind `after`, where `total` match.
+    pub(crate) fn of(query: &EntryQuery, after: Option<After>, total: Option<u64>, limit: usize) -> Self {
+        let by_age = query.order != Order::Priority;
+        let after = after.filter(|_| by_age && total.is_some());
+        Self {
+            order: query.order,
+            after: after.map(|after| after.number),
+            limit,
+        }
+    }
+
+    /// Those of `changed`, which stand by their numbers, that may belong to the page.
+    pub(crate) fn of_changed<'c, T>(&self, changed: &'c [T], number: impl Fn(&T) -> u64) -> &'c [T] {
+        match (self.after, self.order) {
+            (None, _) => changed,
+            (Some(after), Order::Oldest) => &changed[changed.partition_point(|one| number(one) <= after)..],
+            (Some(after), _) => &changed[..changed.partition_point(|one| number(one) < after)],
+        }
+    }
+
+    /// The same, some at a time, as the list goes.
+    pub(crate) fn chunks<'c, T>(&self, changed: &'c [T]) -> Box<dyn Iterator<Item = &'c [T]> + Send + 'c>
+    where
+        T: Sync,
+    {
+        let size = self.after.map_or(MADE_AT_ONCE, |_| self.limit.max(MADE_FOR_A_PAGE));
+        match self.order {
+            Order::Oldest => Box::new(changed.chunks(size)),
+            _ => Box::new(changed.rchunks(size)),
+        }
+    }
+
+    /// Whether the page, which has `items` so far, is full before any of `some`.
+    pub(crate) fn ends_before<T>(&self, some: &[T], items: &[Entry], number: impl Fn(&T) -> u64) -> bool {
+        let last = items
+            .last()
+            .filter(|_| self.after.is_some() && items.len() >= self.limit);
+        last.is_some_and(|last| match self.order {
+            Order::Oldest => some.first().is_some_and(|first| number(first) > last.handle.0),
+            _ => some.last().is_some_and(|first| number(first) < last.handle.0),
+        })
     }
 }
 

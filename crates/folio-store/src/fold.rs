@@ -13,7 +13,10 @@ use serde_json::{Map, Value};
 
 use crate::commit::{CommittedEntry, RECORD_FORMAT, Record};
 use crate::error::StoreError;
-use crate::store::{Journal, LogRow, Revision};
+use crate::store::{CHANGES_BYTES, Journal, LogRow, Revision};
+
+/// How many times as long as its packed bytes a record is, about.
+pub(crate) const UNPACKED: usize = 6;
 
 /// Brings `state` of the entry `id` to what it is after `change`; whether anything changed.
 pub(crate) fn fold(
@@ -38,50 +41,120 @@ pub(crate) fn fold(
     }
 }
 
-/// The revisions of `found`, made of the `commits` that added and changed it, oldest first.
-pub(crate) fn revisions(found: &Entry, commits: Vec<LogRow>) -> Vec<Revision> {
-    let mut revisions = Vec::new();
-    let mut state = None;
-    for commit in commits {
+/// The revisions of one entry, while the commits that added and changed it are taken in one after the other, the oldest first.
+#[derive(Debug)]
+pub(crate) struct Revisions {
+    id: EntryId,
+    handle: EntryHandle,
+    state: Option<Entry>,
+    pub(crate) made: Vec<Revision>,
+}
+
+impl Revisions {
+    /// None of `found` yet.
+    pub(crate) fn of(found: &Entry) -> Self {
+        Self {
+            id: found.id,
+            handle: found.handle,
+            state: None,
+            made: Vec::new(),
+        }
+    }
+
+    /// Keeps what `commit` did to the entry, and nothing else of it.
+    pub(crate) fn take_in(&mut self, commit: LogRow) {
         for change in commit.record.changes {
-            let changed = fold(&mut state, found.handle, &change, found.id, commit.seq, commit.at);
-            if let (true, Some(entry)) = (changed, &state) {
-                let (actor, reason) = (commit.actor.clone(), commit.record.reason.clone());
-                revisions.push(Revision {
+            let changed = fold(&mut self.state, self.handle, &change, self.id, commit.seq, commit.at);
+            if let (true, Some(entry)) = (changed, &self.state) {
+                self.made.push(Revision {
                     seq: commit.seq,
                     at: commit.at,
-                    actor,
+                    actor: commit.actor.clone(),
                     version: entry.version,
                     change,
-                    reason,
+                    reason: commit.record.reason.clone(),
                 });
             }
         }
     }
-    revisions
-}
 
-/// What `commits`, which added and changed `found`, make of it; nothing if none of them adds it.
-pub(crate) fn state_after(found: &Entry, commits: Vec<LogRow>) -> Option<Entry> {
-    let mut state = None;
-    for commit in &commits {
-        take_in(&mut state, found, commit);
-    }
-    state
-}
-
-/// Lets `commit`, which follows those that came to `state`, add or change `found`.
-pub(crate) fn take_in(state: &mut Option<Entry>, found: &Entry, commit: &LogRow) {
-    for change in &commit.record.changes {
-        fold(state, found.handle, change, found.id, commit.seq, commit.at);
+    /// Which fields were changed after version `base`, each with the version that last did.
+    pub(crate) fn changed_since(&self, base: u32) -> HashMap<&'static str, u32> {
+        changed_in(self.made.iter().map(|made| (&made.change, made.version)), base)
     }
 }
 
-/// What the commit of `row` answered about `found` for its change number `index`, `before` being the commits that had added
-/// and changed it by then.
-pub(crate) fn answered(found: &Entry, before: Vec<LogRow>, row: &LogRow, index: usize) -> Option<CommittedEntry> {
+/// The same of `found` after the version before its last one, told by `commit`, which made that.
+///
+/// Nothing if that does not tell. A patch that changed nothing stands in the log, too, and nothing but the state that it found tells it
+/// from one that did; but where a commit made a version by its one change of the entry, that is it.
+pub(crate) fn changed_last(found: &Entry, commit: &LogRow) -> Option<HashMap<&'static str, u32>> {
+    let of_entry = |change: &&Change| match change {
+        Change::AddEntry(new) => new.id == found.id,
+        Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => *entry == found.id,
+        _ => false,
+    };
+    let mut changes = commit.record.changes.iter().filter(of_entry);
+    let (Some(change), None) = (changes.next(), changes.next()) else {
+        return None;
+    };
+    Some(changed_in(
+        [(change, found.version)].into_iter(),
+        found.version.saturating_sub(1),
+    ))
+}
+
+fn changed_in<'c>(made: impl Iterator<Item = (&'c Change, u32)>, base: u32) -> HashMap<&'static str, u32> {
+    let mut changed_in = HashMap::new();
+    for (change, version) in made.filter(|(_, version)| *version > base) {
+        if let Change::PatchEntry { fields, .. } = change {
+            changed_in.extend(fields.iter().map(|field| (field.field(), version)));
+        }
+    }
+    changed_in
+}
+
+/// What the commits that added and changed several entries make of them, while they are taken in one after the other.
+#[derive(Debug)]
+pub(crate) struct States {
+    places: HashMap<EntryId, usize>,
+    states: Vec<(EntryHandle, Option<Entry>)>,
+}
+
+impl States {
+    /// None of `entries` is added yet.
+    pub(crate) fn of(entries: impl IntoIterator<Item = (EntryId, EntryHandle)>) -> Self {
+        let (ids, states): (Vec<_>, Vec<_>) = entries.into_iter().map(|(id, handle)| (id, (handle, None))).unzip();
+        Self {
+            places: ids.into_iter().zip(0..).collect(),
+            states,
+        }
+    }
+
+    /// Lets `commit`, which follows those that were taken in, add and change them.
+    pub(crate) fn take_in(&mut self, commit: &LogRow) {
+        for change in &commit.record.changes {
+            let id = match change {
+                Change::AddEntry(new) => new.id,
+                Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => *entry,
+                _ => continue,
+            };
+            if let Some(place) = self.places.get(&id) {
+                let (handle, state) = &mut self.states[*place];
+                fold(state, *handle, change, id, commit.seq, commit.at);
+            }
+        }
+    }
+
+    /// Those that were added, in the order in which they were given.
+    pub(crate) fn into_entries(self) -> Vec<Entry> {
+        self.states.into_iter().filter_map(|(_, state)| state).collect()
+    }
+}
+
+/// What the commit of `row` answered about `found` for its change number `index`; `state` is what it was by then.
+pub(crate) fn answered(found: &Entry, mut state: Option<Entry>, row: &LogRow, index: usize) -> Option<CommittedEntry> {
     let (id, handle) = (found.id, found.handle);
-    let mut state = state_after(found, before);
     let mut changed = false;
     for (at, change) in row.record.changes.iter().enumerate() {
         let changes = fold(&mut state, handle, change, id, row.seq, row.at);
@@ -94,25 +167,6 @@ pub(crate) fn answered(found: &Entry, before: Vec<LogRow>, row: &LogRow, index: 
         changed,
         conflicts: Vec::new(),
     })
-}
-
-/// Which fields of `found` the `commits` that added and changed it changed after its version `base`, each with the version that last did.
-///
-/// Made anew from the beginning, as its history is: a patch that changed nothing stands in the log, too, and nothing but the state that it
-/// found tells it from one that did.
-pub(crate) fn changed_since(found: &Entry, base: u32, commits: Vec<LogRow>) -> HashMap<&'static str, u32> {
-    let (mut state, mut changed_in) = (None, HashMap::new());
-    for commit in commits {
-        for change in &commit.record.changes {
-            let changed = fold(&mut state, found.handle, change, found.id, commit.seq, commit.at);
-            if let (true, Change::PatchEntry { fields, .. }, Some(entry)) = (changed, change, &state)
-                && entry.version > base
-            {
-                changed_in.extend(fields.iter().map(|field| (field.field(), entry.version)));
-            }
-        }
-    }
-    changed_in
 }
 
 /// The record that is written `text`, or what is wrong with it.
@@ -174,6 +228,27 @@ impl Part {
         self.journal.events.extend(events.into_iter().map(|event| (at, event)));
         self.journal.head = seq;
         Ok(!is_last)
+    }
+}
+
+/// Commits that are read at once, as far as their records have no more bytes than are wanted: at least one.
+#[derive(Debug)]
+pub(crate) struct Room {
+    left: usize,
+}
+
+impl Room {
+    /// For [`CHANGES_BYTES`].
+    pub(crate) fn of_changes() -> Self {
+        Self { left: CHANGES_BYTES }
+    }
+
+    /// Takes a record of `bytes`, of which so many are packed. Whether there is room for another one.
+    pub(crate) fn take(&mut self, plain: usize, packed: usize) -> bool {
+        self.left = self
+            .left
+            .saturating_sub(plain.saturating_add(packed.saturating_mul(UNPACKED)));
+        self.left > 0
     }
 }
 

@@ -47,7 +47,9 @@ pub use live::LiveOptions;
 pub use parts::{CommittedParts, Giving, Parts, in_parts};
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
-pub use store::{Checkup, JOURNAL_PART_BYTES, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store};
+pub use store::{
+    CHANGES_BYTES, Checkup, JOURNAL_PART_BYTES, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store,
+};
 pub use system::{RandomIds, SystemClock};
 pub use upkeep::{Compacted, Compaction, OUTBOX_SUFFIX, Residue, WatchAnswer, WatchPlace, WatchQuery};
 pub use workspace::{Workspace, WorkspaceError, Written, keep_out, keep_out_variable};

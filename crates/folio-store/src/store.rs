@@ -125,6 +125,9 @@ pub struct Journal {
 /// After how many bytes of what a run's commits say a part of its journal ends. What is read of them is in memory many times as large.
 pub const JOURNAL_PART_BYTES: usize = 1 << 20;
 
+/// After how many bytes of records an answer to [`Store::changes`] ends. What is read of them is in memory some times as large.
+pub const CHANGES_BYTES: usize = 4 << 20;
+
 /// Names a process that drives runs. Drawn once a process.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct OwnerId(pub String);
@@ -230,7 +233,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable` or `Corrupt`.
     async fn latest(&self, space: &SpaceName) -> Result<Timestamp, StoreError>;
 
-    /// Up to `limit` commits of `space` after `since`, in order. Empty if there is none.
+    /// Up to `limit` commits of `space` after `since`, in order: at least one, if there is one, and no more once they have about
+    /// [`CHANGES_BYTES`]. Empty if there is none.
     ///
     /// # Errors
     ///

@@ -11,6 +11,7 @@ use folio_store::{Blob, Commit, LogRow, Record, Store, StoreError};
 use folio_testkit::SeededIds;
 use folio_testkit::contract::scene::{Scene, asked_by, patch, started, tag};
 use folio_testkit::process::{Process, orders, say};
+use folio_testkit::whole_log;
 
 /// How often a process is killed at work.
 const KILLS: u16 = 30;
@@ -86,8 +87,7 @@ async fn checked_log(path: &Path) -> Vec<LogRow> {
     let store = SqliteStore::open(&OpenOptions::at(path)).expect("the store opens");
     let checkup = store.check().await.expect("a check-up");
     assert_eq!(checkup.problems, Vec::<String>::new());
-    let log = store
-        .changes(&folio_memory::SpaceName::main(), Seq(0), u32::MAX)
+    let log = whole_log(&*store, &folio_memory::SpaceName::main())
         .await
         .expect("the log");
     assert!(

@@ -31,7 +31,7 @@ async fn processes_write_to_one_file_and_wake_each_other() {
         let since = Seq(seen.len() as u64);
         let head = soon(store.wait(&SpaceName::main(), since)).await.unwrap();
         let rows = store.changes(&SpaceName::main(), since, u32::MAX).await.unwrap();
-        assert!(rows.last().is_some_and(|row| row.seq >= head));
+        assert!(!rows.is_empty() && head > since);
         seen.extend(rows);
     }
     assert!(

@@ -8,6 +8,7 @@
 //! - [`restate`]: servers of Restate of a test's own
 //! - [`process`]: a second process, for whatever several of them do to one file
 //! - [`oauth`]: a server that gives out tokens for another one
+//! - [`whole_log`]: all commits of a space
 //! - [`contract`]: what every store promises, as cases that any store can be put through
 
 pub mod any_text;
@@ -20,8 +21,10 @@ pub mod process;
 pub mod restate;
 pub mod seeded_ids;
 pub mod sim_clock;
+mod whole_log;
 
 pub use faulty_store::{Fault, FaultyStore, Gate, Work};
 pub use oauth::OAuthServer;
 pub use seeded_ids::SeededIds;
 pub use sim_clock::SimClock;
+pub use whole_log::whole_log;

@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use axum::response::sse::{Event as Message, KeepAlive, Sse};
 use folio::Workspace;
 use folio::memory::Seq;
-use folio::store::LogRow;
 use futures_util::stream::{Stream, unfold};
 use schemars::JsonSchema;
 use tokio::sync::watch;
@@ -69,7 +68,8 @@ struct Follow {
     seen: Seq,
     /// A commit that whoever asks knows of and that is not there.
     unknown: Option<u64>,
-    pending: VecDeque<LogRow>,
+    /// What they say in the stream, and no more of them: it waits here until whoever reads takes it.
+    pending: VecDeque<CommitShape>,
     is_over: bool,
 }
 
@@ -87,9 +87,9 @@ impl Follow {
             return Some(gap.json_data(data));
         }
         loop {
-            if let Some(row) = self.pending.pop_front() {
-                let message = Message::default().id(row.seq.to_string()).event("commit");
-                return Some(message.json_data(CommitShape::of(&row)));
+            if let Some(commit) = self.pending.pop_front() {
+                let message = Message::default().id(commit.seq.to_string()).event("commit");
+                return Some(message.json_data(commit));
             }
             if self.is_over {
                 return None;
@@ -113,7 +113,7 @@ impl Follow {
         // Only now: what was committed after the token was taken back may be among them.
         self.permit.still_holds().await?;
         self.seen = rows.last().map_or(self.seen, |row| row.seq);
-        self.pending.extend(rows);
+        self.pending.extend(rows.iter().map(CommitShape::of));
         Ok(())
     }
 }

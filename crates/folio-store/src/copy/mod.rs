@@ -185,7 +185,7 @@ async fn next(
     let mut owes_entry = false;
     loop {
         let rows = source.changes(space, since, COMMITS).await?;
-        let is_last = rows.len() < COMMITS as usize;
+        let is_last = rows.is_empty();
         for row in rows {
             let text = fold::record_json(&row.record)?;
             let mut bodies = Vec::new();

@@ -20,7 +20,7 @@ use folio_memory::{
     RunId, Seq, Timestamp, Turn, TurnId, history,
 };
 
-pub(crate) use self::bodies::{brings_only, named};
+pub(crate) use self::bodies::{Bodies, brings_only, named};
 pub(crate) use self::planned::{Gone, Planned, PlannedEntry, PlannedPage, PlannedRun, PlannedTurn};
 pub(crate) use self::written::{Met, PlannedWrites, around, meet};
 use crate::commit::{Committed, CommittedEntry, Expected, RunAppend};

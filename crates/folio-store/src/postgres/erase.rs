@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use folio_memory::Seq;
 use folio_memory::keeping::Eraser;
 
-use super::column::get;
 use super::error::{Failure, damaged};
 use super::session::Session;
-use super::{blob, rewrite, text, trace};
+use super::{blob, journal, rewrite, text, trace};
 use crate::body::parse_hash;
 use crate::fold::{self, Rewritten};
-use crate::plan::Gone;
+use crate::plan::{Bodies, Gone};
 
 /// Takes the content of `gone` out of the log, and out of the bodies that only they referred to.
 pub(super) async fn take_out(session: &Session, gone: &[Gone]) -> Result<(), Failure> {
@@ -43,29 +43,26 @@ pub(super) async fn take_out(session: &Session, gone: &[Gone]) -> Result<(), Fai
         trace::forget_entry(session, entry.id).await?;
         text::remove(session, entry.place.number()).await?;
     }
-    for hash in bodies {
-        if let Some(bytes) = parse_hash(&hash)
-            && !is_named(session, &hash).await?
-        {
+    for hash in unnamed(session, bodies).await? {
+        if let Some(bytes) = parse_hash(&hash) {
             blob::delete(session, &bytes).await?;
         }
     }
     Ok(())
 }
 
-/// Whether any commit names the body `hash`. Looks at the whole log of the space, which only what had a body costs.
-async fn is_named(session: &Session, hash: &str) -> Result<bool, Failure> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM log WHERE space = $1 AND strpos(record, $2) > 0)";
-    let row = session.one(sql, &[&session.space.0, &hash]).await?;
-    if row.map_or(Ok(false), |row| get(&row, 0))? {
-        return Ok(true);
-    }
-    let sql = "SELECT record, packed FROM log WHERE space = $1 AND packed IS NOT NULL";
-    for row in session.query(sql, &[&session.space.0]).await? {
-        let text = rewrite::text_of(get(&row, 0)?, get(&row, 1)?).map_err(|error| damaged("a commit", error))?;
-        if text.contains(hash) {
-            return Ok(true);
+/// Those of `bodies` that no commit names. Looks through the whole log of the space, part by part and once for all of them, which only what
+/// had a body costs.
+async fn unnamed(session: &Session, bodies: BTreeSet<String>) -> Result<BTreeSet<String>, Failure> {
+    let Some(mut sought) = Bodies::of(bodies) else {
+        return Ok(BTreeSet::new());
+    };
+    let mut read = Seq(0);
+    while let Some((last, texts)) = journal::texts_after(session, read).await? {
+        if texts.iter().any(|text| sought.all_are_in(text)) {
+            break;
         }
+        read = last;
     }
-    Ok(false)
+    Ok(sought.missed())
 }

@@ -1,19 +1,19 @@
 //! Rows of the log, and what is read from them: changes, revisions of an entry, the journal of a run.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use folio_memory::{Entry, EntryId, RunId, Seq, Timestamp};
 use tokio_postgres::Row;
 
-use super::column::{count, get, instant, seq};
+use super::column::{get, instant, seq};
 use super::error::{Failure, damaged, not_found};
-use super::lookup::looked_up;
+use super::lookup::{last_of_part, looked_up};
 use super::session::Session;
 use super::{entry, rewrite, run};
 use crate::error::StoreError;
-use crate::fold;
+use crate::fold::{self, Revisions, States};
 use crate::place::to_column;
-use crate::store::{Journal, LogRow, Revision};
+use crate::store::{CHANGES_BYTES, Journal, LogRow, Revision};
 
 /// What [`from_row`] reads.
 const COLUMNS: &str = "log.seq, at, key, actor, record, packed";
@@ -31,27 +31,56 @@ pub(super) async fn with_keys(session: &Session, keys: &[&str]) -> Result<Vec<Lo
     from_rows(session, &rows).await
 }
 
-/// Up to `limit` commits after `since`.
+/// Up to `limit` commits after `since`, as far as there is room for them: an answer is in memory as a whole.
 pub(super) async fn changes(session: &Session, since: Seq, limit: u32) -> Result<Vec<LogRow>, Failure> {
-    let sql = format!("SELECT {COLUMNS} FROM log WHERE space = $1 AND seq > $2 ORDER BY seq LIMIT $3");
+    let bytes = i64::try_from(CHANGES_BYTES).unwrap_or(i64::MAX);
+    let sql = format!(
+        "SELECT {COLUMNS} FROM log WHERE space = $1 AND seq > $2 AND seq <= ({}) ORDER BY seq",
+        last_of_part("log", "seq", RECORD_BYTES)
+    );
     let rows = session
-        .query(&sql, &[&session.space.0, &to_column(since.0), &i64::from(limit)])
+        .query(
+            &sql,
+            &[&session.space.0, &to_column(since.0), &i64::from(limit), &bytes],
+        )
         .await?;
     from_rows(session, &rows).await
 }
 
-/// The commits that added and changed `entry`, in order, up to `last`.
-pub(super) async fn commits_of_entry(session: &Session, entry: &Entry, last: Seq) -> Result<Vec<LogRow>, Failure> {
+/// The records of the next commits after `since`, unpacked, as far as there is room for them, with the last of those commits.
+pub(super) async fn texts_after(session: &Session, since: Seq) -> Result<Option<(Seq, Vec<String>)>, Failure> {
+    let bytes = i64::try_from(CHANGES_BYTES).unwrap_or(i64::MAX);
     let sql = format!(
-        "SELECT {COLUMNS} FROM log WHERE space = $1 AND (seq = $2 OR seq IN
-             (SELECT seq FROM touch WHERE space = $1 AND what = 'e' AND number = $3 AND seq > $2 AND seq <= $4))
-         ORDER BY seq"
+        "SELECT seq, record, packed FROM log WHERE space = $1 AND seq > $2 AND seq <= ({}) ORDER BY seq",
+        last_of_part("log", "seq", RECORD_BYTES)
     );
-    let (created, number) = (to_column(entry.created_seq.0), to_column(entry.handle.0));
     let rows = session
-        .query(&sql, &[&session.space.0, &created, &number, &to_column(last.0)])
+        .query(&sql, &[&session.space.0, &to_column(since.0), &TEXTS_AT_ONCE, &bytes])
         .await?;
-    from_rows(session, &rows).await
+    let Some(last) = rows.last().map(|row| seq(row, 0)).transpose()? else {
+        return Ok(None);
+    };
+    let text = |row: &Row| {
+        let text = rewrite::text_of(get(row, 1)?, get(row, 2)?).map_err(|error| damaged("a commit", error))?;
+        Ok::<_, Failure>(text.into_owned())
+    };
+    Ok(Some((last, rows.iter().map(text).collect::<Result<_, _>>()?)))
+}
+
+/// How long a record is, about.
+pub(super) const RECORD_BYTES: &str = "octet_length(record)::bigint + 6 * coalesce(octet_length(packed), 0)";
+
+/// Commits whose texts are looked at at once.
+const TEXTS_AT_ONCE: i64 = 4_096;
+
+/// Gives the commits `seqs`, in order, to `each`.
+async fn read(session: &Session, seqs: &[i64], mut each: impl FnMut(LogRow)) -> Result<(), Failure> {
+    let sql = format!("SELECT {COLUMNS} FROM log WHERE space = $1 AND seq = ANY($2) ORDER BY seq");
+    for seqs in seqs.chunks(COMMITS_FOLDED) {
+        let rows = session.query(&sql, &[&session.space.0, &seqs]).await?;
+        from_rows(session, &rows).await?.into_iter().for_each(&mut each);
+    }
+    Ok(())
 }
 
 /// The fields of `entry` that were changed since its version `base`, each with the version that last did.
@@ -60,8 +89,16 @@ pub(super) async fn changed_since(
     entry: &Entry,
     base: u32,
 ) -> Result<HashMap<&'static str, u32>, Failure> {
-    let commits = commits_of_entry(session, entry, Seq(u64::MAX)).await?;
-    Ok(fold::changed_since(entry, base, commits))
+    // The usual case: somebody was quicker by one change.
+    if entry.version.saturating_sub(base) == 1 {
+        let mut changed = None;
+        let last = [to_column(entry.updated_seq.0)];
+        read(session, &last, |commit| changed = fold::changed_last(entry, &commit)).await?;
+        if let Some(changed) = changed {
+            return Ok(changed);
+        }
+    }
+    Ok(revisions(session, entry).await?.changed_since(base))
 }
 
 /// The instant by which it is judged what had expired when the space came to commit `last`, at `now`: what was live then and has expired since is
@@ -78,44 +115,41 @@ pub(super) async fn history(session: Option<&Session>, id: EntryId) -> Result<Ve
     let missing = || not_found("entry", id);
     let session = session.ok_or_else(missing)?;
     let found = entry::by_id(session, id).await?.ok_or_else(missing)?;
-    let commits = commits_of_entry(session, &found, Seq(u64::MAX)).await?;
-    Ok(fold::revisions(&found, commits))
+    Ok(revisions(session, &found).await?.made)
+}
+
+async fn revisions(session: &Session, found: &Entry) -> Result<Revisions, Failure> {
+    let sql = "SELECT seq FROM touch WHERE space = $1 AND what = 'e' AND number = $2 AND seq > $3 ORDER BY seq";
+    let (number, created) = (to_column(found.handle.0), to_column(found.created_seq.0));
+    let mut seqs = vec![created];
+    for row in session.query(sql, &[&session.space.0, &number, &created]).await? {
+        seqs.push(get(&row, 0)?);
+    }
+    let mut revisions = Revisions::of(found);
+    read(session, &seqs, |commit| revisions.take_in(commit)).await?;
+    Ok(revisions)
 }
 
 /// `entries` as they stood at commit `last`, those that were there, in their order.
 pub(super) async fn as_of(session: &Session, entries: &[Entry], last: Seq) -> Result<Vec<Entry>, Failure> {
     let numbers: Vec<i64> = entries.iter().map(|entry| to_column(entry.handle.0)).collect();
-    let places: HashMap<u64, usize> = entries.iter().map(|entry| entry.handle.0).zip(0..).collect();
-    // Which of them each commit has to do with: one that has to do with many is read once.
-    let mut made: BTreeMap<i64, BTreeSet<usize>> = BTreeMap::new();
-    for (place, entry) in entries.iter().enumerate() {
-        made.entry(to_column(entry.created_seq.0)).or_default().insert(place);
-    }
+    // A commit that has to do with many of them is read once.
+    let mut made: BTreeSet<i64> = entries.iter().map(|entry| to_column(entry.created_seq.0)).collect();
     let rows = session
         .query(TOUCHED, &[&session.space.0, &numbers, &to_column(last.0)])
         .await?;
     for row in &rows {
-        if let Some(place) = places.get(&count(row, 0)?) {
-            made.entry(get(row, 1)?).or_default().insert(*place);
-        }
+        made.insert(get(row, 0)?);
     }
-    let sql = format!("SELECT {COLUMNS} FROM log WHERE space = $1 AND seq = ANY($2) ORDER BY seq");
-    let mut states: Vec<Option<Entry>> = vec![None; entries.len()];
-    let seqs: Vec<i64> = made.keys().copied().collect();
-    for seqs in seqs.chunks(COMMITS_FOLDED) {
-        let rows = session.query(&sql, &[&session.space.0, &seqs]).await?;
-        for commit in from_rows(session, &rows).await? {
-            for place in made.get(&to_column(commit.seq.0)).into_iter().flatten() {
-                fold::take_in(&mut states[*place], &entries[*place], &commit);
-            }
-        }
-    }
-    Ok(states.into_iter().flatten().collect())
+    let mut states = States::of(entries.iter().map(|entry| (entry.id, entry.handle)));
+    let seqs: Vec<i64> = made.into_iter().collect();
+    read(session, &seqs, |commit| states.take_in(&commit)).await?;
+    Ok(states.into_entries())
 }
 
-/// Which commits, up to one, changed which entries.
-const TOUCHED: &str = "SELECT found.* FROM unnest($2::bigint[]) AS wanted (number) CROSS JOIN LATERAL
-    (SELECT touch.number, seq FROM touch WHERE space = $1 AND what = 'e' AND touch.number = wanted.number AND seq <= $3 OFFSET 0) AS found";
+/// Which commits, up to one, changed some entries.
+const TOUCHED: &str = "SELECT DISTINCT found.seq FROM unnest($2::bigint[]) AS wanted (number) CROSS JOIN LATERAL
+    (SELECT seq FROM touch WHERE space = $1 AND what = 'e' AND touch.number = wanted.number AND seq <= $3 OFFSET 0) AS found";
 
 /// How many commits that changed entries are in memory at a time.
 const COMMITS_FOLDED: usize = 64;

@@ -13,7 +13,7 @@ use super::filter::{Filter, When};
 use super::living::{self, Seen};
 use super::session::Session;
 use super::{Inner, commit, entry, journal, page};
-use crate::cursor::{After, Cursor, binding};
+use crate::cursor::{After, Cursor, Part, binding};
 use crate::live::{Wanted, asks_for_the_living};
 use crate::plan::Ends;
 
@@ -52,6 +52,7 @@ pub(super) async fn entries(
                 now,
                 as_of,
                 after: cursor.map(|cursor| cursor.after),
+                total: cursor.and_then(|cursor| cursor.total),
                 limit: limit + 1,
             };
             search.run().await?
@@ -67,6 +68,7 @@ pub(super) async fn entries(
             after,
             as_of,
             at: Some(now),
+            total: Some(total),
         }
         .to_text(&binding)
     });
@@ -92,6 +94,8 @@ struct Search<'q> {
     now: Timestamp,
     as_of: Seq,
     after: Option<After>,
+    /// How many there are, if the first page has said it.
+    total: Option<u64>,
     /// One more than are wanted, to see whether there are more.
     limit: usize,
 }
@@ -107,23 +111,34 @@ impl Search<'_> {
             },
             None => None,
         };
-        let changed = if self.as_of < self.ends.head {
+        let mut changed = if self.as_of < self.ends.head {
             entry::changed_after(self.session, self.as_of).await?
         } else {
             Vec::new()
         };
-        let (mut items, mut total) = match self.in_memory(page, &changed).await? {
+        changed.sort_unstable();
+        let part = self.part();
+        let changed = part.of_changed(&changed, |number| *number);
+        let (mut items, counted) = match self.in_memory(page, changed).await? {
             Some(found) => found,
-            None => self.as_they_are(page, &changed).await?,
+            None => self.as_they_are(page, changed).await?,
         };
-        if !changed.is_empty() {
-            let before = self.as_they_were(&changed).await?;
-            total += before.len() as u64;
-            items.extend(before.into_iter().filter(|entry| self.comes_after(entry)));
+        let mut before = 0;
+        for some in part.chunks(changed) {
+            if part.ends_before(some, &items, |number| *number) {
+                break;
+            }
+            let some = self.as_they_were(some).await?;
+            before += some.len() as u64;
+            items.extend(some.into_iter().filter(|entry| self.comes_after(entry)));
             items.sort_by(|a, b| self.query.compare(a, b));
             items.truncate(self.limit);
         }
-        Ok((items, total))
+        Ok((items, self.total.unwrap_or(counted + before)))
+    }
+
+    fn part(&self) -> Part {
+        Part::of(self.query, self.after, self.total, self.limit)
     }
 
     /// The answer of the index in memory, if that knows what is asked.
@@ -187,8 +202,11 @@ impl Search<'_> {
         };
         let filter = Filter::of(session, query, page, when, all_have_words).await?;
         if all_have_words {
-            let (first, count) = (filter.first(session, self.after, self.limit), filter.count(session));
-            let (first, count) = futures_util::future::join(first, count).await;
+            let first = filter.first(session, self.after, self.limit);
+            if let Some(total) = self.total {
+                return Ok((first.await?, total));
+            }
+            let (first, count) = futures_util::future::join(first, filter.count(session)).await;
             return Ok((first?, count?));
         }
         let matches = |entry: &Entry| query.matches(entry, self.now);

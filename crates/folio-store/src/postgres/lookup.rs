@@ -23,3 +23,15 @@ macro_rules! looked_up {
 }
 
 pub(super) use looked_up;
+
+/// The number of the last of up to $3 rows of `table` after $2 before which the others have less than $4 `bytes`, as far as these are known
+/// without reading the rows: so much is read at once, and an answer is in memory as a whole.
+pub(super) fn last_of_part(table: &str, number: &str, bytes: &str) -> String {
+    format!(
+        "SELECT max(number) FROM
+         (SELECT number, sum(bytes) OVER (ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM
+             (SELECT {number} AS number, {bytes} AS bytes FROM {table} WHERE space = $1 AND {number} > $2 ORDER BY {number} LIMIT $3)
+             AS next) AS summed
+         WHERE coalesce(before, 0) < $4::bigint"
+    )
+}

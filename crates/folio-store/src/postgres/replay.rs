@@ -47,9 +47,10 @@ async fn entry_after(session: &Session, row: &LogRow, index: usize, id: EntryId)
     let lost = || Failure::Damaged(format!("commit {} names {id}, which is not there", row.seq));
     let found = entry::by_id(session, id).await?.ok_or_else(lost)?;
     let before = if found.created_seq < row.seq {
-        journal::commits_of_entry(session, &found, Seq(row.seq.0 - 1)).await?
+        let before = journal::as_of(session, std::slice::from_ref(&found), Seq(row.seq.0 - 1)).await?;
+        before.into_iter().next()
     } else {
-        Vec::new()
+        None
     };
     fold::answered(&found, before, row, index).ok_or_else(lost)
 }

@@ -7,52 +7,69 @@ use tokio_postgres::Row;
 
 use super::column::{count, get};
 use super::error::Failure;
+use super::journal::RECORD_BYTES;
+use super::lookup::last_of_part;
 use super::session::Session;
 use crate::body::unpack;
 use crate::place::to_column;
 use crate::said::{Wanted, looked_for, tell};
+use crate::store::CHANGES_BYTES;
 use crate::upkeep::Residue;
 
 /// Rows that are read at a time.
 const AT_A_TIME: i64 = 500;
 
 /// A table that is read from one number to the next: what its rows are called, which column counts them, and which texts they
-/// have, one that may be packed before them, and behind them one that may hold any byte.
+/// have, one that may be packed before them, and behind them one that may hold any byte. And how many bytes these are, about.
 struct Numbered {
     name: &'static str,
+    table: &'static str,
     number: &'static str,
+    bytes: &'static str,
     sql: &'static str,
 }
 
 const NUMBERED: [Numbered; 6] = [
     Numbered {
         name: "e",
+        table: "entry",
         number: "number",
+        bytes: "octet_length(fields)::bigint + 6 * coalesce(octet_length(packed), 0)",
         sql: "SELECT number, packed, concat_ws(E'\\n', fields, type, owner) FROM entry",
     },
     Numbered {
         name: "commit ",
+        table: "log",
         number: "seq",
+        bytes: RECORD_BYTES,
         sql: "SELECT seq, packed, concat_ws(E'\\n', record, actor), key FROM log",
     },
     Numbered {
         name: "p",
+        table: "page",
         number: "number",
+        bytes: "octet_length(fields)::bigint",
         sql: "SELECT number, NULL::bytea, concat_ws(E'\\n', fields, thread) FROM page",
     },
     Numbered {
         name: "r",
+        table: "run",
         number: "number",
+        bytes: "octet_length(title)::bigint",
         sql: "SELECT number, NULL::bytea, title FROM run",
     },
     Numbered {
         name: "turn t",
+        table: "turn",
         number: "number",
+        bytes: "octet_length(begun)::bigint + coalesce(octet_length(ended), 0)",
         sql: "SELECT number, NULL::bytea, concat_ws(E'\\n', begun, ended, thread) FROM turn",
     },
     Numbered {
         name: "note ",
+        table: "trace",
         number: "number",
+        bytes: "octet_length(note)::bigint",
         sql: "SELECT number, NULL::bytea, concat_ws(E'\\n', note, component) FROM trace",
     },
 ];
@@ -61,15 +78,18 @@ const NUMBERED: [Numbered; 6] = [
 pub(super) async fn search(session: &Session, texts: &[String]) -> Result<Residue, Failure> {
     let texts = Wanted::of(looked_for(texts));
     let mut residue = Residue::default();
+    let bytes = i64::try_from(CHANGES_BYTES).unwrap_or(i64::MAX);
     for table in &NUMBERED {
+        let number = table.number;
+        let part = last_of_part(table.table, number, table.bytes);
         let sql = format!(
-            "{} WHERE space = $1 AND {1} > $2 ORDER BY {1} LIMIT $3",
-            table.sql, table.number
+            "{} WHERE space = $1 AND {number} > $2 AND {number} <= ({part}) ORDER BY {number}",
+            table.sql
         );
         let mut last = 0;
         loop {
             let rows = session
-                .query(&sql, &[&session.space.0, &to_column(last), &AT_A_TIME])
+                .query(&sql, &[&session.space.0, &to_column(last), &AT_A_TIME, &bytes])
                 .await?;
             let Some(end) = rows.last() else { break };
             last = count(end, 0)?;

@@ -10,7 +10,7 @@ use super::place::{Place, SpaceId};
 use super::{blob, rewrite, text, trace};
 use crate::body::parse_hash;
 use crate::fold::{self, Rewritten};
-use crate::plan::Gone;
+use crate::plan::{Bodies, Gone};
 
 /// Makes what is deleted from now on be overwritten at once, in free space too.
 pub(super) fn overwrite_deleted(conn: &Connection, overwrite: bool) -> Result<(), Failure> {
@@ -51,32 +51,27 @@ pub(super) fn take_out(conn: &Connection, space: SpaceId, gone: &[Gone]) -> Resu
         trace::forget_entry(conn, space, entry.id)?;
         text::remove(conn, entry.place)?;
     }
-    for hash in bodies {
-        if let Some(bytes) = parse_hash(&hash)
-            && !is_named(conn, space, &hash)?
-        {
+    for hash in unnamed(conn, space, bodies)? {
+        if let Some(bytes) = parse_hash(&hash) {
             blob::delete(conn, space, &bytes)?;
         }
     }
     Ok(())
 }
 
-/// Whether any commit of `space` names the body `hash`. Looks at the whole log, which only what had a body costs.
-fn is_named(conn: &Connection, space: SpaceId, hash: &str) -> Result<bool, Failure> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM log WHERE place BETWEEN ?1 AND ?2 AND instr(record, ?3))";
-    let range = params![Place::start(space), Place::end(space), hash];
-    let in_plain: bool = conn.prepare_cached(sql)?.query_row(range, |row| row.get(0))?;
-    if in_plain {
-        return Ok(true);
-    }
-    let sql = "SELECT place FROM packed_log WHERE place BETWEEN ?1 AND ?2";
-    let mut statement = conn.prepare_cached(sql)?;
+/// Those of `bodies` that no commit of `space` names. Looks through the whole log, once for all of them, which only what had a body costs.
+fn unnamed(conn: &Connection, space: SpaceId, bodies: BTreeSet<String>) -> Result<BTreeSet<String>, Failure> {
+    let Some(mut sought) = Bodies::of(bodies) else {
+        return Ok(BTreeSet::new());
+    };
+    let sql = format!("SELECT {} FROM log WHERE place BETWEEN ?1 AND ?2", rewrite::COLUMNS);
+    let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(params![Place::start(space), Place::end(space)])?;
     while let Some(row) = rows.next()? {
-        let text = rewrite::record_text(conn, row.get(0)?)?;
-        if text.is_some_and(|text| text.contains(hash)) {
-            return Ok(true);
+        let text = rewrite::text_of(row.get_ref(1)?, row.get_ref(2)?);
+        if sought.all_are_in(&text.map_err(|error| damaged("a commit", error))?) {
+            break;
         }
     }
-    Ok(false)
+    Ok(sought.missed())
 }

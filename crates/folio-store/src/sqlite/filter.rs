@@ -231,7 +231,8 @@ impl<'q> Ordered<'q> {
     fn rank(query: &EntryQuery) -> (String, Vec<Value>) {
         let other = query.ranks.other;
         if query.ranks.known.is_empty() {
-            return (format!("+{other}"), Vec::new());
+            // No number by itself, which would name a column.
+            return (format!("0 + {other}"), Vec::new());
         }
         let cases: Vec<_> = query
             .ranks

@@ -1,6 +1,6 @@
 //! Rows of the log, and what is read from them: changes, revisions of an entry, the journal of a run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use folio_memory::{Actor, Entry, EntryId, RunId, Seq, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -9,7 +9,7 @@ use super::error::{Failure, damaged, not_found};
 use super::place::{Place, SpaceId, Touched, from_column, to_column};
 use super::{entry, rewrite, run};
 use crate::error::StoreError;
-use crate::fold;
+use crate::fold::{self, Revisions, Room, States};
 use crate::prepare::Prepared;
 use crate::store::{Journal, LogRow, Revision};
 
@@ -93,48 +93,52 @@ pub(super) fn last_touch(conn: &Connection, what: Touched, place: Place) -> Resu
     Ok(Seq(from_column(seq.unwrap_or(0))))
 }
 
-/// Up to `limit` commits of `space` after `since`.
+/// Up to `limit` commits of `space` after `since`, as far as there is [`Room`] for them.
 pub(super) fn changes(conn: &Connection, space: SpaceId, since: Seq, limit: u32) -> Result<Vec<LogRow>, Failure> {
     let sql = format!("SELECT {COLUMNS} FROM log WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT ?3");
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(params![Place::of(space, since.0), Place::end(space), limit])?;
-    let mut changes = Vec::new();
+    let (mut changes, mut room) = (Vec::new(), Room::of_changes());
     while let Some(row) = rows.next()? {
         changes.push(from_row(conn, row)?);
+        let bytes = |column| row.get_ref(column).ok()?.as_bytes_or_null().ok()?.map(<[u8]>::len);
+        if !room.take(bytes(4).unwrap_or_default(), bytes(5).unwrap_or_default()) {
+            break;
+        }
     }
     Ok(changes)
 }
 
-/// The commits that added and changed `entry`, in order, up to `last`.
-pub(super) fn commits_of_entry(
+/// The commit at `place`.
+fn commit_at(conn: &Connection, place: Place) -> Result<Option<LogRow>, Failure> {
+    let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM log WHERE place = ?1"))?;
+    let mut rows = statement.query(params![place])?;
+    rows.next()?.map(|row| from_row(conn, row)).transpose()
+}
+
+/// Gives the commits that added and changed the entry at `place`, in order, to `each`, one at a time.
+fn commits_of_entry(
     conn: &Connection,
     place: Place,
     created: Seq,
-    last: Seq,
-) -> Result<Vec<LogRow>, Failure> {
+    mut each: impl FnMut(LogRow),
+) -> Result<(), Failure> {
     let sql = format!(
         "SELECT {COLUMNS} FROM log WHERE place = ?1 UNION ALL
-         SELECT {COLUMNS} FROM (SELECT seq FROM touch WHERE what = 'e' AND place = ?2 AND seq > ?4 AND seq <= ?5 ORDER BY seq)
+         SELECT {COLUMNS} FROM (SELECT seq FROM touch WHERE what = 'e' AND place = ?2 AND seq > ?4 ORDER BY seq)
          CROSS JOIN log ON log.place = ?3 + seq"
     );
     let mut statement = conn.prepare_cached(&sql)?;
     let space = place.space();
-    let (created, last) = (created.min(last), last);
-    let mut rows = statement.query(params![
-        Place::of(space, created.0),
-        place,
-        Place::start(space),
-        to_column(created.0),
-        to_column(last.0)
-    ])?;
-    let mut commits = Vec::new();
+    let (start, created) = (Place::start(space), to_column(created.0));
+    let mut rows = statement.query(params![Place::of(space, from_column(created)), place, start, created])?;
     while let Some(row) = rows.next()? {
-        commits.push(from_row(conn, row)?);
+        each(from_row(conn, row)?);
     }
-    Ok(commits)
+    Ok(())
 }
 
-/// The fields of `entry` that were changed since its version `base`, each with the version that last did.
+/// The fields of `entry` that were changed since its version `base`, each with the version that last did; what is being committed aside.
 pub(super) fn changed_since(
     conn: &Connection,
     entry: &Entry,
@@ -142,8 +146,17 @@ pub(super) fn changed_since(
     base: u32,
 ) -> Result<HashMap<&'static str, u32>, Failure> {
     let place = Place::of(space, entry.handle.0);
-    let commits = commits_of_entry(conn, place, entry.created_seq, Seq(u64::MAX))?;
-    Ok(fold::changed_since(entry, base, commits))
+    let Some(entry) = entry::at(conn, place)?.filter(|entry| entry.version > base) else {
+        return Ok(HashMap::new());
+    };
+    // The usual case: somebody was quicker by one change.
+    if entry.version - base == 1
+        && let Some(last) = commit_at(conn, Place::of(space, entry.updated_seq.0))?
+        && let Some(changed) = fold::changed_last(&entry, &last)
+    {
+        return Ok(changed);
+    }
+    Ok(revisions(conn, place, &entry)?.changed_since(base))
 }
 
 /// The revisions of one entry, oldest first.
@@ -155,19 +168,40 @@ pub(super) fn history(conn: &Connection, space: Option<SpaceId>, id: EntryId) ->
         .flatten()
         .ok_or_else(missing)?;
     let place = Place::of(space.ok_or_else(missing)?, found.handle.0);
-    let commits = commits_of_entry(conn, place, found.created_seq, Seq(u64::MAX))?;
-    Ok(fold::revisions(&found, commits))
+    Ok(revisions(conn, place, &found)?.made)
 }
 
-/// The entry at `place` as it stood at commit `seq`, if it was there.
-pub(super) fn as_of(conn: &Connection, place: Place, seq: Seq) -> Result<Option<Entry>, Failure> {
-    let Some(found) = entry::at(conn, place)? else {
-        return Ok(None);
-    };
-    Ok(fold::state_after(
-        &found,
-        commits_of_entry(conn, place, found.created_seq, seq)?,
-    ))
+fn revisions(conn: &Connection, place: Place, found: &Entry) -> Result<Revisions, Failure> {
+    let mut revisions = Revisions::of(found);
+    commits_of_entry(conn, place, found.created_seq, |commit| revisions.take_in(commit))?;
+    Ok(revisions)
+}
+
+/// What stands at `places` as it stood at commit `last`, those that were there, in their order.
+pub(super) fn as_of(conn: &Connection, places: &[Place], last: Seq) -> Result<Vec<Entry>, Failure> {
+    // A commit that has to do with many of them is read once.
+    let (mut found, mut commits) = (Vec::with_capacity(places.len()), BTreeSet::new());
+    let mut touched =
+        conn.prepare_cached("SELECT seq FROM touch WHERE what = 'e' AND place = ?1 AND seq > ?2 AND seq <= ?3")?;
+    for place in places {
+        let Some(entry) = entry::at(conn, *place)?.filter(|entry| entry.created_seq <= last) else {
+            continue;
+        };
+        let of_space = |seq: i64| Place::of(place.space(), from_column(seq));
+        commits.insert(of_space(to_column(entry.created_seq.0)));
+        let seqs = params![place, to_column(entry.created_seq.0), to_column(last.0)];
+        for seq in touched.query_map(seqs, |row| row.get(0))? {
+            commits.insert(of_space(seq?));
+        }
+        found.push((entry.id, entry.handle));
+    }
+    let mut states = States::of(found);
+    for place in commits {
+        if let Some(commit) = commit_at(conn, place)? {
+            states.take_in(&commit);
+        }
+    }
+    Ok(states.into_entries())
 }
 
 /// What happened in `id` after `since`, up to the commit with which it has `bytes`.

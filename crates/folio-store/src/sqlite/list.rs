@@ -12,7 +12,7 @@ use super::filter::{Filter, When};
 use super::living::Living;
 use super::place::{Place, SpaceId};
 use super::{entry, journal, page};
-use crate::cursor::{After, Cursor, binding};
+use crate::cursor::{After, Cursor, Part, binding};
 use crate::live::{Wanted, asks_for_the_living};
 
 /// The entries that `query`, which has no text, asks for, as they are at `now`.
@@ -55,6 +55,7 @@ pub(super) fn entries(
             head,
             as_of,
             after: cursor.map(|cursor| cursor.after),
+            total: cursor.and_then(|cursor| cursor.total),
             limit: limit + 1,
         }
         .run(living)?,
@@ -71,6 +72,7 @@ pub(super) fn entries(
                 after,
                 as_of,
                 at: Some(now),
+                total: Some(total),
             }
             .to_text(&binding()?),
         )
@@ -97,6 +99,8 @@ struct Search<'q> {
     head: Seq,
     as_of: Seq,
     after: Option<After>,
+    /// How many there are, if the first page has said it.
+    total: Option<u64>,
     /// One more than are wanted, to see whether there are more.
     limit: usize,
 }
@@ -113,23 +117,34 @@ impl Search<'_> {
             // There is no such page.
             return Ok((Vec::new(), 0));
         };
-        let changed = if self.as_of < self.head {
+        let mut changed = if self.as_of < self.head {
             entry::changed_after(self.conn, self.space, self.as_of)?
         } else {
             Vec::new()
         };
-        let (mut items, mut total) = match self.in_memory(living, page, &changed)? {
+        changed.sort_unstable();
+        let part = self.part();
+        let changed = part.of_changed(&changed, |place| place.number());
+        let (mut items, counted) = match self.in_memory(living, page, changed)? {
             Some(found) => found,
-            None => self.by_sql(page, &changed)?,
+            None => self.by_sql(page, changed)?,
         };
-        if !changed.is_empty() {
-            let before = self.as_they_were(&changed)?;
-            total += before.len() as u64;
-            items.extend(before.into_iter().filter(|entry| self.comes_after(entry)));
+        let mut before = 0;
+        for some in part.chunks(changed) {
+            if part.ends_before(some, &items, |place| place.number()) {
+                break;
+            }
+            let some = self.as_they_were(some)?;
+            before += some.len() as u64;
+            items.extend(some.into_iter().filter(|entry| self.comes_after(entry)));
             items.sort_by(|a, b| self.query.compare(a, b));
             items.truncate(self.limit);
         }
-        Ok((items, total))
+        Ok((items, self.total.unwrap_or(counted + before)))
+    }
+
+    fn part(&self) -> Part {
+        Part::of(self.query, self.after, self.total, self.limit)
     }
 
     /// The answer of the index in memory, if that knows what is asked.
@@ -196,10 +211,10 @@ impl Search<'_> {
             let first = filter.first(conn, query, self.after, self.space, self.limit)?;
             // Where there was room for more, this is all there is.
             let is_all = self.after.is_none() && first.len() < self.limit;
-            let total = if is_all {
-                first.len() as u64
-            } else {
-                filter.count(conn)?
+            let total = match self.total {
+                Some(total) => total,
+                None if is_all => first.len() as u64,
+                None => filter.count(conn)?,
             };
             Ok((first, total))
         } else {
@@ -215,12 +230,9 @@ impl Search<'_> {
 
     /// What stands at `places` now, as it was, if that is part of the answer.
     fn as_they_were(&self, places: &[Place]) -> Result<Vec<Entry>, Failure> {
-        let mut entries = Vec::new();
-        for place in places {
-            let entry = journal::as_of(self.conn, *place, self.as_of)?;
-            entries.extend(entry.filter(|entry| self.query.matches(entry, self.now)));
-        }
-        Ok(entries)
+        let mut before = journal::as_of(self.conn, places, self.as_of)?;
+        before.retain(|before| self.query.matches(before, self.now));
+        Ok(before)
     }
 
     fn comes_after(&self, entry: &Entry) -> bool {

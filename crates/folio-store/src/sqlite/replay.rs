@@ -52,10 +52,6 @@ fn entry_after(
     let lost = || Failure::Damaged(format!("commit {} names {id}, which is not there", row.seq));
     let found = entry::by_id(conn, space, id)?.ok_or_else(lost)?;
     let place = Place::of(space, found.handle.0);
-    let before = if found.created_seq < row.seq {
-        journal::commits_of_entry(conn, place, found.created_seq, Seq(row.seq.0 - 1))?
-    } else {
-        Vec::new()
-    };
+    let before = journal::as_of(conn, &[place], Seq(row.seq.0.saturating_sub(1)))?.pop();
     fold::answered(&found, before, row, index).ok_or_else(lost)
 }

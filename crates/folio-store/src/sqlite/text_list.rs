@@ -20,6 +20,9 @@ use crate::words::{Asked, Ranking};
 /// How much a word in the title, in the text and in a tag says about an entry.
 const WEIGHTS: &str = "4.0, 1.0, 2.0";
 
+/// Entries that have changed since the first page and are made again at a time.
+const CHANGED_AT_ONCE: usize = 1_000;
+
 impl SqliteStore {
     /// The entries that a query with a text asks for, once the index has come to the last commit of this moment.
     pub(super) async fn search(
@@ -215,9 +218,10 @@ impl Question<'_> {
             .into_iter()
             .map(|hit| (hit.place, hit.score))
             .collect();
-        for place in changed.iter().copied() {
-            let before = journal::as_of(self.conn, place, self.as_of)?;
-            if let Some(before) = before.filter(|before| self.query.matches(before, self.now)) {
+        for some in changed.chunks(CHANGED_AT_ONCE) {
+            let before = journal::as_of(self.conn, some, self.as_of)?;
+            for before in before.into_iter().filter(|before| self.query.matches(before, self.now)) {
+                let place = Place::of(self.space, before.handle.0);
                 let score = scores.get(&place).copied().unwrap_or_default();
                 hits.push(Hit {
                     place,

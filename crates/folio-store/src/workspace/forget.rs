@@ -98,7 +98,7 @@ impl Workspace {
             };
             loop {
                 let answer = self.inner.store.entries(self.space(), &query, self.now()).await?;
-                found.extend(answer.items);
+                found.extend(self.saying(filter, answer.items).await?);
                 match answer.next {
                     Some(next) => query.cursor = Some(next),
                     None => break,
@@ -114,22 +114,13 @@ impl Workspace {
             for entry in &filter.entries {
                 let entry = self.inner.store.entry(self.space(), *entry).await?;
                 if wanted.matches(&entry, self.now()) {
-                    found.push(entry);
+                    found.extend(self.saying(filter, vec![entry]).await?);
                 }
             }
         }
         let is_gone = |entry: &Entry| entry.fields.erased == Some(ErasedFor::Forgotten);
         let (gone, mut found): (Vec<_>, Vec<_>) = found.into_iter().partition(is_gone);
         let mut gone: BTreeSet<_> = gone.iter().map(|entry| entry.id).collect();
-        if let Some(text) = &filter.text {
-            let mut with_text = Vec::new();
-            for entry in found {
-                if self.says(&entry, text).await? {
-                    with_text.push(entry);
-                }
-            }
-            found = with_text;
-        }
         found.sort_by_key(|entry| entry.handle);
         found.dedup_by_key(|entry| entry.handle);
         let is_named = !filter.entries.is_empty();
@@ -138,6 +129,21 @@ impl Workspace {
             gone.clear();
         }
         Ok(Fitting { entries: found, gone })
+    }
+
+    /// Those of `entries` that say the text of `filter`, if it has one, or do not say anything any more: the others are not kept in memory while
+    /// all of a space is gone through.
+    async fn saying(&self, filter: &ForgetFilter, entries: Vec<Entry>) -> Result<Vec<Entry>, WorkspaceError> {
+        let Some(text) = &filter.text else {
+            return Ok(entries);
+        };
+        let mut saying = Vec::new();
+        for entry in entries {
+            if entry.fields.erased == Some(ErasedFor::Forgotten) || self.says(&entry, text).await? {
+                saying.push(entry);
+            }
+        }
+        Ok(saying)
     }
 
     fn authorise_forgetting(&self, actor: &Actor) -> Result<(), WorkspaceError> {

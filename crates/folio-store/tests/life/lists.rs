@@ -1,8 +1,10 @@
 //! Lists while entries change: what is told of what changed, and pages of one moment.
 
 use folio_memory::id::Ref;
-use folio_memory::{EntryQuery, Seq, Status, Tag, ThreadKey};
+use folio_memory::{Change, EntryQuery, FieldChange, Seq, Status, Tag, ThreadKey};
+use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{BookFilter, Guard};
+use folio_testkit::contract::scene::{Scene as Rows, patch};
 use serde_json::json;
 
 use super::{person, scene};
@@ -80,4 +82,80 @@ async fn a_book_that_is_read_page_by_page_is_that_of_its_first_page_m7_2_15() {
     assert_eq!((third.as_str(), next), ("ef", None));
     let (now, total, ..) = page(None).await;
     assert_eq!((now.as_str(), total), ("edo it", 6));
+}
+
+/// A store in a file, where what a commit says can be made unreadable behind its back.
+struct Torn {
+    folder: tempfile::TempDir,
+    scene: Rows,
+}
+
+impl Torn {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
+        Self {
+            folder,
+            scene: Rows::on(store),
+        }
+    }
+
+    fn tear(&self, commit: Seq) {
+        let file = rusqlite::Connection::open(self.folder.path().join("folio.db")).unwrap();
+        let sql = "UPDATE log SET record = 'torn' WHERE place & 1099511627775 = ?1";
+        assert_eq!(file.execute(sql, [i64::try_from(commit.0).unwrap()]).unwrap(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_a_list_makes_nothing_again_that_has_its_place_elsewhere_m7_2_15() {
+    let torn = Torn::new();
+    let scene = &torn.scene;
+    let page = scene.a_page().await;
+    let (mut ids, mut commits) = (Vec::new(), Vec::new());
+    for part in 0..3 {
+        let notes: Vec<_> = (0..300)
+            .map(|number| scene.note(page, &format!("{part}/{number}")))
+            .collect();
+        ids.extend(notes.iter().map(|note| note.id));
+        let notes = notes.into_iter().map(|note| Change::AddEntry(Box::new(note)));
+        commits.push(scene.commit(notes.collect()).await.seq);
+    }
+    let mut query = EntryQuery {
+        limit: 10,
+        ..EntryQuery::default()
+    };
+    let first = scene.list(&query).await.unwrap();
+    for some in ids.chunks(300) {
+        let title = vec![FieldChange::Title("another".to_owned())];
+        scene
+            .commit(some.iter().map(|id| patch(*id, title.clone())).collect())
+            .await;
+    }
+    torn.tear(commits[0]);
+    query.cursor = first.next;
+    let second = scene.list(&query).await.unwrap();
+    let titles: Vec<_> = second.items.iter().map(|entry| entry.fields.title.as_str()).collect();
+    assert_eq!((titles[0], titles[9], second.total), ("2/289", "2/280", 900));
+}
+
+#[tokio::test]
+async fn who_was_one_change_behind_learns_which_it_was_without_the_rest_of_its_life_m7_4_33() {
+    let torn = Torn::new();
+    let scene = &torn.scene;
+    let id = scene.a_note("one").await;
+    let added = scene.head().await;
+    let titled = |title: &str| vec![FieldChange::Title(title.to_owned())];
+    scene.commit(vec![patch(id, titled("two"))]).await;
+    scene.commit(vec![patch(id, titled("three"))]).await;
+    torn.tear(added);
+    let late = Change::PatchEntry {
+        entry: id,
+        fields: titled("four"),
+        expected_version: None,
+        base_version: Some(2),
+    };
+    let late = scene.commit(vec![late]).await;
+    let met = &late.entries[0].conflicts[0];
+    assert_eq!((met.field.as_str(), met.overwrote_version), ("title", 3));
 }

@@ -13,6 +13,7 @@ use folio_store::{Store, StoreError};
 use folio_testkit::SeededIds;
 use folio_testkit::contract::scene::Scene;
 use folio_testkit::process::{Process, orders, say};
+use folio_testkit::whole_log;
 
 /// Processes that write.
 pub(crate) const PROCESSES: u16 = 8;
@@ -139,7 +140,7 @@ impl Told {
     pub(crate) async fn is_what_is_there(&self, url: &str) {
         let store = PostgresStore::open(&OpenOptions::at(url)).expect("a store");
         let space = SpaceName::main();
-        let rows = store.changes(&space, Seq(0), u32::MAX).await.expect("the log");
+        let rows = whole_log(&*store, &space).await.expect("the log");
         assert!(
             rows.iter().zip(1..).all(|(row, number)| row.seq == Seq(number)),
             "there is a gap"

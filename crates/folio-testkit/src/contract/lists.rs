@@ -445,6 +445,63 @@ pub async fn the_past_is_listed_as_it_was(home: &dyn Home) {
     }
 }
 
+/// Also when more has changed between two pages than is looked at at a time (M7.2.15).
+pub async fn a_list_goes_on_as_it_began_when_everything_has_changed_m7_2_15(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let mut ids = Vec::new();
+    for part in 0..3 {
+        let notes = (0..150).map(|number| {
+            let mut note = scene.note(page, &format!("{part}/{number}"));
+            note.fields.confidence = Some(Confidence::clamped(f64::from(number % 7) / 10.0).0);
+            note
+        });
+        let notes: Vec<_> = notes.collect();
+        ids.extend(notes.iter().map(|note| note.id));
+        scene
+            .commit(notes.into_iter().map(|note| Change::AddEntry(Box::new(note))).collect())
+            .await;
+    }
+    let mut lists = Vec::new();
+    for order in [Order::Newest, Order::Oldest, Order::Priority] {
+        for kinds in [Vec::new(), vec![EntryKind::Note]] {
+            let query = EntryQuery {
+                order,
+                kinds,
+                limit: 70,
+                ..EntryQuery::default()
+            };
+            let whole = EntryQuery {
+                limit: 1000,
+                ..query.clone()
+            };
+            let whole = scene.list(&whole).await.expect("a list").items;
+            let first = scene.list(&query).await.expect("a list");
+            lists.push((query, whole, first));
+        }
+    }
+    // Most of it, in an order of its own, so that what was changed and what was not alternate.
+    for some in ids.chunks(4) {
+        let sure = vec![
+            FieldChange::Confidence(Confidence::clamped(0.9).0),
+            FieldChange::Title("x".to_owned()),
+        ];
+        let changes = some[1..].iter().map(|id| patch(*id, sure.clone())).collect();
+        scene.commit(changes).await;
+    }
+    for (mut query, whole, first) in lists {
+        let (mut got, mut next) = (first.items, first.next);
+        while let Some(cursor) = next {
+            query.cursor = Some(cursor);
+            let answer = scene.list(&query).await.expect("a list");
+            assert_eq!((answer.total, answer.as_of), (450, first.as_of), "{query:?}");
+            got.extend(answer.items);
+            next = answer.next;
+        }
+        assert_eq!(got, whole, "{query:?}");
+    }
+}
+
 /// What a parallel turn asks for that has seen everything up to a commit (M7.2.16).
 pub async fn what_came_since_was_added_or_changed(home: &dyn Home) {
     let scene = Scene::of(home);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use folio_memory::keeping::ErasedFor;
 use folio_memory::{Change, EntryId, FieldChange, Seq, Timestamp};
-use folio_store::{Commit, ErrorKind, Expected, Record, RequestKey, StoreError};
+use folio_store::{CHANGES_BYTES, Commit, ErrorKind, Expected, Record, RequestKey, StoreError};
 use serde_json::{Value, json};
 
 use super::Home;
@@ -316,6 +316,31 @@ pub async fn changes_come_in_pages(home: &dyn Home) {
             .expect("changes")
             .is_empty()
     );
+}
+
+/// One commit may have much to say, and a few then are all that is in memory; every one of them comes (M7.7).
+pub async fn changes_end_where_they_say_very_much(home: &dyn Home) {
+    let scene = Scene::of(home);
+    for bytes in [10, CHANGES_BYTES + 10, 10, CHANGES_BYTES / 2, CHANGES_BYTES / 2, 10] {
+        let record = Record {
+            reason: Some("x".repeat(bytes)),
+            ..Record::of(Vec::new())
+        };
+        scene.store.commit(scene.commit_of(record)).await.expect("a commit");
+    }
+    let (mut since, mut lengths) = (Seq(0), Vec::new());
+    loop {
+        let rows = scene.store.changes(&scene.space, since, 100).await.expect("changes");
+        assert!(
+            rows.iter()
+                .zip(since.0 + 1..)
+                .all(|(row, number)| row.seq == Seq(number))
+        );
+        let Some(last) = rows.last() else { break };
+        since = last.seq;
+        lengths.push(rows.len());
+    }
+    assert_eq!((lengths, since), (vec![2, 3, 1], Seq(6)));
 }
 
 /// A reason alone may be worth keeping.

@@ -56,6 +56,7 @@ macro_rules! store_contract {
             instants_never_run_backwards,
             the_log_gives_back_what_was_committed,
             changes_come_in_pages,
+            changes_end_where_they_say_very_much,
             an_empty_commit_is_a_commit,
             a_space_that_has_grown_is_a_conflict,
             a_value_that_could_not_be_read_back_is_refused,
@@ -111,6 +112,7 @@ macro_rules! store_contract {
             an_entry_is_found_by_all_its_tags_and_values,
             the_store_lists_what_the_model_says,
             the_past_is_listed_as_it_was,
+            a_list_goes_on_as_it_began_when_everything_has_changed_m7_2_15,
             what_came_since_was_added_or_changed,
             what_is_asked_at_once_is_of_one_state,
         ]);

@@ -45,7 +45,7 @@ impl Workspace {
     /// Writes every page, every entry as it stands with its whole text, and every link to `out`, in the form of
     /// [`folio_memory::transfer`]. `progress` is told what was written, again and again.
     ///
-    /// Holds a few hundred entries, or one piece of a text, at a time. What is added meanwhile is not in it, but for links between what was
+    /// Holds a few hundred entries, or one piece of a text, at a time, and the ids of those that were written. What is added meanwhile is not in it, but for links between what was
     /// there; the same state gives the same bytes.
     ///
     /// # Errors
@@ -76,8 +76,10 @@ impl Workspace {
             lines.line(&Line::Policy { policy })?;
         }
         self.write_pages(&mut lines).await?;
+        let mut written = Vec::new();
         loop {
             for entry in answer.items {
+                written.push(entry.id);
                 self.write_entry(&mut lines, entry).await?;
             }
             progress(lines.written);
@@ -85,7 +87,7 @@ impl Workspace {
             query.cursor = Some(next);
             answer = self.read_entries(&query).await?;
         }
-        self.write_links(&mut lines, progress).await?;
+        self.write_links(&mut lines, &written, progress).await?;
         let Outgoing { pages, entries, links } = lines.written;
         lines.line(&Line::End { pages, entries, links })?;
         lines.out.flush().map_err(WorkspaceError::Output)?;
@@ -124,10 +126,11 @@ impl Workspace {
         Ok(())
     }
 
-    /// Every link, at the page or the entry that it begins at.
+    /// Every link, at the page or the one of `entries` that it begins at.
     async fn write_links(
         &self,
         lines: &mut Lines<'_>,
+        entries: &[EntryId],
         progress: &mut (dyn FnMut(Outgoing) + Send),
     ) -> Result<(), WorkspaceError> {
         let mut pages = all_pages();
@@ -139,20 +142,12 @@ impl Workspace {
             let ends = old.map(|page| page.id.to_string()).collect();
             self.write_links_of(lines, ends).await?;
         }
-        let mut query = EntryQuery {
-            as_of: Some(lines.as_of),
-            ..all_entries()
-        };
-        loop {
-            let answer = self.read_entries(&query).await?;
-            let ends = answer.items.iter().map(|entry| entry.id.to_string()).collect();
+        for some in entries.chunks(CHUNK as usize) {
+            let ends = some.iter().map(ToString::to_string).collect();
             self.write_links_of(lines, ends).await?;
             progress(lines.written);
-            match answer.next {
-                Some(next) => query.cursor = Some(next),
-                None => return Ok(()),
-            }
         }
+        Ok(())
     }
 
     /// The links that begin at `ends`, but for those that lead to what is younger than the rest of the file.

@@ -159,33 +159,35 @@ impl Workspace {
         let mut parts: BTreeMap<u64, PartRef> = base
             .map(|base| base.parts.into_iter().map(|part| (part.part, part)).collect())
             .unwrap_or_default();
-        let news = self.news(base_seq, as_of).await?;
-        let found = self.touched_by(turn, &news, as_of).await?;
-        let mut blobs = Vec::new();
-        let mut changed: BTreeMap<u64, Vec<&Entry>> = BTreeMap::new();
-        for entry in &news {
-            changed.entry(part_of(entry.handle)).or_default().push(entry);
+        let (mut blobs, mut recent) = (Vec::new(), Vec::new());
+        // The oldest come first, so a part is whole when the next one begins: what is older than the turn is not kept longer.
+        let mut of_part: Vec<Listed> = Vec::new();
+        let mut query = news(base_seq, as_of);
+        loop {
+            // As it is stored: what is compared is its hash.
+            let page = self.inner.store.entries(&self.inner.space, &query, self.now()).await?;
+            for entry in page.items {
+                if of_part
+                    .last()
+                    .is_some_and(|last| part_of(last.handle) != part_of(entry.handle))
+                {
+                    blobs.extend(self.list_part(std::mem::take(&mut of_part), &mut parts).await?);
+                }
+                of_part.push(Listed::of(&entry));
+                if entry.updated_seq >= turn.started_seq {
+                    recent.push(entry);
+                }
+            }
+            match page.next {
+                Some(next) => query.cursor = Some(next),
+                None => break,
+            }
         }
-        for (part, of_part) in changed {
-            let mut listed: BTreeMap<EntryHandle, Listed> = match parts.get(&part) {
-                Some(part) => self
-                    .read_part(part)
-                    .await?
-                    .into_iter()
-                    .map(|one| (one.handle, one))
-                    .collect(),
-                None => BTreeMap::new(),
-            };
-            listed.extend(of_part.into_iter().map(|entry| (entry.handle, Listed::of(entry))));
-            let listed: Vec<_> = listed.into_values().collect();
-            let blob = Blob::new(part_to_jsonl(&listed).into_bytes());
-            let (entries, body) = (listed.len() as u64, blob.hash().0.clone());
-            parts.insert(part, PartRef { part, entries, body });
-            blobs.push(blob);
-        }
+        blobs.extend(self.list_part(of_part, &mut parts).await?);
+        let found = self.touched_by(turn, &recent, as_of).await?;
         let mut touched: Vec<_> = Vec::new();
         let mut touched_entries: Vec<_> = Vec::new();
-        for entry in news {
+        for entry in recent {
             let Some(old_version) = found.get(&entry.id) else {
                 continue;
             };
@@ -213,29 +215,26 @@ impl Workspace {
         })
     }
 
-    /// The memory that was added or changed after `base`, as it was at `as_of`.
-    async fn news(&self, base: Seq, as_of: Seq) -> Result<Vec<Entry>, WorkspaceError> {
-        let mut news = Vec::new();
-        let mut query = EntryQuery {
-            kinds: EntryKind::ALL.into_iter().filter(|kind| kind.is_memory()).collect(),
-            status: Status::ALL.to_vec(),
-            since: Some(base),
-            as_of: Some(as_of),
-            include_expired: true,
-            include_superseded: true,
-            order: Order::Oldest,
-            limit: MAX_LIMIT,
-            ..EntryQuery::default()
+    /// Lists `news`, all of one part, in the one of `parts` that they belong to. Its body; none if there is no news.
+    async fn list_part(
+        &self,
+        news: Vec<Listed>,
+        parts: &mut BTreeMap<u64, PartRef>,
+    ) -> Result<Option<Blob>, WorkspaceError> {
+        let Some(part) = news.first().map(|first| part_of(first.handle)) else {
+            return Ok(None);
         };
-        loop {
-            // As it is stored: what is compared is its hash.
-            let page = self.inner.store.entries(&self.inner.space, &query, self.now()).await?;
-            news.extend(page.items);
-            match page.next {
-                Some(next) => query.cursor = Some(next),
-                None => return Ok(news),
-            }
-        }
+        let before = match parts.get(&part) {
+            Some(part) => self.read_part(part).await?,
+            None => Vec::new(),
+        };
+        let listed: BTreeMap<EntryHandle, Listed> =
+            before.into_iter().chain(news).map(|one| (one.handle, one)).collect();
+        let listed: Vec<_> = listed.into_values().collect();
+        let blob = Blob::new(part_to_jsonl(&listed).into_bytes());
+        let (entries, body) = (listed.len() as u64, blob.hash().0.clone());
+        parts.insert(part, PartRef { part, entries, body });
+        Ok(Some(blob))
     }
 
     /// The newest export that describes no more than what was before `turn` began: what it touched is then read anew.
@@ -284,4 +283,19 @@ impl Workspace {
 /// Whether a turn leaves work of this kind to do.
 pub(super) fn is_work(entry: &Entry) -> bool {
     matches!(entry.kind, EntryKind::Task | EntryKind::Todo | EntryKind::PendingAction)
+}
+
+/// The memory that was added or changed after `base`, as it was at `as_of`.
+fn news(base: Seq, as_of: Seq) -> EntryQuery {
+    EntryQuery {
+        kinds: EntryKind::ALL.into_iter().filter(|kind| kind.is_memory()).collect(),
+        status: Status::ALL.to_vec(),
+        since: Some(base),
+        as_of: Some(as_of),
+        include_expired: true,
+        include_superseded: true,
+        order: Order::Oldest,
+        limit: MAX_LIMIT,
+        ..EntryQuery::default()
+    }
 }
