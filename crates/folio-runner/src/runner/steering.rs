@@ -80,7 +80,10 @@ impl Runner {
         };
         match self.request(run, by, request).await? {
             Requested::Recorded(_) | Requested::Nothing => Ok(()),
-            Requested::Ended => Err(no_question(&self.load(run).await?, node)),
+            Requested::Ended => {
+                let ended = self.load(run).await?;
+                Err(no_question(&ended, node))
+            }
         }
     }
 
