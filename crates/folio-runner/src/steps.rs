@@ -356,7 +356,6 @@ pub fn is_judged(plan: &folio_engine::plan::Plan) -> bool {
         match step {
             Step::Task(task) if judged(&task.criteria) => return true,
             Step::Task(task) => match &task.work {
-                Work::Plan(plan) if judged(&plan.criteria) => return true,
                 Work::Plan(plan) => stack.extend(&plan.steps),
                 Work::Do(_) | Work::Model => {}
             },
