@@ -38,7 +38,8 @@ fn a_large_result_is_put_away_and_read_part_by_part_m7_8_v9() {
     [e1: 46896 bytes, cut; result_read reads them]
     line 1: fine
     line 2: fine
-    … 46855 bytes left out …
+    line 3: fine
+    … 46842 bytes left out …
     line 3000: fine
     ! put away; `folio blob e1` reads it
     $ folio evict build.log --limit 7

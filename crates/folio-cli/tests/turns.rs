@@ -80,15 +80,15 @@ fn an_alert_of_one_turn_changes_a_decision_of_the_next_and_everybody_sees_it() {
     Alerts:
     e1 [risk_alert/active] (95% sure) Three charges from an unknown device #fraud
     $ folio context --turn t2 --thread t --budget 12
-    e1 [risk_alert/
+    e1 [risk_alert/active] Th
     ! 12 tokens; 1 left out, --json says which
     $ folio why e1 --turn t2
     t2 Pay the invoice
       router    critical: e1 risk_alert (0.95) matches the input by topic:money [e1@1]
     t2 Pay the invoice
       executor  e1 first of 1 [e1@1]
-      view      shown (alerts) [a7a001ec, 91 of 800 tokens]
-      context   shortened (scratch_page) [8434086e, 12 of 12 tokens]
+      view      shown (alerts) [a7a001ec, 83 of 800 tokens]
+      context   shortened (scratch_page) [e06eaf13, 12 of 12 tokens]
     "#);
 }
 
