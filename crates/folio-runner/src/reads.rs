@@ -6,7 +6,6 @@ use folio_store::workspace::TraceQuery;
 use folio_store::{RunQuery, RunRow};
 
 use crate::error::RunnerError;
-use crate::folded::Folded;
 use crate::locks::{HeldUp, WAIT_FOR_RUN};
 use crate::runner::Runner;
 use crate::watch::Watch;
@@ -72,13 +71,13 @@ impl Runner {
         Ok((!by.has_ended()).then_some((held_up, by)))
     }
 
-    /// The run as its journal says now. Whoever asks at the same time gets the same one, and a few that were asked for are kept and read on.
+    /// The run as its journal says now.
     ///
     /// # Errors
     ///
     /// `Store` or `Journal`.
-    pub async fn load(&self, run: RunId) -> Result<Folded, RunnerError> {
-        self.shared.folded(run).await
+    pub async fn load(&self, run: RunId) -> Result<Run, RunnerError> {
+        Ok(self.shared.fold(run).await?.0)
     }
 
     /// The run with its row, of one moment: what a journal that grows meanwhile changes in the row is taken from the journal.
@@ -86,13 +85,14 @@ impl Runner {
     /// # Errors
     ///
     /// `Store` or `Journal`.
-    pub async fn seen(&self, run: RunId) -> Result<(RunRow, Folded), RunnerError> {
+    pub async fn seen(&self, run: RunId) -> Result<(RunRow, Run), RunnerError> {
         let workspace = &self.shared.workspace;
-        let folded = self.shared.folded(run).await?;
+        let mut watch = self.shared.watch(run);
+        watch.catch_up().await?;
         let mut row = workspace.run(Ref::Id(run)).await?;
-        row.head = folded.head();
-        row.updated_at = folded.at().unwrap_or(row.updated_at);
-        Ok((row_as_of(&folded, row), folded))
+        row.head = watch.head();
+        row.updated_at = watch.at().unwrap_or(row.updated_at);
+        Ok((row_as_of(watch.run(), row), watch.into_run()))
     }
 
     /// The runs that have not ended and that no living process drives, oldest first. What this process could not give up

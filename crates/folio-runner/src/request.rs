@@ -4,13 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use folio_engine::{Event, NodeId, Run, projection};
-use folio_memory::{Actor, RunId, Seq, roles};
+use folio_memory::{Actor, RunId, roles};
 use folio_store::workspace::WorkspaceError;
 use folio_store::{Commit, Expected, Record, RequestKey, RunAppend, StoreError, Workspace};
 
 use crate::error::RunnerError;
 use crate::runner::Runner;
-use crate::watch::Watch;
 
 /// What became of something that somebody wants of a run.
 #[derive(Debug)]
@@ -72,60 +71,27 @@ impl Runner {
             return Ok(Requested::Nothing);
         }
         workspace.keep_up().await?;
-        let slot = self.shared.folds.slot(run);
-        let (requested, nodes) = {
-            // Whoever asks something else of the run meanwhile waits, and reads on from what comes of it.
-            let mut kept = slot.lock().await;
-            let requested = self.write(workspace, &actor, run, &mut kept, make).await;
-            (requested, kept.as_ref().map(|kept| kept.run().len()))
-        };
-        self.shared.folds.leave(run, slot, nodes);
-        let (requested, written) = requested?;
-        if let Some(written) = written {
-            self.wake_elsewhere(run, written).await;
-        }
-        Ok(requested)
-    }
-
-    /// The same with the run as it is `kept`, or was; and the commit that was written.
-    async fn write(
-        &self,
-        workspace: &Workspace,
-        actor: &Actor,
-        run: RunId,
-        kept: &mut Option<Arc<Watch>>,
-        make: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
-    ) -> Result<(Requested, Option<Seq>), RunnerError> {
         // Somebody may write to the journal in between; the request is then made on what it says now.
         for _ in 0..100 {
-            let mut folded = self.shared.own(run, kept.take()).await?;
-            let made = match folded.run().result() {
-                Some(_) => Ok(Err(Requested::Ended)),
-                None => make(folded.run()).map(|made| made.ok_or(Requested::Nothing)),
-            };
-            let mut event = match made {
-                Ok(Ok(event)) => event,
-                // What is not written has changed nothing.
-                Ok(Err(instead)) => {
-                    *kept = Some(Arc::new(folded));
-                    return Ok((instead, None));
-                }
-                Err(error) => {
-                    *kept = Some(Arc::new(folded));
-                    return Err(error);
-                }
+            let (mut folded, head) = self.shared.fold(run).await?;
+            if folded.result().is_some() {
+                return Ok(Requested::Ended);
+            }
+            let Some(mut event) = make(&folded)? else {
+                return Ok(Requested::Nothing);
             };
             workspace.clean_event(&mut event);
             let now = workspace.now();
-            let head = folded.head();
-            folded.foresee(now, &event)?;
-            let changes = projection::changes(folded.run(), &event);
+            folded
+                .apply(now, &event)
+                .map_err(|source| RunnerError::Journal { run, source })?;
+            let changes = projection::changes(&folded, &event);
             let append = RunAppend {
                 run,
                 events: vec![event.clone()],
                 status: None,
                 title: None,
-                so_far: Some(folded.run().so_far()),
+                so_far: Some(folded.so_far()),
             };
             let commit = Commit {
                 space: workspace.space().clone(),
@@ -141,8 +107,8 @@ impl Runner {
             };
             match workspace.commit(commit).await {
                 Ok(committed) => {
-                    *kept = folded.came(now, &event).await.map(Arc::new);
-                    return Ok((Requested::Recorded(Box::new(event)), Some(committed.seq)));
+                    self.wake_elsewhere(run, committed.seq).await;
+                    return Ok(Requested::Recorded(Box::new(event)));
                 }
                 Err(WorkspaceError::Store(StoreError::StaleRun { .. })) => tokio::task::yield_now().await,
                 Err(error) => return Err(error.into()),

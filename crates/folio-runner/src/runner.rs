@@ -31,7 +31,6 @@ use crate::dispatch::{Dispatch, Driven, Until};
 use crate::drive::Drive;
 use crate::equipped::Equipped;
 use crate::error::RunnerError;
-use crate::folded::Folds;
 use crate::grants;
 use crate::held::{Claim, Held, Hold};
 use crate::known::known_tools;
@@ -121,8 +120,6 @@ pub(crate) struct Shared {
     /// The places of all models together, if somebody limits them.
     pub(crate) model_places: Option<Arc<Places>>,
     pub(crate) submitted: submitted::Submitted,
-    /// The runs that are looked at.
-    pub(crate) folds: Folds,
     /// Whether this process is about to end, so that nothing more is begun.
     pub(crate) leaving: CancellationToken,
 }
@@ -139,7 +136,7 @@ impl Shared {
         Ok(Opened { run, head, pages })
     }
 
-    /// The run as its journal says, and where the journal ends, for whoever drives it.
+    /// The run as its journal says, and where the journal ends.
     pub(crate) async fn fold(&self, id: RunId) -> Result<(Run, Seq), RunnerError> {
         let mut watch = self.watch(id);
         watch.catch_up().await?;
@@ -182,7 +179,6 @@ impl Runner {
                 waiting: watch::Sender::default(),
                 model_places,
                 submitted: submitted::Submitted::default(),
-                folds: Folds::default(),
                 leaving: CancellationToken::new(),
             }),
             asked: None,
@@ -444,7 +440,7 @@ impl Runner {
         // Its row says as much, and costs less than its journal.
         let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
         if row.has_ended()
-            && let Some(result) = self.shared.folded(run).await?.result()
+            && let Some(result) = self.shared.fold(run).await?.0.result()
         {
             let result = result.clone();
             self.end_own_turn(run).await;

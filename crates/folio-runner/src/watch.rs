@@ -153,26 +153,6 @@ impl Watch {
         Ok(())
     }
 
-    /// Lets `event` happen at `at`, though it stands in no journal yet.
-    pub(crate) fn foresee(&mut self, at: Timestamp, event: &Event) -> Result<(), RunnerError> {
-        let run = self.run.id();
-        let applied = self.run.apply(at, event);
-        applied.map_err(|source| RunnerError::Journal { run, source })
-    }
-
-    /// The same run, if the next that stands in its journal is what was foreseen; otherwise it has to be read anew.
-    pub(crate) async fn came(mut self, at: Timestamp, event: &Event) -> Option<Self> {
-        let journal = self.fetch(1).await.ok()?;
-        let [(came_at, came)] = &journal.events[..] else {
-            return None;
-        };
-        if (*came_at, came) != (at, event) {
-            return None;
-        }
-        (self.head, self.at) = (journal.head, Some(at));
-        Some(self)
-    }
-
     async fn fetch(&self, bytes: usize) -> Result<Journal, RunnerError> {
         let journal = self.store.journal_part(&self.space, self.run.id(), self.head, bytes);
         Ok(journal.await?)

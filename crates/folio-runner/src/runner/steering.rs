@@ -80,10 +80,7 @@ impl Runner {
         };
         match self.request(run, by, request).await? {
             Requested::Recorded(_) | Requested::Nothing => Ok(()),
-            Requested::Ended => {
-                let ended = self.load(run).await?;
-                Err(no_question(&ended, node))
-            }
+            Requested::Ended => Err(no_question(&self.load(run).await?, node)),
         }
     }
 

@@ -11,7 +11,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::resources::{Address, failed, unknown};
 use super::{Caller, Mcp};
-use crate::http::problem::Problem;
 
 /// Addresses that one conversation follows, at most.
 pub(super) const MOST: usize = 64;
@@ -29,18 +28,10 @@ pub(super) struct Followed {
     _ends: DropGuard,
 }
 
-/// What stood at an address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Mark {
-    text: u64,
-    /// What the text follows from, as far as that is known without making it: as long as it is the same, so is the text.
-    source: Option<u64>,
-}
-
 /// Addresses as they were written, what they mean, and what stood there when it was last told.
 #[derive(Debug, Default)]
 struct Seen {
-    at: HashMap<String, (Address, Mark)>,
+    at: HashMap<String, (Address, u64)>,
     /// Whether somebody looks.
     is_watched: bool,
 }
@@ -66,7 +57,7 @@ impl Followed {
         self.seen().at.remove(uri);
     }
 
-    fn all(&self) -> Vec<(String, Address, Mark)> {
+    fn all(&self) -> Vec<(String, Address, u64)> {
         let seen = self.seen();
         let mut all: Vec<_> = seen
             .at
@@ -93,8 +84,8 @@ impl Mcp {
             .head()
             .await
             .map_err(|error| failed(&error.into(), &uri))?;
-        let mark = self.mark(&caller, &address, None).await;
-        let mark = mark.map_err(|problem| failed(&problem, &uri))?;
+        let text = self.text_of(&caller, &address).await;
+        let mark = mark_of(&text.map_err(|problem| failed(&problem, &uri))?);
         let followed = &self.followed;
         let is_watched = {
             let mut seen = followed.seen();
@@ -125,7 +116,7 @@ impl Mcp {
                 return;
             };
             for (uri, address, before) in all {
-                let Ok(mark) = self.mark(&caller, &address, Some(before)).await else {
+                let Some(mark) = self.mark(&caller, &address).await.filter(|mark| *mark != before) else {
                     continue;
                 };
                 let Some(followed) = followed.upgrade() else { return };
@@ -133,9 +124,6 @@ impl Mcp {
                     Some((_, told)) => *told = mark,
                     // Nobody follows it any more.
                     None => continue,
-                }
-                if mark.text == before.text {
-                    continue;
                 }
                 let told = ResourceUpdatedNotificationParam::new(uri);
                 if peer.notify_resource_updated(told).await.is_err() {
@@ -154,7 +142,7 @@ impl Mcp {
         let mut marks = Vec::new();
         for uri in uris {
             if let Some(address) = Address::parse(&uri) {
-                let mark = self.mark(&caller, &address, None).await.ok();
+                let mark = self.mark(&caller, &address).await;
                 marks.push((uri, address, mark));
             }
         }
@@ -166,13 +154,11 @@ impl Mcp {
             }
             let tells_all = std::mem::take(&mut is_unsure);
             for (uri, address, before) in &mut marks {
-                let Ok(mark) = self.mark(&caller, address, *before).await else {
-                    continue;
-                };
-                let is_same = before.replace(mark).is_some_and(|before| before.text == mark.text);
-                if is_same && !tells_all {
+                let mark = self.mark(&caller, address).await;
+                if mark.is_none() || (mark == *before && !tells_all) {
                     continue;
                 }
+                *before = mark;
                 if context.sink().notify_resource_updated(uri.clone()).await.is_err() {
                     return;
                 }
@@ -192,25 +178,13 @@ impl Mcp {
         caller.workspace.head().await.unwrap_or(head)
     }
 
-    /// What stands at an address, where it was `before`.
-    async fn mark(&self, caller: &Caller, address: &Address, before: Option<Mark>) -> Result<Mark, Problem> {
-        let source = self.source_of(caller, address).await?;
-        if let Some(before) = before.filter(|before| source.is_some() && before.source == source) {
-            return Ok(before);
-        }
-        let text = number_of(&self.text_of(caller, address).await?);
-        Ok(Mark { text, source })
-    }
-
-    /// What is at an address follows from a run's row, with the end of its journal, if it is a run. All else is made to be compared.
-    async fn source_of(&self, caller: &Caller, address: &Address) -> Result<Option<u64>, Problem> {
-        let Address::Run(run) = address else { return Ok(None) };
-        let row = caller.workspace.run(*run).await?;
-        Ok(Some(number_of(&format!("{row:?}"))))
+    /// What stands at an address, as a number; nothing if it cannot be read now.
+    async fn mark(&self, caller: &Caller, address: &Address) -> Option<u64> {
+        self.text_of(caller, address).await.ok().map(|text| mark_of(&text))
     }
 }
 
-fn number_of(text: &str) -> u64 {
+fn mark_of(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
