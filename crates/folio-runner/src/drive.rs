@@ -41,6 +41,7 @@ use crate::pages::RunPages;
 use crate::perform::Performed;
 use crate::prefer::Preferences;
 use crate::results::{Question, RunResults};
+use crate::run_time::RunTime;
 use crate::runner::Shared;
 use crate::sessions::SessionBegun;
 use crate::steps::{Outside, UnderWay, derive, needed_model};
@@ -122,6 +123,8 @@ pub(crate) struct Drive {
     begun: Vec<Call<Outcome>>,
     /// When it was asked last what is due.
     asked_at: Option<Timestamp>,
+    /// What time it is in the run.
+    time: RunTime,
     /// Results that calls ask for.
     questions: mpsc::Receiver<Question>,
     ahead: Ahead<Done>,
@@ -214,6 +217,7 @@ impl Drive {
             under_way: UnderWay::default(),
             begun: Vec::new(),
             asked_at: None,
+            time: RunTime::default(),
             questions,
             ahead: Ahead::default(),
             put_away: HashSet::new(),
@@ -294,7 +298,7 @@ impl Drive {
                 return Ok(Driven::Ended(result.clone()));
             }
             let until = self.run.wakes_after(self.asked_at);
-            let wake = until.map(|at| at.since(self.shared.workspace.now()));
+            let wake = until.map(|at| at.since(self.time.now(&self.shared.workspace)));
             let has_room = self.ahead.has_room();
             let is_idle = is_durable && calls.is_empty();
             // Whoever is being told that nobody waits any more would not hear it otherwise: no journal says that they were told.
@@ -320,7 +324,7 @@ impl Drive {
                 () = followed.foreign(), if is_durable => calls.beside(pin!(self.catch_up())).await?,
                 () = &mut given_back, if waits => {}
                 Some(_told) = self.calling_off.0.join_next() => {}
-                () = comes(&self.shared.workspace, until.unwrap_or(Timestamp::MAX)), if until.is_some() && has_room => {}
+                () = comes(&self.time, &self.shared.workspace, until.unwrap_or(Timestamp::MAX)), if until.is_some() && has_room => {}
                 () = tokio::time::sleep(patience.unwrap_or(Duration::MAX)), if patience.is_some() => {
                     return Ok(Driven::Waits { until, head: followed.head() });
                 }
@@ -432,7 +436,7 @@ impl Drive {
         if !self.ahead.has_room() {
             return Ok(Outside::default());
         }
-        let now = self.shared.workspace.now();
+        let now = self.time.now(&self.shared.workspace);
         self.asked_at = Some(now);
         self.locks.follow(&self.run);
         self.under_way.waiting = self.ahead.waiting_calls();
@@ -455,7 +459,7 @@ impl Drive {
 
     /// Applies how a call or a check ended. One that was overtaken by a cancellation still counts: it did happen.
     async fn conclude(&mut self, done: &mut Done) -> Result<(), RunnerError> {
-        let now = self.shared.workspace.now();
+        let now = self.time.now(&self.shared.workspace);
         match done {
             Done::Call(performed, _) => {
                 let performed = &**performed;
@@ -516,7 +520,7 @@ impl Drive {
     /// Applies `event`, without what the space does not want stored, and has it written.
     async fn record(&mut self, mut event: Event) -> Result<(), RunnerError> {
         self.shared.workspace.clean_event(&mut event);
-        let now = self.shared.workspace.now();
+        let now = self.time.now(&self.shared.workspace);
         self.record_with(now, event, Vec::new()).await
     }
 
@@ -554,9 +558,9 @@ impl Drive {
 
 /// Waits until it is `at` in the space. Whoever waits goes by another clock, which stands still while the machine sleeps: so the time is asked
 /// now and then, which costs nothing.
-async fn comes(workspace: &Workspace, at: Timestamp) {
+async fn comes(time: &RunTime, workspace: &Workspace, at: Timestamp) {
     loop {
-        let left = at.since(workspace.now());
+        let left = at.since(time.now(workspace));
         tokio::time::sleep(left.min(LOOKED_AT)).await;
         if left <= LOOKED_AT {
             break;

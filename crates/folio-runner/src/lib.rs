@@ -55,6 +55,7 @@ mod prefer;
 mod reads;
 mod request;
 mod results;
+mod run_time;
 pub mod runner;
 mod sessions;
 mod steps;

@@ -3,7 +3,7 @@
 use clap::Args;
 use folio::engine::run::SoFar;
 use folio::memory::id::RunRef;
-use folio::runner::Runner;
+use folio::runner::{Runner, is_judged, model_tasks};
 use folio::store::RunRow;
 use folio::store::store::RunQuery;
 
@@ -40,19 +40,24 @@ pub(crate) async fn run(context: &Context<'_>, resume: Resume) -> Result<Exit, F
         .runner_with(context, &resume.driving, false, (models, Absent::Empty))
         .await?;
     // What was begun with a judge is not gone on with without one.
+    let Some(run) = resume.run else {
+        if let Some(unopened) = unopened {
+            if !runner.unfinished().await?.is_empty() {
+                return Err(unopened);
+            }
+            context.output.note(going_on_without(&unopened));
+        }
+        return all(context, &runner).await;
+    };
+    let row = runner.row(run).await?;
     if let Some(unopened) = unopened {
-        if resume.run.is_some() || !runner.unfinished().await?.is_empty() {
+        let plan = runner.load(row.id).await?.plan().clone();
+        if !row.has_ended() && (!model_tasks(&plan.steps).is_empty() || is_judged(&plan)) {
             return Err(unopened);
         }
         context.output.note(going_on_without(&unopened));
     }
-    match resume.run {
-        Some(run) => {
-            let row = runner.row(run).await?;
-            follow::drive(context, &runner, row.id).await
-        }
-        None => all(context, &runner).await,
-    }
+    follow::drive(context, &runner, row.id).await
 }
 
 /// Goes on with every run that did not end. What keeps one from it is said, and keeps none of the others; how the program ends is that of the

@@ -57,7 +57,7 @@ impl Drive {
         }
         let commit = Commit {
             space: workspace.space().clone(),
-            at: workspace.now(),
+            at: self.time.now(workspace),
             actor: self.actor(),
             idempotency_key: None,
             expected,

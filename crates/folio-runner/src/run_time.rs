@@ -1,0 +1,56 @@
+//! The time that a run goes by.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use folio_memory::Timestamp;
+use folio_store::workspace::Workspace;
+
+/// The time of a space (M7.1.9), which goes on also where the clock is behind it.
+///
+/// There the time of the space stands still until the clock has come up to it; what waits for an instant would wait as long.
+#[derive(Debug, Default)]
+pub(crate) struct RunTime {
+    /// Nanoseconds that the clock is behind, the most that was seen since it was last not.
+    behind: AtomicU64,
+}
+
+impl RunTime {
+    /// The present instant in the space of `workspace`.
+    pub(crate) fn now(&self, workspace: &Workspace) -> Timestamp {
+        let clock = workspace.clock().now();
+        self.at(workspace.now(), clock)
+    }
+
+    /// The same where the space says `space` and the clock `clock`.
+    fn at(&self, space: Timestamp, clock: Timestamp) -> Timestamp {
+        let behind = u64::try_from(space.since(clock).as_nanos()).unwrap_or(u64::MAX);
+        if behind == 0 {
+            self.behind.store(0, Ordering::Relaxed);
+            return space;
+        }
+        let most = self.behind.fetch_max(behind, Ordering::Relaxed).max(behind);
+        space.max(clock.plus(Duration::from_nanos(most)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_goes_on_where_the_clock_is_behind_and_is_that_of_the_clock_where_it_is_not_m7_1_9() {
+        let (time, start) = (RunTime::default(), Timestamp::from_nanos(1_000_000_000_000));
+        let second = |n| start.plus(Duration::from_secs(n));
+        // The space is an hour ahead, and nothing is written.
+        assert_eq!(time.at(second(3_600), second(0)), second(3_600));
+        assert_eq!(time.at(second(3_600), second(5)), second(3_605));
+        // What is written then is written by that time.
+        assert_eq!(time.at(second(3_605), second(7)), second(3_607));
+        // The clock is put right.
+        assert_eq!(time.at(second(3_700), second(3_700)), second(3_700));
+        assert_eq!(time.at(second(3_701), second(3_701)), second(3_701));
+        assert_eq!(time.at(second(3_702), second(3_700)), second(3_702));
+        assert_eq!(time.at(second(3_702), second(3_703)), second(3_703));
+    }
+}
