@@ -51,6 +51,6 @@ mod tests {
         assert_eq!(time.at(second(3_700), second(3_700)), second(3_700));
         assert_eq!(time.at(second(3_701), second(3_701)), second(3_701));
         assert_eq!(time.at(second(3_702), second(3_700)), second(3_702));
-        assert_eq!(time.at(second(3_702), second(3_703)), second(3_703));
+        assert_eq!(time.at(second(3_703), second(3_703)), second(3_703));
     }
 }
