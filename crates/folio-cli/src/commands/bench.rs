@@ -61,7 +61,7 @@ pub(crate) async fn run(context: &Context<'_>, bench: Bench) -> Result<Exit, Fai
             measured.and_then(|measured| context.output.report(&measured).map(|()| Exit::Done))
         }
         Some(Of::Fanout { file }) => {
-            let found = fanout::measure(&folder, &file).await;
+            let found = Box::pin(fanout::measure(&folder, &file)).await;
             found.and_then(|found| context.output.report(&found).map(|()| found.exit()))
         }
     };
