@@ -81,5 +81,5 @@ pub use models::{RunnerExecutor, RunnerModel, RunnerModels};
 pub use new_run::NewRun;
 pub use reads::row_as_of;
 pub use runner::{Runner, RunnerOptions, Submitted};
-pub use steps::{is_judged, model_tasks};
+pub use steps::needs_model;
 pub use watch::Watch;

@@ -1,8 +1,9 @@
 //! From what is owed to one commit: applies what follows, gathers what it writes, and names what is to be begun.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use folio_engine::event::FORMAT;
+use folio_engine::plan::{Check, Criterion, Plan, Step, Task, Work};
 use folio_engine::run::{AskAction, CheckAction, CompactAction};
 use folio_engine::{Action, CallAction, Event, NodeId, NodeState, Run, projection};
 use folio_memory::{Change, Timestamp, TraceNote};
@@ -343,51 +344,45 @@ pub(crate) fn needed_model(run: &Run) -> Option<Vec<String>> {
     (!tasks.is_empty()).then_some(tasks)
 }
 
-/// Whether a model judges something of `plan`, which holds without one as far as that is not known.
+/// Whether something of `plan` is left undone, or not known to hold, without a model: a task that only a model can do, or a criterion that one judges.
 #[must_use]
-pub fn is_judged(plan: &folio_engine::plan::Plan) -> bool {
-    use folio_engine::plan::{Check, Step, Work};
-    let judged = |criteria: &[folio_engine::plan::Criterion]| criteria.iter().any(|one| one.check == Check::Judge);
-    let mut stack: Vec<&Step> = plan.steps.iter().collect();
-    if judged(&plan.criteria) {
-        return true;
-    }
-    while let Some(step) = stack.pop() {
-        match step {
-            Step::Task(task) if judged(&task.criteria) => return true,
-            Step::Task(task) => match &task.work {
-                Work::Plan(plan) => stack.extend(&plan.steps),
-                Work::Do(_) | Work::Model => {}
-            },
-            Step::Parallel(group) => stack.extend(&group.steps),
-            Step::Sequence(sequence) => stack.extend(&sequence.steps),
-            Step::ForEach(for_each) => stack.push(&for_each.body),
-        }
-    }
-    false
+pub fn needs_model(plan: &Plan) -> bool {
+    let judged = |criteria: &[Criterion]| criteria.iter().any(|one| one.check == Check::Judge);
+    !model_tasks(&plan.steps).is_empty()
+        || judged(&plan.criteria)
+        || tasks_of(&plan.steps).into_iter().any(|task| judged(&task.criteria))
 }
 
 /// The names of a plan's tasks that only a model can do; where there is no plan, that is the goal.
 #[must_use]
-pub fn model_tasks(steps: &[folio_engine::plan::Step]) -> Vec<String> {
-    use folio_engine::plan::{Step, Work};
+pub(crate) fn model_tasks(steps: &[Step]) -> Vec<String> {
     if steps.is_empty() {
         return vec!["the goal".to_owned()];
     }
-    let mut found = BTreeMap::new();
+    let tasks = tasks_of(steps).into_iter();
+    let found: BTreeSet<_> = tasks
+        .filter(|task| matches!(task.work, Work::Model) && task.needs_model())
+        .map(|task| task.id.to_string())
+        .collect();
+    found.into_iter().collect()
+}
+
+/// All tasks that are written out in `steps`, those of plans inside of them, too.
+fn tasks_of(steps: &[Step]) -> Vec<&Task> {
+    let mut found = Vec::new();
     let mut stack: Vec<&Step> = steps.iter().collect();
     while let Some(step) = stack.pop() {
         match step {
-            Step::Task(task) => match &task.work {
-                Work::Do(_) => {}
-                Work::Plan(plan) => stack.extend(&plan.steps),
-                Work::Model if task.needs_model() => drop(found.insert(task.id.to_string(), ())),
-                Work::Model => {}
-            },
+            Step::Task(task) => {
+                if let Work::Plan(plan) = &task.work {
+                    stack.extend(&plan.steps);
+                }
+                found.push(&**task);
+            }
             Step::Parallel(group) => stack.extend(&group.steps),
             Step::Sequence(sequence) => stack.extend(&sequence.steps),
             Step::ForEach(for_each) => stack.push(&for_each.body),
         }
     }
-    found.into_keys().collect()
+    found
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use folio::engine::run::SoFar;
 use folio::memory::id::RunRef;
-use folio::runner::{Runner, is_judged, model_tasks};
+use folio::runner::{Runner, needs_model};
 use folio::store::RunRow;
 use folio::store::store::RunQuery;
 
@@ -51,8 +51,7 @@ pub(crate) async fn run(context: &Context<'_>, resume: Resume) -> Result<Exit, F
     };
     let row = runner.row(run).await?;
     if let Some(unopened) = unopened {
-        let plan = runner.load(row.id).await?.plan().clone();
-        if !row.has_ended() && (!model_tasks(&plan.steps).is_empty() || is_judged(&plan)) {
+        if !row.has_ended() && needs_model(runner.load(row.id).await?.plan()) {
             return Err(unopened);
         }
         context.output.note(going_on_without(&unopened));

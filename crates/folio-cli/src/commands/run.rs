@@ -9,7 +9,7 @@ use folio::Workspace;
 use folio::engine::plan::{InputKind, Plan};
 use folio::engine::run::{Judging, PlanGate, PlanMode};
 use folio::model::{Cassette, CassetteError, UnusedCues};
-use folio::runner::{NewRun, Recording, Runner, RunnerError, RunnerModels, RunnerOptions, is_judged, model_tasks};
+use folio::runner::{NewRun, Recording, Runner, RunnerError, RunnerModels, RunnerOptions, needs_model};
 use folio::store::WorkspaceError;
 use folio::tools::{HostList, HostRule, Registry, ShellPolicy};
 use serde_json::Value;
@@ -289,7 +289,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     let current = &context.settings.current;
     once("--input", run.inputs.iter().map(|(name, _)| name.as_str()))?;
     let inputs = inputs_of(&plan, run.inputs, current)?;
-    let is_needed = || run.record.is_some() || !model_tasks(&plan.steps).is_empty() || is_judged(&plan);
+    let is_needed = || run.record.is_some() || needs_model(&plan);
     let (models, is_without) = match run.minds.models_if_any(context)? {
         (None, Some(unopened)) if is_needed() => return Err(unopened),
         (models, unopened) => {
