@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::pending;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use folio_memory::causes::innermost;
@@ -80,7 +80,7 @@ struct Known {
 pub(crate) struct Connection {
     service: RunningService<RoleClient, Client>,
     /// The program, if it is one, until its end was looked at. Dropping it kills it.
-    program: std::sync::Mutex<Option<Talking>>,
+    program: parking_lot::Mutex<Option<Talking>>,
     is_program: bool,
     /// How that ended.
     end: OnceCell<String>,
@@ -112,7 +112,7 @@ impl Connection {
             Ok(Ok((service, listed))) => {
                 let connection = Self {
                     service,
-                    program: std::sync::Mutex::new(program),
+                    program: parking_lot::Mutex::new(program),
                     is_program: server.settings.url.is_none(),
                     end: OnceCell::new(),
                     stray,
@@ -187,7 +187,7 @@ impl Connection {
 
     /// Whether its program is gone. What it left behind may hold the pipes open, and answers nothing.
     fn has_program_ended(&self) -> bool {
-        let mut program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut program = self.program.lock();
         match program.as_mut() {
             Some(program) => program.has_ended(),
             // It was taken to be looked at, which is done at its end.
@@ -210,7 +210,7 @@ impl Connection {
     pub(crate) async fn end_in_words(&self) -> String {
         let looked = self.end.get_or_init(|| async {
             self.give_up();
-            let program = self.program.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let program = self.program.lock().take();
             let Some(mut program) = program else {
                 return String::new();
             };

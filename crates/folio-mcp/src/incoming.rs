@@ -5,12 +5,13 @@
 use std::borrow::Cow;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use folio_memory::excerpt::short_line;
 use folio_memory::readable::readable;
 use folio_process::printed;
+use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::model::ErrorCode;
 use rmcp::service::RxJsonRpcMessage;
@@ -60,12 +61,12 @@ impl Stray {
             ),
             _ => line,
         };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
+        *self.0.lock() = Some(line);
     }
 
     /// It, to be said after what went wrong; nothing, if there was none.
     pub(crate) fn in_words(&self) -> String {
-        let line = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = self.0.lock();
         printed(line.as_deref(), None)
     }
 }

@@ -1,11 +1,12 @@
 //! One server: its connection is made when it is needed, and made again when it is gone.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use folio_memory::json_fits;
 use folio_tools::{Effect, FailureKind, ToolContext, ToolError, ToolRequest};
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::ServiceError;
 use rmcp::model::{CallToolRequestParams, CustomResult, ErrorCode, JsonObject, RequestMetaObject, ServerResult};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
@@ -511,7 +512,7 @@ impl Server {
 }
 
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+    state.lock()
 }
 
 /// Whether a failure of this kind may come of the way to a server, and not from itself.

@@ -21,11 +21,11 @@ mod file;
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use folio_memory::excerpt::cut;
+use parking_lot::Mutex;
 
 pub use cue::{Answer, Cue, Uses, When};
 pub use file::ScriptError;
@@ -124,8 +124,8 @@ impl ScriptedModel {
     }
 
     /// Nothing panics while it is locked in a way that leaves it half changed.
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> parking_lot::MutexGuard<'_, State> {
+        self.state.lock()
     }
 
     fn error(&self, kind: ModelErrorKind, message: String, retry_after: Option<Duration>) -> ModelError {

@@ -1,9 +1,10 @@
 //! A program that is talked with for as long as it lives.
 
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::JoinSet;
@@ -78,10 +79,7 @@ async fn keep(mut stderr: ChildStderr, errors: Arc<Mutex<Tail>>) {
     let mut piece = vec![0; 8 * 1024];
     // An output that cannot be read is at its end.
     while let Ok(read @ 1..) = stderr.read(&mut piece).await {
-        let _goes_on = errors
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take(&piece[..read]);
+        let _goes_on = errors.lock().take(&piece[..read]);
     }
 }
 
@@ -89,7 +87,7 @@ impl Talking {
     /// The last line of what it printed to standard error, if there is any.
     #[must_use]
     pub fn last_error(&self) -> Option<String> {
-        let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let errors = self.errors.lock();
         let text = String::from_utf8_lossy(errors.bytes());
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
         Some(line.trim().to_owned())

@@ -4,7 +4,7 @@
 //! the task goes on meanwhile, and whoever asks for its run here waits for it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use folio::Folio;
@@ -14,6 +14,7 @@ use folio::runner::{Driven, Runner, RunnerError, RunnerOptions};
 use folio::tools::Registry;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
@@ -89,21 +90,21 @@ impl Drives {
 
     /// Drives a run until it has ended, or waits; if it is driven here already, waits for that.
     pub(crate) fn drive(self: &Arc<Self>, key: &RunKey) -> Shared<BoxFuture<'static, Drove>> {
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = self.under_way.lock();
         if let Some(driven) = under_way.get(&key.run) {
             return driven.clone();
         }
         let (drives, key, run) = (Arc::clone(self), key.clone(), key.run);
         let task = tokio::spawn(async move {
             let driven = drives.drive_in_place(&key).await;
-            let mut under_way = drives.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut under_way = drives.under_way.lock();
             under_way.remove(&run);
             driven.map_err(Arc::new)
         });
         let forgets = Arc::clone(self);
         let driven = async move {
             task.await.unwrap_or_else(|broken| {
-                let mut under_way = forgets.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut under_way = forgets.under_way.lock();
                 under_way.remove(&run);
                 Err(Arc::new(NotDriven::Broke(broken)))
             })
@@ -132,7 +133,7 @@ impl Drives {
             runners.of_space.values().for_each(Runner::leave);
         }
         let left: Vec<_> = {
-            let under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+            let under_way = self.under_way.lock();
             under_way.values().cloned().collect()
         };
         for driven in left {
@@ -156,6 +157,6 @@ impl Drives {
     }
 
     fn runners(&self) -> MutexGuard<'_, Runners> {
-        self.runners.lock().unwrap_or_else(PoisonError::into_inner)
+        self.runners.lock()
     }
 }

@@ -247,11 +247,11 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
-    use std::sync::{Mutex, PoisonError};
 
     use folio::engine::plan;
     use folio::runner::{NewRun, Runner};
     use folio::{Actor, Role, SpaceName};
+    use parking_lot::Mutex;
     use serde_json::json;
     use tokio::sync::Notify;
 
@@ -283,9 +283,7 @@ mod tests {
         let worker = Worker::bind(options, folio, Registry::with_builtins(), RunnerOptions::default()).unwrap();
         let said = Mutex::new(Vec::new());
         let says = |line: &str| {
-            said.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(line.to_owned());
+            said.lock().push(line.to_owned());
         };
         worker.run(enough.notified(), says).await;
         let said = said.into_inner().unwrap();

@@ -1,12 +1,13 @@
 //! What models of runs may be asked for, once for all runs for which it is the same: the definitions of tools are large, and there may be
 //! many runs at a time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use folio_engine::Run;
 use folio_engine::run::{Equipment, Judging, PlanMode};
 use folio_store::workspace::PolicyInForce;
 use folio_tools::{Approval, Registry, ShellPolicy, ToolSpec};
+use parking_lot::Mutex;
 
 use crate::grants;
 use crate::models::RunnerModels;
@@ -49,7 +50,7 @@ impl Equipped {
             tools: grants::allowed_tools_of(run),
             policy: policy.version(),
         };
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if let Some((_, equipment)) = kept.iter().find(|(known, _)| *known == granted) {
             return Arc::clone(equipment);
         }

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use folio_memory::RunId;
 use folio_store::{StoreError, Workspace};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::runner::Shared;
@@ -85,7 +86,7 @@ impl Held {
     }
 
     fn runs(&self) -> MutexGuard<'_, HashMap<RunId, Standing>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.runs.lock()
     }
 
     /// Whether `run` is driven here, or about to be.
@@ -95,7 +96,7 @@ impl Held {
 
     /// Notes that `run` is not driven any more, while the store says so.
     pub(crate) fn keep(&self, run: RunId, fence: u64) {
-        let mut kept = self.not_given_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.not_given_up.lock();
         // Of two claims the later one counts.
         let kept = kept.entry(run).or_default();
         *kept = fence.max(*kept);
@@ -103,16 +104,13 @@ impl Held {
 
     /// What is still to be given up.
     pub(crate) fn kept(&self) -> Vec<(RunId, u64)> {
-        let kept = self.not_given_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.not_given_up.lock();
         kept.iter().map(|(run, fence)| (*run, *fence)).collect()
     }
 
     /// Notes that `run` is given up, or driven again.
     pub(crate) fn forget(&self, run: RunId) {
-        self.not_given_up
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&run);
+        self.not_given_up.lock().remove(&run);
     }
 }
 

@@ -4,8 +4,10 @@
 //! A call takes all of its names at once, in the moment in which its beginning is recorded, and waits for none while it has one: so nobody waits for ever.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use std::time::Duration;
 
@@ -74,11 +76,11 @@ impl HeldUp {
 
 impl Locks {
     fn taken(&self) -> MutexGuard<'_, BTreeMap<String, Vec<RunId>>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock()
     }
 
     fn elsewhere(&self) -> MutexGuard<'_, BTreeMap<String, Vec<RunId>>> {
-        self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner)
+        self.elsewhere.lock()
     }
 
     /// What a run other than `run` has that meets one of `names`, here or, as far as the store said, elsewhere.
@@ -177,7 +179,7 @@ impl RunLocks {
             let is_met = met.is_some();
             if is_met {
                 waits.store(true, Ordering::Relaxed);
-                *last.lock().unwrap_or_else(PoisonError::into_inner) = met;
+                *last.lock() = met;
             }
             is_met
         })
@@ -185,7 +187,7 @@ impl RunLocks {
 
     /// What the last call that was kept waiting because of another run waits for.
     pub(crate) fn held_up(&self) -> Option<HeldUp> {
-        self.met.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.met.lock().clone()
     }
 
     /// Takes all of `names`, or none of them if another run was quicker.
@@ -197,7 +199,7 @@ impl RunLocks {
         let mut taken = self.locks.taken();
         if let Some(met) = self.locks.met(&taken, self.run, names) {
             self.waits.store(true, Ordering::Relaxed);
-            *self.met.lock().unwrap_or_else(PoisonError::into_inner) = Some(met);
+            *self.met.lock() = Some(met);
             return false;
         }
         for name in names {
@@ -277,7 +279,7 @@ impl RunLocks {
     }
 
     fn stored(&self) -> MutexGuard<'_, Option<Vec<String>>> {
-        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stored.lock()
     }
 
     /// Whether a call was kept waiting since somebody last asked.
@@ -291,7 +293,7 @@ impl RunLocks {
     }
 
     fn names(&self) -> MutexGuard<'_, Vec<String>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+        self.names.lock()
     }
 }
 
@@ -304,7 +306,7 @@ impl Locks {
 
 impl Drop for RunLocks {
     fn drop(&mut self) {
-        let mut names = std::mem::take(self.names.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let mut names = std::mem::take(self.names.get_mut());
         if !names.is_empty() {
             self.replace(&mut names, Vec::new());
         }

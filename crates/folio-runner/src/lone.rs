@@ -1,11 +1,12 @@
 //! A model that is asked beside what runs ask: a compactor, an advisor. What it costs is counted here, its calls wait for a place as all others
 //! do, and what it is told of memory stands inside of tags.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use folio_engine::spend::Spend;
 use folio_memory::EntryId;
 use folio_model::{Message, ModelError, ModelErrorKind, Reply, Request, Speaker, StopCause, Usage, UsedUp};
+use parking_lot::Mutex;
 
 use crate::models::{RunnerModel, reply_of, settle_place};
 use crate::places::Places;
@@ -103,11 +104,11 @@ impl LoneModel {
     }
 
     fn counted(&self) -> Counted {
-        *self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.counted.lock()
     }
 
     fn count(&self, count: impl FnOnce(&mut Counted)) {
-        count(&mut self.counted.lock().unwrap_or_else(PoisonError::into_inner));
+        count(&mut self.counted.lock());
     }
 }
 

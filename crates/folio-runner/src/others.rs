@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use folio_memory::{RunId, Seq};
 use folio_store::StoreError;
 use folio_store::workspace::Workspace;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -69,7 +70,7 @@ impl Others {
     }
 
     fn looked_after(&self) -> MutexGuard<'_, LookedAfter> {
-        self.looked_after.lock().unwrap_or_else(PoisonError::into_inner)
+        self.looked_after.lock()
     }
 
     /// Rings at the runs of which somebody else wrote.

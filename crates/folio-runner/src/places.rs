@@ -3,9 +3,10 @@
 //! A provider that says that it is asked too much is asked less: nobody asks it before the time that it wants has passed, and each call
 //! that it turned away takes its place with it, down to one. Each answer gives one back. A call that waits for its next attempt has none.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -87,7 +88,7 @@ impl Places {
     }
 
     fn quiet_for(&self) -> Duration {
-        let until = self.slowed.lock().unwrap_or_else(PoisonError::into_inner).quiet_until;
+        let until = self.slowed.lock().quiet_until;
         until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 }
@@ -95,13 +96,13 @@ impl Places {
 impl Place {
     /// The provider answered: it may be asked more again.
     pub(crate) fn answered(self) {
-        let mut slowed = self.places.slowed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slowed = self.places.slowed.lock();
         drop(slowed.taken_out.pop());
     }
 
     /// The provider wants to be asked less, and to be left alone for `wanted` if it says so.
     pub(crate) fn turned_away(self, wanted: Option<Duration>) {
-        let mut slowed = self.places.slowed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slowed = self.places.slowed.lock();
         if let Some(wanted) = wanted {
             let until = Instant::now() + wanted.min(QUIET_MAX);
             slowed.quiet_until = slowed.quiet_until.max(Some(until));

@@ -1,10 +1,10 @@
 //! Runs that were submitted here and are not driven yet, as their journals say: whoever drives one of them next need not read it.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use folio_engine::Run;
 use folio_memory::{RunId, Seq};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::pages::RunPages;
 
@@ -46,7 +46,7 @@ impl Submitted {
     }
 
     fn runs(&self) -> MutexGuard<'_, VecDeque<Opened>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,13 +1,14 @@
 //! The runs that this server drives: few at a time, stopped with the request that started them, and given up at the end.
 
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use folio::memory::{Actor, RunId};
 use folio::runner::{Busy, BusyRun, Runner, RunnerError};
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -90,7 +91,7 @@ impl Driving {
     /// Drives the run `id` until it ends. It is stopped in the name of `by` when its request is dropped. Nothing if it is driven here already.
     pub(crate) fn drive(&self, runner: Runner, id: RunId, by: Actor, place: Place) -> Option<AskedFor> {
         // Held until it is among them: two requests with one key are answered at the same time.
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = self.runs.lock();
         runs.retain(|(.., driven)| !driven.is_finished());
         if runs.iter().any(|(run, ..)| *run == id) {
             return None;
@@ -153,14 +154,14 @@ impl Driving {
 
     /// Whether the run `id` is driven here, or about to be: its row says so only when its driver has claimed it.
     pub(crate) fn drives(&self, id: RunId) -> bool {
-        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let runs = self.runs.lock();
         runs.iter().any(|(run, _, driven)| *run == id && !driven.is_finished())
     }
 
     /// Waits a little for the runs that were taken back. Then `runner`, which drives them all, begins nothing more: what is under way in the others
     /// has as long to end, and each is given up where it is, for whoever takes it up. When this returns none is driven here any more.
     pub(crate) async fn wind_down(&self, runner: &Runner) {
-        let runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
+        let runs = std::mem::take(&mut *self.runs.lock());
         let (taken_back, others): (Vec<_>, _) = runs.into_iter().partition(|(_, token, _)| token.is_cancelled());
         ended_within(GRACE, taken_back).await;
         runner.leave();

@@ -1,10 +1,10 @@
 //! The real clock and the real source of ids: the only place where either is read.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use folio_memory::{Clock, IdSource, Timestamp};
+use parking_lot::Mutex;
 use ulid::Ulid;
 
 use crate::store::OwnerId;
@@ -35,7 +35,7 @@ pub struct RandomIds {
 impl IdSource for RandomIds {
     fn next(&self, now: Timestamp) -> Ulid {
         let millis = u64::try_from(now.as_millis()).unwrap_or(0);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         *last = if millis > last.timestamp_ms() {
             drawn(millis)
         } else {

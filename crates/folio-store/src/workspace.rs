@@ -46,7 +46,7 @@ mod work;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use folio_memory::actor::Source;
 use folio_memory::history::FieldConflict;
@@ -55,6 +55,7 @@ use folio_memory::{
     Actor, Change, Clock, Entry, IdSource, NewPage, PageFields, PageId, Role, SpaceName, ThreadKey, Timestamp, Trust,
     TurnId, Warning,
 };
+use parking_lot::Mutex;
 
 pub use book::BookFilter;
 pub use consolidate::{Consolidated, Successor};
@@ -325,7 +326,7 @@ impl Workspace {
             inner.known_turns.forget();
             inner.kept.forget();
             inner.views.forget();
-            *inner.policy.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
+            *inner.policy.lock() = Arc::default();
             inner.policy_was_read.store(false, Ordering::Release);
             inner.is_up_to_date.store(false, Ordering::Release);
         }

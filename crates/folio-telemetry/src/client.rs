@@ -1,10 +1,11 @@
 //! How spans get to their collector: in the time that they have, with what belongs to its address, and with words for what fails.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use crate::answer::Refused;
@@ -36,7 +37,7 @@ impl Last {
     }
 
     fn lock(&self) -> MutexGuard<'_, Came> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

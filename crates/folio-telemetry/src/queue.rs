@@ -1,9 +1,10 @@
 //! Spans that wait to be sent, and what became of the others.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use opentelemetry_sdk::trace::SpanData;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
 /// Spans that wait to be sent.
@@ -56,7 +57,7 @@ impl Counts {
 
     /// Why some were lost, at the last time.
     pub(crate) fn reason(&self) -> Option<String> {
-        self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.reason.lock().clone()
     }
 
     /// Waits until some were lost; why.
@@ -72,7 +73,7 @@ impl Counts {
     /// Counts `spans` as lost, because of `reason`.
     pub(crate) fn are_lost(&self, spans: u64, reason: &str) {
         self.lost.fetch_add(spans, Ordering::Relaxed);
-        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_owned());
+        *self.reason.lock() = Some(reason.to_owned());
         self.first.send_if_modified(|first| {
             let is_first = first.is_none();
             first.get_or_insert_with(|| reason.to_owned());

@@ -1,7 +1,7 @@
 //! A store that fails when a test wants it to.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use folio_engine::run::SoFar;
@@ -17,6 +17,7 @@ use folio_store::{
     BlobHash, Commit, Committed, CommittedParts, Compacted, Compaction, Journal, LogRow, MemoryMark, OwnerId, Parts,
     Residue, Revision, RunQuery, RunRow, Store, StoreError, WatchAnswer, WatchQuery,
 };
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// How a commit fails.
@@ -207,7 +208,7 @@ impl FaultyStore {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// What happens to the next commit.

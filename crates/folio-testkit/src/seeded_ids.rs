@@ -1,6 +1,6 @@
 //! Ids that are the same in every run of a test.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use folio_memory::{IdSource, Timestamp};
 use ulid::Ulid;
@@ -34,7 +34,7 @@ impl Default for SeededIds {
 
 impl IdSource for SeededIds {
     fn next(&self, now: Timestamp) -> Ulid {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         let millis = u64::try_from(now.as_millis()).unwrap_or(0).max(last.0);
         *last = (millis, last.1 + 1);
         Ulid::from_parts(millis, (u128::from(self.seed) << 64) | u128::from(last.1))

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::future::ready;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol::schema::ProtocolVersion;
@@ -29,6 +29,7 @@ use folio_memory::excerpt::cut;
 use folio_memory::readable::readable;
 use folio_process::{Ended, LINE_CHARS, Limits, ProcessError, Program};
 use futures_util::{SinkExt, StreamExt as _};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -458,8 +459,8 @@ fn over(time: Duration, stop: &CancellationToken) -> impl Future<Output = Ended>
     }
 }
 
-fn held<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+fn held<T>(shared: &Mutex<T>) -> parking_lot::MutexGuard<'_, T> {
+    shared.lock()
 }
 
 /// Whether a line is a message, as far as that is seen without reading it.

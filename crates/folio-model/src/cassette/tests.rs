@@ -183,7 +183,7 @@ impl Listening {
 }
 
 fn locked_list(list: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
-    list.lock().unwrap_or_else(PoisonError::into_inner)
+    list.lock()
 }
 
 #[async_trait]

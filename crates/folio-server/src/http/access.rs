@@ -4,7 +4,7 @@
 //! on; nor is more told on what it had opened. Requests that come with a token are counted: a program that runs away is slowed down, and nobody else is.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -13,6 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use folio::Actor;
 use folio::runner::Runner;
 use folio::store::access::{KeptToken, hash_of};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::problem::Problem;
@@ -137,7 +138,7 @@ impl Access {
         let most = f64::from(self.per_second) * BURST_SECONDS;
         let now = Instant::now();
         // As many as there are tokens that opened something.
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         let count = counts.entry(id.to_owned()).or_insert(Count { left: most, at: now });
         let since = now.saturating_duration_since(count.at).as_secs_f64();
         count.left = (count.left + since * f64::from(self.per_second)).min(most);

@@ -4,10 +4,11 @@
 //! thousand who watch one run cost a thousand connections, and not a thousand readings of its journal.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use folio::memory::{RunId, Seq};
 use folio::runner::Watch;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -75,7 +76,7 @@ impl Told {
 impl Feeds {
     /// The feed of the run that `watch` is of, of which nothing was read yet.
     pub(crate) fn of(&self, watch: Watch) -> Arc<Feed> {
-        let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut feeds = self.feeds.lock();
         let run = watch.run().id();
         let held = feeds.get(&run).and_then(Weak::upgrade);
         // One that broke off is of no use to whoever tries again.
@@ -89,7 +90,7 @@ impl Feeds {
             reading: Mutex::default(),
         });
         let reading = tokio::spawn(read(watch, Arc::downgrade(&feed)));
-        *feed.reading.lock().unwrap_or_else(PoisonError::into_inner) = Some(reading);
+        *feed.reading.lock() = Some(reading);
         feeds.insert(run, Arc::downgrade(&feed));
         feed
     }
@@ -98,7 +99,7 @@ impl Feeds {
 impl Feed {
     /// What has been read so far.
     pub(crate) fn told(&self) -> RwLockReadGuard<'_, Told> {
-        self.told.read().unwrap_or_else(PoisonError::into_inner)
+        self.told.read()
     }
 
     /// Changes whenever there is more.
@@ -107,14 +108,14 @@ impl Feed {
     }
 
     fn tell(&self, change: impl FnOnce(&mut Told)) {
-        change(&mut self.told.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.told.write());
         self.news.send_replace(());
     }
 }
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        if let Some(reading) = self.reading.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(reading) = self.reading.lock().take() {
             reading.abort();
         }
     }

@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
@@ -16,6 +16,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use folio::runner::{ADVISOR_TIME, COMPACTOR_TIME};
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::problem::Problem;
@@ -87,7 +88,7 @@ async fn in_time<A: Future<Output = Response>>(
     } else {
         let arrived = Arc::clone(&last);
         Body::from_stream(body.into_data_stream().inspect(move |_| {
-            *arrived.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            *arrived.lock() = Instant::now();
         }))
     };
     let mut answer = pin!(answer(Request::from_parts(parts, body)));
@@ -96,7 +97,7 @@ async fn in_time<A: Future<Output = Response>>(
         if let Ok(response) = tokio::time::timeout_at(until, answer.as_mut()).await {
             return response;
         }
-        let last = *last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = *last.lock();
         let later = last.min(began + LONG_TIME_MAX) + time;
         if later <= until {
             return too_slow(time).into_response();

@@ -2,11 +2,12 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use folio::memory::tool_exchange::least_of;
+use parking_lot::Mutex;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -68,7 +69,7 @@ enum Kind {
 static KNOWN: LazyLock<Mutex<HashMap<TypeId, Arc<[Field]>>>> = LazyLock::new(Mutex::default);
 
 fn fields_of<T: Fields>() -> Arc<[Field]> {
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = KNOWN.lock();
     let made = known.entry(TypeId::of::<T>()).or_insert_with(|| {
         let inline = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
         let schema = SchemaGenerator::new(inline).into_root_schema_for::<T>();

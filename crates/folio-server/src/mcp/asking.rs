@@ -4,13 +4,14 @@
 //! what was filled in. Only questions are put this way: a yes to a call or a plan is said to Folio itself.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use folio::engine::event::Question;
 use folio::engine::run::Asked;
 use folio::engine::{NodeId, Run};
 use folio::memory::RunId;
 use folio::runner::{RunnerError, Watch};
+use parking_lot::Mutex;
 use rmcp::model::{
     ClientCapabilities, ClientResult, ElicitRequest, ElicitRequestParams, ElicitationSchema, EnumSchema, InputRequest,
     InputRequests, InputRequiredResult, InputResponses, ProtocolVersion, ServerRequest,
@@ -113,11 +114,7 @@ struct OpenForm {
 impl OpenForms {
     /// Notes that the form `name` is open; nothing if it is already.
     fn open(&self, name: &str) -> Option<OpenForm> {
-        let is_new = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(name.to_owned());
+        let is_new = self.0.lock().insert(name.to_owned());
         is_new.then(|| OpenForm {
             all: self.clone(),
             name: name.to_owned(),
@@ -127,11 +124,7 @@ impl OpenForms {
 
 impl Drop for OpenForm {
     fn drop(&mut self) {
-        self.all
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.name);
+        self.all.0.lock().remove(&self.name);
     }
 }
 

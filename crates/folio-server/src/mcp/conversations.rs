@@ -1,7 +1,7 @@
 //! Conversations over HTTP that have a session: how many there are, whose each is, and for how long they are told anything.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use rmcp::model::{JsonRpcError, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -42,7 +43,7 @@ pub(super) struct Begun {
 
 impl Drop for Begun {
     fn drop(&mut self) {
-        let mut under_way = self.of.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = self.of.under_way.lock();
         if let Some(ids) = under_way.get_mut(&self.session) {
             ids.answered(&self.id);
             if ids.is_empty() {
@@ -55,7 +56,7 @@ impl Drop for Begun {
 impl Conversations {
     /// Whether `who` opened the conversation `id`, or nobody did.
     fn is_of(&self, id: &str, who: Option<&str>) -> bool {
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let owners = self.owners.lock();
         owners.get(id).is_none_or(|owner| owner.as_deref() == who)
     }
 
@@ -72,7 +73,7 @@ impl Conversations {
         let (Some(session), Some(id)) = (session_in(headers), asked_in(message)) else {
             return Ok(None);
         };
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = self.under_way.lock();
         under_way.entry(session.to_owned()).or_default().begin(id)?;
         Ok(Some(Begun {
             of: self.clone(),
@@ -84,7 +85,7 @@ impl Conversations {
     /// Notes that `who` opened the conversation `id`, and forgets those that have ended.
     async fn opened(&self, id: &str, who: Option<String>) {
         let open = self.sessions.sessions.read().await;
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owners = self.owners.lock();
         owners.retain(|id, _| open.contains_key(id.as_str()));
         owners.insert(id.to_owned(), who);
     }
@@ -201,9 +202,6 @@ mod tests {
         while parts.next().await.is_some() {}
         drop(parts);
         assert!(open.begun(&of("one"), &asked).is_ok());
-        assert!(
-            open.under_way.lock().unwrap().is_empty(),
-            "nothing is left of what was answered"
-        );
+        assert!(open.under_way.lock().is_empty(), "nothing is left of what was answered");
     }
 }

@@ -1,8 +1,9 @@
 //! Requests that are worked on at the same time, and those that only wait.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Requests of one server that are worked on at the same time; others wait.
@@ -46,13 +47,13 @@ impl Turn {
     pub(super) async fn comes(&self) {
         // They are never closed.
         let place = Arc::clone(&self.turns.working).acquire_owned().await.ok();
-        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = place;
+        *self.place.lock() = place;
     }
 
     /// Waits for `what` somebody else does, and leaves the place to others meanwhile: they may be those who do it. Nothing if too many wait.
     pub(super) async fn left_for<T>(&self, what: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         let waiting = self.turns.waiting.try_acquire().ok()?;
-        drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.place.lock().take());
         let came = what.await;
         drop(waiting);
         self.comes().await;

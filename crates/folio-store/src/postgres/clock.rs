@@ -4,10 +4,10 @@
 //! in between, its time goes on by a clock of this process that nobody can set.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use folio_memory::{Clock, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_postgres::Client;
 
@@ -34,7 +34,7 @@ impl ServerClock {
     }
 
     fn reckoned(&self) -> MutexGuard<'_, Reckoned> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

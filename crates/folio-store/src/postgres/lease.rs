@@ -10,10 +10,11 @@
 //! from it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_postgres::{AsyncMessage, Client};
 
@@ -269,7 +270,7 @@ const RENEW: &str = "INSERT INTO owner (id, lock, until)
                      ON CONFLICT (id) DO UPDATE SET lock = excluded.lock, until = excluded.until";
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+    of.lock()
 }
 
 fn millis(duration: Duration) -> f64 {

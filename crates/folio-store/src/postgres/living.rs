@@ -4,11 +4,12 @@
 //! it. So an answer that an index gives is the answer of the database at the commit that the asking transaction sees.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use folio_memory::terms::MORE;
 use folio_memory::{Entry, EntryKind, Seq, SpaceName, Status, Timestamp};
+use parking_lot::{Mutex, RwLock};
 use tokio_postgres::Row;
 
 use super::column::{count, get, given};
@@ -98,7 +99,7 @@ impl Living {
 
     /// Lets go of all of them: what they have seen may have been lost.
     pub(super) fn forget(&self) {
-        self.spaces.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.spaces.lock().clear();
     }
 
     /// The space called `name`, of which a list is asked for now.
@@ -112,11 +113,11 @@ impl Living {
     /// Lets go of indexes until the others take no more than they may together. Whoever calls holds none of them.
     fn make_room(&self) {
         let spaces: Vec<_> = {
-            let spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+            let spaces = self.spaces.lock();
             spaces.values().map(Arc::clone).collect()
         };
         let held = spaces.into_iter().filter_map(|space| {
-            let bytes = match &*space.state.read().unwrap_or_else(PoisonError::into_inner) {
+            let bytes = match &*space.state.read() {
                 State::Ready(ready) => ready.index.bytes(),
                 _ => return None,
             };
@@ -129,7 +130,7 @@ impl Living {
     }
 
     fn space(&self, name: &SpaceName) -> Arc<Space> {
-        let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spaces = self.spaces.lock();
         match spaces.get(name) {
             Some(known) => Arc::clone(known),
             None => Arc::clone(spaces.entry(name.clone()).or_default()),
@@ -140,7 +141,7 @@ impl Living {
     /// tell.
     pub(super) fn find(&self, seen: Seen<'_>, wanted: &Wanted<'_>) -> Option<Found> {
         let space = self.space(seen.name);
-        let state = space.state.read().unwrap_or_else(PoisonError::into_inner);
+        let state = space.state.read();
         match &*state {
             State::Ready(ready) if ready.seq == seen.ends.head && ready.index.is_at(seen.now) => {
                 let is_told = wanted.context.is_empty() || !ready.index.knows(MORE);
@@ -194,7 +195,7 @@ impl Space {
     /// Whether the index is in the state that is `seen`, or what is missing for that.
     fn missing(&self, seen: Seen<'_>) -> Result<bool, Missing> {
         let head = seen.ends.head;
-        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.state.read() {
             State::Ready(ready) if ready.seq == head && ready.index.is_at(seen.now) => Ok(true),
             State::Ready(ready) if ready.seq == head => Err(Missing::Time),
             State::Ready(ready) if ready.seq < head => Err(Missing::News {
@@ -210,7 +211,7 @@ impl Space {
     /// Takes `news` in, if they are still news, and lets the time be that of the question; whether the index is there then. Nothing if
     /// others were faster.
     fn catch_up(&self, seen: Seen<'_>, news: Option<News>, bytes_max: usize) -> Option<bool> {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.write();
         let State::Ready(ready) = &mut *state else {
             return Some(false);
         };
@@ -233,13 +234,13 @@ impl Space {
 
     /// Whether it is time to look how large its index is.
     fn is_looked_at(&self) -> bool {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.read();
         matches!(&*state, State::Ready(ready) if ready.index.is_looked_at())
     }
 
     /// Lets go of an index that knows no more than commit `since`, to be made anew with the next question after `after` others.
     fn outdated(&self, since: Seq, after: u32) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.write();
         if matches!(&*state, State::Ready(ready) if ready.seq == since) {
             *state = State::None;
             self.asked.store(after, Ordering::Relaxed);
@@ -248,7 +249,7 @@ impl Space {
 
     fn settle(&self, made: State) {
         self.asked.store(0, Ordering::Relaxed);
-        *self.state.write().unwrap_or_else(PoisonError::into_inner) = made;
+        *self.state.write() = made;
     }
 }
 
@@ -260,7 +261,7 @@ async fn begin(inner: &Arc<Inner>, seen: Seen<'_>, space: &Arc<Space>) -> Result
         return Ok(false);
     }
     {
-        let mut state = space.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = space.state.write();
         if !matches!(*state, State::None) {
             return Ok(matches!(*state, State::Ready(_)));
         }

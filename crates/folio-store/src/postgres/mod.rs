@@ -63,13 +63,14 @@ mod written;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use folio_memory::SpaceName;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -331,7 +332,7 @@ impl Inner {
         if before == 0 || before == started {
             return;
         }
-        self.spaces.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.spaces.lock().clear();
         self.living.forget();
         self.wake.forget();
         self.lineage.fetch_add(1, Ordering::AcqRel);
@@ -369,12 +370,12 @@ impl Inner {
     }
 
     fn known(&self, name: &SpaceName) -> Option<SpaceId> {
-        let spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let spaces = self.spaces.lock();
         spaces.get(name).copied()
     }
 
     fn know(&self, name: &SpaceName, space: SpaceId) -> SpaceId {
-        let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spaces = self.spaces.lock();
         if spaces.len() >= SPACES_KNOWN {
             spaces.clear();
         }

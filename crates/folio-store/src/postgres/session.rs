@@ -1,12 +1,12 @@
 //! A transaction in one space.
 
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use deadpool_postgres::Object;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
+use parking_lot::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -178,7 +178,7 @@ impl Session {
         &self,
         asking: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Failure> {
-        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let begun = self.begun.lock().take();
         let (begun, asked) = futures_util::future::join(OptionFuture::from(begun), asking).await;
         begun.unwrap_or(Ok(()))?;
         Ok(asked?)

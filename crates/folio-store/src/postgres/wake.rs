@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use folio_memory::Seq;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::place::SpaceId;
@@ -37,7 +37,7 @@ impl Wake {
     /// Commit `head` of `space` is there.
     pub(super) fn ring(&self, space: SpaceId, head: Seq) {
         {
-            let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut heads = self.heads.lock();
             let known = heads.entry(space).or_insert(head);
             *known = head.max(*known);
         }
@@ -63,7 +63,7 @@ impl Wake {
 
     /// What was heard says nothing any more: commits may have been lost, and their numbers are given again.
     pub(super) fn forget(&self) {
-        self.heads.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.heads.lock().clear();
         self.ring_all();
     }
 
@@ -79,7 +79,7 @@ impl Wake {
 
     /// The last commit of `space` that was heard of.
     pub(super) fn heard(&self, space: SpaceId) -> Option<Seq> {
-        let heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        let heads = self.heads.lock();
         heads.get(&space).copied()
     }
 }

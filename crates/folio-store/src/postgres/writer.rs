@@ -6,11 +6,12 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::error::Error;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use folio_memory::causes::with_causes;
 use folio_memory::{Change, Seq, SpaceName};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinError;
 use tokio_postgres::error::SqlState;
@@ -86,7 +87,7 @@ impl Writer {
     }
 
     fn spaces(&self) -> MutexGuard<'_, HashMap<SpaceName, VecDeque<Waiting>>> {
-        self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
+        self.spaces.lock()
     }
 }
 

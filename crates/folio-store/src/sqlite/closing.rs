@@ -1,7 +1,9 @@
 //! Which files this process has open, so that it can end when they are closed.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 static OPEN: Mutex<usize> = Mutex::new(0);
 static CLOSED: Condvar = Condvar::new();
@@ -13,14 +15,14 @@ pub(super) struct Open(());
 impl Open {
     /// One more.
     pub(super) fn new() -> Arc<Self> {
-        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *OPEN.lock() += 1;
         Arc::new(Self(()))
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *OPEN.lock() -= 1;
         CLOSED.notify_all();
     }
 }
@@ -30,8 +32,7 @@ impl Drop for Open {
 /// Whoever closes a file last moves its write-ahead log into it. A program that ends while something still has a store open leaves the
 /// log lying, where it could be taken for that of another file.
 pub fn wait_until_closed(patience: Duration) -> bool {
-    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let waited = CLOSED.wait_timeout_while(open, patience, |open| *open > 0);
-    let (open, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    let mut open = OPEN.lock();
+    CLOSED.wait_while_for(&mut open, |open| *open > 0, patience);
     *open == 0
 }

@@ -1,7 +1,6 @@
 //! Applying one commit: what was decided is written, and nothing if it was refused.
 
 use std::collections::HashMap;
-use std::sync::PoisonError;
 
 use folio_memory::{Entry, EntryId, EntryKind, KeptPolicy, Page, PageId, RunId, Seq, Turn, TurnId};
 
@@ -61,7 +60,7 @@ pub(super) fn take_over(scope: &mut Scope<'_>, commits: &[Prepared], owners: &Ow
 ///
 /// As [`apply`], if one of them is refused, or nothing comes any more and there was no end; then the transaction must be rolled back.
 pub(super) fn in_parts(scope: &mut Scope<'_>, parts: &InParts, owners: &Owners) -> Result<CommittedParts, Failure> {
-    let mut rest = parts.rest.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut rest = parts.rest.lock();
     let mut committed = CommittedParts::begin(apply(scope, &parts.first, owners)?);
     while !committed.first.replayed {
         match rest.blocking_recv() {

@@ -10,11 +10,11 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use folio_memory::{RunId, SpaceName};
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, params};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
@@ -166,7 +166,7 @@ impl Owners {
     }
 
     fn here(&self) -> MutexGuard<'_, Here> {
-        self.here.lock().unwrap_or_else(PoisonError::into_inner)
+        self.here.lock()
     }
 }
 

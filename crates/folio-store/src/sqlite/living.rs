@@ -4,11 +4,12 @@
 //! changed it. So an answer that an index gives is the answer of the file at the commit that the asking transaction sees.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
 use folio_memory::{Entry, EntryKind, Seq, SpaceName, Status, Timestamp};
+use parking_lot::{Mutex, RwLock};
 use rusqlite::{Connection, params};
 
 use super::entry::{self, OF_MEMORY, from_row, memory_kinds};
@@ -73,7 +74,7 @@ impl Living {
 
     /// Whether the space called `name` has an index, so that a list is a matter of microseconds.
     pub(super) fn is_ready(&self, name: &SpaceName) -> bool {
-        let spaces = self.spaces.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let spaces = self.spaces.known.lock();
         let state = spaces.get(name).and_then(|space| {
             space
                 .state
@@ -99,7 +100,7 @@ impl Living {
         }
         let known = self.spaces.asked(name);
         {
-            let state = known.state.read().unwrap_or_else(PoisonError::into_inner);
+            let state = known.state.read();
             match &*state {
                 State::Ready(index, seq) if *seq == head && index.is_at(now) => return question(index).map(Some),
                 State::Ready(_, seq) if *seq <= head => {}
@@ -113,7 +114,7 @@ impl Living {
                 State::Ready(..) | State::InTheMaking | State::TooLarge => return Ok(None),
             }
         }
-        let mut state = known.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = known.state.write();
         let State::Ready(index, seq) = &mut *state else {
             return Ok(None);
         };
@@ -164,7 +165,7 @@ impl Living {
         if asked < self.options.after || entry::last_at(conn, space, head)? < self.options.from {
             return Ok(false);
         }
-        let mut state = known.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = known.state.write();
         if !matches!(*state, State::None) {
             return Ok(matches!(*state, State::Ready(..)));
         }
@@ -188,12 +189,12 @@ impl Living {
                 });
                 // What cannot be read is said to whoever asks for it; the index is tried again later.
                 known.asked.store(0, Ordering::Relaxed);
-                *known.state.write().unwrap_or_else(PoisonError::into_inner) = made.unwrap_or_default();
+                *known.state.write() = made.unwrap_or_default();
                 spaces.make_room(bytes_of_all_max);
             });
         match maker {
             Ok(maker) => {
-                let mut makers = self.makers.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut makers = self.makers.lock();
                 makers.retain(|maker| !maker.is_finished());
                 makers.push(maker);
             }
@@ -207,7 +208,7 @@ impl Living {
 impl Spaces {
     /// The space called `name`, of which a list is asked for now.
     fn asked(&self, name: &SpaceName) -> Arc<Space> {
-        let mut spaces = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spaces = self.known.lock();
         let space = match spaces.get(name) {
             Some(known) => Arc::clone(known),
             None => Arc::clone(spaces.entry(name.clone()).or_default()),
@@ -220,11 +221,11 @@ impl Spaces {
     /// Lets go of indexes until the others take no more than `bytes_max`. Whoever calls holds none of them.
     fn make_room(&self, bytes_max: usize) {
         let spaces: Vec<_> = {
-            let spaces = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let spaces = self.known.lock();
             spaces.values().map(Arc::clone).collect()
         };
         let held = spaces.into_iter().filter_map(|space| {
-            let bytes = match &*space.state.read().unwrap_or_else(PoisonError::into_inner) {
+            let bytes = match &*space.state.read() {
                 State::Ready(index, _) => index.bytes(),
                 _ => return None,
             };
@@ -233,7 +234,7 @@ impl Spaces {
         });
         for space in without_room(held.collect(), bytes_max) {
             space.asked.store(0, Ordering::Relaxed);
-            *space.state.write().unwrap_or_else(PoisonError::into_inner) = State::None;
+            *space.state.write() = State::None;
         }
     }
 }
@@ -241,7 +242,7 @@ impl Spaces {
 impl Drop for Living {
     fn drop(&mut self) {
         self.is_closing.store(true, Ordering::Relaxed);
-        for maker in self.makers.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for maker in self.makers.get_mut().drain(..) {
             // One that panicked has said so.
             maker.join().unwrap_or_default();
         }

@@ -4,9 +4,9 @@
 //! that changes something is on its way to the disk there is no mark, because nobody can say which state whoever reads will see.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use folio_memory::Seq;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::place::SpaceId;
 use crate::store::MemoryMark;
@@ -127,7 +127,7 @@ impl Marks {
     }
 
     fn states(&self) -> MutexGuard<'_, HashMap<SpaceId, State>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

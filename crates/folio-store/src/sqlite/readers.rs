@@ -1,7 +1,8 @@
 //! Connections that read.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
@@ -38,7 +39,7 @@ impl Pool {
     }
 
     fn take(&self) -> Option<Connection> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+        self.idle.lock().pop()
     }
 
     fn ask<T>(&self, conn: Connection, question: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
@@ -48,7 +49,7 @@ impl Pool {
         // connection would hold on to an old state: it is dropped.
         let ended = conn.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
         if ended.is_ok() {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+            self.idle.lock().push(conn);
         }
         answer
     }
@@ -187,7 +188,7 @@ mod tests {
         readers.read(question).await.unwrap();
         let (answered_by, _) = readers.read_one(question).await.unwrap();
         assert_eq!(answered_by, thread::current().id());
-        let idle = |pool: &Pool| pool.idle.lock().unwrap().len();
+        let idle = |pool: &Pool| pool.idle.lock().len();
         assert_eq!((idle(&readers.usual), idle(&readers.quick)), (1, 0));
     }
 }

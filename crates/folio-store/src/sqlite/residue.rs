@@ -8,9 +8,10 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use aho_corasick::AhoCorasick;
+use parking_lot::Mutex;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension};
 
@@ -259,7 +260,7 @@ type Opened = HashMap<PathBuf, (u64, Arc<File>)>;
 fn opened(path: &Path) -> std::io::Result<Arc<File>> {
     static OPENED: LazyLock<Mutex<Opened>> = LazyLock::new(Mutex::default);
     let number = std::fs::metadata(path)?.ino();
-    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut opened = OPENED.lock();
     if let Some((_, file)) = opened.get(path).filter(|(known, _)| *known == number) {
         return Ok(Arc::clone(file));
     }

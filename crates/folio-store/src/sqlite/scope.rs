@@ -1,9 +1,9 @@
 //! What is known while a transaction is under way, in which nobody else can write.
 
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
 
 use folio_memory::{EntryId, PageId, RunId, Seq, SpaceName, Timestamp};
+use parking_lot::RwLock;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::error::{Failure, damaged};
@@ -286,13 +286,13 @@ pub(super) struct FoundSpaces(RwLock<HashMap<SpaceName, SpaceId>>);
 impl FoundSpaces {
     /// The row of the space called `name`, if it has one.
     pub(super) fn id(&self, conn: &Connection, name: &SpaceName) -> Result<Option<SpaceId>, Failure> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).copied();
+        let known = self.0.read().get(name).copied();
         if known.is_some() {
             return Ok(known);
         }
         let found = space_id(conn, name)?;
         if let Some(space) = found {
-            let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.0.write();
             known.insert(name.clone(), space);
         }
         Ok(found)

@@ -1,8 +1,9 @@
 //! Waking those who wait for commits, of this process and of others, and the thread that keeps watch.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -114,7 +115,7 @@ impl Wake {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// What the thread does: looks for commits of other processes while somebody waits, lets `owners` say that they go on
@@ -192,16 +193,12 @@ impl Wake {
             if state.behind {
                 return Duty::Index;
             }
-            state = match next {
+            match next {
                 Some(pause) => {
-                    let (state, _) = self
-                        .changed
-                        .wait_timeout(state, pause)
-                        .unwrap_or_else(PoisonError::into_inner);
-                    state
+                    self.changed.wait_for(&mut state, pause);
                 }
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-            };
+                None => self.changed.wait(&mut state),
+            }
         }
     }
 }

@@ -5,10 +5,11 @@
 //! done alone, and, where that is a matter of microseconds, right where it comes from. Handing it to a thread and being
 //! woken by it would take a quarter of the time that the disk takes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use tokio::sync::mpsc;
@@ -120,7 +121,7 @@ impl Writer {
     pub(super) fn run(&self, mut jobs: mpsc::Receiver<Job>) {
         let mut aside = None;
         while let Some(first) = aside.take().or_else(|| jobs.blocking_recv()) {
-            let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pen = self.pen.lock();
             if first.may_be_lost() {
                 let done = pen.carelessly(&first);
                 pen.answer(first, done);
@@ -148,7 +149,7 @@ impl Writer {
 
     /// Moves the write-ahead log into the file while nobody can write.
     pub(super) fn tidy(&self) {
-        let pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+        let pen = self.pen.lock();
         checkpoint(&pen.conn);
         self.wal.note_moved();
     }
@@ -156,7 +157,7 @@ impl Writer {
     /// Moves all of the write-ahead log into the file and cuts it off; before, if wanted, writes the whole file anew without its free
     /// space. Nobody can write meanwhile, of any process.
     pub(super) fn cut_off(&self, anew: bool) -> Result<(), Failure> {
-        let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pen = self.pen.lock();
         // Nor can anybody say meanwhile that he goes on.
         pen.renew(WRITTEN_ANEW)?;
         let done = pen.moved(anew);

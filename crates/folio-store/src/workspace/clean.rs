@@ -1,6 +1,5 @@
 //! Takes secrets out before anything is decided on a value, for those who keep state beside the log.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use folio_engine::Event;
@@ -25,7 +24,7 @@ impl Workspace {
     fn known_redaction(&self) -> Option<Redaction> {
         let is_known = self.inner.policy_was_read.load(Ordering::Acquire);
         is_known.then(|| {
-            let known = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = self.inner.policy.lock();
             known.redaction
         })
     }

@@ -13,8 +13,6 @@ use folio_memory::{
 };
 use serde_json::{Value, json};
 
-use std::sync::PoisonError;
-
 use super::outbox::Spooled;
 use super::{Workspace, WorkspaceError, Write, long_text, redact, source_of};
 use crate::error::{ErrorKind, StoreError};
@@ -138,7 +136,7 @@ impl Workspace {
         match self.policy().await {
             Ok(policy) => policy.manifests.of(tool),
             Err(_) => {
-                let known = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner);
+                let known = self.inner.policy.lock();
                 known.manifests.of(tool)
             }
         }
@@ -173,7 +171,7 @@ impl Workspace {
         let mut warnings = Vec::new();
         let (page, kind, fields): (PageId, EntryKind, EntryFields) = match proposed.content {
             Content::Observation(input) => {
-                let policy = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let policy = self.inner.policy.lock().clone();
                 let asked = Bound::of(&input);
                 let unknown = UnknownType::under(&policy, actor.role);
                 let draft = observation::draft(*input, policy.types(), unknown, manifest.trust(), source, now)?;

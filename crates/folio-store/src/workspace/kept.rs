@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use folio_memory::turn::export::PartRef;
 use folio_memory::{
     Actor, Entry, EntryHandle, EntryQuery, ListAnswer, NewEntry, PageQuery, Seq, ThreadKey, Timestamp, TurnId,
 };
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OnceCell;
 
 use super::observations::Whose;
@@ -51,7 +52,7 @@ impl LastNoted {
         let mut hasher = DefaultHasher::new();
         shown.hash(&mut hasher);
         let hash = hasher.finish();
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = self.0.lock();
         if noted.len() >= NOTED && !noted.contains_key(&turn) {
             noted.clear();
         }
@@ -105,7 +106,7 @@ impl KeptAnswers {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// What is kept at `mark`, for `look`; nothing if memory has changed since.
@@ -294,7 +295,7 @@ mod tests {
         let asked = Mutex::new(0);
         let answer = async |number, limit| {
             let ask = async || {
-                *asked.lock().unwrap() += 1;
+                *asked.lock() += 1;
                 tokio::task::yield_now().await;
                 Ok::<_, WorkspaceError>(number)
             };
@@ -302,9 +303,9 @@ mod tests {
             *place.get_or_try_init(ask).await.unwrap()
         };
         assert_eq!(tokio::join!(answer(1, 7), answer(1, 7), answer(1, 7)), (1, 1, 1));
-        assert_eq!(*asked.lock().unwrap(), 1);
+        assert_eq!(*asked.lock(), 1);
         assert_eq!((answer(1, 8).await, answer(2, 7).await), (1, 2));
-        assert_eq!(*asked.lock().unwrap(), 3);
+        assert_eq!(*asked.lock(), 3);
     }
 
     #[test]

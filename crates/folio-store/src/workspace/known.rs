@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// Ids that are remembered at most: about 64 KiB. Whatever is forgotten is asked for once more.
 const KNOWN_MAX: usize = 4_096;
@@ -35,7 +36,7 @@ impl<T: Eq + Hash> KnownIds<T> {
     }
 
     fn locked(&self) -> MutexGuard<'_, HashSet<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,7 +1,5 @@
 //! What the workspace itself notes: questions, refusals, and what was put right.
 
-use std::sync::PoisonError;
-
 use folio_memory::id::EntryRef;
 use folio_memory::trace::{DENIED, FAILED};
 use folio_memory::{Actor, Entry, EntryKind, EntryQuery, ListAnswer, TraceNote, Warning};
@@ -46,7 +44,7 @@ impl Workspace {
 
     /// Whether the space wants questions noted, as far as this process knows.
     fn notes_questions(&self) -> bool {
-        let policy = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let policy = self.inner.policy.lock();
         policy.trace.questions
     }
 

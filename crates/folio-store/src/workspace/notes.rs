@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use folio_memory::keeping::Redaction;
 use folio_memory::trace::{TracePolicy, WARNING};
 use folio_memory::{Actor, Clock, Role, Seq, SpaceName, Timestamp, TraceNote};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -176,7 +177,7 @@ impl Notebook {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -2,10 +2,10 @@
 //! it was brought from.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use folio_memory::keeping::{RetentionPolicy, brings_personal_data, due};
 use folio_memory::{Change, Entry, EntryId, Seq, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{Workspace, WorkspaceError};
 
@@ -30,7 +30,7 @@ impl PersonalSince {
     }
 
     fn locked(&self) -> MutexGuard<'_, HashMap<EntryId, Timestamp>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,8 +1,8 @@
 //! What holds in the space: read when it is needed, set by people.
 
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 use folio_memory::observation::TypeRegistry;
 use folio_memory::roles::Operation;
@@ -67,7 +67,7 @@ impl Workspace {
     pub async fn policy(&self) -> Result<Arc<PolicyInForce>, WorkspaceError> {
         self.keep_up().await?;
         let kept = self.inner.store.policy(&self.inner.space).await?;
-        let mut known = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.inner.policy.lock();
         if kept.version > known.version() {
             *known = Arc::new(PolicyInForce::of(kept));
         }
@@ -84,9 +84,7 @@ impl Workspace {
     pub async fn policy_as_known(&self) -> Result<Arc<PolicyInForce>, WorkspaceError> {
         self.keep_to_lineage();
         if self.inner.policy_was_read.load(Ordering::Acquire) {
-            return Ok(Arc::clone(
-                &self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner),
-            ));
+            return Ok(Arc::clone(&self.inner.policy.lock()));
         }
         self.policy().await
     }
@@ -96,7 +94,7 @@ impl Workspace {
         if actor.role != Role::Tool {
             return trust_of(actor);
         }
-        let known = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.inner.policy.lock();
         known.manifests.of(&actor.name).trust()
     }
 
@@ -105,7 +103,7 @@ impl Workspace {
         if name.is_empty() {
             return Trust::ToolExternal;
         }
-        let known = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.inner.policy.lock();
         known.manifests.of(name).trust()
     }
 

@@ -4,7 +4,7 @@ mod sections;
 
 use folio_memory::counted::counted;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use folio_memory::id::TurnRef;
 use folio_memory::policy::{SCRATCHBOOKS_OFF, within_share};
@@ -12,6 +12,7 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::view::{Audience, Placement, Render, Rendered, ViewSection, render};
 use folio_memory::{Actor, Seq, ThreadKey, Timestamp, TraceNote, TurnId};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use self::sections::Sections;
@@ -131,7 +132,7 @@ impl KeptViews {
         stands: &[Stands],
         turn: Option<TurnId>,
     ) -> Option<(Stands, Timestamp, Arc<Rendered>, bool)> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         let kept = kept
             .iter()
             .find(|kept| stands.contains(&kept.stands) && kept.key == *key)?;
@@ -139,11 +140,11 @@ impl KeptViews {
     }
 
     pub(super) fn forget(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.lock().clear();
     }
 
     fn put(&self, new: Kept) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         kept.retain(|kept| kept.key != new.key);
         kept.push_back(new);
         while kept.len() > KEPT {

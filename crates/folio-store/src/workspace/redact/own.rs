@@ -1,9 +1,10 @@
 //! What this program was given to prove who it is: keys of models, tokens of servers. No pattern knows them all, and they are known
 //! as they are.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use leakguard::{Kind, Match};
+use parking_lot::RwLock;
 use regex::{Regex, RegexBuilder};
 
 use super::patterns::looks_drawn;
@@ -32,7 +33,7 @@ struct Known {
 /// Has `secret` replaced wherever a workspace of this process writes or shows it, whatever the policies of spaces say of
 /// secrets. One of fewer than eight bytes is not looked for.
 pub fn keep_out(secret: &str) {
-    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+    let mut known = KNOWN.write();
     if secret.len() < BYTES_MIN || known.secrets.iter().any(|other| other == secret) {
         return;
     }
@@ -69,12 +70,12 @@ pub(super) struct OwnSecrets(Option<Arc<Regex>>);
 impl OwnSecrets {
     /// Those that are known by now.
     pub(super) fn known() -> Self {
-        let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+        let known = KNOWN.read();
         if known.secrets.is_empty() || known.expression.is_some() {
             return Self(known.expression.clone());
         }
         drop(known);
-        Self(KNOWN.write().unwrap_or_else(PoisonError::into_inner).expression())
+        Self(KNOWN.write().expression())
     }
 
     /// Whether one of them stands in `text`.

@@ -1,10 +1,10 @@
 //! The second line: what an older version or another program stored is cleaned on its way out.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
 use folio_memory::keeping::Redaction;
 use folio_memory::{Change, Entry, EntryId, FieldChange, Page};
+use parking_lot::Mutex;
 
 use super::Cleaner;
 use super::commit::{Renamed, clean_change, clean_event_with, clean_fields};
@@ -34,7 +34,7 @@ impl Recalled {
     }
 
     fn is_clean(&self, name: (EntryId, u32), mode: Redaction) -> bool {
-        let mut known = self.clean.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.clean.lock();
         if known.0 != mode {
             *known = (mode, HashSet::new());
         }
@@ -42,7 +42,7 @@ impl Recalled {
     }
 
     fn note(&self, name: (EntryId, u32)) {
-        let mut known = self.clean.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.clean.lock();
         if known.1.len() >= REMEMBERED {
             known.1.clear();
         }

@@ -1,6 +1,6 @@
 //! What each section of a view could show, of one state of memory: an entry that changes meanwhile stands in one of them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use folio_memory::entry::Status;
 use folio_memory::observation::Class;
@@ -8,6 +8,7 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Sight;
 use folio_memory::view::{Audience, BookSections, Offer, Shown, ViewSection};
 use folio_memory::{Entry, EntryKind, EntryQuery, ListAnswer, Order, PageId, Seq, ThreadKey, scratchbook};
+use parking_lot::Mutex;
 
 use super::super::observations::Whose;
 use super::super::{PolicyInForce, Workspace, WorkspaceError};
@@ -123,20 +124,20 @@ impl Ask<'_> {
                 self.workspace.kept_entries(self.mark, Whose::AsAsked, &query).await?
             }
         };
-        let mut read_at = self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read_at = self.read_at.lock();
         let (first, last) = read_at.unwrap_or((answer.as_of, answer.as_of));
         *read_at = Some((first.min(answer.as_of), last.max(answer.as_of)));
         Ok(answer)
     }
 
     fn last_commit(&self) -> Option<Seq> {
-        let read_at = self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let read_at = self.read_at.lock();
         read_at.map(|(_, last)| last)
     }
 
     /// Whether nothing of memory has changed from the first answer to the last.
     async fn is_of_one_state(&self) -> Result<bool, WorkspaceError> {
-        let read_at = *self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let read_at = *self.read_at.lock();
         if read_at.is_none_or(|(first, last)| first == last) {
             return Ok(true);
         }

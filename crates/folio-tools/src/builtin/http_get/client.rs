@@ -3,10 +3,11 @@
 use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use folio_memory::causes::innermost;
+use parking_lot::Mutex;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Url};
 
@@ -35,7 +36,7 @@ impl Clients {
             hosts: hosts.clone(),
             is_plain: url.scheme() == "http",
         };
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if let Some((_, client)) = kept.iter().find(|(known, _)| *known == kind) {
             return Ok(client.clone());
         }
