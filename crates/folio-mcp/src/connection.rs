@@ -286,7 +286,7 @@ impl Connection {
     pub(crate) async fn close(mut self) {
         // Closes the input of a program, and the session of a server that has one.
         let _closed = self.service.close_with_timeout(GRACE).await;
-        let program = self.program.get_mut().ok().and_then(Option::take);
+        let program = self.program.get_mut().take();
         if let Some(mut program) = program {
             program.end(GRACE).await;
         }

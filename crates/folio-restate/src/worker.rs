@@ -286,7 +286,7 @@ mod tests {
             said.lock().push(line.to_owned());
         };
         worker.run(enough.notified(), says).await;
-        let said = said.into_inner().unwrap();
+        let said = said.into_inner();
         assert!(
             said.len() == 2 && said[0].starts_with("takes runs at ") && said[1].contains("it knows of no worker"),
             "{said:?}"

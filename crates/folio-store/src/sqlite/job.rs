@@ -1,8 +1,9 @@
 //! What can be asked of the writer, and what becomes of it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use folio_memory::{RunId, Seq, SpaceName};
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use super::compact::Compact;

@@ -75,13 +75,9 @@ impl Living {
     /// Whether the space called `name` has an index, so that a list is a matter of microseconds.
     pub(super) fn is_ready(&self, name: &SpaceName) -> bool {
         let spaces = self.spaces.known.lock();
-        let state = spaces.get(name).and_then(|space| {
-            space
-                .state
-                .try_read()
-                .ok()
-                .map(|state| matches!(*state, State::Ready(..)))
-        });
+        let state = spaces
+            .get(name)
+            .and_then(|space| space.state.try_read().map(|state| matches!(*state, State::Ready(..))));
         state.unwrap_or(false)
     }
 
@@ -428,7 +424,7 @@ mod tests {
         ask(&store, &other).await;
         assert!(store.living.is_ready(&one) && store.living.is_ready(&other));
         let space = store.living.spaces.asked(&one);
-        let bytes = match &*space.state.read().unwrap() {
+        let bytes = match &*space.state.read() {
             State::Ready(index, _) => index.bytes(),
             state => panic!("{state:?}"),
         };

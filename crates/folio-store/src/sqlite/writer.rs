@@ -182,7 +182,7 @@ impl Writer {
         if !is_alone || self.is_slow.load(Ordering::Relaxed) || !job.is_small() {
             return Some(job);
         }
-        let Ok(mut pen) = self.pen.try_lock() else {
+        let Some(mut pen) = self.pen.try_lock() else {
             return Some(job);
         };
         pen.is_in_a_hurry.store(true, Ordering::Relaxed);
