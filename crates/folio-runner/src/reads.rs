@@ -6,6 +6,7 @@ use folio_store::workspace::TraceQuery;
 use folio_store::{RunQuery, RunRow};
 
 use crate::error::RunnerError;
+use crate::folded::Folded;
 use crate::locks::{HeldUp, WAIT_FOR_RUN};
 use crate::runner::Runner;
 use crate::watch::Watch;
@@ -71,13 +72,13 @@ impl Runner {
         Ok((!by.has_ended()).then_some((held_up, by)))
     }
 
-    /// The run as its journal says now.
+    /// The run as its journal says now. It is kept for a minute, and whoever asks again in that time pays only for what happened since.
     ///
     /// # Errors
     ///
     /// `Store` or `Journal`.
-    pub async fn load(&self, run: RunId) -> Result<Run, RunnerError> {
-        Ok(self.shared.fold(run).await?.0)
+    pub async fn load(&self, run: RunId) -> Result<Folded, RunnerError> {
+        self.shared.folded(run).await
     }
 
     /// The run with its row, of one moment: what a journal that grows meanwhile changes in the row is taken from the journal.
@@ -85,14 +86,13 @@ impl Runner {
     /// # Errors
     ///
     /// `Store` or `Journal`.
-    pub async fn seen(&self, run: RunId) -> Result<(RunRow, Run), RunnerError> {
+    pub async fn seen(&self, run: RunId) -> Result<(RunRow, Folded), RunnerError> {
         let workspace = &self.shared.workspace;
-        let mut watch = self.shared.watch(run);
-        watch.catch_up().await?;
+        let folded = self.shared.folded(run).await?;
         let mut row = workspace.run(Ref::Id(run)).await?;
-        row.head = watch.head();
-        row.updated_at = watch.at().unwrap_or(row.updated_at);
-        Ok((row_as_of(watch.run(), row), watch.into_run()))
+        row.head = folded.head();
+        row.updated_at = folded.at().unwrap_or(row.updated_at);
+        Ok((row_as_of(&folded, row), folded))
     }
 
     /// The runs that have not ended and that no living process drives, oldest first. What this process could not give up

@@ -31,6 +31,7 @@ use crate::dispatch::{Dispatch, Driven, Until};
 use crate::drive::Drive;
 use crate::equipped::Equipped;
 use crate::error::RunnerError;
+use crate::folded::Folds;
 use crate::grants;
 use crate::held::{Claim, Held, Hold};
 use crate::known::known_tools;
@@ -120,6 +121,8 @@ pub(crate) struct Shared {
     /// The places of all models together, if somebody limits them.
     pub(crate) model_places: Option<Arc<Places>>,
     pub(crate) submitted: submitted::Submitted,
+    /// The runs that were looked at.
+    pub(crate) folds: Arc<Folds>,
     /// Whether this process is about to end, so that nothing more is begun.
     pub(crate) leaving: CancellationToken,
 }
@@ -136,7 +139,7 @@ impl Shared {
         Ok(Opened { run, head, pages })
     }
 
-    /// The run as its journal says, and where the journal ends.
+    /// The run as its journal says, and where the journal ends, for whoever changes it.
     pub(crate) async fn fold(&self, id: RunId) -> Result<(Run, Seq), RunnerError> {
         let mut watch = self.watch(id);
         watch.catch_up().await?;
@@ -179,6 +182,7 @@ impl Runner {
                 waiting: watch::Sender::default(),
                 model_places,
                 submitted: submitted::Submitted::default(),
+                folds: Arc::default(),
                 leaving: CancellationToken::new(),
             }),
             asked: None,

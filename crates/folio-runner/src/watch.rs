@@ -21,6 +21,10 @@ pub struct Watch {
     head: Seq,
     /// When the last event that was read was recorded.
     at: Option<Timestamp>,
+    /// How many events were read.
+    events: u64,
+    /// Bytes of the records that were read.
+    bytes: usize,
 }
 
 impl Watch {
@@ -42,6 +46,8 @@ impl Watch {
             run: Run::new(run, templates),
             head: Seq(0),
             at: None,
+            events: 0,
+            bytes: 0,
         }
     }
 
@@ -55,6 +61,17 @@ impl Watch {
         self.run
     }
 
+    /// How many events were read.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Bytes of the records that were read: about as much as the run takes in memory, or more.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The last commit that was read.
     #[must_use]
     pub fn head(&self) -> Seq {
@@ -64,6 +81,11 @@ impl Watch {
     /// When the last event that was read was recorded; `None` before the first.
     pub(crate) fn at(&self) -> Option<Timestamp> {
         self.at
+    }
+
+    #[cfg(test)]
+    pub(crate) fn pretend_to_have_read(&mut self, bytes: usize) {
+        self.bytes = bytes;
     }
 
     /// Waits for news, applies them, and returns them in order, of very many the first. Never empty; `None` when the run has ended and all was
@@ -101,16 +123,13 @@ impl Watch {
         Ok(news)
     }
 
-    /// Takes in all that has happened since the last look, without waiting; how many events that were. Has but a part of them in memory
-    /// at one time.
+    /// Takes in all that has happened since the last look, without waiting. Has but a part of it in memory at one time.
     ///
     /// # Errors
     ///
     /// `Store` or `Journal`.
-    pub async fn catch_up(&mut self) -> Result<u64, RunnerError> {
-        let mut events = 0;
-        self.each_part(|news| events += news.len() as u64).await?;
-        Ok(events)
+    pub async fn catch_up(&mut self) -> Result<(), RunnerError> {
+        self.each_part(drop).await
     }
 
     /// Gives all that has happened since the last look to `take`, part by part.
@@ -165,9 +184,11 @@ impl Watch {
                 .apply(*at, event)
                 .map_err(|source| RunnerError::Journal { run, source })?;
             self.at = Some(*at);
+            self.events += 1;
             each(&self.run, *at, event);
         }
         self.head = self.head.max(journal.head);
+        self.bytes += journal.bytes;
         Ok(())
     }
 }

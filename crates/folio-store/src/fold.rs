@@ -210,6 +210,7 @@ impl Part {
             events: Vec::new(),
             head: since,
             is_whole: true,
+            bytes: 0,
         };
         Self { journal, left: bytes }
     }
@@ -223,6 +224,7 @@ impl Part {
     /// Takes in the next commit, whose record is written `text`; false if nothing after it can be read ([`is_beyond`]).
     pub(crate) fn take(&mut self, seq: Seq, at: Timestamp, text: &str) -> serde_json::Result<bool> {
         self.left = self.left.saturating_sub(text.len());
+        self.journal.bytes += text.len();
         let events = events_of(text)?;
         let is_last = events.iter().any(is_beyond);
         self.journal.events.extend(events.into_iter().map(|event| (at, event)));

@@ -120,6 +120,8 @@ pub struct Journal {
     pub head: Seq,
     /// Whether that was the last there was. Otherwise more can be read after `head`.
     pub is_whole: bool,
+    /// Bytes of the records that were read for it.
+    pub bytes: usize,
 }
 
 /// After how many bytes of what a run's commits say a part of its journal ends. What is read of them is in memory many times as large.
@@ -432,6 +434,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         while !whole.is_whole {
             let more = self.journal_part(space, run, whole.head, JOURNAL_PART_BYTES).await?;
             whole.events.extend(more.events);
+            whole.bytes += more.bytes;
             (whole.head, whole.is_whole) = (more.head, more.is_whole);
         }
         Ok(whole)

@@ -335,7 +335,7 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
     if budget.raised.is_any() {
         budget
             .raised
-            .can_be(&runner.load(row.id).await?, node.unwrap_or(root))?;
+            .can_be(&*runner.load(row.id).await?, node.unwrap_or(root))?;
         budget.raised.change(context, &runner, &row, node).await?;
         driven_later(context, &runner, &row).await?;
     }

@@ -76,7 +76,7 @@ pub(super) async fn note_ended(
 
 /// The node of a run that is called `name`, by its path or its id.
 pub(super) async fn node_called(runner: &Runner, row: &folio::store::RunRow, name: &str) -> Result<NodeId, Failure> {
-    node_of(&runner.load(row.id).await?, row, name)
+    node_of(&*runner.load(row.id).await?, row, name)
 }
 
 /// The same in a run that was read.

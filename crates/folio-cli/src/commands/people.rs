@@ -214,7 +214,7 @@ pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Re
     let items = match arguments.run {
         Some(run) => {
             let row = runner.row(run).await?;
-            asked(&row, &runner.load(row.id).await?, workspace.now()).collect()
+            asked(&row, &*runner.load(row.id).await?, workspace.now()).collect()
         }
         None => asked_by_all(&runner).await?,
     };
@@ -236,7 +236,7 @@ async fn asked_by_all(runner: &Runner) -> Result<Vec<QuestionShape>, Failure> {
         let told = workspace.runs_so_far(&rows).await?;
         for row in &rows {
             if told.get(&row.id).is_none_or(|so_far| so_far.asks > 0) {
-                items.extend(asked(row, &runner.load(row.id).await?, workspace.now()));
+                items.extend(asked(row, &*runner.load(row.id).await?, workspace.now()));
             }
         }
         match rows.last() {
@@ -264,7 +264,7 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
 }
 
 async fn only_one(runner: &Runner, row: &RunRow) -> Result<NodeId, Failure> {
-    let open = questions_where(row, &runner.load(row.id).await?, |_| true);
+    let open = questions_where(row, &*runner.load(row.id).await?, |_| true);
     let missing = |message: String| Failure::new(Exit::NotFound, "no_question", message);
     match open.as_slice() {
         [] => Err(missing(format!("run {} asks nothing", row.handle))),

@@ -12,7 +12,7 @@ use folio::engine::plan::{to_markdown, to_yaml_steps};
 use folio::engine::run::ShownPlan;
 use folio::engine::{NodeId, NodeState, Run};
 use folio::memory::id::RunRef;
-use folio::runner::{Runner, RunnerError};
+use folio::runner::{Folded, Runner, RunnerError};
 use folio::store::RunRow;
 use folio_server::wire::StepState;
 use serde::Serialize;
@@ -115,7 +115,7 @@ impl Report for Edited {
 /// A run, and the part of it whose plan is meant.
 struct Place {
     row: RunRow,
-    run: Run,
+    run: Folded,
     node: NodeId,
     plan: ShownPlan,
 }

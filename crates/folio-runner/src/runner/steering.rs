@@ -80,7 +80,7 @@ impl Runner {
         };
         match self.request(run, by, request).await? {
             Requested::Recorded(_) | Requested::Nothing => Ok(()),
-            Requested::Ended => Err(no_question(&self.load(run).await?, node)),
+            Requested::Ended => Err(no_question(&*self.load(run).await?, node)),
         }
     }
 

@@ -22,7 +22,7 @@ use folio_engine::spend::Allowance;
 use folio_engine::{Event, NodeId, NodeResult, Outcome, Run};
 use folio_memory::{Actor, Role, RunId, Seq};
 use folio_model::{Cue, ScriptedModel, When};
-use folio_runner::{NewRun, Runner, RunnerModel, RunnerModels, RunnerOptions, Watch};
+use folio_runner::{Folded, NewRun, Runner, RunnerModel, RunnerModels, RunnerOptions, Watch};
 use folio_tools::Registry;
 use serde_json::{Value, json};
 
@@ -162,7 +162,7 @@ async fn steered<S>(
     house: &House,
     run: RunId,
     moment: impl Fn(&Run, &[Event]) -> bool,
-    steer: impl FnOnce(Runner, Run) -> S,
+    steer: impl FnOnce(Runner, Folded) -> S,
 ) -> NodeResult
 where
     S: Future<Output = ()>,
@@ -183,7 +183,7 @@ where
 }
 
 /// The run as its journal says, at its end.
-async fn ended(house: &House, run: RunId) -> Run {
+async fn ended(house: &House, run: RunId) -> Folded {
     let run = house.runner.load(run).await.unwrap();
     assert!(run.result().is_some());
     run

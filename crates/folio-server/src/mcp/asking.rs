@@ -176,7 +176,7 @@ impl Mcp {
             let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), run);
             let is_over = async {
                 // Whoever cannot read how it goes on waits for the person.
-                let mut goes_on = watch.catch_up().await.map(|_| true);
+                let mut goes_on = watch.catch_up().await.map(|()| true);
                 while let Ok(true) = goes_on {
                     if !is_open(watch.run(), &name) {
                         return;

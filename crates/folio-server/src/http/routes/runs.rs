@@ -177,10 +177,9 @@ async fn main_pages(workspace: &Workspace, run: RunId) -> Result<BTreeMap<&'stat
 /// Every node, and the event that the live stream goes on after.
 async fn tree(caller: Caller, _: Asked<Nothing>) -> Result<Answer<TreeShape>, Problem> {
     let row = caller.run_row().await?;
-    let mut watch = watch_of(&caller, &row);
-    let events = watch.catch_up().await?;
+    let run = caller.runner.load(row.id).await?;
     let pages = handles_of(&caller.workspace, row.id).await?;
-    Ok(Answer::of(TreeShape::of(&row, watch.run(), events, &pages)))
+    Ok(Answer::of(TreeShape::of(&row, &run, run.events(), &pages)))
 }
 
 /// One node: its path or its id is the name.

@@ -10,7 +10,7 @@ use folio::engine::plan::to_markdown;
 use folio::engine::run::{Asked as AskedOf, ForkAt, plan_versions};
 use folio::engine::{NodeId, Run};
 use folio::memory::id::Ref;
-use folio::runner::{RunnerError, Watch};
+use folio::runner::{Folded, RunnerError, Watch};
 use folio::store::RunRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,7 @@ impl PlanShape {
 }
 
 /// The run of the path and the part of it that `?node=` names by its path or its id.
-pub(super) async fn place(caller: &Caller, part: Part) -> Result<(RunRow, Run, NodeId), Problem> {
+pub(super) async fn place(caller: &Caller, part: Part) -> Result<(RunRow, Folded, NodeId), Problem> {
     let row = caller.run_row().await?;
     let run = caller.runner.load(row.id).await?;
     let node = match part.node {

@@ -1,0 +1,331 @@
+//! Runs that somebody looked at, kept for a while: whoever looks again pays only for what happened since.
+//!
+//! A kept run belongs to one who looks at a time. Whoever asks meanwhile folds the journal anew, so nobody waits for another, and nobody
+//! sees more than was there when he asked. How many do so at one moment, and how much is kept for how long, is bounded.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use folio_engine::Run;
+use folio_memory::{RunId, Seq, Timestamp};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use crate::error::RunnerError;
+use crate::runner::Shared;
+use crate::watch::Watch;
+
+/// Journals that are read from their beginning at a time.
+const FOLDING_MAX: usize = 4;
+/// Bytes of the journals of all runs that are kept. A run takes about as much.
+const BYTES_MAX: usize = 128 << 20;
+/// How long a run is kept that nobody asks for.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+
+/// A run as its journal said when it was asked for.
+#[derive(Debug)]
+pub struct Folded {
+    /// Gone only while it is dropped.
+    watch: Option<Watch>,
+    lineage: u64,
+    folds: Arc<Folds>,
+}
+
+impl Folded {
+    fn watch(&self) -> &Watch {
+        self.watch
+            .as_ref()
+            .expect("it is given back only when nobody has it any more")
+    }
+
+    /// The last commit of its journal.
+    #[must_use]
+    pub fn head(&self) -> Seq {
+        self.watch().head()
+    }
+
+    /// How many events its journal has.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.watch().events()
+    }
+
+    /// When the last event was recorded; `None` if there is none.
+    pub(crate) fn at(&self) -> Option<Timestamp> {
+        self.watch().at()
+    }
+}
+
+impl Deref for Folded {
+    type Target = Run;
+
+    fn deref(&self) -> &Run {
+        self.watch().run()
+    }
+}
+
+impl Drop for Folded {
+    fn drop(&mut self) {
+        if let Some(watch) = self.watch.take() {
+            self.folds.put(watch, self.lineage);
+        }
+    }
+}
+
+/// The runs that are kept.
+#[derive(Debug)]
+pub(crate) struct Folds {
+    folding: Semaphore,
+    /// Those that were asked for last are at the end.
+    kept: Mutex<Vec<Kept>>,
+    /// Whether somebody sees to it that what nobody asks for goes.
+    is_tidied: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Kept {
+    watch: Watch,
+    /// What the store was when it was read: another one can have other commits under the same numbers.
+    lineage: u64,
+    since: Instant,
+}
+
+impl Default for Folds {
+    fn default() -> Self {
+        Self {
+            folding: Semaphore::new(FOLDING_MAX),
+            kept: Mutex::default(),
+            is_tidied: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Folds {
+    /// Takes out what is kept of `run`.
+    fn take(&self, run: RunId, lineage: u64) -> Option<Watch> {
+        let mut kept = self.kept.lock();
+        let at = kept.iter().position(|kept| kept.watch.run().id() == run)?;
+        let found = kept.remove(at);
+        (found.lineage == lineage).then_some(found.watch)
+    }
+
+    /// Keeps `watch`, in the place of what is kept of the same run if that is older, and of what was asked for longest ago if there is no
+    /// room.
+    fn put(self: &Arc<Self>, watch: Watch, lineage: u64) {
+        if watch.bytes() > BYTES_MAX {
+            return;
+        }
+        let mut gone = Vec::new();
+        {
+            let mut kept = self.kept.lock();
+            let run = watch.run().id();
+            if let Some(at) = kept.iter().position(|kept| kept.watch.run().id() == run) {
+                if kept[at].lineage == lineage && kept[at].watch.head() >= watch.head() {
+                    return;
+                }
+                gone.push(kept.remove(at));
+            }
+            let mut bytes = watch.bytes() + kept.iter().map(|kept| kept.watch.bytes()).sum::<usize>();
+            let oldest = kept.iter().take_while(|kept| {
+                let is_too_much = bytes > BYTES_MAX;
+                bytes -= if is_too_much { kept.watch.bytes() } else { 0 };
+                is_too_much
+            });
+            let oldest = oldest.count();
+            gone.extend(kept.drain(..oldest));
+            kept.push(Kept {
+                watch,
+                lineage,
+                since: Instant::now(),
+            });
+        }
+        // A large run takes a while to go: nobody waits for that.
+        drop(gone);
+        if let Ok(runtime) = Handle::try_current()
+            && !self.is_tidied.swap(true, Ordering::AcqRel)
+        {
+            runtime.spawn(tidy(Arc::downgrade(self)));
+        }
+    }
+
+    /// Lets go of what nobody asked for lately; whether anything is left.
+    fn let_go(&self) -> bool {
+        let mut kept = self.kept.lock();
+        let old = kept.iter().take_while(|kept| kept.since.elapsed() >= KEPT_FOR).count();
+        let gone: Vec<Kept> = kept.drain(..old).collect();
+        let is_left = !kept.is_empty();
+        if !is_left {
+            // Whoever puts something in from now on begins anew.
+            self.is_tidied.store(false, Ordering::Release);
+        }
+        drop(kept);
+        drop(gone);
+        is_left
+    }
+}
+
+/// Lets go of what nobody asks for, until nothing is left.
+async fn tidy(folds: Weak<Folds>) {
+    loop {
+        tokio::time::sleep(KEPT_FOR).await;
+        if folds.upgrade().is_none_or(|folds| !folds.let_go()) {
+            return;
+        }
+    }
+}
+
+impl Shared {
+    /// The run as its journal says now, for whoever looks at it.
+    pub(crate) async fn folded(&self, run: RunId) -> Result<Folded, RunnerError> {
+        // Read first: what is read of another store that takes over meanwhile is kept for nobody.
+        let lineage = self.workspace.store().lineage();
+        let watch = match self.folds.take(run, lineage) {
+            Some(mut kept) => {
+                kept.catch_up().await?;
+                kept
+            }
+            None => {
+                // Never closed.
+                let _place = self.folds.folding.acquire().await;
+                let mut anew = self.watch(run);
+                anew.catch_up().await?;
+                anew
+            }
+        };
+        Ok(Folded {
+            watch: Some(watch),
+            lineage,
+            folds: Arc::clone(&self.folds),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use folio_engine::plan;
+    use folio_memory::{Actor, Role, SpaceName};
+    use folio_store::sqlite::OpenOptions;
+    use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
+    use folio_tools::Registry;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{NewRun, Runner, RunnerOptions};
+
+    fn ada() -> Actor {
+        Actor::new(Role::Human, "ada")
+    }
+
+    /// A runner, and a run of it that nobody drives.
+    async fn submitted() -> (Runner, RunId) {
+        let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+        let ids = Arc::new(RandomIds::default());
+        let workspace = Workspace::new(store, Arc::new(SystemClock), ids, SpaceName::main());
+        let runner = Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default());
+        let step = json!({"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}});
+        let plan = json!({"version": 1, "title": "Echo", "steps": [step]});
+        let plan = plan::from_value(&plan, &plan::Known::default()).unwrap();
+        let (run, _) = runner.submit(NewRun::of(plan, ada())).await.unwrap();
+        (runner, run)
+    }
+
+    fn heads(runner: &Runner) -> Vec<(RunId, Seq)> {
+        let kept = runner.shared.folds.kept.lock();
+        kept.iter()
+            .map(|kept| (kept.watch.run().id(), kept.watch.head()))
+            .collect()
+    }
+
+    /// The same as nobody kept it.
+    async fn anew(runner: &Runner, run: RunId) -> (String, Seq, u64) {
+        let mut watch = runner.watch(run);
+        watch.catch_up().await.unwrap();
+        (format!("{:?}", watch.run().so_far()), watch.head(), watch.events())
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_is_read_on_and_says_the_same_as_the_journal() {
+        let (runner, run) = submitted().await;
+        for is_paused in [true, false, true] {
+            let before = runner.load(run).await.unwrap();
+            let (head, so_far) = (before.head(), before.is_paused_whole());
+            if is_paused {
+                runner.pause(run, None, &ada()).await.unwrap();
+            } else {
+                runner.go_on(run, None, &ada()).await.unwrap();
+            }
+            // Whoever has it is not shown what came since.
+            assert_eq!((before.head(), before.is_paused_whole()), (head, so_far));
+            drop(before);
+            assert_eq!(heads(&runner), [(run, head)]);
+            let now = runner.load(run).await.unwrap();
+            assert_eq!(heads(&runner), []);
+            assert_eq!(now.is_paused_whole(), is_paused);
+            let told = (format!("{:?}", now.so_far()), now.head(), now.events());
+            assert_eq!(told, anew(&runner, run).await);
+        }
+    }
+
+    #[tokio::test]
+    async fn of_two_who_look_at_the_same_time_the_later_look_is_kept() {
+        let (runner, run) = submitted().await;
+        let early = runner.load(run).await.unwrap();
+        runner.pause(run, None, &ada()).await.unwrap();
+        let late = runner.load(run).await.unwrap();
+        let head = late.head();
+        assert!(early.head() < head);
+        drop(late);
+        drop(early);
+        assert_eq!(heads(&runner), [(run, head)]);
+    }
+
+    #[tokio::test]
+    async fn what_was_read_of_a_store_that_another_one_replaced_is_not_read_on() {
+        let (runner, run) = submitted().await;
+        let folds = &runner.shared.folds;
+        drop(runner.load(run).await.unwrap());
+        assert!(folds.take(run, 1).is_none());
+        assert_eq!(heads(&runner), []);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_asks_for_goes_after_a_minute() {
+        let (runner, run) = submitted().await;
+        drop(runner.load(run).await.unwrap());
+        tokio::time::sleep(KEPT_FOR / 2).await;
+        drop(runner.load(run).await.unwrap());
+        tokio::time::sleep(KEPT_FOR * 3 / 4).await;
+        assert_eq!(heads(&runner).len(), 1);
+        tokio::time::sleep(KEPT_FOR).await;
+        assert_eq!(heads(&runner), []);
+        // And what comes afterwards goes, too.
+        drop(runner.load(run).await.unwrap());
+        tokio::time::sleep(KEPT_FOR * 2).await;
+        assert_eq!(heads(&runner), []);
+    }
+
+    #[tokio::test]
+    async fn what_was_asked_for_longest_ago_goes_when_there_is_no_room_and_what_is_too_large_is_not_kept() {
+        let (runner, run) = submitted().await;
+        let of_bytes = |number: u32, bytes: usize| {
+            let mut watch = runner.watch(RunId::derived(&[&number.to_string()]));
+            watch.pretend_to_have_read(bytes);
+            watch
+        };
+        let folds = &runner.shared.folds;
+        drop(runner.load(run).await.unwrap());
+        for number in [1, 2] {
+            folds.put(of_bytes(number, BYTES_MAX / 2 - (1 << 20)), 0);
+        }
+        assert_eq!(heads(&runner).len(), 3);
+        folds.put(of_bytes(3, BYTES_MAX / 2), 0);
+        let kept: Vec<RunId> = heads(&runner).into_iter().map(|(run, _)| run).collect();
+        assert_eq!(kept, [2, 3].map(|number: u32| RunId::derived(&[&number.to_string()])));
+        folds.put(of_bytes(4, BYTES_MAX + 1), 0);
+        assert_eq!(heads(&runner).len(), 2);
+    }
+}
