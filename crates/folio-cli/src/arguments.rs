@@ -18,21 +18,22 @@ const FIRST_STEPS: &str = "\
 First steps:
   folio plan example | folio run --plan - --input repo=.     review a git repository, without any
                                                              account, key or server
-  folio observe add 'The tests need a database' --tag tests  note something
-  folio observe list                                         what is noted
-  folio search databases                                     what has a word, in any form
-  folio book add todo 'Write the tests'                      put something on the list
-  folio tree                                                 every page that there is
+  folio observe add 'The tests need a database' --tag tests  record an observation
+  folio observe list                                         list observations
+  folio search databases                                     search memory for a word, in any form
+  folio book add todo 'Write the tests'                      add a todo to the scratchbook
+  folio tree                                                 show all pages
 
-Settings: a flag wins over the environment (FOLIO_STORE, FOLIO_SPACE, FOLIO_THREAD, FOLIO_TURN,
-FOLIO_MODEL, FOLIO_ROLE, FOLIO_USER), and that over folio.toml in this folder or in the
-configuration folder, or the file that --config or FOLIO_CONFIG names.
+Settings: an option overrides the environment (FOLIO_STORE, FOLIO_SPACE, FOLIO_THREAD, FOLIO_TURN,
+FOLIO_MODEL, FOLIO_ROLE, FOLIO_USER), and the environment overrides folio.toml. Folio reads
+folio.toml from this folder or your configuration folder, or the file that --config or FOLIO_CONFIG
+names.
 
-Exit codes: 0 done, 1 a run ended partial or failed (or an import, a hook, a replay with a cassette
-went otherwise than it should), 2 usage or invalid input, 3 not found, 4 refused, 5 store or service
-unavailable, 6 damaged data, 130 cancelled.";
+Exit codes: 0 success, 1 a run ended partial or failed (or an import, a hook or a replay with a
+cassette did not go as it should), 2 usage error or invalid input, 3 not found, 4 refused, 5 store or
+service unavailable, 6 damaged data, 130 cancelled.";
 
-/// Working memory for agents, and plans that run in it.
+/// Durable working memory for AI agents, and plans that run on it
 #[derive(Debug, Parser)]
 #[command(name = "folio", version, after_help = FIRST_STEPS, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -48,35 +49,35 @@ pub(crate) struct Arguments {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Where memory is kept: sqlite:PATH, postgres://… or memory: [default: a file of the user]
+    /// Store to use: sqlite:PATH, postgres://… or memory: [default: an SQLite file in your data folder]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// Whose memory [default: main]
+    /// Space to use; each space has a memory of its own [default: main]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) space: Option<String>,
-    /// Whose scratchbook [default: the worktree that this folder is in]
+    /// Thread to use; each thread has a scratchbook of its own [default: the git worktree of this folder, else main]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) thread: Option<String>,
-    /// In which turn: t3 or turn_… [default: in none]
+    /// Turn that the command belongs to: t3 or turn_… [default: none]
     #[arg(long, global = true, value_name = "TURN", value_parser = turn_ref)]
     pub(crate) turn: Option<TurnRef>,
-    /// In which role, before the command: tool, executor, planner, router, clarifier, evaluator, reflector, cleaner,
-    /// compactor, client or human [default: human]
+    /// Role to act in, given before the command: tool, executor, planner, router, clarifier, evaluator, reflector,
+    /// cleaner, compactor, client or human [default: human]
     #[arg(long, id = "acting_role", value_name = "ROLE")]
     pub(crate) role: Option<String>,
-    /// Answer in JSON on standard output; a failure is one JSON object on standard error
+    /// Print JSON to standard output, and a failure as one JSON object to standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Read settings from this file instead of folio.toml
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Say on standard error what is used
+    /// Print the settings in use to standard error
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
-    /// Say nothing on standard error but failures
+    /// Print nothing but failures to standard error
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// When to use colour: auto, always, never [default: auto, on a terminal]
+    /// When to use colour: auto (on a terminal), always or never [default: auto]
     #[arg(long, global = true, value_name = "WHEN", hide_possible_values = true)]
     pub(crate) color: Option<Color>,
 }
@@ -97,126 +98,137 @@ pub(crate) enum Color {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a plan to its end; Ctrl-C cancels it, twice leaves at once
+    /// Run a plan, or have a model work towards a goal
+    ///
+    /// Ctrl-C cancels the run. A second Ctrl-C exits at once.
     Run(Later<run::Run>),
     /// List runs, newest first
     Runs(Later<runs::Runs>),
-    /// Show everything about a run
+    /// Show a run in full
     Show(Later<show::Show>),
-    /// Watch a run until it has ended
+    /// Watch a run until it ends
     Watch(Later<watch::Watch>),
-    /// Go on with runs whose process is gone
+    /// Resume runs whose process is gone
     Resume(Later<resume::Resume>),
-    /// Ask for a run, or a part of it, to be stopped
+    /// Cancel a run, or a node of it
     Cancel(Later<cancel::Cancel>),
-    /// What runs ask people, and what waits for their yes
+    /// List open questions of runs and everything that waits for approval
     Questions(Later<people::Questions>),
-    /// Answer a question of a run
+    /// Answer a question that a run asks
     Answer(Later<people::Answer>),
-    /// Say yes to a plan or a call that waits for it
+    /// Approve a plan or a call that waits for it
     Approve(Later<approve::Approve>),
-    /// Say no to a plan or a call that waits for a yes
+    /// Reject a plan or a call that waits for approval
     Reject(Later<approve::Reject>),
-    /// Show the limits of a run and what is used up, or change them
+    /// Show or change the limits of a run
     Budget(Later<budget::Budget>),
-    /// Begin another run from a moment of one: what was done before a part began is not done again
+    /// Start a new run from a point in another one
+    ///
+    /// The new run keeps everything that was done before that point and does not repeat it.
     Fork(Later<again::Fork>),
     /// Show how two runs differ
     Diff(Later<diff::Diff>),
-    /// Look at the journal of a run from its first event, and compare its pages with it
+    /// Replay the journal of a run and compare its pages with it
     Replay(Later<again::Replay>),
-    /// Begin no more calls of a run, or of a part of it
+    /// Pause a run, or a node of it: calls under way finish, no new ones start
     Pause(Later<people::Pause>),
-    /// Have a paused run, or a paused part of it, go on
+    /// Continue a paused run, or a paused node of it
     Continue(Later<people::Pause>),
-    /// Observations: add, list, active, get, update, resolve, archive and more
+    /// Record, list and change observations
     #[command(subcommand)]
     Observe(Later<observe::Observe>),
-    /// The scratchbook of a thread: notes, todos and tasks
+    /// Work with the scratchbook of a thread: notes, todos and tasks
     #[command(subcommand)]
     Book(Later<book::Book>),
     /// Show pages as a tree
     Tree(Later<tree::Tree>),
-    /// Pages: show, rollup, new, append
+    /// Show pages, add pages and append to them
     #[command(subcommand)]
     Page(Later<page::Page>),
-    /// Turns: begin, end, show, list
+    /// Begin, end, show and list turns
     #[command(subcommand)]
     Turn(Later<turn::TurnCommand>),
-    /// Which decisions rest on an entry
+    /// Show which decisions rest on an entry
     Why(Later<why::Why>),
-    /// What is wanted, and how far it is; add, done
+    /// List goals with their progress, add goals, mark them as done
     Goals(Later<goals::Goals>),
-    /// Show what of memory goes into a prompt
+    /// Show the memory that goes into a prompt
     Context(Later<context::ContextArguments>),
-    /// What memory costs a model: each section of the view, and the dearest entries
+    /// Show what memory costs in tokens, by section and by entry
     Tokens(Later<tokens::TokensArguments>),
-    /// Earlier turns as they are remembered
+    /// List episodes: earlier turns as memory keeps them
     Episodes(Later<episodes::Episodes>),
-    /// What was noticed again and again
+    /// List patterns: what observations have shown repeatedly
     Patterns(Later<patterns::Patterns>),
-    /// How often stated confidences came true
+    /// Show how often observations of each confidence came true
     Calibration(Later<patterns::Calibration>),
-    /// Find observations, notes, todos, tasks, goals and summaries by their words, best match first
+    /// Search memory by words, best match first
+    ///
+    /// Searches observations, notes, todos, tasks, goals, pending actions and summaries.
     Search(Later<search::Search>),
-    /// Show what happened, in order
+    /// Show what happened in the space, in order
     Trace(Later<trace::Trace>),
-    /// What holds in the space: show, set, unset
+    /// Show and change the policy of a space
     #[command(subcommand)]
     Policy(Later<policy::Policy>),
-    /// Tools: list, login, logout; what they say and ask: ingest, context
+    /// List tools, log in to MCP servers, store what tools answer
     #[command(subcommand)]
     Tool(Later<tool::Tool>),
-    /// Plans: schema, example and check of files, show and edit of runs
+    /// Check plan files; show and edit the plan of a run
     #[command(subcommand)]
     Plan(Later<plan::Plan>),
-    /// Put the older messages of a conversation away that outgrows its window, and print it as it goes on
+    /// Shorten a conversation that outgrows its context window
+    ///
+    /// Stores the older messages in the history of the thread, puts a summary in their place, and prints the
+    /// conversation as it continues.
     Offload(Later<offload::Offload>),
-    /// Read what was said in a thread and was put away
+    /// Read the stored older messages of a thread
     History(Later<offload::History>),
-    /// Put a result away that is too large for a prompt, and show what stands for it
+    /// Store a result that is too large for a prompt, and print a preview of it
     Evict(Later<evict::Evict>),
-    /// Read a part of a result that was put away, or of any entry
+    /// Read part of a stored result, or of any entry
     Blob(Later<blob::Blob>),
-    /// Put entries away for good, or everything that is due
+    /// Archive entries, or everything that is due
     Archive(Later<archive::Archive>),
-    /// Keep the space small: put away and take out what is due
+    /// Archive and remove everything that the policy says is due
     Tidy(Later<tidy::Tidy>),
-    /// Take the content of entries out of everything, for good
+    /// Erase the content of entries permanently, everywhere
     Forget(Later<forget::Forget>),
-    /// Memory as files: ls, cat, grep
+    /// Browse memory as files: ls, cat, grep
     #[command(subcommand)]
     Files(Later<files::Files>),
-    /// Write the space, or its scratchbooks, as files that others read
+    /// Export the space, or its scratchbooks, to files
     Export(Later<export::Export>),
-    /// Bring memory in from files; what is there already stays as it is
+    /// Import memory from files; existing entries stay as they are
     #[command(arg_required_else_help = true)]
     Import(Later<import::Import>),
-    /// Copy the whole store into a file, while others go on using it
+    /// Back up the whole store to a file while it stays in use
     Backup(Later<backup::Backup>),
-    /// Make a store of such a copy
+    /// Restore a store from a backup
     Restore(Later<backup::Restore>),
-    /// Copy everything that the store has into another one, of whichever kind, while others go on using it
+    /// Copy the whole store to another one, of any kind, while it stays in use
     Migrate(Later<migrate::Migrate>),
-    /// Say that you have looked at the folio.toml of a repository: it is obeyed as it stands now
+    /// Trust the folio.toml of a repository as it is now
     Trust(Later<trust::Trust>),
-    /// Look for damage in the store, and whether the MCP servers of the settings are there
+    /// Check the store for damage, and whether configured MCP servers answer
     Doctor(Later<doctor::Doctor>),
-    /// Show runs and pages in the browser, be the memory of models at /mcp, and go on with runs whose process is gone
+    /// Serve the web interface, the HTTP API and MCP
+    ///
+    /// Shows runs and pages in the browser, gives models their memory at /mcp, and resumes runs whose process is gone.
     Serve(Later<serve::Serve>),
-    /// Drive runs that others submit to a store that several machines share, without serving anything
+    /// Drive the runs that others submit to a shared store, without serving HTTP
     Worker(Later<worker::WorkerArguments>),
-    /// Tokens by which programs say who they are to `folio serve`: new, list, revoke
+    /// Create, list and revoke access tokens for `folio serve`
     #[command(subcommand)]
     Token(Later<token::Token>),
-    /// Be the memory of a model: the Model Context Protocol over standard input and output
+    /// Serve memory to a model over the Model Context Protocol (MCP) on standard input and output
     Mcp(Later<mcp::McpArguments>),
-    /// What an agent program calls by itself: session-start, user-prompt, pre-compact, stop
+    /// Run a hook of an agent program such as Claude Code
     #[command(subcommand)]
     Hook(Later<hook::Hook>),
-    /// Measure what durable work costs on this machine
+    /// Measure the speed of durable work on this machine
     Bench(Later<bench::Bench>),
-    /// Print completions for a shell
+    /// Print shell completions
     Completions(Later<completions::Completions>),
 }
 

@@ -52,14 +52,14 @@ const GROUPS: [(&str, &[&str]); 5] = [
         ],
     ),
     (
-        "Keeping",
+        "Store and space",
         &[
             "export", "import", "backup", "restore", "migrate", "archive", "tidy", "forget", "policy", "trust",
             "doctor",
         ],
     ),
-    ("Serving", &["serve", "worker", "mcp", "hook", "token"]),
-    ("Besides", &["bench", "completions"]),
+    ("Servers and integrations", &["serve", "worker", "mcp", "hook", "token"]),
+    ("Other", &["bench", "completions"]),
 ];
 
 /// Columns of a line of help.
@@ -90,7 +90,7 @@ pub(crate) fn by_purpose(command: clap::Command) -> clap::Command {
         lists.push('\n');
     }
     command.help_template(format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{lists}{header}Options of every command:{header:#}\n{{options}}{{after-help}}"
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{lists}{header}Global options:{header:#}\n{{options}}{{after-help}}"
     ))
 }
 

@@ -29,18 +29,19 @@ use crate::report::run::RunLine;
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("moment").required(true).args(["at", "before_limit"]))]
 pub(crate) struct Fork {
-    /// Which run: r3 or run_…
+    /// Run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: RunRef,
-    /// The part that is to be done anew: its path of names, for example survey/files, or its id. What came before it is kept
+    /// Node to do again: the path of its step names, such as survey/files, or its id; everything done before it is kept
     #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     at: Option<String>,
-    /// Go on from before a limit stopped anything, with the limits that are named here
+    /// Start from just before a limit stopped the run, with the limits given here
     #[arg(long)]
     before_limit: bool,
     #[command(flatten)]
     raised: Raised,
-    /// Begin nothing yet, so that its plan or its limits can be changed first; `folio continue` and `folio resume` go on with it
+    /// Leave the new run paused, so that you can change its plan or limits first; `folio continue` and `folio resume`
+    /// carry on with it
     #[arg(long)]
     paused: bool,
     #[command(flatten)]
@@ -135,11 +136,11 @@ fn part_that_met(run: &Run) -> Option<(LimitMet, String)> {
 /// `folio replay`.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// Which run: r3 or run_…
+    /// Run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: RunRef,
-    /// Go through the run with the replies of this cassette in the place of its models, and compare what they are asked and what
-    /// follows; `folio run --record` makes one. No tool is called and nothing is written
+    /// Replay the run with the model replies in this cassette (from `folio run --record`) and compare requests and
+    /// results; calls no tool and writes nothing
     #[arg(long, value_name = "FILE")]
     cassette: Option<PathBuf>,
 }

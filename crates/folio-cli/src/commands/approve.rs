@@ -35,29 +35,29 @@ fn target(text: &str) -> Result<Target, String> {
 /// `folio approve`.
 #[derive(Debug, Args)]
 pub(crate) struct Approve {
-    /// What: r4 if only one thing waits there, or its id as `folio questions` prints it
+    /// Run, such as r4, if only one thing waits there; otherwise the id that `folio questions` prints
     #[arg(value_name = "RUN|ID", value_parser = target)]
     target: Target,
-    /// Of a call: what of the run needs no other yes from now on
+    /// For a call: which later calls of the run need no approval either
     #[arg(long, value_name = "WHAT")]
     always: Option<AlwaysArgument>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum AlwaysArgument {
-    /// Every call of the tool
+    /// Every call of this tool
     Tool,
-    /// Every call of the tool with the same arguments
+    /// Every call of this tool with the same arguments
     Arguments,
 }
 
 /// `folio reject`.
 #[derive(Debug, Args)]
 pub(crate) struct Reject {
-    /// What: r4 if only one thing waits there, or its id as `folio questions` prints it
+    /// Run, such as r4, if only one thing waits there; otherwise the id that `folio questions` prints
     #[arg(value_name = "RUN|ID", value_parser = target)]
     target: Target,
-    /// Why; a model that plans anew reads it
+    /// Reason, which a model reads when it plans again
     #[arg(long, default_value = "")]
     reason: String,
 }

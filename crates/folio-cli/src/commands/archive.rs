@@ -10,10 +10,10 @@ use crate::error::{Exit, Failure};
 /// `folio archive`.
 #[derive(Debug, Args)]
 pub(crate) struct Archive {
-    /// Which entries: e42 or obs_…; without any, what is due by the policy of the space
+    /// Entries: e42 or obs_… [default: everything that is due by the policy of the space]
     #[arg(value_parser = entry_ref)]
     entries: Vec<EntryRef>,
-    /// Why
+    /// Reason to record
     #[arg(long, requires = "entries")]
     reason: Option<String>,
 }

@@ -19,10 +19,10 @@ use crate::output::{Report, Style};
 /// `folio backup`.
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
-    /// The file that is made
+    /// File to create
     #[arg(value_name = "FILE")]
     to: PathBuf,
-    /// Do not look it over, which takes as long as `folio doctor`
+    /// Do not check the copy for damage; the check takes as long as `folio doctor`
     #[arg(long)]
     no_check: bool,
 }
@@ -30,13 +30,13 @@ pub(crate) struct Backup {
 /// `folio restore`.
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
-    /// The copy
+    /// Backup to restore from
     #[arg(value_name = "FILE")]
     from: PathBuf,
-    /// Give the store that is there another name, and take its place; no process may have it open
+    /// Rename an existing store and take its place; no process may have it open
     #[arg(long)]
     replace: bool,
-    /// Take the copy as it is, if its pages hold together: what else is wrong with it is not looked for
+    /// Check only that the pages of the database file hold together, and look for no other damage
     #[arg(long)]
     no_check: bool,
 }

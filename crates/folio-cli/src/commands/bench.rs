@@ -14,10 +14,10 @@ use crate::error::{Exit, Failure};
 pub(crate) struct Bench {
     #[command(subcommand)]
     of: Option<Of>,
-    /// Measure less, in a few seconds instead of half a minute
+    /// Measure less: a few seconds instead of half a minute
     #[arg(long)]
     quick: bool,
-    /// Measure on the disk that this folder is on [default: the folder for temporary files]
+    /// Measure on the disk of this folder [default: the folder for temporary files]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }
@@ -25,16 +25,18 @@ pub(crate) struct Bench {
 /// What else is measured.
 #[derive(Debug, Subcommand)]
 enum Of {
-    /// Measure the store that --store names, beside a file: adds of 64 writers, questions to a full space, a run. What it
-    /// writes stays there, in spaces whose names begin with bench-
+    /// Measure the store of --store next to a file
+    ///
+    /// Measures 64 concurrent writers, queries on a full space, and a run. What it writes stays in the store, in spaces
+    /// whose names begin with bench-.
     Store {
-        /// Observations in the space that is asked
+        /// Number of observations in the space that is queried
         #[arg(long, value_name = "N", default_value_t = 100_000)]
         entries: u64,
     },
-    /// Run questions that people took apart as plans whose answers are known
+    /// Run questions with known answers and decompositions as plans
     Fanout {
-        /// A list of questions as FanOutQA has them, as JSON: id, question, decomposition, depends_on, answer
+        /// Questions in the format of FanOutQA, a JSON list: id, question, decomposition, depends_on, answer
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },

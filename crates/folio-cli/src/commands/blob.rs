@@ -13,7 +13,7 @@ use crate::output::{Report, Style};
 /// `folio blob`.
 #[derive(Debug, Args)]
 pub(crate) struct Blob {
-    /// What is read: e42, an id, a hash, or /large_tool_results/e42
+    /// What to read: e42, an id, a hash, or /large_tool_results/e42
     #[arg(value_name = "REF", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     name: String,
     #[command(flatten)]
@@ -23,19 +23,19 @@ pub(crate) struct Blob {
 /// Which part is wanted, and how much of it.
 #[derive(Debug, Args)]
 pub(crate) struct PartArguments {
-    /// The first byte, counted from 0; of a search where it goes on
+    /// First byte, counted from 0; with --search, where to continue
     #[arg(long, value_name = "BYTE")]
     from: Option<u64>,
-    /// The byte to stop before
+    /// Byte to stop before
     #[arg(long, value_name = "BYTE", conflicts_with_all = ["lines", "search"])]
     to: Option<u64>,
-    /// Lines, counted from 1: 10:20, 10: or 10
+    /// Lines to print, counted from 1: 10:20, 10: or 10
     #[arg(long, value_name = "A:B", conflicts_with_all = ["from", "search"])]
     lines: Option<String>,
-    /// The lines that hold this text, whatever its capital letters
+    /// Print only the lines that contain this text, ignoring case
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// How much text at most
+    /// Maximum bytes of text
     #[arg(long, value_name = "BYTES", default_value_t = 32 * 1024, value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
     max_bytes: u32,
 }

@@ -25,11 +25,11 @@ use crate::report::written::{self, OneOrMore};
 /// `folio book`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Book {
-    /// Show it as a model reads it, within a budget of tokens
+    /// Show the scratchbook as a model reads it, within a token budget
     View(View),
-    /// List what is in it: pinned, tasks, todos, notes
+    /// List items: pinned ones, tasks, todos, notes
     List(ListArguments),
-    /// Show everything about one item
+    /// Show everything about an item
     Get(Get),
     /// Add a note, a todo or a task
     Add(Box<Add>),
@@ -37,25 +37,25 @@ pub(crate) enum Book {
     Update(Box<Update>),
     /// Mark items as done
     Complete(Items),
-    /// Take work on, so that nobody else does; again to go on with it
+    /// Claim an item so that nobody else works on it, or renew a claim
     Claim(Claim),
-    /// Give up work that was taken on: it is open again
+    /// Release a claimed item, which opens it again
     Release(Release),
-    /// Make items that are done open again
+    /// Reopen items that are done
     Reopen(Items),
     /// Pin items to the top
     Pin(Items),
-    /// Take the pins of items away
+    /// Unpin items
     Unpin(Items),
 }
 
 /// `folio book get`.
 #[derive(Debug, Args)]
 pub(crate) struct Get {
-    /// Which item: e42 or obs_…
+    /// Item: e42 or obs_…
     #[arg(value_parser = entry_ref)]
     item: EntryRef,
-    /// A long text in whole; without it, its beginning
+    /// Show long texts in full, not only their beginning
     #[arg(long)]
     whole: bool,
 }
@@ -63,13 +63,14 @@ pub(crate) struct Get {
 /// `folio book claim`.
 #[derive(Debug, Args)]
 pub(crate) struct Claim {
-    /// Which item: e42 or obs_…
+    /// Item: e42 or obs_…
     #[arg(value_parser = entry_ref)]
     item: EntryRef,
-    /// Who takes it on
+    /// Who claims it
     #[arg(long, default_value = "user")]
     owner: String,
-    /// Minutes after which somebody else may take it [default: until it is done or released]
+    /// Minutes until the claim expires and somebody else may take it [default: it lasts until the item is done or
+    /// released]
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..=525_600))]
     lease_minutes: Option<u32>,
 }
@@ -77,10 +78,10 @@ pub(crate) struct Claim {
 /// `folio book release`.
 #[derive(Debug, Args)]
 pub(crate) struct Release {
-    /// Which item: e42 or obs_…
+    /// Item: e42 or obs_…
     #[arg(value_parser = entry_ref)]
     item: EntryRef,
-    /// Who has taken it on
+    /// Who claimed it
     #[arg(long, default_value = "user")]
     owner: String,
 }
@@ -88,13 +89,13 @@ pub(crate) struct Release {
 /// `folio book view`.
 #[derive(Debug, Args)]
 pub(crate) struct View {
-    /// Tokens that it may have [default: as the policy of the space says]
+    /// Token budget [default: as the policy of the space says]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(0..=100_000))]
     budget: Option<u32>,
-    /// Lines that one section has at most [default: as the policy of the space says]
+    /// Maximum lines in a section [default: as the policy of the space says]
     #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(u32).range(1..=200))]
     max_items: Option<u32>,
-    /// Tokens of the model's window: a view has a fifth of it at most
+    /// Context window of the model in tokens; the view takes at most a fifth of it
     #[arg(long, value_name = "TOKENS")]
     window: Option<u32>,
     #[command(flatten)]
@@ -104,22 +105,22 @@ pub(crate) struct View {
 /// `folio book list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// Only this kind; several mean any of them
+    /// Only this kind; repeatable, any may match
     #[arg(long, value_enum)]
     kind: Vec<Kind>,
-    /// Only in this status; several mean any of them
+    /// Only this status; repeatable, any may match
     #[arg(long, value_enum, conflicts_with = "all")]
     status: Vec<StatusArgument>,
-    /// Only with this tag; several mean all of them
+    /// Only with this tag; repeatable, all must match
     #[arg(long = "tag", value_name = "TAG", value_parser = something)]
     tags: Vec<String>,
-    /// Done and archived ones, too
+    /// Include items that are done or archived
     #[arg(long)]
     all: bool,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
-    /// Go on where an earlier list ended
+    /// Continue where an earlier list ended
     #[arg(long)]
     cursor: Option<String>,
 }
@@ -172,23 +173,23 @@ impl From<StatusArgument> for Status {
 /// `folio book add`.
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// What it is
+    /// Kind of item
     kind: Kind,
-    /// One line
+    /// Title of one line
     title: String,
     /// More text; - reads it from standard input
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     body: String,
-    /// A word to find it by; may be given several times
+    /// Tag to find it by; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// The stage that a task is in
+    /// Phase that the task is in
     #[arg(long)]
     phase: Option<String>,
-    /// How far a task is, from 0 to 1
+    /// Progress of the task, from 0 to 1
     #[arg(long, value_name = "NUMBER")]
     progress: Option<f64>,
-    /// Adds it only once however often it is called with this key
+    /// Add it only once, however often you repeat the command with this key
     #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     idempotency_key: Option<String>,
 }
@@ -196,15 +197,15 @@ pub(crate) struct Add {
 /// `folio book update`.
 #[derive(Debug, Args)]
 pub(crate) struct Update {
-    /// Which item: e42 or obs_…
+    /// Item: e42 or obs_…
     #[arg(value_parser = entry_ref)]
     item: EntryRef,
     #[command(flatten)]
     fields: Fields,
-    /// Only if it still has this version
+    /// Do it only if the entry still has this version
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<u32>,
-    /// The version that the change is based on: what others have changed since then and this changes too is told
+    /// Version that the change is based on; fields that others changed since then and that this overwrites are reported
     #[arg(long, value_name = "VERSION")]
     base_version: Option<u32>,
 }
@@ -212,22 +213,22 @@ pub(crate) struct Update {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 struct Fields {
-    /// Another title
+    /// New title
     #[arg(long)]
     title: Option<String>,
-    /// Another text; - reads it from standard input
+    /// New text; - reads it from standard input
     #[arg(long, value_name = "TEXT")]
     body: Option<String>,
-    /// open, in_progress, blocked, done or archived; for a note active, resolved or archived
+    /// New status: open, in_progress, blocked, done or archived; for a note active, resolved or archived
     #[arg(long)]
     status: Option<String>,
-    /// All its tags from now on; may be given several times; one that is empty takes them away
+    /// Tag that replaces all tags; repeatable; an empty one removes them
     #[arg(long = "tag", value_name = "TAG")]
     tags: Option<Vec<String>>,
-    /// Another stage; nothing takes it away
+    /// New phase; it cannot be removed
     #[arg(long)]
     phase: Option<String>,
-    /// How far it is, from 0 to 1
+    /// New progress, from 0 to 1
     #[arg(long, value_name = "NUMBER")]
     progress: Option<f64>,
 }
@@ -235,7 +236,7 @@ struct Fields {
 /// Which items.
 #[derive(Debug, Args)]
 pub(crate) struct Items {
-    /// Which items: e42 or obs_…
+    /// Items: e42 or obs_…
     #[arg(required = true, value_parser = entry_ref)]
     items: Vec<EntryRef>,
 }

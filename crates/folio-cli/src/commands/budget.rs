@@ -26,10 +26,10 @@ use crate::report::instant;
 /// `folio budget`.
 #[derive(Debug, Args)]
 pub(crate) struct Budget {
-    /// Which run: r3 or run_…
+    /// Run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: RunRef,
-    /// The limits of this part of it: its path of names, for example survey/files, or its id
+    /// Node whose limits to use: the path of its step names, such as survey/files, or its id
     #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     node: Option<String>,
     #[command(flatten)]
@@ -39,34 +39,34 @@ pub(crate) struct Budget {
 /// Limits that are to be others.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Raised {
-    /// Tokens that models may read and write; +N is so many more
+    /// Tokens that models may read and write; +N adds to the limit
     #[arg(long, value_name = "[+]N", value_parser = number)]
     tokens: Option<Number>,
-    /// Of these, tokens that they may read; +N is so many more
+    /// Tokens that models may read; +N adds to the limit
     #[arg(long, value_name = "[+]N", value_parser = number)]
     tokens_in: Option<Number>,
-    /// Of those that they read, tokens that may come from a provider's cache; +N is so many more
+    /// Tokens that models may read from a provider's cache; +N adds to the limit
     #[arg(long, value_name = "[+]N", value_parser = number)]
     tokens_cached: Option<Number>,
-    /// Of these, tokens that they may write; +N is so many more
+    /// Tokens that models may write; +N adds to the limit
     #[arg(long, value_name = "[+]N", value_parser = number)]
     tokens_out: Option<Number>,
-    /// Dollars that models may cost; +N is so many more
+    /// US dollars that models may cost; +USD adds to the limit
     #[arg(long, value_name = "[+]USD", value_parser = dollars)]
     usd: Option<Number>,
-    /// Calls of models; +N is so many more
+    /// Model calls; +N adds to the limit
     #[arg(long, value_name = "[+]N", value_parser = number)]
     model_calls: Option<Number>,
-    /// Calls of tools; +N is so many more
+    /// Tool calls; +N adds to the limit
     #[arg(long, value_name = "[+]N", value_parser = number)]
     tool_calls: Option<Number>,
-    /// Bytes of the journal and of the pages; +N is so many more
+    /// Bytes of the journal and of pages; +N adds to the limit
     #[arg(long, value_name = "[+]N", value_parser = number)]
     bytes: Option<Number>,
-    /// Nodes of the whole tree, or of the part; +N is so many more
+    /// Nodes in the run, or below the node; +N adds to the limit
     #[arg(long, value_name = "[+]N", value_parser = number)]
     nodes: Option<Number>,
-    /// Minutes from now until the run, or the part, must be over; +N is so many more than it has
+    /// Minutes from now until the run or node must end; +N adds to the time it has
     #[arg(long, value_name = "[+]N", value_parser = number)]
     minutes: Option<Number>,
 }

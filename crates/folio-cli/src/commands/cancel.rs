@@ -16,10 +16,10 @@ use crate::report::run::RunLine;
 /// `folio cancel`.
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// Which run: r3 or run_…
+    /// Run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: RunRef,
-    /// Only this part of it: its path of names, for example survey/files, or its id
+    /// Only this node: the path of its step names, such as survey/files, or its id
     #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     node: Option<String>,
 }

@@ -10,7 +10,7 @@ use crate::error::{Exit, Failure};
 /// `folio completions`.
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// Which shell
+    /// Shell to complete for
     shell: Shell,
 }
 

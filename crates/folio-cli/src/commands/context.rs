@@ -15,10 +15,10 @@ use crate::report::turn::ContextShape;
 /// `folio context`.
 #[derive(Debug, Args)]
 pub(crate) struct ContextArguments {
-    /// Tokens that it may have
+    /// Token budget
     #[arg(long, default_value_t = DEFAULT_BUDGET, value_name = "TOKENS")]
     budget: u32,
-    /// What it is for; - reads it from standard input [default: the input of --turn]
+    /// Prompt to choose memory for; - reads it from standard input [default: the input of --turn]
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     prompt: String,
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub(crate) struct ContextArguments {
 /// Whose tokens are counted.
 #[derive(Debug, Args)]
 pub(crate) struct ModelArgument {
-    /// Count as this model does: gpt-5, claude-sonnet-4-5 [default: FOLIO_MODEL, as PROVIDER:NAME, or an estimate]
+    /// Count tokens as this model does: gpt-5, claude-sonnet-4-5 [default: FOLIO_MODEL, else an estimate]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 }

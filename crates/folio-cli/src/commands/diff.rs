@@ -28,10 +28,10 @@ const BEFORE_CHARS: usize = 20;
 /// `folio diff`.
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// One run: r3 or run_…
+    /// First run: r3 or run_…
     #[arg(value_parser = run_ref)]
     one: RunRef,
-    /// The other
+    /// Second run: r4 or run_…
     #[arg(value_parser = run_ref)]
     other: RunRef,
 }

@@ -12,19 +12,19 @@ use crate::report::turn::EpisodeShape;
 /// `folio episodes`.
 #[derive(Debug, Args)]
 pub(crate) struct Episodes {
-    /// Only with all of these words in the input or in what the turn touched
+    /// Only turns with all of these words in their input or in an entry they touched
     #[arg(value_name = "WORDS")]
     text: Option<String>,
-    /// Only those begun at this time or later, RFC 3339
+    /// Only turns that began at this time or later (RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
     from: Option<Timestamp>,
-    /// Only those begun before this time
+    /// Only turns that began before this time (RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
     until: Option<Timestamp>,
-    /// Of every thread
+    /// List those of every thread
     #[arg(long)]
     all_threads: bool,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
 }

@@ -20,16 +20,16 @@ use crate::output::{Report, Style};
 /// `folio evict`.
 #[derive(Debug, Args)]
 pub(crate) struct Evict {
-    /// The file with the result; - reads it from standard input, however long it is
+    /// File with the result; - reads it from standard input, at any length
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Tokens that the result, or what stands for it, may cost
+    /// Maximum tokens of the result; a longer one is stored and a preview of at most this size printed
     #[arg(long, value_name = "TOKENS", default_value_t = folio::memory::evict::LIMIT_TOKENS)]
     limit: u32,
-    /// Which tool gave it
+    /// Tool that returned the result
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     tool: String,
-    /// What it is of; what can be read again where it came from is never put away
+    /// Where the result comes from; results that can be read again there are never stored
     #[arg(long, value_enum, default_value_t = Of::Tool)]
     of: Of,
     #[command(flatten)]

@@ -25,14 +25,14 @@ const LINKS_MAX: u32 = 40;
 /// `folio export`.
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// In which form: folio, the whole space as lines of JSON; markdown, the same as a folder with a file for each page; colony, a
-    /// file of JSON for each scratchbook (with --thread only that thread's)
+    /// Format: folio (the whole space as JSON Lines), markdown (the same as a folder with a file for each page) or
+    /// colony (a JSON file for each scratchbook; with --thread, only that thread's)
     #[arg(long, value_name = "FORM", default_value = "folio", hide_possible_values = true)]
     format: Form,
-    /// The file, of colony and markdown the folder; without it, standard output
+    /// File to write; for colony and markdown, the folder [default: standard output]
     #[arg(long, value_name = "FILE", required_if_eq_any([("format", "colony"), ("format", "markdown")]))]
     out: Option<PathBuf>,
-    /// Replace files that are there already
+    /// Overwrite existing files
     #[arg(long, requires = "out")]
     force: bool,
 }

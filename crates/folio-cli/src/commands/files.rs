@@ -17,16 +17,16 @@ use crate::output::{Report, Style};
 pub(crate) enum Files {
     /// List a folder: /scratchbook, /conversation_history, /large_tool_results, /pages
     Ls(Ls),
-    /// Read a file, or a part of it
+    /// Print a file, or part of it
     Cat(Cat),
-    /// Find the lines with a text, in a file or in all files below a folder
+    /// Search for a text in a file, or in all files below a folder
     Grep(Grep),
 }
 
 /// `folio files ls`.
 #[derive(Debug, Args)]
 pub(crate) struct Ls {
-    /// The folder
+    /// Folder to list
     #[arg(default_value = "/")]
     path: String,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Ls {
 /// `folio files cat`.
 #[derive(Debug, Args)]
 pub(crate) struct Cat {
-    /// The file
+    /// File to print
     path: String,
     #[command(flatten)]
     part: PartArguments,
@@ -43,16 +43,16 @@ pub(crate) struct Cat {
 /// `folio files grep`.
 #[derive(Debug, Args)]
 pub(crate) struct Grep {
-    /// The text, whatever its capital letters
+    /// Text to search for, ignoring case
     #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     words: String,
-    /// The file or the folder
+    /// File or folder to search
     #[arg(default_value = "/")]
     path: String,
-    /// Go on behind this file
+    /// Continue after this file
     #[arg(long, value_name = "PATH")]
     after: Option<String>,
-    /// How much text at most, about
+    /// Approximate maximum bytes of text
     #[arg(long, value_name = "BYTES", default_value_t = 32 * 1024, value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
     max_bytes: u32,
 }

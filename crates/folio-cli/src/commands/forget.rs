@@ -24,34 +24,34 @@ const SHOWN: usize = 20;
 /// `folio forget`. What is named by several options has to fit all of them.
 #[derive(Debug, Args)]
 pub(crate) struct Forget {
-    /// Which entries: e42 or obs_…
+    /// Entries: e42 or obs_…
     #[arg(value_parser = entry_ref)]
     entries: Vec<EntryRef>,
-    /// Whatever says this, or said it once
+    /// Entries that contain this text now, or did in an earlier version
     #[arg(long)]
     text: Option<String>,
-    /// Of this type; several mean any of them
+    /// Entries of this type; repeatable, any may match
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
-    /// Of this kind: observation, note, todo, task, …; several mean any of them
+    /// Entries of this kind: observation, note, todo, task, …; repeatable, any may match
     #[arg(long, value_name = "KIND")]
     kind: Vec<String>,
-    /// With this tag; several mean all of them
+    /// Entries with this tag; repeatable, all must match
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// With this value in its context; the key may be a dotted path, with `\.` for a dot in a key
+    /// Entries with this value in their context; PATH may be a dotted path, with `\.` for a dot inside a key
     #[arg(long, value_name = "PATH=VALUE", value_parser = pair)]
     context: Vec<(String, String)>,
-    /// Of this owner; several mean any of them
+    /// Entries of this owner; repeatable, any may match
     #[arg(long)]
     owner: Vec<String>,
-    /// Why; it stays, so it should not say what is forgotten
+    /// Reason to record; it is kept, so do not repeat the content in it
     #[arg(long, default_value = "")]
     reason: String,
-    /// Only show what would be forgotten
+    /// Show what would be forgotten without forgetting it
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short = 'y')]
     yes: bool,
 }

@@ -18,10 +18,10 @@ use crate::report::written::{OneOrMore, Written};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Goals {
-    /// Those that are done, too
+    /// Include goals that are done
     #[arg(long)]
     all: bool,
-    /// Of every thread
+    /// List those of every thread
     #[arg(long)]
     all_threads: bool,
     #[command(subcommand)]
@@ -40,21 +40,22 @@ pub(crate) enum GoalsCommand {
 /// `folio goals add`.
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// One line
+    /// Title of one line
     title: String,
-    /// What others call it in their context, for example book_flight_to_paris; its handle does as well
+    /// Key by which other entries name the goal in their context, such as book_flight_to_paris; its handle works as
+    /// well
     #[arg(long)]
     key: Option<String>,
     /// More text; - reads it from standard input
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     body: String,
-    /// A word to find it by; may be given several times
+    /// Tag to find it by; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// The observation that it is made of
+    /// Observation that the goal comes from: e42 or obs_…
     #[arg(long, value_name = "ENTRY", value_parser = entry_ref)]
     from: Option<EntryRef>,
-    /// It is an action that waits for a confirmation
+    /// Add an action that waits for confirmation instead of a goal
     #[arg(long)]
     pending_action: bool,
 }
@@ -62,7 +63,7 @@ pub(crate) struct Add {
 /// `folio goals done`.
 #[derive(Debug, Args)]
 pub(crate) struct Done {
-    /// Which goals: e42 or obs_…
+    /// Goals: e42 or obs_…
     #[arg(required = true, value_parser = entry_ref)]
     goals: Vec<EntryRef>,
 }

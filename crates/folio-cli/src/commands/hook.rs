@@ -44,11 +44,11 @@ const FOR_A_PROMPT: [(Section, u32); 4] = [
 /// `folio hook`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Hook {
-    /// Tell what is remembered of the thread
+    /// Print what memory holds about the thread
     SessionStart,
-    /// Begin a turn, and tell what of memory concerns the prompt
+    /// Begin a turn and print the memory that concerns the prompt
     UserPrompt(UserPrompt),
-    /// Put away what was said before it is compacted
+    /// Store the conversation before it is compacted
     PreCompact,
     /// End the turn
     Stop,
@@ -57,7 +57,7 @@ pub(crate) enum Hook {
 /// `folio hook user-prompt`.
 #[derive(Debug, Args)]
 pub(crate) struct UserPrompt {
-    /// Tokens that it may have
+    /// Token budget
     #[arg(long, default_value_t = 600, value_name = "TOKENS")]
     budget: u32,
 }

@@ -31,20 +31,21 @@ const DEPTH_MAX: u32 = 8;
 /// `folio import`. What is there already stays as it is.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// In which form
+    /// Format of the files
     #[arg(long, value_name = "FORM")]
     from: Option<Origin>,
-    /// The file, - for standard input, or the folder
+    /// File or folder to import; - reads standard input
     #[arg(value_name = "PATH")]
     pub(super) path: PathBuf,
-    /// Only say what would become of it
+    /// Show what would be imported without importing it
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Take what the file says of its trust for nothing: all of it counts as imported, as what comes from others does anyway
+    /// Ignore the trust levels in the file and treat everything in it as imported, as always with files from other
+    /// programs
     #[arg(long)]
     distrust: bool,
-    /// Of folio and markdown: what somebody changed in the files since they were exported from here is changed here, field by field, unless it
-    /// was changed here since, too
+    /// For folio and markdown: apply the changes made in the files since they were exported from here, field by field,
+    /// unless the field has changed here as well
     #[arg(long, conflicts_with = "distrust")]
     merge: bool,
 }
@@ -52,13 +53,13 @@ pub(crate) struct Import {
 /// Forms of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Origin {
-    /// What `folio export` wrote: a file of lines, or a folder of markdown
+    /// What `folio export` wrote: a JSON Lines file, or a folder of markdown
     Folio,
-    /// The same, of a folder of markdown
+    /// What `folio export --format markdown` wrote
     Markdown,
     /// A scratchbook as JSON, or a folder of them
     Colony,
-    /// The knowledge graph of the MCP memory server: its file of lines
+    /// The knowledge graph of the MCP memory server: its JSON Lines file
     McpMemory,
     /// Claude Code's tasks: the folder of a list, or of all lists
     ClaudeTasks,

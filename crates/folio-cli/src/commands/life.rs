@@ -18,36 +18,38 @@ use crate::report::observation::Superseded;
 /// What becomes of observations.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Life {
-    /// Say that observations still hold: their time begins anew
+    /// Confirm that observations still hold, which restarts their lifetime
     #[command(visible_alias = "touch")]
     Confirm(Named),
-    /// Say that observations have done their work
+    /// Mark observations as resolved
     #[command(visible_alias = "complete")]
     Resolve(Resolve),
     /// Make resolved observations active again
     Reopen(Named),
-    /// Take observations out of the archive, as they were before
+    /// Restore archived observations to the state they had before
     Restore(Named),
-    /// Put another observation in the place of one or more; those that were changed meanwhile are left as they are
+    /// Replace one or more observations with another one
+    ///
+    /// Observations that somebody else changed in the meantime stay as they are.
     Supersede(Supersede),
-    /// Replace a part of an observation's text that is there once
+    /// Replace a passage that occurs exactly once in an observation's text
     Replace(Replace),
-    /// Archive every resolved observation, all or none
+    /// Archive all resolved observations at once
     ClearResolved(ClearResolved),
-    /// Show every version of an observation, and what it changed
+    /// Show every version of an observation and what each one changed
     History(One),
 }
 
 /// Observations, and why.
 #[derive(Debug, Args)]
 pub(crate) struct Named {
-    /// Which observations: e42 or obs_…
+    /// Observations: e42 or obs_…
     #[arg(required = true, value_name = "OBSERVATION", value_parser = entry_ref)]
     entries: Vec<EntryRef>,
-    /// Only if it still has this version; for one observation
+    /// Do it only if the observation still has this version; for one observation
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<u32>,
-    /// Why
+    /// Reason to record
     #[arg(long)]
     reason: Option<String>,
 }
@@ -64,10 +66,10 @@ pub(crate) struct Resolve {
 /// Whether what was observed came true.
 #[derive(Debug, Args)]
 pub(crate) struct CameTrue {
-    /// What they said came true; `folio calibration` counts it
+    /// Record that what they said came true; `folio calibration` counts it
     #[arg(long, conflicts_with = "refuted")]
     confirmed: bool,
-    /// What they said did not come true
+    /// Record that what they said did not come true
     #[arg(long)]
     refuted: bool,
 }
@@ -85,18 +87,18 @@ impl CameTrue {
 /// `folio observe supersede`.
 #[derive(Debug, Args)]
 pub(crate) struct Supersede {
-    /// Which observations: e42 or obs_…; e42@3 only if it still has version 3
+    /// Observations to replace: e42 or obs_…; e42@3 only if it still has version 3
     #[arg(required = true, value_name = "OBSERVATION", value_parser = entry_at)]
     old: Vec<(EntryRef, Option<u32>)>,
-    /// The one that takes its place
+    /// Observation that takes their place
     #[arg(long, value_name = "OBSERVATION", value_parser = entry_ref)]
     by: EntryRef,
-    /// Only if it still has this version; for one observation
+    /// Do it only if the observation still has this version; for one observation
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<u32>,
     #[command(flatten)]
     came_true: CameTrue,
-    /// Why
+    /// Reason to record
     #[arg(long)]
     reason: Option<String>,
 }
@@ -104,13 +106,13 @@ pub(crate) struct Supersede {
 /// `folio observe replace`.
 #[derive(Debug, Args)]
 pub(crate) struct Replace {
-    /// Which observation: e42 or obs_…
+    /// Observation: e42 or obs_…
     #[arg(value_name = "OBSERVATION", value_parser = entry_ref)]
     entry: EntryRef,
-    /// The text that is there; - reads it from standard input
+    /// Passage to replace; - reads it from standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     old: String,
-    /// The text that takes its place
+    /// Text to put in its place
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     new: String,
 }
@@ -118,7 +120,7 @@ pub(crate) struct Replace {
 /// `folio observe clear-resolved`.
 #[derive(Debug, Args)]
 pub(crate) struct ClearResolved {
-    /// Why
+    /// Reason to record
     #[arg(long)]
     reason: Option<String>,
 }
@@ -126,7 +128,7 @@ pub(crate) struct ClearResolved {
 /// One observation.
 #[derive(Debug, Args)]
 pub(crate) struct One {
-    /// Which observation: e42 or obs_…
+    /// Observation: e42 or obs_…
     #[arg(value_name = "OBSERVATION", value_parser = entry_ref)]
     entry: EntryRef,
 }

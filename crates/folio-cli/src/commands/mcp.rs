@@ -32,12 +32,12 @@ impl McpArguments {
 /// What models are offered.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Offer {
-    /// More sets of tools for models, besides the six of the scratchbook: memory, observe, plan, run, admin, with commas
-    /// between
+    /// Sets of tools to offer besides the six of the scratchbook, separated by commas: memory, observe, plan, run,
+    /// admin
     #[arg(long, value_name = "SETS", value_delimiter = ',')]
     tools: Vec<ToolSet>,
-    /// Let runs that models start call a tool that waits for a yes without one, NAME.TOOL, or NAME.* for all of an MCP server;
-    /// may be given several times
+    /// Let runs that models start call this tool without approval: NAME.TOOL, or NAME.* for every tool of an MCP
+    /// server; repeatable
     #[arg(long = "allow-tool", value_name = "TOOL")]
     allow_tools: Vec<String>,
 }

@@ -20,7 +20,7 @@ const ROUNDS: u32 = 3;
 /// `folio migrate`.
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {
-    /// The store that becomes the copy: one that is empty, or an earlier copy
+    /// Store to copy to: an empty one, or an earlier copy
     #[arg(long, value_name = "URL")]
     to: String,
 }

@@ -29,17 +29,19 @@ const OTHER_KIND: &str = "kind_invalid";
 /// `folio observe`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Observe {
-    /// Note something that was noticed
+    /// Record an observation
     Add(Box<Add>),
-    /// List observations, newest first, or those with some words
+    /// List observations, newest first, or those that match some words
     List(Box<List_>),
-    /// Show everything about one observation
+    /// Show everything about an observation
     Get(Get),
-    /// Change an observation; it does not hold longer by it
+    /// Change an observation without extending its lifetime
     Update(Box<Update>),
-    /// Put observations away for good
+    /// Archive observations
     Archive(Archive),
-    /// List the live observations that matter most: alerts first, then the surer, then the newer
+    /// List the most important live observations
+    ///
+    /// Alerts come first, then observations by confidence, then by age, newest first.
     Active(Active),
     /// What becomes of observations
     #[command(flatten)]
@@ -49,44 +51,45 @@ pub(crate) enum Observe {
 /// `folio observe add`.
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// What was noticed; - reads it from standard input
+    /// Text of the observation; - reads it from standard input
     #[arg(value_name = "TEXT", required_unless_present = "from")]
     content: Option<String>,
-    /// Read all of it from this file, as a JSON object with the names that observations have; - for standard input
+    /// Read the whole observation from this file, a JSON object with the fields of an observation; - reads it from
+    /// standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["content", "type_name", "title", "confidence", "tags",
         "ttl_minutes", "expires_at", "owner", "status", "context", "metadata"])]
     from: Option<PathBuf>,
-    /// What sort of observation: contextual_insight, risk_alert, pending_confirmation, … [default: observation]
+    /// Type: contextual_insight, risk_alert, pending_confirmation, … [default: observation]
     #[arg(long = "type", value_name = "TYPE")]
     type_name: Option<String>,
-    /// One line above it
+    /// Title of one line
     #[arg(long)]
     title: Option<String>,
-    /// How sure it is: 0 to 1, or low, medium, high [default: 0.5]
+    /// Confidence: 0 to 1, or low, medium, high [default: 0.5]
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     confidence: Option<String>,
-    /// A word to find it by; may be given several times
+    /// Tag to find it by; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Minutes that it holds, or never [default: as its type says; seven days if that is built in]
+    /// Lifetime in minutes, or never [default: that of its type; 7 days for built-in types]
     #[arg(long, value_name = "MINUTES", allow_hyphen_values = true)]
     ttl_minutes: Option<String>,
-    /// When it ends, as an RFC 3339 time
+    /// Time at which it expires (RFC 3339)
     #[arg(long, value_name = "TIME")]
     expires_at: Option<String>,
-    /// Who should act: agent, user, tool:NAME, role:NAME [default: agent]
+    /// Who should act on it: agent, user, tool:NAME, role:NAME [default: agent]
     #[arg(long)]
     owner: Option<String>,
-    /// active, pending_review or resolved [default: active]
+    /// Status: active, pending_review or resolved [default: active]
     #[arg(long)]
     status: Option<String>,
-    /// What it is about; may be given several times, for example --context goal_id=g1
+    /// What it is about, such as goal_id=g1; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     context: Vec<(String, String)>,
-    /// Anything else; may be given several times
+    /// Other data to keep with it; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     metadata: Vec<(String, String)>,
-    /// Adds it only once however often it is called with this key
+    /// Add it only once, however often you repeat the command with this key
     #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     idempotency_key: Option<String>,
 }
@@ -94,55 +97,55 @@ pub(crate) struct Add {
 /// `folio observe list`.
 #[derive(Debug, Args)]
 pub(crate) struct List_ {
-    /// Only of this type; several mean any of them
+    /// Only this type; repeatable, any may match
     #[arg(long = "type", value_name = "TYPE", value_parser = something)]
     types: Vec<String>,
-    /// Only in this status; several mean any of them [default: all but archived, with --since those, too]
+    /// Only this status; repeatable, any may match [default: all but archived; with --since, all]
     #[arg(long, value_parser = something)]
     status: Vec<String>,
-    /// Only of this owner; several mean any of them
+    /// Only this owner; repeatable, any may match
     #[arg(long, value_parser = something)]
     owner: Vec<String>,
-    /// Only with this tag; several mean all of them
+    /// Only with this tag; repeatable, all must match
     #[arg(long = "tag", value_name = "TAG", value_parser = something)]
     tags: Vec<String>,
-    /// Only with one of these tags
+    /// Only with this tag; repeatable, any may match
     #[arg(long, value_name = "TAG", value_parser = something)]
     tag_any: Vec<String>,
-    /// Only without this tag
+    /// Only without this tag; repeatable
     #[arg(long, value_name = "TAG", value_parser = something)]
     tag_none: Vec<String>,
-    /// Only with this value in its context; the key may be a dotted path, with `\.` for a dot in a key
+    /// Only with this value in the context; PATH may be a dotted path, with `\.` for a dot inside a key
     #[arg(long, value_name = "PATH=VALUE", value_parser = pair)]
     context: Vec<(String, String)>,
-    /// Only if at least this sure: 0 to 1, or low, medium, high
+    /// Only with at least this confidence: 0 to 1, or low, medium, high
     #[arg(long, value_name = "NUMBER", value_parser = least_sure)]
     min_confidence: Option<f64>,
-    /// Only what was added, changed, archived, restored or replaced after this commit
+    /// Only those added, changed, archived, restored or superseded after this commit
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
-    /// As memory stood at this commit
+    /// Show memory as it was at this commit
     #[arg(long, value_name = "SEQ")]
     as_of: Option<u64>,
-    /// Only with these words in title, text or tags
+    /// Only with these words in the title, text or tags
     #[arg(long, value_parser = something)]
     text: Option<String>,
-    /// With how many of the words
+    /// How many of the words of --text must match
     #[arg(long = "match", value_enum, default_value = "all", requires = "text")]
     text_match: MatchArgument,
-    /// In which order [default: the best match first with --text, else the newest]
+    /// Sort order [default: relevance with --text, else newest]
     #[arg(long, value_enum)]
     order: Option<OrderArgument>,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
-    /// Go on where an earlier list ended
+    /// Continue where an earlier list ended
     #[arg(long)]
     cursor: Option<String>,
-    /// Those past their time, too
+    /// Include expired observations
     #[arg(long)]
     include_expired: bool,
-    /// Those that another one replaced, too
+    /// Include observations that another one superseded
     #[arg(long)]
     include_superseded: bool,
 }
@@ -169,10 +172,10 @@ fn least_sure(text: &str) -> Result<f64, String> {
 /// `folio observe get`.
 #[derive(Debug, Args)]
 pub(crate) struct Get {
-    /// Which observation: e42 or obs_…
+    /// Observation: e42 or obs_…
     #[arg(value_parser = entry_ref)]
     observation: EntryRef,
-    /// A long text in whole; without it, its beginning
+    /// Show long texts in full, not only their beginning
     #[arg(long)]
     whole: bool,
 }
@@ -180,18 +183,18 @@ pub(crate) struct Get {
 /// `folio observe update`.
 #[derive(Debug, Args)]
 pub(crate) struct Update {
-    /// Which observation: e42 or obs_…
+    /// Observation: e42 or obs_…
     #[arg(value_parser = entry_ref)]
     observation: EntryRef,
     #[command(flatten)]
     fields: Fields,
-    /// Only if it still has this version
+    /// Do it only if the entry still has this version
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<u32>,
-    /// The version that the change is based on: what others have changed since then and this changes too is told
+    /// Version that the change is based on; fields that others changed since then and that this overwrites are reported
     #[arg(long, value_name = "VERSION")]
     base_version: Option<u32>,
-    /// Changes it only once however often it is called with this key
+    /// Change it only once, however often you repeat the command with this key
     #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     idempotency_key: Option<String>,
 }
@@ -199,31 +202,31 @@ pub(crate) struct Update {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 struct Fields {
-    /// Another text; - reads it from standard input
+    /// New text; - reads it from standard input
     #[arg(long, value_name = "TEXT")]
     content: Option<String>,
-    /// Another title
+    /// New title
     #[arg(long)]
     title: Option<String>,
-    /// active, pending_review, resolved or archived
+    /// New status: active, pending_review, resolved or archived
     #[arg(long)]
     status: Option<String>,
-    /// How sure it is: 0 to 1, or low, medium, high
+    /// New confidence: 0 to 1, or low, medium, high
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     confidence: Option<String>,
-    /// All its tags from now on; may be given several times; one that is empty takes them away
+    /// Tag that replaces all tags; repeatable; an empty one removes them
     #[arg(long = "tag", value_name = "TAG")]
     tags: Option<Vec<String>>,
-    /// Who should act
+    /// New owner, who should act on it
     #[arg(long)]
     owner: Option<String>,
-    /// All of its context from now on; may be given several times; one that is empty takes it away
+    /// Context that replaces the whole context; repeatable; an empty one removes it
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair_or_none)]
     context: Option<Vec<(String, String)>>,
-    /// All of its metadata from now on; may be given several times; one that is empty takes it away
+    /// Metadata that replaces all metadata; repeatable; an empty one removes it
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair_or_none)]
     metadata: Option<Vec<(String, String)>>,
-    /// Read the change from this file instead, as a JSON object with the fields that change; - for standard input
+    /// Read the change from this file instead, a JSON object with the fields to change; - reads it from standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["content", "title", "status", "confidence", "tags", "owner",
         "context", "metadata"])]
     from: Option<PathBuf>,
@@ -232,10 +235,10 @@ struct Fields {
 /// `folio observe archive`.
 #[derive(Debug, Args)]
 pub(crate) struct Archive {
-    /// Which observations: e42 or obs_…
+    /// Observations: e42 or obs_…
     #[arg(required = true, value_parser = entry_ref)]
     observations: Vec<EntryRef>,
-    /// Why
+    /// Reason to record
     #[arg(long)]
     reason: Option<String>,
 }
@@ -250,7 +253,7 @@ impl Archive {
 /// `folio observe active`.
 #[derive(Debug, Args)]
 pub(crate) struct Active {
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100))]
     limit: u32,
 }

@@ -22,25 +22,25 @@ use crate::output::{Report, Style};
 /// `folio offload`.
 #[derive(Debug, Args)]
 pub(crate) struct Offload {
-    /// The file with the messages as JSON: in the form of OpenAI, of Anthropic, or of both; - reads standard input
+    /// File with the messages as JSON, in OpenAI's format, Anthropic's, or both; - reads it from standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Tokens of the window
+    /// Size of the context window in tokens
     #[arg(long, value_name = "TOKENS", default_value_t = 128_000)]
     window: u32,
-    /// From which share of the window on something is put away, from 0 to 1
+    /// Share of the window, from 0 to 1, above which messages are stored away
     #[arg(long, value_name = "NUMBER", default_value_t = 0.8)]
     share: f64,
-    /// Messages at the end that always stay
+    /// Number of messages at the end that always stay
     #[arg(long, value_name = "N", default_value_t = 8)]
     keep: usize,
-    /// Tokens of the message that stands for what was put away
+    /// Token budget of the summary that replaces the stored messages
     #[arg(long, value_name = "TOKENS", default_value_t = 1_200)]
     summary: u32,
-    /// Put away whatever need not stay, however little there is
+    /// Store away every message that need not stay, however few there are
     #[arg(long)]
     force: bool,
-    /// The model that puts the summary [default: the compactor of the settings, or nobody]
+    /// Model that writes the summary [default: the compactor in the settings, else no model]
     #[arg(long, value_name = "MODEL")]
     compactor: Option<String>,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(crate) struct Offload {
 /// `folio history`.
 #[derive(Debug, Args)]
 pub(crate) struct History {
-    /// Messages by their numbers, counted from 1: 10:20, 10: or 10
+    /// Messages to print, counted from 1: 10:20, 10: or 10
     #[arg(long, value_name = "A:B", default_value = "1:", value_parser = range)]
     range: (u64, u64),
 }

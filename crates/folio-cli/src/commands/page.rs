@@ -20,24 +20,24 @@ use crate::report::written::Written;
 pub(crate) enum Page {
     /// Show a page as markdown
     Show(Show),
-    /// Show what the pages that it contains have come to, within a budget of tokens
+    /// Summarise the pages below a page, within a token budget
     Rollup(Rollup),
     /// Add a page
     New(New),
-    /// Add a block to a page; what is on it is never rewritten
+    /// Append a block to a page
     Append(Append),
 }
 
 /// `folio page show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Which page: p7 or page_…
+    /// Page: p7 or page_…
     #[arg(value_parser = page_ref)]
     page: PageRef,
-    /// Only its last entries
+    /// Show only the last N entries
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     tail: Option<u32>,
-    /// Long texts in whole, too; without it, their beginning
+    /// Show long texts in full, not only their beginning
     #[arg(long)]
     whole: bool,
 }
@@ -45,10 +45,10 @@ pub(crate) struct Show {
 /// `folio page rollup`.
 #[derive(Debug, Args)]
 pub(crate) struct Rollup {
-    /// Which page: p7 or page_…
+    /// Page: p7 or page_…
     #[arg(value_parser = page_ref)]
     page: PageRef,
-    /// Tokens that it may have
+    /// Token budget
     #[arg(long, default_value_t = 800, value_name = "TOKENS")]
     budget: u32,
     #[command(flatten)]
@@ -58,15 +58,15 @@ pub(crate) struct Rollup {
 /// `folio page new`.
 #[derive(Debug, Args)]
 pub(crate) struct New {
-    /// What it is called
+    /// Title of the page
     title: String,
-    /// The page that contains it: p7 or page_…
+    /// Parent page: p7 or page_…
     #[arg(long, value_name = "PAGE", value_parser = page_ref)]
     parent: Option<PageRef>,
-    /// What it is for: note, workspace, scratchpad_root, scratchpad_exec, plan, iteration_summary
+    /// Role of the page: note, workspace, scratchpad_root, scratchpad_exec, plan, iteration_summary
     #[arg(long, default_value = "note", value_parser = page_role)]
     role: PageRole,
-    /// A word to find it by; may be given several times
+    /// Tag to find it by; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
 }
@@ -74,18 +74,18 @@ pub(crate) struct New {
 /// `folio page append`.
 #[derive(Debug, Args)]
 pub(crate) struct Append {
-    /// Which page: p7 or page_…
+    /// Page: p7 or page_…
     #[arg(value_parser = page_ref)]
     page: PageRef,
-    /// The text, in markdown; - reads it from standard input
+    /// Text in markdown; - reads it from standard input
     text: String,
-    /// A heading above it
+    /// Heading above the text
     #[arg(long, default_value = "", hide_default_value = true)]
     title: String,
-    /// A word to find it by; may be given several times
+    /// Tag to find it by; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Adds it only once however often it is called with this key
+    /// Add it only once, however often you repeat the command with this key
     #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     idempotency_key: Option<String>,
 }

@@ -11,10 +11,10 @@ use crate::report::turn::ReliabilityShape;
 /// `folio patterns`.
 #[derive(Debug, Args)]
 pub(crate) struct Patterns {
-    /// Look for new ones first; the end of a turn does so by itself
+    /// Look for new patterns first, as the end of every turn does
     #[arg(long)]
     find: bool,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
 }

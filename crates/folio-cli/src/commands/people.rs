@@ -38,12 +38,12 @@ pub(crate) struct Questions {
 /// `folio answer`.
 #[derive(Debug, Args)]
 pub(crate) struct Answer {
-    /// Which run: r3 or run_…
+    /// Run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: RunRef,
-    /// The answer
+    /// Answer to give
     answer: String,
-    /// Whose question: its path of names or its id [default: the only one that asks]
+    /// Node that asks: the path of its step names, or its id [default: the only one that asks]
     #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     node: Option<String>,
 }
@@ -51,10 +51,10 @@ pub(crate) struct Answer {
 /// `folio pause` and `folio continue`.
 #[derive(Debug, Args)]
 pub(crate) struct Pause {
-    /// Which run: r3 or run_…
+    /// Run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: RunRef,
-    /// Only this part of it: its path of names, for example survey/files, or its id
+    /// Only this node: the path of its step names, such as survey/files, or its id
     #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     node: Option<String>,
 }

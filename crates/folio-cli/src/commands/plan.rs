@@ -19,22 +19,24 @@ const EXAMPLE: &str = include_str!("../../../../examples/repo-review.yaml");
 /// `folio plan`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Plan {
-    /// Print the JSON schema of plan files, for an editor or a model
+    /// Print the JSON Schema of plan files, for an editor or a model
     Schema,
-    /// Print a plan to start from, the review of a git repository, which `folio run --plan -` carries out
+    /// Print an example plan that reviews a git repository
+    ///
+    /// Run it with `folio plan example | folio run --plan - --input repo=.`
     Example,
-    /// Check a plan file and print every mistake with its place
+    /// Check a plan file and print every mistake with its position
     Check(Check),
-    /// Show the plan of a run, or of a part of it, as it stands
+    /// Show the current plan of a run, or of a node of it
     Show(Show),
-    /// Change the plan of a run, or of a part of it, while it goes on
+    /// Change the plan of a run, or of a node of it, while it runs
     Edit(Edit),
 }
 
 /// `folio plan check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The plan, YAML or JSON; - reads it from standard input
+    /// Plan in YAML or JSON; - reads it from standard input
     file: PathBuf,
 }
 

@@ -32,16 +32,16 @@ const EDITOR: &str = "vi";
 /// `folio plan show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Which run: r3 or run_…
+    /// Run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: RunRef,
-    /// The plan of this part of it: its path of names, for example survey/files, or its id
+    /// Node whose plan to use: the path of its step names, such as survey/files, or its id
     #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     node: Option<String>,
-    /// As YAML that `folio plan edit` takes
+    /// Print YAML that `folio plan edit` accepts
     #[arg(long, conflicts_with = "markdown")]
     yaml: bool,
-    /// As markdown that `folio plan edit` takes
+    /// Print markdown that `folio plan edit` accepts
     #[arg(long)]
     markdown: bool,
 }
@@ -49,17 +49,17 @@ pub(crate) struct Show {
 /// `folio plan edit`.
 #[derive(Debug, Args)]
 pub(crate) struct Edit {
-    /// Which run: r3 or run_…
+    /// Run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: RunRef,
-    /// The plan of this part of it: its path of names, for example survey/files, or its id
+    /// Node whose plan to use: the path of its step names, such as survey/files, or its id
     #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     node: Option<String>,
-    /// What the plan is to be, in YAML, JSON or markdown; - reads it from standard input [default: what the editor in VISUAL or
-    /// EDITOR makes of it]
+    /// New plan in YAML, JSON or markdown; - reads it from standard input [default: open the plan in the editor that
+    /// VISUAL or EDITOR names]
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Only if the plan still has this version [default: the one that the file names, or else 1]
+    /// Change it only if the plan still has this version [default: the version in the file, else 1]
     #[arg(long, value_name = "VERSION")]
     if_version: Option<u32>,
 }

@@ -20,18 +20,18 @@ const ATTEMPTS: u32 = 8;
 /// `folio policy`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Policy {
-    /// Show what holds, value by value, and what of it was set
+    /// Show the value of every key and which of them were set
     Show(Show),
-    /// Change what holds: all of it from a file, or single keys
+    /// Set keys, or the whole policy from a file
     Set(Set),
-    /// Give keys back what is built in
+    /// Reset keys to their built-in values
     Unset(Unset),
 }
 
 /// `folio policy show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Only what was set, as a JSON file for `folio policy set` has it
+    /// Print only what was set, as JSON that `folio policy set` accepts
     #[arg(long)]
     document: bool,
 }
@@ -39,11 +39,11 @@ pub(crate) struct Show {
 /// `folio policy set`.
 #[derive(Debug, Args)]
 pub(crate) struct Set {
-    /// A JSON file with the whole policy (- reads standard input), or keys, for example
-    /// strict_types=nobody types.weather.class=alert
+    /// JSON file with the whole policy (- reads standard input), or keys such as strict_types=nobody
+    /// types.weather.class=alert
     #[arg(required = true, value_name = "FILE|KEY=VALUE")]
     what: Vec<String>,
-    /// Why
+    /// Reason to record
     #[arg(long)]
     reason: Option<String>,
 }
@@ -51,10 +51,10 @@ pub(crate) struct Set {
 /// `folio policy unset`.
 #[derive(Debug, Args)]
 pub(crate) struct Unset {
-    /// Which keys, for example types.weather
+    /// Keys, such as types.weather
     #[arg(required = true, value_name = "KEY")]
     keys: Vec<String>,
-    /// Why
+    /// Reason to record
     #[arg(long)]
     reason: Option<String>,
 }

@@ -23,7 +23,7 @@ const WAITS: &str = "waits for a person, and nobody is here";
 /// `folio resume`.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// Which run: r3 or run_… [default: all that did not end, the oldest first]
+    /// Run to resume: r3 or run_… [default: every run that has not ended, oldest first]
     #[arg(value_parser = run_ref)]
     run: Option<RunRef>,
     #[command(flatten)]

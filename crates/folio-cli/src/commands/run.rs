@@ -26,41 +26,43 @@ use crate::who::Who;
 /// `folio run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// What is wanted, in words; without a plan, a model makes one
+    /// Goal in words; without --plan, a model makes the plan
     goal: Option<String>,
-    /// Run this plan, YAML or JSON; - reads it from standard input
+    /// Plan to run, in YAML or JSON; - reads it from standard input
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// An input of the plan; may be given several times
+    /// Input of the plan; repeatable
     #[arg(long = "input", value_name = "NAME=VALUE", value_parser = pair)]
     inputs: Vec<(String, String)>,
-    /// Whether models take tasks apart
+    /// Whether models break the goal and tasks into smaller steps
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     planning: Planning,
-    /// Whose criteria a judge looks at
+    /// Which criteria a judge model verifies
     #[arg(long, value_name = "WHOSE", default_value = "wanted")]
     judging: Judged,
-    /// Which plans of models wait for a person's yes: never, root, depth<=N, always, if_cost>USD
+    /// Which plans of models need a person's approval: never, root, depth<=N, always, if_cost>USD
     #[arg(long, value_name = "WHICH", default_value = "never")]
     plan_gate: PlanGate,
-    /// Let the tool `shell` run any command; without it, each waits for a person's yes, or is refused if nobody is there
+    /// Let the tool `shell` run any command; otherwise each command waits for approval, and is refused if nobody is
+    /// there to approve
     #[arg(long)]
     allow_shell: bool,
-    /// Let the tool `http_get` ask this host: example.org, example.org:8080, *.example.org, an address, or a network as
-    /// 10.0.0.0/8; without one, each call waits for a person's yes, or is refused if nobody is there; may be given several times
+    /// Let the tool `http_get` reach this host: example.org, example.org:8080, *.example.org, an IP address, or a
+    /// network such as 10.0.0.0/8; other calls wait for approval, and are refused if nobody is there to approve;
+    /// repeatable
     #[arg(long = "allow-host", value_name = "HOST")]
     allow_hosts: Vec<HostRule>,
-    /// Let a tool that waits for a yes be called without one, NAME.TOOL, or NAME.* for all of an MCP server; shell is what
-    /// --allow-shell is; may be given several times
+    /// Let runs call this tool without approval: NAME.TOOL, or NAME.* for every tool of an MCP server; `shell` means
+    /// --allow-shell; repeatable
     #[arg(long = "allow-tool", value_name = "TOOL")]
     allow_tools: Vec<String>,
-    /// Ask models without a price although the budget limits dollars; what they cost is then not known, and not counted
+    /// Use models that have no known price although the budget limits dollars; their cost is not counted
     #[arg(long)]
     allow_unpriced: bool,
-    /// Do not go on with runs whose process is gone
+    /// Do not resume runs whose process is gone
     #[arg(long)]
     no_resume: bool,
-    /// Keep what models are asked and answer in this file, a cassette, for `folio replay --cassette`
+    /// Record every model request and reply in this file, a cassette for `folio replay --cassette`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     #[command(flatten)]
@@ -69,14 +71,14 @@ pub(crate) struct Run {
     driving: Driving,
 }
 
-/// Whether models take tasks apart.
+/// Whether models break the goal and tasks into smaller steps
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Planning {
-    /// The goal always; the rest as the model decides
+    /// Always break up the goal; for tasks below it, the model decides
     Always,
-    /// As the model decides
+    /// The model decides
     Auto,
-    /// Never: the model does it
+    /// Never; the model does the work itself
     Never,
 }
 
@@ -90,12 +92,12 @@ impl From<Planning> for PlanMode {
     }
 }
 
-/// Whose criteria a judge looks at.
+/// Which criteria a judge model verifies
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Judged {
-    /// Those of whoever wants the goal, or wrote the plan; steps of a model's plan say of theirs themselves
+    /// Those of the goal and of a plan that you wrote; steps that a model planned report on their own criteria
     Wanted,
-    /// All: one more call for each step of a model's plan
+    /// All criteria; costs one more model call for each step that a model planned
     All,
 }
 
@@ -111,15 +113,15 @@ impl From<Judged> for Judging {
 /// Who does what no tool does: models and people.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Minds {
-    /// The model for goals without a plan, and for tasks that do not say how they are done: anthropic:NAME,
-    /// openai:NAME, openai-responses:NAME, gemini:NAME, ollama:NAME, openai+http://HOST/v1:NAME, agent:NAME,
-    /// scripted:FILE
+    /// Model that plans goals and does the tasks that name no tool: anthropic:NAME, openai:NAME, openai-responses:NAME,
+    /// gemini:NAME, ollama:NAME, openai+http://HOST/v1:NAME, agent:NAME, scripted:FILE [default: FOLIO_MODEL, or the
+    /// models in the settings]
     #[arg(long)]
     model: Option<String>,
-    /// Nobody is there to answer questions: their defaults hold [default: if there is no terminal]
+    /// Ask nobody; questions take their default answers [default: when there is no terminal]
     #[arg(long)]
     non_interactive: bool,
-    /// Somebody answers elsewhere (`folio questions`), although there is no terminal
+    /// Let questions wait for an answer from elsewhere (`folio questions`), although there is no terminal
     #[arg(long, conflicts_with = "non_interactive")]
     attended: bool,
 }
@@ -127,12 +129,12 @@ pub(crate) struct Minds {
 /// The same for who serves others, or works for them: there somebody may always answer.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MindsOfMany {
-    /// The model for goals without a plan, and for tasks that do not say how they are done: anthropic:NAME,
-    /// openai:NAME, openai-responses:NAME, gemini:NAME, ollama:NAME, openai+http://HOST/v1:NAME, agent:NAME,
-    /// scripted:FILE
+    /// Model that plans goals and does the tasks that name no tool: anthropic:NAME, openai:NAME, openai-responses:NAME,
+    /// gemini:NAME, ollama:NAME, openai+http://HOST/v1:NAME, agent:NAME, scripted:FILE [default: FOLIO_MODEL, or the
+    /// models in the settings]
     #[arg(long)]
     model: Option<String>,
-    /// Nobody is there to answer questions: their defaults hold [default: they wait until somebody answers]
+    /// Ask nobody; questions take their default answers [default: questions wait until somebody answers]
     #[arg(long)]
     non_interactive: bool,
     /// What holds anyway
@@ -214,10 +216,11 @@ impl Minds {
 /// How runs are driven.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Driving {
-    /// How many tasks are under way at one moment [default: as the plan says]
+    /// Maximum number of tasks at the same time [default: as the plan says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     concurrency: Option<u32>,
-    /// Who drives runs: `process`, or `restate=URL`, workers to whom Restate at this address of its ingress gives them
+    /// What drives runs: `process` for this process, or `restate=URL` for workers behind the Restate ingress at this
+    /// URL
     #[arg(long = "runner", value_name = "WHO", default_value = "process")]
     who: Who,
 }

@@ -16,14 +16,14 @@ use crate::report::run::{INTERRUPTED, PAUSED, RunLine};
 /// `folio runs`.
 #[derive(Debug, Args)]
 pub(crate) struct Runs {
-    /// Only those that stand so: running (all that have not ended), interrupted (nobody drives them), paused, ok, partial, failed,
-    /// cancelled; several mean any of them
+    /// Only runs in this state: running (not ended), interrupted (no process drives them), paused, ok, partial, failed,
+    /// cancelled; repeatable, any may match
     #[arg(long)]
     status: Vec<String>,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
-    /// Go on after the run that an earlier answer ended with: r3
+    /// Continue after this run, the last one of an earlier list: r3
     #[arg(long, value_name = "RUN", value_parser = run_handle)]
     cursor: Option<RunHandle>,
 }

@@ -13,28 +13,28 @@ use crate::report::list::{List, remark};
 /// `folio search`.
 #[derive(Debug, Args)]
 pub(crate) struct Search {
-    /// What to look for: words, in any form; signs mean nothing
+    /// Words to search for, in any form; punctuation is ignored
     #[arg(value_name = "TEXT", required = true)]
     words: Vec<String>,
-    /// What has only some of the words even if something has all of them
+    /// Include entries with only some of the words even if others have all of them
     #[arg(long)]
     any: bool,
-    /// Only this kind; several mean any of them
+    /// Only this kind; repeatable, any may match
     #[arg(long, value_enum)]
     kind: Vec<Kind>,
-    /// Only observations of this type; several mean any of them
+    /// Only observations of this type; repeatable, any may match
     #[arg(long = "type", value_name = "TYPE", value_parser = something)]
     types: Vec<String>,
-    /// Only with this tag; several mean all of them
+    /// Only with this tag; repeatable, all must match
     #[arg(long = "tag", value_name = "TAG", value_parser = something)]
     tags: Vec<String>,
-    /// Archived and expired ones and those that another one replaced, too
+    /// Include archived, expired and superseded entries
     #[arg(long)]
     all: bool,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
-    /// Go on where an earlier search ended
+    /// Continue where an earlier search ended
     #[arg(long)]
     cursor: Option<String>,
 }

@@ -27,19 +27,19 @@ const CONNECTIONS_MAX: usize = 4_096;
 /// `folio serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where to listen; another address than one of this machine alone needs an access token (`folio token new`).
+    /// Address and port to listen on; beyond loopback, clients need an access token (`folio token new`)
     ///
-    /// At an address of this machine alone no token is needed: each user of this machine, and each command and agent that a
-    /// run starts, can do there what you can, commands included. --require-token demands one of them, too.
+    /// On a loopback address no token is needed: every user of this machine, and every command and agent that a run
+    /// starts, can do there whatever you can, running commands included. --require-token demands a token there, too.
     #[arg(long, value_name = "ADDRESS", default_value_t = ServeOptions::default().listen, value_parser = address)]
     listen: SocketAddr,
-    /// Demand an access token at an address of this machine alone, too
+    /// Demand an access token on a loopback address, too
     #[arg(long)]
     require_token: bool,
-    /// Do not go on with runs whose process is gone
+    /// Do not resume runs whose process is gone
     #[arg(long)]
     no_resume: bool,
-    /// Requests that one access token may make in a second
+    /// Requests per second that one access token may make
     #[arg(long, value_name = "N", default_value_t = ServeOptions::DEFAULT_PER_SECOND, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: u32,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use crate::report::run::{HeldUpShape, InFull};
 /// `folio show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Which run: r3 or run_…
+    /// Run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: RunRef,
 }

@@ -21,24 +21,26 @@ const LIFETIME_MAX: u64 = 36_500 * 86_400;
 /// `folio token`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
-    /// Make a token for the space of --space, and print it: once, for it is not kept
+    /// Create a token for the space and print it
+    ///
+    /// Folio stores only a hash: this is the only time that the token is shown.
     New(New),
-    /// List the tokens of the space: which they are, not what they say
+    /// List the tokens of the space, without their secrets
     List(ListTokens),
-    /// Take a token back: it opens nothing from now on
+    /// Revoke a token
     Revoke(Revoke),
 }
 
 /// `folio token new`.
 #[derive(Debug, Args)]
 pub(crate) struct New {
-    /// In which role: client for a model, human for a person, tool, planner, …
+    /// Role of its holder: client for a model, human for a person, tool, planner, …
     #[arg(long, value_name = "ROLE", value_parser = role)]
     role: Role,
-    /// What its holder is called; of a tool, the tool
+    /// Name of its holder; for the role tool, the name of the tool
     #[arg(long, default_value = "", hide_default_value = true)]
     name: String,
-    /// When it ends: 12h, 30d [default: when it is revoked]
+    /// Lifetime, such as 12h or 30d [default: until it is revoked]
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
     expires: Option<Duration>,
 }
@@ -46,7 +48,7 @@ pub(crate) struct New {
 /// `folio token list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListTokens {
-    /// Those, too, that open nothing any more
+    /// Include tokens that are revoked or expired
     #[arg(long)]
     all: bool,
 }
@@ -54,7 +56,7 @@ pub(crate) struct ListTokens {
 /// `folio token revoke`.
 #[derive(Debug, Args)]
 pub(crate) struct Revoke {
-    /// Which: as the list calls it
+    /// Id of the token, as `folio token list` prints it
     id: String,
 }
 

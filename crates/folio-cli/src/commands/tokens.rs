@@ -23,7 +23,7 @@ const LINE_CHARS: usize = 80;
 /// `folio tokens`.
 #[derive(Debug, Args)]
 pub(crate) struct TokensArguments {
-    /// How many entries at most, the dearest first
+    /// Maximum number of entries, most expensive first
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=1000))]
     limit: u32,
     #[command(flatten)]

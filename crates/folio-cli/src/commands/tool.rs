@@ -19,23 +19,26 @@ use crate::report::tool::{Seen, TakenIn, ToolShape, ToolsShape};
 /// `folio tool`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tool {
-    /// List the tools that tasks of runs can call: those of Folio, and those of the MCP servers in the settings
+    /// List the tools that runs can call: built-in ones and those of configured MCP servers
     List(Listed),
-    /// Log in to an MCP server of the settings, in a browser. What it gives out is kept, and renewed from then on
+    /// Log in to a configured MCP server in a browser
+    ///
+    /// Folio stores the tokens that it receives and renews them from then on.
     Login(Login),
-    /// Forget the login to an MCP server
+    /// Log out of an MCP server
     Logout(Logout),
-    /// Take in the answer of a tool: its observations, its writes to the scratch page and to memory. With --turn, the
-    /// same answer to the same call is stored once
+    /// Store the answer of a tool: its observations and its writes to memory
+    ///
+    /// With --turn, the same answer to the same call is stored only once.
     Ingest(Ingest),
-    /// Answer what a tool wants to know of the scratch page before it works
+    /// Answer a tool that asks for observations before it works
     Context(ContextOf),
 }
 
 /// `folio tool list`.
 #[derive(Debug, Args)]
 pub(crate) struct Listed {
-    /// These alone, with their arguments and all that is said of what they return
+    /// Show only these tools, with their arguments and everything known about what they return
     #[arg(value_name = "TOOL")]
     names: Vec<String>,
 }
@@ -43,13 +46,13 @@ pub(crate) struct Listed {
 /// `folio tool ingest`.
 #[derive(Debug, Args)]
 pub(crate) struct Ingest {
-    /// The answer, a ToolResponse in JSON; - reads it from standard input
+    /// File with the answer, a ToolResponse in JSON; - reads it from standard input
     #[arg(default_value = "-", value_name = "FILE")]
     file: PathBuf,
-    /// Which tool answered: its manifest decides what is taken [default: what the answer says, or none]
+    /// Tool that answered; its manifest decides what is stored [default: as the answer says, else none]
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// What names the call within its turn [default: the request that the answer names]
+    /// Name of the call within its turn [default: the request that the answer names]
     #[arg(long, value_name = "NAME")]
     call: Option<String>,
 }
@@ -57,10 +60,10 @@ pub(crate) struct Ingest {
 /// `folio tool context`.
 #[derive(Debug, Args)]
 pub(crate) struct ContextOf {
-    /// The question, a ToolRequest in JSON; - reads it from standard input
+    /// File with the question, a ToolRequest in JSON; - reads it from standard input
     #[arg(default_value = "-", value_name = "FILE")]
     file: PathBuf,
-    /// Which tool asks: its manifest decides what it may see [default: what the question says]
+    /// Tool that asks; its manifest decides what it may see [default: as the question says]
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
 }

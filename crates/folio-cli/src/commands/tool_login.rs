@@ -21,10 +21,10 @@ const ADDRESS_BYTES_MAX: usize = 64 * 1024;
 /// `folio tool login`.
 #[derive(Debug, Args)]
 pub(crate) struct Login {
-    /// The name of the server in the settings
+    /// Name of the server in the settings
     #[arg(value_name = "SERVER")]
     server: String,
-    /// Read the address that the browser comes back with from standard input: for a browser on another machine
+    /// Read the address that the browser is redirected to from standard input, for a browser on another machine
     #[arg(long)]
     paste: bool,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Login {
 /// `folio tool logout`.
 #[derive(Debug, Args)]
 pub(crate) struct Logout {
-    /// The name of the server in the settings
+    /// Name of the server in the settings
     #[arg(value_name = "SERVER")]
     server: String,
 }

@@ -16,22 +16,22 @@ use crate::report::trace::TraceLine;
 /// `folio trace`. The global `--turn` restricts it to one turn, told as a timeline.
 #[derive(Debug, Args)]
 pub(crate) struct Trace {
-    /// Only what was done in this run: r3 or run_…
+    /// Only what happened in this run: r3 or run_…
     #[arg(long, value_parser = run_ref)]
     run: Option<RunRef>,
-    /// Only what was done to this entry: e42 or obs_…
+    /// Only what happened to this entry: e42 or obs_…
     #[arg(long, value_parser = entry_ref)]
     entry: Option<EntryRef>,
-    /// Only what this part of the program did: scratch_page, scratchbook, page, engine, …
+    /// Only what this component did: scratch_page, scratchbook, page, engine, …
     #[arg(long, value_name = "NAME")]
     component: Option<String>,
-    /// Only what came after this commit, from there on [default: the last lines]
+    /// Start after this commit [default: show the last lines]
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
-    /// How many lines at most
+    /// Maximum number of lines
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
-    /// Go on where an earlier list ended: with what came before it or, with --since, after it
+    /// Continue where an earlier list ended: with older lines or, with --since, newer ones
     #[arg(long)]
     cursor: Option<String>,
 }

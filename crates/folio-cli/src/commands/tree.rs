@@ -12,13 +12,13 @@ use crate::report::page::PageTree;
 /// `folio tree`.
 #[derive(Debug, Args)]
 pub(crate) struct Tree {
-    /// The page to begin with: p7 or page_… [default: all pages]
+    /// Page to start from: p7 or page_… [default: all pages]
     #[arg(value_parser = page_ref, conflicts_with = "run")]
     page: Option<PageRef>,
-    /// The pages of this run: r3 or run_…
+    /// Show the pages of this run: r3 or run_…
     #[arg(long, value_parser = run_ref)]
     run: Option<RunRef>,
-    /// How deep at most
+    /// Maximum depth [default: no limit]
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
 }

@@ -14,9 +14,9 @@ use crate::output::{Report, Style};
 /// `folio trust`.
 #[derive(Debug, Args)]
 pub(crate) struct Trust {
-    /// The file, or the folder that it is in [default: this folder]
+    /// File, or the folder that contains it [default: this folder]
     path: Option<PathBuf>,
-    /// Trust it no more
+    /// Stop trusting it
     #[arg(long)]
     remove: bool,
 }

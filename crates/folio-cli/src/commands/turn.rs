@@ -20,11 +20,13 @@ use crate::report::turn::{BegunShape, EndedShape, GoalShape, TurnInFull, TurnSha
 /// `folio turn`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TurnCommand {
-    /// Begin a turn: how urgent is the input, is it clear, what comes first
+    /// Begin a turn and assess its input
+    ///
+    /// Decides how urgent the input is, whether it is clear, and what to do first.
     Begin(Begin),
-    /// End a turn: what is left to do, what was learned; archives what is resolved
+    /// End a turn: report open work and what was learned, archive what is resolved
     End(End),
-    /// Show a turn, its decisions and what it left behind
+    /// Show a turn, its decisions and its results
     Show(Show),
     /// List turns, newest first
     List(ListTurns),
@@ -33,13 +35,13 @@ pub(crate) enum TurnCommand {
 /// `folio turn begin`.
 #[derive(Debug, Args)]
 pub(crate) struct Begin {
-    /// What came in; - reads it from standard input
+    /// Input of the turn; - reads it from standard input
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     input: String,
-    /// Nobody waits for it
+    /// Mark the input as background work that nobody waits for
     #[arg(long)]
     background: bool,
-    /// Give what of memory goes into the prompt, too, within so many tokens
+    /// Also print the memory for the prompt, within this token budget
     #[arg(long, value_name = "TOKENS")]
     budget: Option<u32>,
 }
@@ -47,7 +49,7 @@ pub(crate) struct Begin {
 /// `folio turn end`.
 #[derive(Debug, Args)]
 pub(crate) struct End {
-    /// Which turn: t3 or turn_… [default: the one of --turn, or the last one of the thread that goes on]
+    /// Turn: t3 or turn_… [default: --turn, else the last open turn of the thread]
     #[arg(value_parser = turn_ref, value_name = "TURN")]
     which: Option<TurnRef>,
 }
@@ -55,13 +57,13 @@ pub(crate) struct End {
 /// `folio turn show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Which turn: t3 or turn_…
+    /// Turn: t3 or turn_…
     #[arg(value_parser = turn_ref, value_name = "TURN")]
     which: TurnRef,
-    /// What it left behind, as JSON lines: what it touched, and a manifest of all entries
+    /// Print the export of the turn as JSON Lines: the entries it touched, and a manifest of all entries
     #[arg(long)]
     export: bool,
-    /// With --export: the texts of all entries as they were then, not only of those that it touched
+    /// With --export, include the texts of all entries at that time, not only of those it touched
     #[arg(long, requires = "export")]
     full: bool,
 }
@@ -69,16 +71,16 @@ pub(crate) struct Show {
 /// `folio turn list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListTurns {
-    /// Of every thread
+    /// List those of every thread
     #[arg(long)]
     all_threads: bool,
-    /// Only those that go on
+    /// Only turns that have not ended
     #[arg(long)]
     open: bool,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
-    /// Go on after the turn that an earlier answer ended with: t3
+    /// Continue after this turn, the last one of an earlier list: t3
     #[arg(long, value_name = "TURN", value_parser = turn_handle)]
     cursor: Option<TurnHandle>,
 }

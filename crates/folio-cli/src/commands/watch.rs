@@ -12,7 +12,7 @@ use crate::follow;
 /// `folio watch`.
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
-    /// Which run: r3 or run_…
+    /// Run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: RunRef,
 }

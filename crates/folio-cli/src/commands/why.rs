@@ -24,7 +24,7 @@ const LINE_CHARS: usize = 60;
 /// `folio why`. The global `--turn` restricts it to one turn.
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// Which entry: e42 or obs_…
+    /// Entry: e42 or obs_…
     #[arg(value_parser = entry_ref)]
     entry: EntryRef,
 }

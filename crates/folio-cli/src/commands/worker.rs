@@ -14,7 +14,7 @@ pub(crate) struct WorkerArguments {
     minds: MindsOfMany,
     #[command(flatten)]
     driving: Driving,
-    /// Runs that are driven at one moment, beside those that only wait [default: 8; with Restate 256]
+    /// Maximum number of runs driven at the same time, not counting those that only wait [default: 8; with Restate 256]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     runs: Option<u32>,
     #[cfg(feature = "restate")]
@@ -55,19 +55,19 @@ mod shared {
     #[derive(Debug, Args)]
     #[command(next_help_heading = "With Restate")]
     pub(crate) struct Listening {
-        /// Where to listen for Restate; several workers of a machine may have the same address
+        /// Address and port to listen on for Restate; several workers on a machine may share one
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9080")]
         listen: SocketAddr,
-        /// The address at which Restate reaches all workers [default: the one where it listens]
+        /// Address at which Restate reaches all workers [default: the address of --listen]
         #[arg(long, value_name = "URL")]
         advertise: Option<Place>,
-        /// Where Restate is told of the workers, its admin API [default: nobody is told]
+        /// Admin API of Restate, at which to register the workers [default: do not register them]
         #[arg(long, value_name = "URL")]
         restate_admin: Option<Place>,
-        /// The public key with which Restate signs what it asks; needed unless it listens for this machine alone
+        /// Public key of the identity with which Restate signs its requests; required beyond loopback
         #[arg(long, value_name = "KEY")]
         restate_identity: Option<String>,
-        /// Take what anybody asks who can reach it, because nobody else can
+        /// Accept unsigned requests, because only Restate can reach the worker
         #[arg(long, conflicts_with = "restate_identity")]
         trust_network: bool,
     }
