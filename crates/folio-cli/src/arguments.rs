@@ -30,8 +30,8 @@ folio.toml from this folder or your configuration folder, or the file that --con
 names.
 
 Exit codes: 0 success, 1 a run ended partial or failed (or an import, a hook or a replay with a
-cassette did not go as it should), 2 usage error or invalid input, 3 not found, 4 refused, 5 store or
-service unavailable, 6 damaged data, 130 cancelled.";
+cassette did not go as it should), 2 usage error or invalid input, 3 not found, 4 refused, 5 store
+or service unavailable, 6 damaged data, 130 cancelled.";
 
 /// Durable working memory for AI agents, and plans that run on it
 #[derive(Debug, Parser)]
@@ -262,7 +262,7 @@ impl Command {
 /// Reads a value to look for. One with nothing in it comes of a variable that was empty, and nothing has it.
 pub(crate) fn something(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
-        return Err("it has nothing in it; left out, it restricts nothing".to_owned());
+        return Err("the value is empty; leave the option out to match everything".to_owned());
     }
     Ok(text.to_owned())
 }

@@ -290,38 +290,38 @@ impl Failure {
 /// What to try on the command line, by the code of a failure.
 fn hint_of(code: &str) -> Option<&'static str> {
     Some(match code {
-        "stale_version" | "stale_policy" | "stale_space" => "look at it as it is now, then decide anew",
-        "policy_changed" => "somebody changes the policy of the space over and over; try again",
-        "stale_run" => "look at the run as it is now, then decide anew",
-        "turn_ended" => "begin another one",
+        "stale_version" | "stale_policy" | "stale_space" => "read its current state, then decide again",
+        "policy_changed" => "the policy of the space keeps changing; try again",
+        "stale_run" => "read the current state of the run, then decide again",
+        "turn_ended" => "begin another turn",
         "run_taken" => "`folio watch RUN` shows what the other process does",
-        "key_reused" => "use a new key for each thing that is to happen once",
+        "key_reused" => "use a new key for every operation",
         "store_too_new" => "use the newer version of folio for this file",
         "run_too_new" => "use the newer version of folio for this run",
         "store_damaged" => "restore the file from a backup, or name another one with --store",
-        "claimed" => "take something else, or wait until its lease is over",
+        "claimed" => "choose another item, or wait until its lease expires",
         "run_unreadable" => "`folio doctor` looks for damage",
-        "needs_model" => {
-            "name one with --model, FOLIO_MODEL or model = \"…\" in folio.toml; or say with `do:` how it is done"
-        }
-        "no_question" | "not_an_option" => "`folio questions` lists what is asked",
-        "inputs_invalid" => "inputs are given with --input NAME=VALUE",
+        "needs_model" => "set one with --model, FOLIO_MODEL or model = \"…\" in folio.toml, or give the task a `do:`",
+        "no_question" | "not_an_option" => "`folio questions` lists the open questions",
+        "inputs_invalid" => "pass inputs with --input NAME=VALUE",
         "folder_unusable" => "name another folder with --input",
-        "no_approval" => "`folio questions` lists what waits for a yes",
-        "asked_else" => "`folio questions` prints what is asked now; look at it, then decide anew",
-        "limit_unusable" => "`folio budget RUN` prints what is used up, and the limits",
-        "fork_unusable" | "no_plan" => "`folio show RUN --json` lists the parts of a run and their states",
+        "no_approval" => "`folio questions` lists everything that waits for approval",
+        "asked_else" => "`folio questions` prints the current request; read it, then decide again",
+        "limit_unusable" => "`folio budget RUN` prints the limits and what is used",
+        "fork_unusable" | "no_plan" => "`folio show RUN --json` lists the nodes of a run and their states",
         "run_ended" => {
-            "`folio fork RUN --at NODE` begins another run from a moment of it; with --before-limit, from before a limit stopped it"
+            "`folio fork RUN --at NODE` starts a new run from a node of it; with --before-limit, from just before a limit stopped it"
         }
         "dispatch_unavailable" => {
-            "the run is recorded, and goes on as soon as a worker finds it; `folio watch` shows it"
+            "the run is recorded and continues as soon as a worker finds it; follow it with `folio watch`"
         }
-        "leaving" => "`folio resume` goes on where it was",
-        "plan_stale" => "look at it as it is now (`folio plan show RUN`), then decide anew",
-        "step_begun" => "leave them as `folio plan show RUN` prints them; `folio cancel RUN --node NODE` stops one",
-        "plan_invalid" => "`folio plan schema` prints what a plan may say",
-        "plan_too_large" => "make it smaller, or begin the run with more `nodes` in the budget of its plan",
+        "leaving" => "`folio resume` carries on where it stopped",
+        "plan_stale" => "read the current plan with `folio plan show RUN`, then edit again",
+        "step_begun" => {
+            "leave those steps as `folio plan show RUN` prints them; cancel one with `folio cancel RUN --node NODE`"
+        }
+        "plan_invalid" => "`folio plan schema` prints the JSON Schema of plans",
+        "plan_too_large" => "make it smaller, or start the run with a higher `nodes` in the budget of its plan",
         _ => return None,
     })
 }
@@ -331,10 +331,10 @@ impl From<StoreError> for Failure {
         let failure = Self::of(error.kind(), error.code(), &error);
         match &error {
             StoreError::Unavailable { location, .. } if location.starts_with("postgres") => {
-                failure.hint("--store postgres://USER:PASSWORD@HOST:PORT/DATABASE names another server")
+                failure.hint("name another server with --store postgres://USER:PASSWORD@HOST:PORT/DATABASE")
             }
             StoreError::Unavailable { doing, .. } if matches!(*doing, "open" | "create") => {
-                failure.hint("--store sqlite:PATH names another file")
+                failure.hint("name another file with --store sqlite:PATH")
             }
             _ => failure,
         }
@@ -362,7 +362,7 @@ impl From<RunnerError> for Failure {
             RunnerError::Store(error) => error.into(),
             RunnerError::Memory(error) => Self::from(*error),
             error @ RunnerError::NotAPerson { .. } => {
-                Self::of(error.kind(), error.code(), &error).hint("leave --role and FOLIO_ROLE out")
+                Self::of(error.kind(), error.code(), &error).hint("leave out --role and FOLIO_ROLE")
             }
             error => Self::of(error.kind(), error.code(), &error),
         }
@@ -374,7 +374,7 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::Store(error) => error.into(),
             error @ OpenError::NotThere { .. } => Self::new(Exit::NotFound, "not_found", error.to_string())
-                .hint("--store URL names another one; a command that writes makes it"),
+                .hint("name another store with --store URL; a command that writes creates it"),
             OpenError::NoScheme { ref given } if !given.is_empty() => {
                 Self::usage("store_url_invalid", error.to_string()).hint(format!(
                     "if it is a file, write sqlite:{given}; other stores are postgres://… and memory:"

@@ -191,7 +191,7 @@ impl<'a> Follow<'a> {
                 };
                 asked_to_stop = true;
                 self.progress
-                    .say(self.context.output, "cancelling; Ctrl-C again leaves at once");
+                    .say(self.context.output, "cancelling; press Ctrl-C again to exit at once");
                 runner.cancel(run, None, &self.context.actor()).await?;
             }
         }
@@ -225,7 +225,7 @@ impl<'a> Follow<'a> {
 pub(crate) fn waits_for(name: &str, by: &str) -> String {
     let name = printable(name);
     format!(
-        "waits: a call of {by} writes {name}, and this run is to write there, too; it goes on when that call has ended"
+        "waiting: a call of {by} is writing {name}, where this run writes, too; it continues when that call has ended"
     )
 }
 
@@ -249,7 +249,7 @@ async fn join(driver: &mut Option<JoinHandle<Result<NodeResult, RunnerError>>>) 
             "internal",
             format!("the driver of the run stopped: {panicked}"),
         )
-        .hint("`folio resume` goes on where it was; please report this")),
+        .hint("`folio resume` carries on where it stopped; please report this")),
     }
 }
 
@@ -262,11 +262,11 @@ async fn left(context: &Context<'_>, workspace: &Workspace, run: RunId, cancelle
     let failure = Failure::new(Exit::Cancelled, "cancelled", format!("left {name} before it ended"));
     let again = context.settings.repeated();
     if !context.settings.keeps() {
-        failure.hint("its store was in memory, and nothing of it is kept; --store sqlite:PATH keeps it")
+        failure.hint("its store was in memory, so nothing is kept; use --store sqlite:PATH to keep runs")
     } else if cancelled {
-        failure.hint(format!("`folio resume {name}{again}` finishes cancelling it"))
+        failure.hint(format!("finish cancelling it with `folio resume {name}{again}`"))
     } else if given_up {
-        failure.hint(format!("`folio resume {name}{again}` goes on where it was"))
+        failure.hint(format!("resume it with `folio resume {name}{again}`"))
     } else {
         failure
     }
@@ -289,7 +289,7 @@ async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, ended:
         Err(failure) if !failure.is_closed_pipe() => {
             let (run, again) = (row.handle, context.settings.repeated());
             let ended = format!("{run} has ended: {}", result.status);
-            Err(failure.hint(format!("{ended}; `folio show {run}{again}` shows what it came to")))
+            Err(failure.hint(format!("{ended}; `folio show {run}{again}` shows its result")))
         }
         _ => Ok(exit_of(result.status)),
     }
@@ -329,9 +329,9 @@ fn tell(
             ("in the browser", "serve".to_owned()),
         ];
         if !context.settings.keeps() {
-            output.note(
-                style.faint("  the store was in memory, and nothing of the run is kept; --store sqlite:PATH keeps it"),
-            );
+            output.note(style.faint(
+                "  the store was in memory, so nothing of the run is kept; use --store sqlite:PATH to keep runs",
+            ));
             return Ok(());
         }
         for (what, command) in more.chain(ways) {

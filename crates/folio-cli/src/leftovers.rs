@@ -46,7 +46,7 @@ pub(crate) async fn are_of_another(runner: &Runner, output: &Output, waiting: Wa
                 format!(": {}", left.join(", "))
             };
             output.note(format_args!(
-                "{location} belongs to another user, so runs in it whose process is gone are left as they are{named}; `folio resume RUN` goes on with one, and with what its user allowed it"
+                "{location} belongs to another user, so runs in it whose process is gone are not resumed{named}; `folio resume RUN` resumes one, with everything that its user allowed it"
             ));
         }
     }
@@ -104,7 +104,7 @@ impl Leftovers {
             // Who is there for all runs looks again.
             for row in coming {
                 output.note(format_args!(
-                    "{} was submitted a moment ago, and is left to whoever did",
+                    "{} was submitted a moment ago and is left to the process that submitted it",
                     row.handle
                 ));
             }
@@ -117,7 +117,10 @@ impl Leftovers {
             if so_far.is_left_alone() {
                 leftovers.leave_alone(&row, output);
             } else if is_alone && so_far.asks > 0 {
-                output.note(format_args!("{} waits for a person, and nobody is here", row.handle));
+                output.note(format_args!(
+                    "{} waits for an answer, and there is nobody to ask",
+                    row.handle
+                ));
             } else {
                 let busy = leftovers.busy.begin();
                 leftovers.go_on_with(row, busy, runner, output);
@@ -217,7 +220,7 @@ impl Leftovers {
 
     fn go_on_with(&mut self, row: RunRow, busy: BusyRun, runner: &Runner, output: &Output) {
         output.note(format_args!(
-            "going on with {} ({}), whose process is gone",
+            "resuming {} ({}), whose process is gone",
             row.handle, row.title
         ));
         let (runner, waiting) = (runner.clone(), self.waiting);
@@ -255,13 +258,13 @@ fn said(ended: &Result<Ended, JoinError>, output: &Output) -> Option<RunId> {
         Ok(ended) => ended,
         // Its claim stays until the process ends, so it is not tried here again. The others go on.
         Err(broken) => {
-            output.note(format_args!("a run is driven no further here: {broken}"));
+            output.note(format_args!("a run stopped here: {broken}"));
             return None;
         }
     };
     match driven {
         Ok(Driven::Ended(result)) => output.note(format_args!("{} ended: {}", row.handle, result.status)),
-        Ok(Driven::Waits { .. }) => output.note(format_args!("{} waits; `folio show {0}` says for what", row.handle)),
+        Ok(Driven::Waits { .. }) => output.note(format_args!("{} waits; `folio show {0}` shows for what", row.handle)),
         Err(RunnerError::Leaving) => {}
         // Another process was quicker, or took it over.
         Err(RunnerError::Store(error)) if error.kind() == ErrorKind::Conflict => {}
@@ -269,7 +272,7 @@ fn said(ended: &Result<Ended, JoinError>, output: &Output) -> Option<RunId> {
             output.note(format_args!("{} waits for its store: {error}", row.handle));
         }
         Err(error) => {
-            output.note(format_args!("{} cannot be taken up: {error}", row.handle));
+            output.note(format_args!("{} cannot be resumed: {error}", row.handle));
             return Some(row.id);
         }
     }

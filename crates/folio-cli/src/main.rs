@@ -88,7 +88,7 @@ fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
         .filter(|_| untrusted == Untrusted::PassedOver)
     {
         output.note(format_args!(
-            "{unseen}: it is passed over; `folio trust` once you have looked at it"
+            "{unseen}, so it is ignored; look at it, then run `folio trust`"
         ));
     }
     // What only asks or adds is one conversation with one store; only runs have work for many threads.
@@ -182,7 +182,7 @@ fn usage_failure(kind: ErrorKind, told: &str) -> Failure {
 fn with_place_of_role(mut error: clap::Error) -> clap::Error {
     let is_role = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(name)) if name == "--role");
     if error.kind() == ErrorKind::UnknownArgument && is_role {
-        let tip = "who acts stands in front of the command: 'folio --role ROLE COMMAND'";
+        let tip = "put the role before the command: 'folio --role ROLE COMMAND'";
         let _guessed = error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error

@@ -68,7 +68,7 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
     for (name, chosen) in &section.executors {
         if name == HUMAN {
             return Err(Failure::usage("model_unknown", "nobody but people can be the executor `human`")
-                .hint("give [models.executors.human] another name; `human = \"…\"` in [models] says what people may be asked to do"));
+                .hint("rename [models.executors.human]; set what people may be asked to do with `human = \"…\"` in [models]"));
         }
         let executor = RunnerExecutor {
             model: open(chosen)?,

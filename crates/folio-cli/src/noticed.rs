@@ -19,7 +19,7 @@ pub(crate) async fn write(opened: Vec<Workspace>, output: &Output, patience: Dur
     let written = async {
         for workspace in &opened {
             if let Err(error) = workspace.flush_trace().await {
-                let detail = format_args!("what was read is not in the trace: {error}");
+                let detail = format_args!("this read is missing from the trace: {error}");
                 output.detail(detail);
             }
         }
@@ -37,7 +37,7 @@ pub(crate) async fn write(opened: Vec<Workspace>, output: &Output, patience: Dur
         std::mem::forget(opened);
     } else if !is_in_time {
         output.note(format_args!(
-            "what was read is not in the trace: the store could not be written to within {} s; somebody has it locked",
+            "this read is missing from the trace: the store could not be written within {} s because another process has it locked",
             patience.as_secs()
         ));
         // Whoever lets go of a store last waits for what it is about to write. The program ends without that.

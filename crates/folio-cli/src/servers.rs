@@ -119,7 +119,7 @@ fn cannot_be(server: &ToStart, problem: &str) -> String {
 
 fn put_right(server: &ToStart) -> String {
     format!(
-        "put [mcp.{}] in the settings file right; docs/mcp-tools.md says how",
+        "correct [mcp.{}] in the settings file; docs/mcp-tools.md explains how",
         server.name
     )
 }

@@ -124,7 +124,7 @@ fn on_a_full_disk_a_run_stops_with_5_loses_nothing_and_goes_on_when_there_is_roo
     let problem = problem(&called);
     assert_eq!(problem["code"], "store_unavailable", "{problem}");
     let hints = problem["hints"].to_string();
-    assert!(hints.contains("`folio resume r1` goes on where it was"), "{problem}");
+    assert!(hints.contains("resume it with `folio resume r1`"), "{problem}");
     let finished = called
         .stdout
         .lines()
@@ -332,7 +332,7 @@ fn the_next_run_goes_on_with_one_whose_process_was_killed() {
     running.kill();
     let called = folio.call(&["run", "--plan", "quick.yaml"]);
     assert_eq!(called.code, 0, "{}", called.stderr);
-    assert!(called.stderr.contains("going on with r1"), "{}", called.stderr);
+    assert!(called.stderr.contains("resuming r1"), "{}", called.stderr);
     let runs = folio.json(&["runs"]);
     assert!(
         runs["items"]

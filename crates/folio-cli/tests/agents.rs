@@ -121,7 +121,7 @@ fn what_is_wrong_with_a_program_is_said_before_anything_runs() {
     folio.file("folio.toml", "model = \"agent:m\"\n[agents.m]\ncommand = []\n");
     assert_snapshot!(folio.seen(&["run", "Mend the clock"]), @r#"
     ! error[agent_unusable]: FOLDER/folio.toml: [agents.m] cannot be used: `command` is a list with a program and its arguments
-    !   hint: an agent is a program with `command`, another machine with `form = "a2a"` and `url`, or a tool with `form = "tool"`
+    !   hint: an agent needs `command` for a program, `form = "a2a"` and `url` for another machine, or `form = "tool"` for a tool
     = 2
     "#);
 }

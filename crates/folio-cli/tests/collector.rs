@@ -84,7 +84,7 @@ fn a_collector_that_is_not_there_is_told_of_without_its_password_and_the_run_is_
     let called = run_with(&folio, &environment);
     assert_eq!(called.code, 0, "{called}");
     assert!(called.stderr.contains("; spans lost: 2"), "{called}");
-    let told = format!("the collector was not told all: http://{nobody}: ");
+    let told = format!("telemetry is incomplete: http://{nobody}: ");
     assert!(
         called.stderr.contains(&told) && called.stderr.to_lowercase().contains("refused"),
         "{called}"
@@ -117,8 +117,8 @@ fn that_spans_are_lost_is_told_when_it_begins_and_what_cannot_be_read_before() {
             .find(text)
             .unwrap_or_else(|| panic!("{text} is not in {called}"))
     };
-    assert!(at("OTEL_EXPORTER_OTLP_TIMEOUT counts as not said") < at("the collector is not told all: "));
-    assert!(at("the collector is not told all: ") < at("the collector was not told all: "));
+    assert!(at("OTEL_EXPORTER_OTLP_TIMEOUT is ignored") < at("telemetry will be incomplete: "));
+    assert!(at("telemetry will be incomplete: ") < at("telemetry is incomplete: "));
 }
 
 #[test]

@@ -41,12 +41,12 @@ fn a_large_result_is_put_away_and_read_part_by_part_m7_8_v9() {
     line 3: fine
     … 46842 bytes left out …
     line 3000: fine
-    ! put away; `folio blob e1` reads it
+    ! stored; read it with `folio blob e1`
     $ folio evict build.log --limit 7
     [e1 cut]
-    ! put away; `folio blob e1` reads it
+    ! stored; read it with `folio blob e1`
     $ folio evict build.log --limit 0
-    ! put away; `folio blob e1` reads it
+    ! stored; read it with `folio blob e1`
     $ folio evict small.txt --limit 80
     all is well
     $ folio blob e1 --lines 1000:1002
@@ -55,14 +55,14 @@ fn a_large_result_is_put_away_and_read_part_by_part_m7_8_v9() {
     line 1002: fine
     $ folio blob /large_tool_results/e1 --search ERROR --max-bytes 60
     7: line 7: Error
-    ! there is more: --search "ERROR" --from 14990
+    ! there is more; continue with --search "ERROR" --from 14990
     $ folio blob e1 --search error --from 21
     7: line 7: Error
     1007: line 1007: Error
     2007: line 2007: Error
     $ folio blob e1 --from 14 --max-bytes 20
     ine 2: fine
-    ! there is more: --from 26
+    ! there is more; continue with --from 26
     $ folio blob e9
     ! error[not_found]: there is no entry e9 in this space
     = 3

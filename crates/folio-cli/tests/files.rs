@@ -50,7 +50,7 @@ fn a_person_lists_reads_and_searches_memory_as_files() {
     $ folio files cat /pages/p2.md --max-bytes 8
     # Oaks
 
-    ! there is more: --from 8
+    ! there is more; continue with --from 8
     $ folio files grep OAK /pages
     /pages/p1.md:5: - e1 [note/active] The oak is old
     /pages/p2.md:1: # Oaks

@@ -121,9 +121,9 @@ fn where_nobody_is_at_a_terminal_nobody_is_asked_and_answers_have_to_be_wanted()
         working("Paint the door", "finish", json!({"notes": "painted"})),
     ]));
     folio.ok(&["run", "Paint the door", "--model", "scripted:script.json", "--quiet"]);
-    assert_snapshot!(folio.seen(&["questions"]), @"nobody asks anything");
+    assert_snapshot!(folio.seen(&["questions"]), @"no open questions");
     assert_snapshot!(folio.seen(&["answer", "r1", "blue"]), @"
-    ! error[no_question]: run r1 asks nothing
+    ! error[no_question]: run r1 has no open question
     = 3
     ");
     assert_eq!(
@@ -285,7 +285,7 @@ fn a_call_of_a_model_whose_end_nobody_saw_is_shown_as_possibly_paid_for_twice_e9
     assert_eq!(resumed.code, 0, "{resumed}");
     let shown = folio.ok(&["show", "r1"]);
     assert!(
-        shown.contains("\n1 call of models possibly paid for twice: nobody saw the end of the first\n"),
+        shown.contains("\n1 call of models possibly paid for twice: the end of the first was never seen\n"),
         "{shown}"
     );
     assert_eq!(folio.json(&["show", "r1"])["paid_twice"], json!(1));

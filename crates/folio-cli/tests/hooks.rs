@@ -245,9 +245,9 @@ fn what_was_put_away_before_is_not_counted_again() {
     folio.file("t.jsonl", said("Repair the pump") + &said("Which one?"));
     let compact = json!({"hook_event_name": "PreCompact", "transcript_path": "t.jsonl"});
     let words = |folio: &Folio| folio.hook(&["pre-compact"], &compact).stderr;
-    assert!(words(&folio).contains("2 messages put away\n"));
+    assert!(words(&folio).contains("2 messages stored\n"));
     let again = words(&folio);
-    assert!(again.contains("0 messages put away; 2 were before"), "{again}");
+    assert!(again.contains("0 messages stored; 2 were stored before"), "{again}");
 }
 
 /// The block of the page with hooks is one that works.

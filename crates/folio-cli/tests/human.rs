@@ -90,11 +90,11 @@ fn who_waits_and_what_is_paused_shows_e9_14() {
     );
     let shown = folio.ok(&["show", "r1"]);
     assert!(
-        shown.ends_with("r1 running: nothing is under way; waits for somebody (`folio questions`)\n"),
+        shown.ends_with("r1 running: nothing under way; waits for a person (`folio questions`)\n"),
         "{shown}"
     );
     let told = folio.call(&["pause", "r1"]);
-    let words = "r1 is paused, and no call of it begins before `folio continue`; nothing of it is under way";
+    let words = "r1 is paused and starts no new calls until `folio continue`; no calls are under way";
     assert!(told.stderr.contains(words), "{told}");
     assert!(told.stdout.starts_with("r1 paused, asks 1 "), "{told}");
     let shown = folio.ok(&["show", "r1"]);

@@ -31,11 +31,11 @@ fn a_worker_takes_up_a_run_whose_program_was_killed_and_ends_when_it_is_told_to(
     let ended = worker.wait();
     assert_eq!(
         (ended.code, ended.stdout.as_str()),
-        (0, "takes up runs of the space main\n"),
+        (0, "driving runs of the space main\n"),
         "{}",
         ended.stderr
     );
-    assert!(ended.stderr.contains("going on with r1"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("resuming r1"), "{}", ended.stderr);
 }
 
 #[test]

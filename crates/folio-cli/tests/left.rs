@@ -151,7 +151,8 @@ fn a_run_that_waits_for_a_person_is_left_to_one_by_whom_nobody_answers() {
         let told = folio.call(again);
         assert_eq!(told.code, 0, "{told}");
         assert!(
-            told.stderr.contains("r1 waits for a person, and nobody is here"),
+            told.stderr
+                .contains("r1 waits for an answer, and there is nobody to ask"),
             "{told}"
         );
     }
@@ -167,7 +168,7 @@ fn what_a_run_comes_to_ask_is_left_to_whoever_was_there_when_it_was_begun_e9_14(
         (&["run", "--plan", "quick.yaml", "--non-interactive"][..], "r1 waits; "),
         (
             &["resume", "--non-interactive"],
-            "r1 waits for a person, and nobody is here",
+            "r1 waits for an answer, and there is nobody to ask",
         ),
     ] {
         let folio = folio();
@@ -206,7 +207,7 @@ fn what_ends_a_program_leaves_its_run_to_the_next() {
     running.terminate();
     let told = running.wait();
     assert_eq!(told.code, 130, "{told}");
-    assert!(told.stderr.contains("`folio resume r1` goes on where it was"), "{told}");
+    assert!(told.stderr.contains("resume it with `folio resume r1`"), "{told}");
     assert!(is_left(&folio, "r1"));
 }
 
@@ -227,7 +228,8 @@ fn of_all_runs_that_are_left_each_is_gone_on_with_that_can_be() {
     let told = folio.call(&["resume"]);
     assert!(told.stderr.contains("r1 is not gone on with"), "{told}");
     assert!(
-        told.stderr.contains("r2 is paused; `folio continue r2` has it go on"),
+        told.stderr
+            .contains("r2 is paused; continue it with `folio continue r2`"),
         "{told}"
     );
     assert_ne!(told.code, 0, "one could not be gone on with");

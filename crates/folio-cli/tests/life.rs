@@ -50,7 +50,7 @@ fn observations_are_confirmed_resolved_reopened_and_restored_m7_5_39() {
     = 4
     $ folio observe confirm e1 --expected-version 1
     ! error[stale_version]: cannot change e1: it is at version 6, not 1
-    !   hint: look at it as it is now, then decide anew
+    !   hint: read its current state, then decide again
     = 4
     $ folio observe resolve e9
     ! error[not_found]: there is no entry e9 in this space
@@ -116,7 +116,7 @@ fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
     $ folio observe supersede e1@1 e2@1 e3 --by e4 --reason 'they say the same'
     e1 [observation/active, replaced 0.5] one
     e3 [observation/active, replaced 0.3] three
-    ! e2 was changed or put away meanwhile and is left as it is, at version 2
+    ! e2 was changed or archived in the meantime; it stays as it is, at version 2
     $ folio observe list
     e4 [observation/active 0.5] all
     e2 [observation/active 0.5] changed — two
@@ -124,7 +124,7 @@ fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
     e1 [observation/active, replaced] one
     $ folio observe supersede e2@1 --by e4
     ! error[stale_version]: cannot change e2: it is at version 2, not 1
-    !   hint: look at it as it is now, then decide anew
+    !   hint: read its current state, then decide again
     = 4
     $ folio observe supersede e2@1 e4@9 --by e1
     ! error[supersede_cycle]: by: e1 cannot take the place of e4, which took its own
@@ -139,7 +139,7 @@ fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
     = 2
     $ folio observe supersede e1 e2 --by e4 --expected-version 1
     ! error[usage]: --expected-version is for one observation
-    !   hint: write e42@3 for each of several
+    !   hint: for several, write e42@3 for each
     = 2
     "#);
     let told = folio.json(&["observe", "supersede", "e1", "e2@1", "--by", "e4"]);
@@ -205,9 +205,9 @@ fn a_part_of_a_text_is_replaced_and_what_is_resolved_is_cleared_at_once_m7_4_36_
     ! error[role_denied]: an executor may not archive what is resolved; reflector, cleaner, human may
     = 4
     $ folio observe clear-resolved --reason 'week is over'
-    2 resolved observations were archived
+    archived 2 resolved observations
     $ folio observe clear-resolved
-    nothing is resolved
+    there are no resolved observations
     $ folio observe list --status archived
     e2 [observation/archived 0.5] two
     e1 [observation/archived 0.5] the tests need a database
@@ -241,11 +241,11 @@ fn work_is_claimed_given_up_and_taken_up_again_m7_4_35() {
     e1 [task/in_progress] write the tests
     $ folio book claim e1 --owner agent
     ! error[claimed]: e1 is taken by role:planner
-    !   hint: take something else, or wait until its lease is over
+    !   hint: choose another item, or wait until its lease expires
     = 4
     $ folio book release e1 --owner agent
     ! error[claimed]: e1 is taken by role:planner
-    !   hint: take something else, or wait until its lease is over
+    !   hint: choose another item, or wait until its lease expires
     = 4
     $ folio book release e1 --owner role:planner
     e1 [task/open] write the tests
@@ -338,19 +338,19 @@ fn what_is_no_observation_is_told_with_what_is_for_it() {
     e3 [log] It is old.
     $ folio observe get e1
     ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
-    !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` puts it away
+    !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` archives it
     = 2
     $ folio observe update e1 --title x
     ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
-    !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` puts it away
+    !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` archives it
     = 2
     $ folio observe supersede e2 --by e1
     ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
-    !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` puts it away
+    !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` archives it
     = 2
     $ folio observe archive e2 e1
     ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
-    !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` puts it away
+    !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` archives it
     = 2
     $ folio observe get e2
     handle      e2 obs_ID
@@ -366,7 +366,7 @@ fn what_is_no_observation_is_told_with_what_is_for_it() {
     the tests need a database
     $ folio observe get e3
     ! error[kind_invalid]: kind: e3 is of kind log; this is for observations
-    !   hint: `folio page show p3` shows the page that it stands on
+    !   hint: `folio page show p3` shows its page
     = 2
     $ folio book get e2
     ! error[kind_invalid]: kind: e2 is of kind observation; this is for notes, todos and tasks
@@ -374,7 +374,7 @@ fn what_is_no_observation_is_told_with_what_is_for_it() {
     = 2
     $ folio book get e3
     ! error[kind_invalid]: kind: e3 is of kind log; this is for notes, todos and tasks
-    !   hint: `folio page show p3` shows the page that it stands on
+    !   hint: `folio page show p3` shows its page
     = 2
     $ folio book get e1
     handle      e1 obs_ID
@@ -442,7 +442,7 @@ fn what_was_written_before_something_failed_is_told() {
     = 4
     $ folio observe confirm e1 e2 --expected-version 3
     ! error[usage]: --expected-version is for one observation
-    !   hint: name them one by one
+    !   hint: name the observations one by one
     = 2
     ");
     assert_eq!(folio.json(&["observe", "get", "e1"])["status"], "resolved");
@@ -476,7 +476,7 @@ fn what_an_update_empties_has_nothing_in_it() {
     ! error[tag_invalid]: tags: the tag "" is empty
     = 2
     $ folio observe update e1 --context '' --context k=2
-    ! error[usage]: --context with nothing in it says that there is none, and others say what there is
+    ! error[usage]: an empty --context removes all values; it cannot be combined with others
     = 2
     $ folio observe resolve e2
     e2 [todo/done] two

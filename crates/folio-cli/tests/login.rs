@@ -96,7 +96,7 @@ fn the_browser_comes_back_and_somebody_is_logged_in() {
     assert_eq!(said, serde_json::json!({"server": "desk", "scopes": ["desk"]}));
     assert_eq!(server.asked("authorization_code"), 1);
     assert_eq!(folio.ok(&["tool", "logout", "desk"]), "logged out of desk\n");
-    assert_eq!(folio.ok(&["tool", "logout", "desk"]), "nobody was logged in to desk\n");
+    assert_eq!(folio.ok(&["tool", "logout", "desk"]), "was not logged in to desk\n");
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn a_plan_is_checked_against_the_schema_of_the_tool() {
     ! plan.yaml:5:24: P004 unknown tool "desk.ecco" [steps[2].do.tool]
     !   hint: did you mean `desk.echo`?
     ! error[plan_invalid]: 3 mistakes in plan.yaml
-    !   hint: `folio plan schema` prints what a plan may say
+    !   hint: `folio plan schema` prints the JSON Schema of plans
     = 2
     "#);
 }
@@ -209,7 +209,7 @@ fn a_server_that_is_not_there_is_said_and_the_rest_goes_on() {
     folio.file("folio.toml", "[mcp.gone]\nurl = \"nowhere\"\n");
     assert_snapshot!(folio.seen(&["tool", "list"]), @r"
     ! error[mcp_invalid]: the MCP server gone cannot be used: `url` begins with https:// or http://
-    !   hint: put [mcp.gone] in the settings file right; docs/mcp-tools.md says how
+    !   hint: correct [mcp.gone] in the settings file; docs/mcp-tools.md explains how
     = 2
     ");
 }
@@ -240,7 +240,7 @@ fn the_tools_that_tasks_can_call_are_listed() {
     assert_eq!(shell["items"][0]["one_of"], json!(["argv", "command"]), "{shell}");
     assert_snapshot!(folio.seen(&["tool", "list", "desk.shout"]), @"
     ! error[not_found]: there is no tool desk.shout
-    !   hint: `folio tool list` lists those that there are
+    !   hint: `folio tool list` lists the tools
     = 3
     ");
 }
@@ -303,7 +303,7 @@ fn the_doctor_looks_at_every_server_of_the_settings() {
     ] {
         assert!(found.stdout.contains(said), "{said}: {found}");
     }
-    assert!(!found.stdout.contains("nothing is wrong"), "{found}");
+    assert!(!found.stdout.contains("no problems found"), "{found}");
     is_gone(&line_of(&folio, "pid"));
 
     let folio = folio_with("");

@@ -37,7 +37,7 @@ fn a_mistake_is_told_with_what_it_is_about() {
         (
             "runs --status gone",
             0,
-            "no run can be \"gone\"; one is running, interrupted, paused, ok, partial, failed, cancelled",
+            "no run can be \"gone\"; use running, interrupted, paused, ok, partial, failed, cancelled",
         ),
         ("evict folder", 2, "cannot read folder: is a directory"),
         ("import empty --from folio", 2, "empty: line 1:"),

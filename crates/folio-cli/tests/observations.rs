@@ -45,7 +45,7 @@ fn an_observation_is_added_shown_changed_and_archived() {
     e1 [contextual_insight/resolved 0.5] likes Burgundy #wine
     $ folio observe update e1 --title x --expected-version 1
     ! error[stale_version]: cannot change e1: it is at version 2, not 1
-    !   hint: look at it as it is now, then decide anew
+    !   hint: read its current state, then decide again
     = 4
     $ folio observe archive e1 --reason 'old news'
     e1 [contextual_insight/archived 0.5] likes Burgundy #wine
@@ -145,7 +145,7 @@ fn lists_are_filtered_and_go_on() {
     e2 [risk_alert/active 0.5] n1 #odd
     e4 [pending_confirmation/active 0.5] n3 #odd
     $ folio observe list --status nonsense
-    ! nothing can be in the status "nonsense"
+    ! there is no status "nonsense"
     ! no observation matches
     $ folio observe active --limit 3
     e2 [risk_alert/active 0.5] n1 #odd
@@ -330,7 +330,7 @@ fn the_trace_tells_what_happened_in_order() {
     #3     TIME scratchbook  add_item todo by human: y
     $ folio trace --since 1 --limit 1
     #2     TIME scratch_page archive_observation risk_alert by human: false alarm
-    ! 1 of more than 1; go on with --cursor CURSOR
+    ! 1 of more than 1; continue with --cursor CURSOR
     $ folio trace --run r1
     ! error[not_found]: there is no run r1 in this space
     = 3

@@ -57,7 +57,7 @@ fn a_book_shows_what_is_pinned_begun_and_open_first() {
     e2 [todo/open] Write the tests
     $ folio book view --budget 24 --model gpt-5
     e1 [note/active] The port is 8080
-    ! 13 tokens; 2 left out, --json says which
+    ! 13 tokens; 2 left out; --json lists them
     $ folio book complete e2 e3
     e2 [todo/done] Write the tests (100%)
     e3 [task/done] Move the house (packing, 100%)
@@ -71,7 +71,7 @@ fn a_book_shows_what_is_pinned_begun_and_open_first() {
     $ folio book unpin e1
     e1 [note/active] The port is 8080 #net
     $ folio book list --thread elsewhere
-    ! nothing in this scratchbook matches
+    ! no item in this scratchbook matches
     $ folio book add todo x --progress 0.5
     ! error[field_not_of_kind]: progress: only a task has phase and progress, this is a todo
     = 2

@@ -61,11 +61,11 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
     }
     $ folio policy set types.weather.class=storm
     ! error[policy_invalid]: the policy cannot be read: types.weather.class: unknown variant `storm`, expected one of `alert`, `pending_confirmation`, `dependency`, `reminder`, `action_suggestion`, `insight`, `observation`, `pattern`
-    !   hint: `folio policy show --document` prints one that can
+    !   hint: `folio policy show --document` prints a valid one
     = 2
     $ folio policy set quota.live_observations=9 retention.archive_after_minutes=-5
     ! error[policy_invalid]: the policy cannot be read: retention.archive_after_minutes: invalid value: integer `-5`, expected a whole number in its range
-    !   hint: `folio policy show --document` prints one that can
+    !   hint: `folio policy show --document` prints a valid one
     = 2
     $ folio policy set policy.json
     {
@@ -78,14 +78,14 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
     }
     $ folio policy set wrong.json
     ! error[policy_invalid]: the policy cannot be read: unknown variant `perhaps`, expected one of `tools`, `everybody`, `nobody` at line 1 column 26
-    !   hint: `folio policy show --document` prints one that can
+    !   hint: `folio policy show --document` prints a valid one
     = 2
     $ folio trace --limit 4
     #2     TIME page         add_page by human: scratch_page "Scratch page"
     #2     TIME scratch_page add_observation weather by human: x (confidence=0.5)
     #3     TIME policy       set_policy by human
     #4     TIME policy       set_policy by human
-    ! 4 of more than 4; go on with --cursor CURSOR
+    ! 4 of more than 4; continue with --cursor CURSOR
     "#);
 }
 

@@ -170,12 +170,12 @@ fn a_server_that_is_not_there_is_told_without_the_password() {
     ! error[store_unavailable]: cannot open postgres://127.0.0.1:1/x: the connection to the server was lost, or could not be made; try again
     !   caused by: error connecting to server
     !   caused by: Connection refused (os error 111)
-    !   hint: --store postgres://USER:PASSWORD@HOST:PORT/DATABASE names another server
+    !   hint: name another server with --store postgres://USER:PASSWORD@HOST:PORT/DATABASE
     = 5
     ");
     assert_snapshot!(Folio::new().seen(&["backup", "copy.db", "--store", url]), @"
     ! error[store_not_copied]: a PostgreSQL database is copied by PostgreSQL's own tools
-    !   hint: docs/postgres.md shows the role that pg_dump needs; `folio migrate --to sqlite:FILE` needs none
+    !   hint: docs/postgres.md shows the role that pg_dump needs; `folio migrate --to sqlite:FILE` needs no such role
     = 2
     ");
 }
@@ -187,21 +187,21 @@ fn a_store_that_cannot_be_written_to_is_unavailable() {
     assert_snapshot!(folio.seen(&["observe", "add", "a", "--store", "sqlite:file/folio.db"]), @"
     ! error[store_unavailable]: cannot create FOLDER/file: something on the way to it is a file, not a folder
     !   caused by: File exists (os error 17)
-    !   hint: --store sqlite:PATH names another file
+    !   hint: name another file with --store sqlite:PATH
     = 5
     ");
     // Who only reads is not told that there is none, either.
     assert_snapshot!(folio.seen(&["runs", "--store", "sqlite:file/folio.db"]), @"
     ! error[store_unavailable]: cannot create FOLDER/file: something on the way to it is a file, not a folder
     !   caused by: File exists (os error 17)
-    !   hint: --store sqlite:PATH names another file
+    !   hint: name another file with --store sqlite:PATH
     = 5
     ");
     assert_snapshot!(folio.seen(&["observe", "add", "a", "--store", "sqlite:/proc/folio.db"]), @"
     ! error[store_unavailable]: cannot open /proc/folio.db: the file cannot be opened
     !   caused by: unable to open database file: /proc/folio.db
     !   caused by: Error code 14: unable to open database file
-    !   hint: --store sqlite:PATH names another file
+    !   hint: name another file with --store sqlite:PATH
     = 5
     ");
 }
@@ -488,7 +488,7 @@ fn every_mistake_of_a_plan_is_named_with_its_place() {
     ! plan.yaml:8:16: P004 unknown tool "lst" [steps[0].do.tool]
     !   hint: did you mean `list`?
     ! error[plan_invalid]: 3 mistakes in plan.yaml
-    !   hint: `folio plan schema` prints what a plan may say
+    !   hint: `folio plan schema` prints the JSON Schema of plans
     = 2
     "#);
     let problem = problem(&folio.call(&["plan", "check", "plan.yaml", "--json"]));

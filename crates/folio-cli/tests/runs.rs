@@ -208,18 +208,18 @@ fn what_cannot_be_run_is_refused_before_anything_begins() {
     = 2
     ----
     ! error[needs_model]: model.yaml: only a model can do think, and there is none
-    !   hint: name one with --model, FOLIO_MODEL or model = "…" in folio.toml; or say with `do:` how it is done
+    !   hint: set one with --model, FOLIO_MODEL or model = "…" in folio.toml, or give the task a `do:`
     = 2
     ----
     ! error[inputs_invalid]: path.yaml: the inputs do not fit the plan: the input `where` is missing: a path
-    !   hint: inputs are given with --input NAME=VALUE
+    !   hint: pass inputs with --input NAME=VALUE
     = 2
     ----
     ! error[file_unusable]: cannot use the input where, FOLDER/nowhere: no such file or directory
     = 3
     ----
     ! error[inputs_invalid]: plan.yaml: the inputs do not fit the plan: the plan has no input `nme`; did you mean `name`?
-    !   hint: inputs are given with --input NAME=VALUE
+    !   hint: pass inputs with --input NAME=VALUE
     = 2
     ----
     ! error[file_unusable]: cannot read missing.yaml: no such file or directory
@@ -231,7 +231,7 @@ fn what_cannot_be_run_is_refused_before_anything_begins() {
     = 2
     ----
     ! error[no_model]: only a model can make a plan for a goal, and none is configured
-    !   hint: plan.yaml is a file; if it is a plan: folio run --plan plan.yaml
+    !   hint: plan.yaml is a file; if it is a plan, use: folio run --plan plan.yaml
     = 2
     ----
     ! error[usage]: --allow-tool: there is no tool `shel`

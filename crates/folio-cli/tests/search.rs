@@ -53,7 +53,7 @@ fn words_find_entries_of_every_kind_with_the_place_where_they_stand() {
     $ folio search zurich wine
     e4 [note/active] Wine list
     e2 [contextual_insight/active] The user wants a flight to Zürich #travel
-    ! nothing has all of the words; this has some of them
+    ! nothing matches all of the words; these match some of them
     $ folio search zurich wine --any
     e4 [note/active] Wine list
     e2 [contextual_insight/active] The user wants a flight to Zürich #travel
@@ -62,10 +62,10 @@ fn words_find_entries_of_every_kind_with_the_place_where_they_stand() {
     e2 [contextual_insight/active] The user wants a flight to Zürich #travel
     e1 [task/open] Book flights
     e3 [todo/open] Ask for the passport — Before the flights are booked, the name in it must be known #travel
-    ! nothing has all of the words; this has some of them
+    ! nothing matches all of the words; these match some of them
     $ folio search '"*'
-    ! there is no word in "\"*"
-    ! nothing is found
+    ! "\"*" contains no words
+    ! nothing found
     $ folio search
     ! error: the following required arguments were not provided:
     !   <TEXT>...
@@ -83,7 +83,7 @@ fn words_find_entries_of_every_kind_with_the_place_where_they_stand() {
     $ folio search flight zurich
     e1 [task/open] Book flights
     e3 [todo/open] Ask for the passport — Before the flights are booked, the name in it must be known #travel
-    ! nothing has all of the words; this has some of them
+    ! nothing matches all of the words; these match some of them
     $ folio search flight zurich --all
     e2 [contextual_insight/archived] The user wants a flight to Zürich #travel
     $ folio search flight --cursor nonsense

@@ -74,25 +74,25 @@ fn a_plan_is_shown_edited_and_handed_back_while_nobody_drives_it_e9_14() {
     let text = folio.ok(&["plan", "show", "r1"]);
     folio.file("plan.md", &text);
     assert_snapshot!(folio.seen(&["plan", "edit", "r1", "--file", "plan.md"]), @"
-    r1 plan 1: as it was
-    ! nobody drives r1; `folio resume r1` goes on with it
+    r1 plan 1: unchanged
+    ! no process drives r1; resume it with `folio resume r1`
     ");
     let text = text.replace("- [ ] The second {#second}", "- [-] The second {#second}")
         + "- [ ] Between {#between}\n  ```yaml\n  do: {tool: text, args: {op: echo, value: 9}}\n  ```\n";
     folio.file("plan.md", text.replace("60000", "1"));
     assert_snapshot!(folio.seen(&["plan", "edit", "r1", "--file", "plan.md"]), @"
     ! error[step_begun]: steps that have begun stay as they are: wait would be changed
-    !   hint: leave them as `folio plan show RUN` prints them; `folio cancel RUN --node NODE` stops one
+    !   hint: leave those steps as `folio plan show RUN` prints them; cancel one with `folio cancel RUN --node NODE`
     = 4
     ");
     folio.file("plan.md", &text);
     assert_snapshot!(folio.seen(&["plan", "edit", "r1", "--file", "plan.md"]), @"
     r1 plan 2: added between; dropped second; kept wait, third
-    ! nobody drives r1; `folio resume r1` goes on with it
+    ! no process drives r1; resume it with `folio resume r1`
     ");
     assert_snapshot!(folio.seen(&["plan", "edit", "r1", "--file", "plan.md"]), @"
     ! error[plan_stale]: the plan of the run has version 2, and the edit was made of version 1
-    !   hint: look at it as it is now (`folio plan show RUN`), then decide anew
+    !   hint: read the current plan with `folio plan show RUN`, then edit again
     = 4
     ");
     assert_snapshot!(folio.seen(&["page", "show", "p3"]), @"
@@ -107,8 +107,8 @@ fn a_plan_is_shown_edited_and_handed_back_while_nobody_drives_it_e9_14() {
     // What people see on the page is a plan, too: handed back, it changes nothing.
     folio.file("page.md", folio.ok(&["page", "show", "p3"]));
     assert_snapshot!(folio.seen(&["plan", "edit", "r1", "--file", "page.md"]), @"
-    r1 plan 2: as it was
-    ! nobody drives r1; `folio resume r1` goes on with it
+    r1 plan 2: unchanged
+    ! no process drives r1; resume it with `folio resume r1`
     ");
     let shown = folio.json(&["plan", "show", "r1"]);
     assert_eq!(shown["plan_version"], 2);
@@ -155,7 +155,7 @@ fn an_editor_gets_the_plan_and_what_it_leaves_is_the_edit_e9_14() {
     };
     assert_snapshot!(edit("sed -i s/The.third/The.last/"), @"
     r1 plan 2: changed third; kept wait, second
-    nobody drives r1; `folio resume r1` goes on with it
+    no process drives r1; resume it with `folio resume r1`
     ");
     assert_snapshot!(edit("false"), @"error[no_editor]: the editor false ended with exit status: 1; nothing was changed");
 }
@@ -203,8 +203,8 @@ fn a_plan_waits_for_a_yes_a_no_brings_another_and_an_edit_is_a_yes_e9_14() {
         "root",
     ]);
     assert_snapshot!(nobody, @"
-    ! error[nobody_to_approve]: plans are to wait for a person's yes, and nobody is there to say it
-    !   hint: --attended says that somebody answers elsewhere, with `folio approve`; --plan-gate never waits for nobody
+    ! error[nobody_to_approve]: plans need a person's approval, and nobody is there to approve them
+    !   hint: pass --attended if somebody approves elsewhere with `folio approve`, or --plan-gate never to need no approval
     = 2
     ");
     let run = [
@@ -223,7 +223,7 @@ fn a_plan_waits_for_a_yes_a_no_brings_another_and_an_edit_is_a_yes_e9_14() {
     folio.until(&["questions"], waiting(1));
     let asked = folio.seen(&["questions"]);
     let id = asked.split(' ').next().unwrap().to_owned();
-    assert_snapshot!(asked.replace(&id, "ID"), @"ID run waits for a yes: a plan of 2 steps: look around, burn it all");
+    assert_snapshot!(asked.replace(&id, "ID"), @"ID run waits for approval: a plan of 2 steps: look around, burn it all");
     folio.ok(&["reject", &id, "--reason", "no fire"]);
     folio.until(&["questions"], waiting(2));
     let plan = folio.ok(&["plan", "show", "r1"]) + "- [ ] lock the door {#lock}\n";
@@ -256,8 +256,8 @@ fn a_plan_waits_for_a_yes_a_no_brings_another_and_an_edit_is_a_yes_e9_14() {
     !   in the browser  folio serve
     ");
     assert_snapshot!(folio.seen(&["approve", "r1"]), @"
-    ! error[no_approval]: in run r1 nothing waits for a yes
-    !   hint: `folio questions` lists what waits for a yes
+    ! error[no_approval]: nothing in run r1 waits for approval
+    !   hint: `folio questions` lists everything that waits for approval
     = 3
     ");
 }
@@ -277,7 +277,7 @@ fn a_command_waits_for_a_yes_and_no_role_but_a_persons_can_say_it_e9_14() {
     assert_eq!((&asked["returned"], &asked["total"]), (&json!(1), &json!(1)), "{asked}");
     assert_snapshot!(folio.seen(&["--role", "executor", "approve", "r1"]), @"
     ! error[role_denied]: only a person may do that, and executor is none
-    !   hint: leave --role and FOLIO_ROLE out
+    !   hint: leave out --role and FOLIO_ROLE
     = 4
     ");
     let id = asked["items"][0]["id"].as_str().unwrap();
@@ -285,7 +285,7 @@ fn a_command_waits_for_a_yes_and_no_role_but_a_persons_can_say_it_e9_14() {
     // A yes that was meant for something else that was asked there.
     assert_snapshot!(folio.seen(&["approve", &format!("{node}.0123456789abcdef")]), @"
     ! error[asked_else]: what was asked at one is not asked any more: something else is
-    !   hint: `folio questions` prints what is asked now; look at it, then decide anew
+    !   hint: `folio questions` prints the current request; read it, then decide again
     = 4
     ");
     folio.ok(&["approve", id, "--always", "arguments"]);
@@ -334,11 +334,11 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
       bytes         N of 4294967296
       nodes         3 of 300
       deadline      TIME
-    ! nobody drives r1; `folio resume r1` goes on with it
+    ! no process drives r1; resume it with `folio resume r1`
     ");
     assert_snapshot!(folio.seen(&["budget", "r1", "--nodes", "2"]), @"
     ! error[limit_unusable]: nodes cannot be 2: 3 are used up or set aside
-    !   hint: `folio budget RUN` prints what is used up, and the limits
+    !   hint: `folio budget RUN` prints the limits and what is used
     = 4
     ");
     let cached = folio.seen(&["budget", "r1", "--tokens-cached", "700"]);
@@ -349,11 +349,11 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
     assert!(added.contains("no limit in usd"), "{added}");
     assert_snapshot!(folio.seen(&["budget", "r1", "--node", "second"]), @"
     r1 second
-      no limits of its own; those of what it is in hold
+      no limits of its own; the limits of the nodes above it apply
     ");
     assert_snapshot!(folio.seen(&["budget", "r1", "--node", "second", "--tokens", "5"]), @"
     ! error[limit_unusable]: second has no limit of its own in tokens; change that of the run
-    !   hint: `folio budget RUN` prints what is used up, and the limits
+    !   hint: `folio budget RUN` prints the limits and what is used
     = 4
     ");
 }
@@ -422,12 +422,12 @@ fn a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more_e9_10() {
     assert!(stopped.stderr.contains(way), "{}", stopped.stderr);
     assert_snapshot!(folio.seen(&["budget", "r1", "--tool-calls", "+5"]), @"
     ! error[run_ended]: the run has ended
-    !   hint: `folio fork RUN --at NODE` begins another run from a moment of it; with --before-limit, from before a limit stopped it
+    !   hint: `folio fork RUN --at NODE` starts a new run from a node of it; with --before-limit, from just before a limit stopped it
     = 4
     ");
     assert_snapshot!(folio.seen(&["fork", "r1", "--before-limit", "--model-calls", "+5"]), @"
-    ! error[limit_unusable]: there is no limit in model_calls that anything could be added to
-    !   hint: a number without + is the limit itself; the limits of the run hold for its parts, too
+    ! error[limit_unusable]: model_calls has no such limit to add to
+    !   hint: use a number without + to set a limit; the limits of the run also apply to its nodes
     = 4
     ");
     folio.ok(&["fork", "r1", "--before-limit", "--tool-calls", "+1", "--quiet"]);
@@ -447,7 +447,7 @@ fn a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more_e9_10() {
     );
     assert_snapshot!(folio.seen(&["fork", "r2", "--before-limit"]), @"
     ! error[fork_unusable]: no limit stopped anything in that run
-    !   hint: `folio show RUN --json` lists the parts of a run and their states
+    !   hint: `folio show RUN --json` lists the nodes of a run and their states
     = 4
     ");
 }
@@ -463,7 +463,7 @@ fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_ag
     assert_snapshot!(folio.seen(&["replay", "r1"]), @"r1: 13 events make 8 pages with 13 entries: as they are kept");
     assert_snapshot!(folio.seen(&["fork", "r1", "--at", "three", "--paused"]), @"
     r2 interrupted, paused Three 0.0s TIME
-    ! r2 waits; `folio continue r2` and `folio resume r2` go on with it
+    ! r2 is paused; to carry on, use `folio continue r2` and `folio resume r2`
     ");
     let forked = folio.json(&["show", "r2"]);
     assert_eq!(path(&forked, "group-2/two")["status"], "ok");
@@ -480,7 +480,7 @@ fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_ag
     );
     assert_snapshot!(folio.seen(&["fork", "r2", "--at", "three"]), @"
     ! error[fork_unusable]: three has not begun in that run
-    !   hint: `folio show RUN --json` lists the parts of a run and their states
+    !   hint: `folio show RUN --json` lists the nodes of a run and their states
     = 4
     ");
     let plan = folio.ok(&["plan", "show", "r2"]);
@@ -508,7 +508,7 @@ fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_ag
     assert_snapshot!(folio.seen(&["replay", "r2"]), @"r2: 17 events make 9 pages with 19 entries: as they are kept");
     assert_snapshot!(folio.seen(&["fork", "r1", "--at", "nothing"]), @"
     ! error[not_found]: run r1 has no node nothing
-    !   hint: `folio show r1 --json` lists their paths
+    !   hint: `folio show r1 --json` lists the paths of its nodes
     = 3
     ");
     let whole = folio.call(&["fork", "r1", "--at", "one", "--quiet"]);
@@ -535,7 +535,7 @@ fn what_is_wanted_of_a_part_that_has_ended_is_told_and_not_recorded_e9_11() {
         let told = folio.call(&[command, "r1", "--node", "a"]);
         assert_eq!(told.code, 0, "{}", told.stderr);
         assert!(
-            told.stderr.contains("a of r1 has ended already: ok"),
+            told.stderr.contains("a of r1 has already ended: ok"),
             "{command}: {}",
             told.stderr
         );
@@ -592,7 +592,7 @@ fn of_what_is_paused_only_calls_that_have_begun_are_under_way_e9_14() {
         entries.iter().any(|entry| entry["operation"] == "resumed")
     });
     let shown = folio.ok(&["show", "r1"]);
-    assert!(shown.contains("r1 running: paused; nothing is under way"), "{shown}");
+    assert!(shown.contains("r1 running: paused; nothing under way"), "{shown}");
     running.kill();
 }
 

@@ -29,7 +29,7 @@ fn a_long_text_shows_its_beginning_and_all_of_it_when_asked_m7_3_29() {
     assert!(shown.stdout.ends_with("\n*[the first 2036 of 126000 bytes of e2]*\n"));
     assert_eq!(
         shown.stderr,
-        "e2 and other long texts show their beginning; --whole shows all of it\n"
+        "only the beginning of e2 and other long texts is shown; --whole shows them in full\n"
     );
     let whole = folio.call(&["page", "show", "p2", "--whole"]).stdout;
     assert!(whole.contains(text.trim_end()));

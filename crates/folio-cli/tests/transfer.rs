@@ -41,19 +41,19 @@ fn scratchbooks_go_to_another_program_and_come_back() {
       there/scratchbook/%E7%B7%9A%E7%A8%8B.json
     $ folio import --from colony there --dry-run
     would add 0 entries, 0 pages and 0 links
-    3 there already
+    3 already there
     $ folio --space other import --from colony there
     added 3 entries, 3 pages and 0 links
     $ folio --space other import --from colony there
     added 0 entries, 0 pages and 0 links
-    3 there already
+    3 already there
     $ folio --space other --thread a/b book list
     e1 [task/open] Mend the test #tests
     $ folio --space third import --from colony there/scratchbook/a_b.json
     added 1 entry, 1 page and 0 links
     $ folio --space third import --from colony notes
-    ! error[thread_invalid]: notes does not say by its name which thread it is of
-    !   hint: --thread names it
+    ! error[thread_invalid]: the name of notes names no thread
+    !   hint: name the thread with --thread
     = 2
     $ folio --space third import --from colony there/notes
     ! error[file_unusable]: cannot read there/notes: no such file or directory
@@ -109,7 +109,7 @@ fn a_space_goes_into_another_store_as_it_is() {
     added 2 entries, 2 pages and 0 links
     $ folio --store sqlite:other.db import --from folio memory.jsonl
     added 0 entries, 0 pages and 0 links
-    4 there already
+    4 already there
     $ folio --store sqlite:other.db observe list
     e1 [risk_alert/active 0.5] The oak is old #tree
     $ folio --store sqlite:other.db page show p2
@@ -132,7 +132,7 @@ fn a_space_goes_into_another_store_as_it_is() {
       looked at 0 word indexes
       looked at 0 bodies, each against its hash
       looked at the journals of 0 runs, each from its first event
-      nothing is wrong
+      no problems found
     $ folio --role client import --from folio memory.jsonl
     ! error[role_denied]: a client may not bring in a space; human may
     = 4
@@ -184,12 +184,12 @@ fn what_somebody_changes_in_a_folder_of_markdown_comes_back_in() {
     let merged = folio.call(&["import", "--from", "markdown", "--merge", "there"]);
     assert_eq!(merged.code, 1, "{merged}");
     for told in [
-        "1 changed as the files say\n",
+        "1 changed as in the files\n",
         "e1 is as the file says: body [merged]\n",
         "e2 stays as it is: body [differs]\n",
         "p2-what-we-found.md: no entry says \"An acorn.\", so it is not taken in; a line <!-- folio:entry --> above it makes it one [line_malformed]\n",
         "p2-what-we-found.md: the comment cannot be read: My own page [line_malformed]\n",
-        "2 not taken in\n",
+        "2 refused\n",
     ] {
         assert!(merged.stdout.contains(told), "{told}: {merged}");
     }
@@ -432,7 +432,7 @@ fn a_file_that_is_there_stays_unless_it_is_said_that_it_goes() {
         assert_eq!(told.code, 2, "{told}");
         let said = format!("{file} is there already, and stays as it is");
         assert!(
-            told.stderr.contains(&said) && told.stderr.contains("--force replaces it"),
+            told.stderr.contains(&said) && told.stderr.contains("overwrite it with --force"),
             "{told}"
         );
         let read = || std::fs::read_to_string(folio.path().join(file)).unwrap();

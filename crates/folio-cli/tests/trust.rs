@@ -41,11 +41,11 @@ fn what_came_with_a_repository_is_refused_until_somebody_looked_at_it_and_again_
     }
     insta::assert_snapshot!(session(&folio, &["tree", "trust", "tree"]), @r#"
     $ folio tree
-    ! error[settings_untrusted]: FOLDER/folio.toml, which stands in a repository and sets mcp.helper, telemetry.endpoint, is not trusted
-    !   hint: look at it, then: folio trust
+    ! error[settings_untrusted]: FOLDER/folio.toml, which is in a repository and sets mcp.helper, telemetry.endpoint, is not trusted
+    !   hint: look at the file, then run `folio trust`
     = 2
     $ folio trust
-    FOLDER/folio.toml is trusted as it stands, and sets
+    FOLDER/folio.toml is now trusted; it sets
       mcp.helper = {"command":["sh","-c","touch started"]}
       telemetry.endpoint = "http://…@h"
     $ folio tree
@@ -59,20 +59,20 @@ fn what_came_with_a_repository_is_refused_until_somebody_looked_at_it_and_again_
     folio.file("folio.toml", STARTS_A_PROGRAM.replace("started", "again"));
     insta::assert_snapshot!(session(&folio, &["tree"]), @"
     $ folio tree
-    ! error[settings_untrusted]: FOLDER/folio.toml, which stands in a repository and sets mcp.helper, has changed since it was trusted
-    !   hint: look at it, then: folio trust
+    ! error[settings_untrusted]: FOLDER/folio.toml, which is in a repository and sets mcp.helper, has changed since it was trusted
+    !   hint: look at the file, then run `folio trust`
     = 2
     ");
     folio.ok(&["trust", "folio.toml"]);
     folio.ok(&["tree"]);
     insta::assert_snapshot!(session(&folio, &["trust --remove", "trust --remove", "tree"]), @"
     $ folio trust --remove
-    FOLDER/folio.toml is not trusted any more
+    FOLDER/folio.toml is no longer trusted
     $ folio trust --remove
     FOLDER/folio.toml was not trusted
     $ folio tree
-    ! error[settings_untrusted]: FOLDER/folio.toml, which stands in a repository and sets mcp.helper, is not trusted
-    !   hint: look at it, then: folio trust
+    ! error[settings_untrusted]: FOLDER/folio.toml, which is in a repository and sets mcp.helper, is not trusted
+    !   hint: look at the file, then run `folio trust`
     = 2
     ");
     assert!(!folio.path().join("again").exists());
@@ -135,7 +135,7 @@ fn trust_is_of_a_place_and_its_content_and_nobody_else_can_read_it() {
     std::fs::remove_dir_all(folio.path().join("inner")).unwrap();
     std::os::unix::fs::symlink(folio.path(), folio.path().join("link")).unwrap();
     let said = folio.ok(&["trust", "--remove", "link/inner"]);
-    assert!(said.contains("inner/folio.toml is not trusted any more"), "{said}");
+    assert!(said.contains("inner/folio.toml is no longer trusted"), "{said}");
     assert_eq!(std::fs::read_dir(&notes).unwrap().count(), 0);
     assert_eq!(folio.call(&["--role", "client", "trust"]).code, 4);
 }
@@ -178,7 +178,7 @@ fn a_hook_and_the_doctor_pass_over_what_is_not_trusted_and_say_so() {
     for name in ["session-start", "user-prompt", "stop"] {
         let called = hook(&folio, name);
         assert_eq!(called.code, 0, "{called}");
-        assert!(called.stderr.contains("is not trusted: it is passed over"), "{called}");
+        assert!(called.stderr.contains("is not trusted, so it is ignored"), "{called}");
     }
     assert!(!folio.path().join("notes.db").exists());
     assert!(folio.path().join("home/.local/share/folio/folio.db").exists());
@@ -201,7 +201,7 @@ fn what_a_stranger_wrote_and_this_version_cannot_read_stops_no_hook_and_no_shell
         for name in ["session-start", "user-prompt", "stop"] {
             let called = hook(&folio, name);
             assert_eq!(called.code, 0, "{settings}: {called}");
-            assert!(called.stderr.contains("is not trusted: it is passed over"), "{called}");
+            assert!(called.stderr.contains("is not trusted, so it is ignored"), "{called}");
         }
         assert!(!folio.path().join("notes.db").exists());
         for call in [&["completions", "bash"][..], &["plan", "schema"], &["plan", "example"]] {

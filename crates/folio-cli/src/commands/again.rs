@@ -98,7 +98,7 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         if raised.is_err() {
             context
                 .output
-                .note(format_args!("{handle} waits, with the limits as they were"));
+                .note(format_args!("{handle} is paused, with its limits unchanged"));
         }
         raised?;
         if !fork.paused {
@@ -108,7 +108,7 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
     let again = context.settings.repeated();
     if fork.paused {
         context.output.note(format_args!(
-            "{handle} waits; `folio continue {handle}{again}` and `folio resume {handle}{again}` go on with it"
+            "{handle} is paused; to carry on, use `folio continue {handle}{again}` and `folio resume {handle}{again}`"
         ));
         let (row, run) = runner.seen(id).await?;
         context
@@ -117,7 +117,7 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         return Ok(Exit::Done);
     }
     context.output.detail(format_args!("run: {handle} ({id})"));
-    let hint = || format!("it is {handle}: `folio resume {handle}{again} --model …` goes on with it");
+    let hint = || format!("the new run is {handle}; resume it with `folio resume {handle}{again} --model …`");
     follow::drive(context, &runner, id)
         .await
         .map_err(|failure| match failure.code() {
@@ -203,7 +203,7 @@ impl Report for ReplayShape {
         if self.goes_on {
             writeln!(
                 out,
-                "it goes on, so that this may be what came meanwhile: look again when it waits or has ended"
+                "the run is still going, so these may be recent events; check again when it waits or has ended"
             )?;
         }
         Ok(())
@@ -239,7 +239,7 @@ async fn replay_with(context: &Context<'_>, run: RunRef, file: &Path) -> Result<
     let cassette = Cassette::read(file).map_err(|error| unusable(&error))?;
     let Some(tape) = Tape::of(cassette) else {
         let why = format!("the cassette {} does not say which models it is of", file.display());
-        return Err(Failure::usage("cassette_unusable", why).hint("folio run --record makes one that does"));
+        return Err(Failure::usage("cassette_unusable", why).hint("record one that does with `folio run --record`"));
     };
     // What models are told of tools is a part of what they are asked.
     let runner = runner_with(context, context.registry().await?).await?;

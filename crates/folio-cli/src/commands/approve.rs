@@ -104,14 +104,17 @@ async fn waiting(runner: &Runner, target: &Target) -> Result<(RunRow, Asked), Fa
         [] => Err(Failure::new(
             Exit::NotFound,
             "no_approval",
-            format!("in run {} nothing waits for a yes", row.handle),
+            format!("nothing in run {} waits for approval", row.handle),
         )
-        .hint("`folio questions` lists what waits for a yes")),
+        .hint("`folio questions` lists everything that waits for approval")),
         [(node, _)] => Ok((row, Asked::from(*node))),
         more => Err(Failure::usage(
             "question_not_named",
-            format!("in run {} {} things wait for a yes", row.handle, more.len()),
+            format!("{1} things in run {0} wait for approval", row.handle, more.len()),
         )
-        .hint(format!("name one; `folio questions {}` lists them", row.handle))),
+        .hint(format!(
+            "give the id of one; `folio questions {}` lists them",
+            row.handle
+        ))),
     }
 }

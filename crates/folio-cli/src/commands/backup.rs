@@ -68,7 +68,7 @@ impl Report for Copied {
         let Self { from, to, bytes, .. } = self;
         writeln!(out, "copied {from} to {to}, {bytes} bytes")?;
         if let Some(replaced) = &self.replaced {
-            writeln!(out, "what was there before is {replaced} now")?;
+            writeln!(out, "the previous store is now {replaced}")?;
         }
         Ok(())
     }
@@ -79,8 +79,9 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
     context.only_people("copy the store")?;
     if context.settings.store.starts_with("postgres") {
         let message = "a PostgreSQL database is copied by PostgreSQL's own tools";
-        return Err(Failure::usage("store_not_copied", message)
-            .hint("docs/postgres.md shows the role that pg_dump needs; `folio migrate --to sqlite:FILE` needs none"));
+        return Err(Failure::usage("store_not_copied", message).hint(
+            "docs/postgres.md shows the role that pg_dump needs; `folio migrate --to sqlite:FILE` needs no such role",
+        ));
     }
     if !context.settings.keeps() {
         let message = "a store in memory is gone when the program ends: there is nothing to copy";
@@ -95,7 +96,7 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
     if let Err(error) = folio.store().back_up(&backup.to).await {
         let failure = Failure::from(error);
         return Err(match failure.exit() {
-            Exit::Usage => failure.hint("each copy is a file of its own: name another one"),
+            Exit::Usage => failure.hint("every backup is a new file; choose another name"),
             _ => failure,
         });
     }
@@ -122,7 +123,7 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
         context.output.note(format_args!("problem: {problem}"));
     }
     context.output.note(
-        "the copy is damaged; `folio doctor` says whether the store is, too: keep the copies that you made before",
+        "the copy is damaged; run `folio doctor` to see whether the store is damaged, too, and keep your earlier copies",
     );
     Ok(Exit::Damaged)
 }
@@ -148,11 +149,11 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
         .map(|path| path.strip_prefix("//").unwrap_or(path));
     let Some(to) = path.filter(|path| !path.is_empty()).map(PathBuf::from) else {
         let message = "only a store in a file is made of a copy";
-        return Err(Failure::usage("store_url_invalid", message).hint("--store sqlite:PATH names it"));
+        return Err(Failure::usage("store_url_invalid", message).hint("name the file with --store sqlite:PATH"));
     };
     if !restore.from.exists() {
         let message = format!("there is no file {}", restore.from.display());
-        return Err(Failure::new(Exit::NotFound, "not_found", message).hint("FILE is what `folio backup` made"));
+        return Err(Failure::new(Exit::NotFound, "not_found", message).hint("FILE is a file that `folio backup` made"));
     }
     let (from, replace) = (restore.from.clone(), restore.replace);
     let look = match restore.no_check {
@@ -173,7 +174,7 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
         Ok(Restored::Damaged(found)) => return Err(damaged(&restore.from, &found)),
         Err(error) if !replace && to.exists() => {
             return Err(
-                Failure::from(error).hint("--replace gives what is there another name, and puts the copy in its place")
+                Failure::from(error).hint("--replace renames the existing store and puts the copy in its place")
             );
         }
         Err(error) => return Err(error.into()),
@@ -182,7 +183,7 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
     let tokens_valid = opened(context, checkup.as_mut())
         .await
         .map_err(|failure| match &replaced {
-            Some(replaced) => failure.hint(format!("what was there before is {} now", replaced.display())),
+            Some(replaced) => failure.hint(format!("the previous store is now {}", replaced.display())),
             None => failure,
         })?;
     let checkup = checkup.unwrap_or_default();
@@ -201,11 +202,11 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
     match revoked {
         Some(0) => {}
         Some(revoked) => context.output.note(format_args!(
-            "what was revoked before stays so: {}",
+            "still revoked: {}",
             counted(revoked as u64, "access token")
         )),
         None if tokens_valid > 0 => context.output.note(format_args!(
-            "{} can be used with it, also if revoked after the copy was made: `folio token list` shows those of a space",
+            "{} can be used with it, even if revoked after the copy was made; `folio token list` shows those of a space",
             counted(tokens_valid as u64, "access token")
         )),
         None => {}
@@ -220,7 +221,7 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
         let to = to.display();
         context
             .output
-            .note(format_args!("`mv {before} {to}` puts back what was there before"));
+            .note(format_args!("to go back to the previous store: `mv {before} {to}`"));
     }
     Ok(Exit::Damaged)
 }
@@ -228,14 +229,14 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
 /// That nothing was made of the copy at `from`.
 fn damaged(from: &Path, found: &Checkup) -> Failure {
     let message = format!(
-        "{} is damaged; nothing was made of it, and everything is as it was",
+        "{} is damaged; nothing was restored, and everything is as it was",
         from.display()
     );
     let failure = Failure::new(Exit::Damaged, "store_damaged", message);
     let told = found.problems.iter().fold(failure, |failure, problem| {
         failure.mistake(format!("problem: {problem}"), json!({"problem": problem}))
     });
-    told.hint("take an older copy, or this one as it is with --no-check")
+    told.hint("use an older copy, or restore this one as it is with --no-check")
 }
 
 /// Opens the store that was made, looks at the journals of its runs if all of it is looked at, and says how many access tokens are good for it.

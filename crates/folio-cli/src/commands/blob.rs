@@ -73,7 +73,9 @@ impl PartArguments {
 
 /// What reads on, in words.
 pub(crate) fn remark(read: &PassageShape) -> Option<String> {
-    read.next.as_ref().map(|next| format!("there is more: {next}"))
+    read.next
+        .as_ref()
+        .map(|next| format!("there is more; continue with {next}"))
 }
 
 impl Report for PassageShape {

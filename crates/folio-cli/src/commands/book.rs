@@ -266,7 +266,7 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             let items = workspace.book_items(&context.settings.thread, filter).await?;
             let list = List::of(&items, ScratchItem::of);
             context.output.report(&list)?;
-            if let Some(remark) = remark(&list, "nothing in this scratchbook matches") {
+            if let Some(remark) = remark(&list, "no item in this scratchbook matches") {
                 context.output.note(remark);
             }
             Ok(Exit::Done)
@@ -392,7 +392,7 @@ async fn view(context: &Context<'_>, workspace: &Workspace, view: View) -> Resul
         let tokens = counted(tokens.into(), "token");
         context
             .output
-            .note(format_args!("{tokens}; {omitted} left out, --json says which"));
+            .note(format_args!("{tokens}; {omitted} left out; --json lists them"));
     }
     Ok(Exit::Done)
 }
@@ -405,7 +405,9 @@ fn answer(context: &Context<'_>, all: &[Written]) -> Result<Exit, Failure> {
     for written in all {
         context.output.warnings(&written.warnings);
         if written.replayed {
-            context.output.note("the key was used before; nothing was added");
+            context
+                .output
+                .note("this idempotency key was used before; nothing was added");
         }
     }
     let shapes = all

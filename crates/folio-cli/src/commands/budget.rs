@@ -236,9 +236,9 @@ impl Raised {
 
 /// That a limit is to be more which is none.
 fn nothing_to_add_to(what: &str) -> Failure {
-    let message = format!("there is no limit in {what} that anything could be added to");
+    let message = format!("{what} has no such limit to add to");
     Failure::new(Exit::Refused, "limit_unusable", message)
-        .hint("a number without + is the limit itself; the limits of the run hold for its parts, too")
+        .hint("use a number without + to set a limit; the limits of the run also apply to its nodes")
 }
 
 /// Limits, and what of them is used up.
@@ -287,7 +287,7 @@ impl Report for BudgetShape {
         let gap = if self.path.is_empty() { "" } else { " " };
         writeln!(out, "{}{gap}{}", style.strong(&self.run), self.path)?;
         if self.limits.is_empty() && self.nodes.is_none() && self.deadline.is_none() {
-            writeln!(out, "  no limits of its own; those of what it is in hold")?;
+            writeln!(out, "  no limits of its own; the limits of the nodes above it apply")?;
         }
         for limit in self.limits.iter().chain(&self.nodes) {
             // The word and the unit of the flag that changes it, and of plans.
@@ -300,12 +300,12 @@ impl Report for BudgetShape {
             let most = limit.limit.map_or("no limit".to_owned(), amount);
             let unknown = match limit.unknown {
                 None => String::new(),
-                Some(1) => ", and 1 call of which nobody knows what it cost".to_owned(),
-                Some(calls) => format!(", and {calls} calls of which nobody knows what they cost"),
+                Some(1) => ", plus 1 call of unknown cost".to_owned(),
+                Some(calls) => format!(", plus {calls} calls of unknown cost"),
             };
             let over = limit
                 .over
-                .map_or_else(String::new, |over| format!(", {} beyond it", amount(over)));
+                .map_or_else(String::new, |over| format!(", {} over the limit", amount(over)));
             writeln!(out, "  {what:<13} {} of {most}{over}{unknown}", amount(limit.used))?;
         }
         if let Some(deadline) = self.deadline {

@@ -69,7 +69,7 @@ pub(super) async fn note_ended(
         let (path, status) = (printable(view.path), result.status);
         context
             .output
-            .note(format_args!("{path} of {} has ended already: {status}", row.handle));
+            .note(format_args!("{path} of {} has already ended: {status}", row.handle));
     }
     Ok(())
 }
@@ -87,6 +87,9 @@ pub(super) fn node_of(run: &Run, row: &folio::store::RunRow, name: &str) -> Resu
             "not_found",
             format!("run {} has no node {name}", row.handle),
         )
-        .hint(format!("`folio show {} --json` lists their paths", row.handle))
+        .hint(format!(
+            "`folio show {} --json` lists the paths of its nodes",
+            row.handle
+        ))
     })
 }

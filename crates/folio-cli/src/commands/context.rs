@@ -62,12 +62,12 @@ pub(crate) async fn run(context: &Context<'_>, arguments: ContextArguments) -> R
     context.output.report(&shape)?;
     let omitted = shape.receipt.omitted();
     if shape.context.is_empty() {
-        context.output.note("there is nothing to show within this budget");
+        context.output.note("nothing in memory fits this budget");
     } else if omitted > 0 {
         let tokens = counted(shape.tokens.into(), "token");
         context
             .output
-            .note(format_args!("{tokens}; {omitted} left out, --json says which"));
+            .note(format_args!("{tokens}; {omitted} left out; --json lists them"));
     }
     Ok(Exit::Done)
 }

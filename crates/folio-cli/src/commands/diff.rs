@@ -207,7 +207,7 @@ impl Report for DiffShape {
         }
         let of_another_cost = match self.costs.len() {
             0 => String::new(),
-            count => format!(", {count} of them at another cost"),
+            count => format!(", {count} of them with a different cost"),
         };
         let are = if self.same == 1 { "node is" } else { "nodes are" };
         writeln!(out, "{} {are} the same{of_another_cost}", self.same)

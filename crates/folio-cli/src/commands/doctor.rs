@@ -45,7 +45,7 @@ impl Report for Findings {
         }
         self.servers.iter().try_for_each(|server| server.text(out, style))?;
         if self.healthy {
-            writeln!(out, "  nothing is wrong")?;
+            writeln!(out, "  no problems found")?;
         }
         Ok(())
     }
@@ -82,7 +82,7 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
         let copy = way_back(&location);
         context
             .output
-            .note(format_args!("`folio export` writes what can still be read; {copy}"));
+            .note(format_args!("`folio export` saves what is still readable; {copy}"));
     }
     Ok(ended)
 }
@@ -93,9 +93,9 @@ fn way_back(location: &str) -> &'static str {
         .iter()
         .any(|scheme| location.starts_with(scheme))
     {
-        "docs/postgres.md says how a copy of its database is put in its place"
+        "docs/postgres.md explains how to restore a copy of the database"
     } else {
-        "`folio restore FILE --replace` puts a copy in its place"
+        "`folio restore FILE --replace` restores a backup in its place"
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) async fn run(context: &Context<'_>, episodes: Episodes) -> Result<Exi
     let found = found.iter().map(|episode| EpisodeShape::of(episode, now)).collect();
     let list = List::first(found, episodes.limit, as_of);
     context.output.report(&list)?;
-    if let Some(remark) = remark(&list, "no turn that has ended matches") {
+    if let Some(remark) = remark(&list, "no ended turn matches") {
         context.output.note(remark);
     }
     Ok(Exit::Done)

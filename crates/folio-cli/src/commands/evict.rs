@@ -99,7 +99,7 @@ pub(crate) async fn run(context: &Context<'_>, evict: Evict) -> Result<Exit, Fai
     if let Some(kept) = &evicted.kept {
         context
             .output
-            .note(format_args!("put away; `folio blob {}` reads it", kept.handle));
+            .note(format_args!("stored; read it with `folio blob {}`", kept.handle));
     }
     context.output.report(&EvictedShape::of(evicted))?;
     Ok(Exit::Done)

@@ -74,10 +74,7 @@ impl Report for Answer {
             writeln!(out, "  {file}")?;
         }
         if let Some(left_out) = self.left_out.filter(|left_out| *left_out > 0) {
-            writeln!(
-                out,
-                "left out {left_out}: goals, pending actions, and what was forgotten"
-            )?;
+            writeln!(out, "left out {left_out}: goals, pending actions and forgotten entries")?;
         }
         Ok(())
     }
@@ -131,7 +128,7 @@ fn is_free(file: &Path, force: bool) -> Result<(), Failure> {
         return Ok(());
     }
     let message = format!("{} is there already, and stays as it is", file.display());
-    Err(Failure::usage("file_unusable", message).hint("--force replaces it"))
+    Err(Failure::usage("file_unusable", message).hint("overwrite it with --force"))
 }
 
 /// Whether `file` is something that takes what is written, as a pipe or a device: no file can stand in its place.

@@ -116,7 +116,9 @@ pub(crate) async fn run(context: &Context<'_>, files: Files) -> Result<Exit, Fai
             let next = hits.next.clone();
             context.output.report(&Found { hits })?;
             if let Some(next) = next {
-                context.output.note(format_args!("there may be more: --after {next}"));
+                context
+                    .output
+                    .note(format_args!("there may be more; continue with --after {next}"));
             }
         }
     }

@@ -71,7 +71,7 @@ impl Report for Forgot {
             writeln!(out, "{verb} {handle} [{sort}] of {created_at}")?;
         }
         if self.waiting > 0 {
-            writeln!(out, "{verb} {} that waited for the store", self.waiting)?;
+            writeln!(out, "{verb} {} that waited in the outbox", self.waiting)?;
         }
         let Some(residue) = &self.residue else { return Ok(()) };
         for place in &residue.found {
@@ -80,7 +80,7 @@ impl Report for Forgot {
         for copy in &residue.backups {
             writeln!(
                 out,
-                "{} {copy} was made earlier, and is left to you",
+                "{} {copy} is an earlier copy, which you have to delete yourself",
                 style.warning("copy")
             )?;
         }
@@ -88,13 +88,13 @@ impl Report for Forgot {
         {
             writeln!(
                 out,
-                "searched {}: nothing of it is left",
+                "searched {}: nothing is left of it",
                 counted(residue.searched.len() as u64, "place")
             )?;
         }
         if residue.not_looked_for > 0 {
             let (count, told) = (residue.not_looked_for, style.warning("not looked for"));
-            writeln!(out, "{told} {count} of its texts: too short to tell it from others")?;
+            writeln!(out, "{told} {count} of its texts: too short to recognise")?;
         }
         if residue.no_longer_known > 0 {
             let (count, told) = (residue.no_longer_known, style.warning("not looked for"));
@@ -117,7 +117,7 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
     let waiting = workspace.waiting_to_forget(&filter).await?;
     let is_nothing = found.is_empty() && waiting == 0;
     if is_nothing {
-        context.output.note("nothing fits");
+        context.output.note("nothing matches");
     }
     // What was asked and noted may say a text that no entry says, and whoever forgot them before may have been interrupted.
     let may_be_left = filter.text.is_some() || is_nothing && workspace.forgotten_before(&filter).await? > 0;
@@ -155,7 +155,7 @@ fn filter(forget: Forget) -> Result<ForgetFilter, Failure> {
     if names_nothing {
         return Err(Failure::usage(
             "usage",
-            "name what is to be forgotten: entries, or what they have in common",
+            "name what to forget: entries, or what they have in common",
         ));
     }
     let kinds = forget.kind.iter().map(|kind| {
@@ -191,7 +191,7 @@ fn confirm(context: &Context<'_>, found: &[Entry], waiting: usize) -> Result<(),
     let refused = |message: &str| Failure::new(Exit::Refused, "not_confirmed", message.to_owned());
     if !std::io::stdin().is_terminal() || context.output.is_json() {
         return Err(refused(
-            "forgetting cannot be undone, and nobody is here to be asked; say --yes",
+            "forgetting cannot be undone, and there is no terminal to confirm it; pass --yes",
         ));
     }
     for entry in found.iter().take(SHOWN) {
@@ -205,10 +205,10 @@ fn confirm(context: &Context<'_>, found: &[Entry], waiting: usize) -> Result<(),
     }
     let more = match waiting {
         0 => String::new(),
-        waiting => format!(" and {waiting} that wait for the store"),
+        waiting => format!(" and {waiting} that wait in the outbox"),
     };
     context.output.note(format_args!(
-        "forget these {}{more} for good? This cannot be undone. [y/N]",
+        "Forget these {}{more} permanently? This cannot be undone. [y/N]",
         found.len()
     ));
     let mut answer = String::new();

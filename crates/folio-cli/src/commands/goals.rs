@@ -81,7 +81,7 @@ pub(crate) async fn run(context: &Context<'_>, goals: Goals) -> Result<Exit, Fai
             let found = workspace.goals(thread, goals.all).await?;
             let list = List::whole(found.iter().map(GoalShape::of).collect(), as_of);
             context.output.report(&list)?;
-            if let Some(remark) = remark(&list, "nothing is wanted; folio goals add adds a goal") {
+            if let Some(remark) = remark(&list, "there are no goals; add one with `folio goals add`") {
                 context.output.note(remark);
             }
         }

@@ -132,8 +132,9 @@ async fn session_start(context: &Context<'_>) -> Result<(), Failure> {
 async fn user_prompt(context: &Context<'_>, asked: UserPrompt) -> Result<(), Failure> {
     let said = said()?;
     let Some(prompt) = said.prompt.as_str().map(str::to_owned) else {
-        let message = "standard input does not say the prompt";
-        return Err(Failure::usage("prompt_missing", message).hint("`prompt` of the hook's JSON is what was asked"));
+        let message = "standard input contains no prompt";
+        return Err(Failure::usage("prompt_missing", message)
+            .hint("the hook's JSON needs a field `prompt` with the user's prompt"));
     };
     let workspace = context.outside().await?;
     let input = TurnInput::of(context.settings.thread.clone(), kept_of(prompt));
@@ -170,7 +171,8 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
     let said = said()?;
     let Some(path) = said.transcript_path.as_str().map(PathBuf::from) else {
         let message = "standard input does not name the transcript";
-        return Err(Failure::usage("transcript_missing", message).hint("`transcript_path` of the hook's JSON names it"));
+        return Err(Failure::usage("transcript_missing", message)
+            .hint("the hook's JSON needs a field `transcript_path` with its path"));
     };
     let opened = opened_if_file(&path).map_err(|error| Failure::file("read", &path, &error))?;
     let transcript = transcript::read(BufReader::new(opened)).map_err(|error| Failure::file("read", &path, &error))?;
@@ -195,10 +197,10 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
     }
     let before = match known {
         0 => String::new(),
-        known => format!("; {known} were before"),
+        known => format!("; {known} were stored before"),
     };
     let put_away = counted(put_away, "message");
-    context.output.note(format_args!("{put_away} put away{before}"));
+    context.output.note(format_args!("{put_away} stored{before}"));
     if transcript.too_long > 0 {
         context.output.note(format_args!(
             "lines left out, each longer than {} MiB: {}",
@@ -210,7 +212,7 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
         let lines = transcript.unreadable;
         let path = path.display();
         context.output.note(format_args!(
-            "lines left out, since they are no JSON: {lines} of {path}"
+            "lines left out because they are not JSON: {lines} of {path}"
         ));
     }
     Ok(())

@@ -88,11 +88,11 @@ impl Report for Received {
             )?;
         }
         for (count, what) in [
-            (imported.present, "there already"),
-            (imported.changed, "put right"),
-            (imported.merged, "changed as the files say"),
-            (imported.differs, "there otherwise, and left so"),
-            (imported.refused, "not taken in"),
+            (imported.present, "already there"),
+            (imported.changed, "corrected"),
+            (imported.merged, "changed as in the files"),
+            (imported.differs, "different here, left as they are"),
+            (imported.refused, "refused"),
         ] {
             if count > 0 {
                 writeln!(out, "{count} {what}")?;
@@ -165,7 +165,7 @@ fn look_at(path: &Path) -> Result<(), Failure> {
 
 /// That nothing says in which form the file is, with all the forms that there are.
 fn without_form(path: &Path) -> Failure {
-    let message = format!("--from has to say in which form {} is", path.display());
+    let message = format!("the format of {} is unknown: pass --from", path.display());
     let forms = Origin::value_variants().iter().filter_map(ValueEnum::to_possible_value);
     forms.fold(Failure::usage("form_missing", message), |failure, form| {
         let what = form.get_help().map(ToString::to_string).unwrap_or_default();
@@ -251,8 +251,8 @@ fn thread_for(context: &Context<'_>, file: &Path) -> Result<ThreadKey, Failure> 
     }
     let name = file.file_name().and_then(|name| name.to_str());
     name.and_then(thread_of).ok_or_else(|| {
-        let message = format!("{} does not say by its name which thread it is of", file.display());
-        Failure::usage("thread_invalid", message).hint("--thread names it")
+        let message = format!("the name of {} names no thread", file.display());
+        Failure::usage("thread_invalid", message).hint("name the thread with --thread")
     })
 }
 

@@ -135,7 +135,7 @@ fn many(path: &Path, ending: &str) -> Result<Files, Failure> {
     }
     if files.is_empty() {
         let message = format!("{} has no file *.{ending}", path.display());
-        return Err(Failure::usage("foreign_missing", message).hint("name the folder that has them"));
+        return Err(Failure::usage("foreign_missing", message).hint("name the folder that contains them"));
     }
     files.sort();
     let mut sorted = Files::default();
@@ -176,7 +176,7 @@ fn find(
         }
         if files.len() > FILES_MAX {
             let message = format!("{} has more than {FILES_MAX} files *.{ending}", folder.display());
-            return Err(Failure::usage("input_too_large", message).hint("bring it in by folders"));
+            return Err(Failure::usage("input_too_large", message).hint("import it folder by folder"));
         }
     }
     Ok(())

@@ -15,7 +15,7 @@ use crate::error::{Failure, in_plain_words};
 pub(crate) const MAX_INPUT_BYTES: u64 = 20 * 1024 * 1024;
 
 /// What to do about a text that is read as a whole and is too large for it.
-const TOO_LARGE: &str = "keep what is large in files, and write down where they are";
+const TOO_LARGE: &str = "keep large content in files, and record where they are";
 
 /// The text that was given, or standard input if it is `-`.
 pub(crate) fn text_or_stdin(text: String) -> Result<String, Failure> {

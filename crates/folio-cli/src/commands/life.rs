@@ -184,13 +184,13 @@ pub(crate) async fn run(
                 Several::from(vec![workspace.supersede_as(&actor, old, by, outcome, guard).await?])
             } else {
                 if expected_version.is_some() {
-                    return Err(for_one().hint("write e42@3 for each of several"));
+                    return Err(for_one().hint("for several, write e42@3 for each"));
                 }
                 let by = Successor::There(by);
                 let done = workspace.consolidate_as(&actor, &old, by, outcome, reason).await?;
                 for left in &done.left {
                     context.output.note(format_args!(
-                        "{} was changed or put away meanwhile and is left as it is, at version {}",
+                        "{} was changed or archived in the meantime; it stays as it is, at version {}",
                         left.handle, left.version
                     ));
                 }
@@ -232,7 +232,7 @@ impl Named {
     /// Which they are, and under which condition something is done to each.
     fn under(self) -> Result<(Vec<EntryRef>, Guard), Failure> {
         if self.expected_version.is_some() && self.entries.len() > 1 {
-            return Err(for_one().hint("name them one by one"));
+            return Err(for_one().hint("name the observations one by one"));
         }
         let guard = Guard {
             expected_version: self.expected_version,

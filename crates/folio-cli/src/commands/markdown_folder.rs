@@ -42,7 +42,7 @@ impl MarkdownFolder {
         };
         if !is_free {
             let message = format!("the folder {} is not empty", folder.display());
-            return Err(Failure::usage("folder_unusable", message).hint("name one that is not there yet"));
+            return Err(Failure::usage("folder_unusable", message).hint("name a folder that does not exist yet"));
         }
         let made = match std::fs::remove_dir_all(partial) {
             // What an interrupted call left behind.

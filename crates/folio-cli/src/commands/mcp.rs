@@ -88,7 +88,7 @@ pub(crate) async fn run(context: &Context<'_>, arguments: McpArguments) -> Resul
         Ok(()) => Ok(Exit::Done),
         Err(error @ McpError::Begin(_)) => Err(Failure::usage("mcp_refused", error.to_string())
             .caused_by(&error)
-            .hint("a program that speaks the Model Context Protocol starts `folio mcp`; docs/mcp.md says how")),
+            .hint("let an MCP client start `folio mcp`; docs/mcp.md explains how")),
         Err(error) => Err(Failure::new(Exit::Unavailable, "mcp_broken", error.to_string()).caused_by(&error)),
     }
 }

@@ -49,7 +49,10 @@ impl Report for Answer {
             counted(copied.tokens, "token")
         )?;
         if self.problems.is_empty() {
-            writeln!(out, "every commit is the same, and everything there follows from them")?;
+            writeln!(
+                out,
+                "checked: every commit is identical, and the copy follows from them"
+            )?;
         }
         for problem in &self.problems {
             writeln!(out, "problem: {problem}")?;
@@ -63,7 +66,7 @@ pub(crate) async fn run(context: &Context<'_>, migrate: Migrate) -> Result<Exit,
     context.only_people("copy a store into another")?;
     if migrate.to.starts_with("memory:") {
         let message = "a store in memory is gone when the program ends";
-        return Err(Failure::usage("store_not_copied", message).hint("--to URL names another store"));
+        return Err(Failure::usage("store_not_copied", message).hint("name another store with --to URL"));
     }
     // A name that was mistyped would be copied as a store with nothing in it.
     let source = context.existing().await?;
@@ -73,7 +76,7 @@ pub(crate) async fn run(context: &Context<'_>, migrate: Migrate) -> Result<Exit,
     let is_one_file = || Some(fs::canonicalize(&from).ok()? == fs::canonicalize(&to).ok()?);
     if from != "memory:" && (from == to || is_one_file() == Some(true)) {
         let message = format!("{from} cannot become a copy of itself");
-        return Err(Failure::usage("target_is_source", message).hint("--to URL names another store"));
+        return Err(Failure::usage("target_is_source", message).hint("name another store with --to URL"));
     }
     let mut copied = Copied::default();
     let mut problems = Vec::new();
@@ -122,10 +125,10 @@ fn refused(error: CopyError) -> Failure {
         CopyError::Store(error @ StoreError::StaleSpace { .. }) => {
             let message = format!("somebody else writes to the copy: {error}");
             Failure::new(Exit::Refused, "target_not_a_copy", message)
-                .hint("nobody may use the copy until everybody has moved to it")
+                .hint("do not use the copy until everybody has moved to it")
         }
         CopyError::Store(error) => error.into(),
         error @ CopyError::NotACopy { .. } => Failure::new(Exit::Refused, "target_not_a_copy", error.to_string())
-            .hint("--to URL names a store that is empty, or one that was made like this and left alone"),
+            .hint("use --to URL with an empty store, or with an earlier copy that nobody has changed"),
     }
 }

@@ -208,7 +208,7 @@ impl Context<'_> {
             let WorkingIn { id, handle, has_ended } = found?;
             if has_ended {
                 self.output.note(format_args!(
-                    "{handle} has ended; what is done now is not in its export"
+                    "{handle} has ended; its export will not include this command"
                 ));
             }
             self.turn.get_or_init(|| id);
@@ -256,7 +256,7 @@ impl Context<'_> {
             let (output, told) = (self.output.clone(), telemetry.clone());
             let first_loss = tokio::spawn(async move {
                 if let Some(reason) = told.first_loss().await {
-                    output.note(format_args!("the collector is not told all: {reason}"));
+                    output.note(format_args!("telemetry will be incomplete: {reason}"));
                 }
             });
             Some((telemetry, first_loss.abort_handle()))
@@ -280,7 +280,7 @@ impl Context<'_> {
                     lost => format!("; spans lost: {lost}"),
                 };
                 self.output
-                    .note(format_args!("the collector was not told all: {reason}{lost}"));
+                    .note(format_args!("telemetry is incomplete: {reason}{lost}"));
             }
             None => self
                 .output

@@ -274,9 +274,7 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
         Observe::List(list) => {
             let (query, unknown) = query(*list);
             for name in &unknown {
-                context
-                    .output
-                    .note(format_args!("nothing can be in the status {name:?}"));
+                context.output.note(format_args!("there is no status {name:?}"));
             }
             let list = match query {
                 Some(query) => List::scored(&workspace.observations(query).await?, |entry, score| {
@@ -351,11 +349,9 @@ async fn is_observation(workspace: &Workspace, entry: &Entry) -> Result<(), Fail
     let handle = entry.handle;
     let hint = match entry.kind {
         kind if kind.is_item() => format!(
-            "`folio book get {handle}` shows it, `folio book update {handle}` changes it, `folio archive {handle}` puts it away"
+            "`folio book get {handle}` shows it, `folio book update {handle}` changes it, `folio archive {handle}` archives it"
         ),
-        EntryKind::Goal | EntryKind::PendingAction => {
-            "`folio goals` shows goals and what is to be confirmed".to_owned()
-        }
+        EntryKind::Goal | EntryKind::PendingAction => "`folio goals` shows goals and pending actions".to_owned(),
         _ => shows_its_page(workspace, entry).await?,
     };
     Err(of_other_kind(entry, "observations").hint(hint))
@@ -370,7 +366,7 @@ pub(super) fn of_other_kind(entry: &Entry, meant: &str) -> Failure {
 /// The command that shows the page on which `entry` stands.
 pub(super) async fn shows_its_page(workspace: &Workspace, entry: &Entry) -> Result<String, Failure> {
     let page = workspace.page(Ref::Id(entry.page)).await?.handle;
-    Ok(format!("`folio page show {page}` shows the page that it stands on"))
+    Ok(format!("`folio page show {page}` shows its page"))
 }
 
 /// Puts away what is named, whatever it is.
@@ -398,7 +394,9 @@ fn answer(context: &Context<'_>, workspace: &Workspace, all: &[Written]) -> Resu
     for written in all {
         context.output.warnings(&written.warnings);
         if written.replayed {
-            context.output.note("the key was used before; nothing was added");
+            context
+                .output
+                .note("this idempotency key was used before; nothing was added");
         }
     }
     let shapes = all.iter().map(|one| {
@@ -451,7 +449,7 @@ fn patch(fields: Fields) -> Result<ObservationPatch, Failure> {
             Ok(None)
         }
         Some(pairs) if pairs.iter().any(|(key, _)| key.is_empty()) => {
-            let message = format!("{option} with nothing in it says that there is none, and others say what there is");
+            let message = format!("an empty {option} removes all values; it cannot be combined with others");
             Err(Failure::usage("usage", message))
         }
         pairs => object(option, pairs.unwrap_or_default()),

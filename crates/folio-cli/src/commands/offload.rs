@@ -118,7 +118,7 @@ pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<E
     let answer = Conversation::of(offloaded);
     let receipt = &answer.receipt;
     context.output.note(format_args!(
-        "{} put away; {} before, {} after",
+        "{} stored; {} before, {} after",
         counted(receipt.offloaded, "message"),
         counted(receipt.tokens_before.into(), "token"),
         receipt.tokens_after
@@ -138,10 +138,12 @@ pub(crate) async fn history(context: &Context<'_>, history: History) -> Result<E
         let total = counted(answer.total, "message");
         context
             .output
-            .note(format_args!("nothing there; the history has {total}"));
+            .note(format_args!("no such messages; the history has {total}"));
     }
     if let Some(next) = answer.next {
-        context.output.note(format_args!("there is more: --range {next}:"));
+        context
+            .output
+            .note(format_args!("there is more; continue with --range {next}:"));
     }
     Ok(Exit::Done)
 }

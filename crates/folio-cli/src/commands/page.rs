@@ -118,7 +118,7 @@ pub(crate) async fn run(context: &Context<'_>, page: Page) -> Result<Exit, Failu
                 entries = whole;
             } else if let Some(long) = entries.iter().find(|entry| entry.fields.body_ref.is_some()) {
                 context.output.note(format_args!(
-                    "{} and other long texts show their beginning; --whole shows all of it",
+                    "only the beginning of {} and other long texts is shown; --whole shows them in full",
                     long.handle
                 ));
             }
@@ -136,7 +136,7 @@ pub(crate) async fn run(context: &Context<'_>, page: Page) -> Result<Exit, Failu
                 let of = counted(rendered.receipt.tokens.into(), "token");
                 context
                     .output
-                    .note(format_args!("{of}; {omitted} left out, --json says which"));
+                    .note(format_args!("{of}; {omitted} left out; --json lists them"));
             }
             context.output.report(&RollupShape::of(rendered))?;
         }

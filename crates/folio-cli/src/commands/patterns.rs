@@ -34,7 +34,10 @@ pub(crate) async fn run(context: &Context<'_>, patterns: Patterns) -> Result<Exi
         Observation::of(entry, now)
     });
     context.output.report(&list)?;
-    if let Some(remark) = remark(&list, "no pattern yet: three like observations in two turns make one") {
+    if let Some(remark) = remark(
+        &list,
+        "no patterns yet; three similar observations from two turns make one",
+    ) {
         context.output.note(remark);
     }
     Ok(Exit::Done)
@@ -47,10 +50,7 @@ pub(crate) async fn calibration(context: &Context<'_>) -> Result<Exit, Failure> 
     let rows = workspace.calibration().await?;
     let list = List::whole(rows.into_iter().map(ReliabilityShape).collect(), as_of);
     context.output.report(&list)?;
-    if let Some(remark) = remark(
-        &list,
-        "nothing is marked yet: resolve an observation as confirmed or refuted",
-    ) {
+    if let Some(remark) = remark(&list, "no data yet; resolve observations with --confirmed or --refuted") {
         context.output.note(remark);
     }
     Ok(Exit::Done)

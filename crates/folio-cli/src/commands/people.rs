@@ -92,17 +92,17 @@ impl Report for QuestionsShape {
             if item.kind == "question" {
                 writeln!(out, "{} {}: {}", item.run, item.path, item.question)?;
             } else {
-                writeln!(out, "{} {} waits for a yes: {}", item.id, item.path, item.question)?;
+                writeln!(out, "{} {} waits for approval: {}", item.id, item.path, item.question)?;
             }
             for option in &item.options {
                 writeln!(out, "  - {option}")?;
             }
             if let Some(default) = &item.default {
-                writeln!(out, "  without an answer: {default}")?;
+                writeln!(out, "  default: {default}")?;
             }
         }
         if self.0.items.is_empty() {
-            out.push_str("nobody asks anything\n");
+            out.push_str("no open questions\n");
         }
         Ok(())
     }
@@ -123,7 +123,7 @@ pub(super) async fn driven_later(context: &Context<'_>, runner: &Runner, row: &R
     if !is_driven(runner.workspace(), row.id).await? {
         let (handle, again) = (row.handle, context.settings.repeated());
         context.output.note(format_args!(
-            "nobody drives {handle}; `folio resume {handle}{again}` goes on with it"
+            "no process drives {handle}; resume it with `folio resume {handle}{again}`"
         ));
     }
     Ok(())
@@ -267,17 +267,17 @@ async fn only_one(runner: &Runner, row: &RunRow) -> Result<NodeId, Failure> {
     let open = questions_where(row, &*runner.load(row.id).await?, |_| true);
     let missing = |message: String| Failure::new(Exit::NotFound, "no_question", message);
     match open.as_slice() {
-        [] => Err(missing(format!("run {} asks nothing", row.handle))),
+        [] => Err(missing(format!("run {} has no open question", row.handle))),
         [one] => one
             .node_id
             .parse()
-            .map_err(|_| missing(format!("run {} asks nothing", row.handle))),
+            .map_err(|_| missing(format!("run {} has no open question", row.handle))),
         more => Err(Failure::usage(
             "question_not_named",
-            format!("run {} asks {} things", row.handle, more.len()),
+            format!("run {} has {} open questions", row.handle, more.len()),
         )
         .hint(format!(
-            "name one with --node; `folio questions {}` lists them",
+            "choose one with --node; `folio questions {}` lists them",
             row.handle
         ))),
     }
@@ -342,7 +342,7 @@ impl Asked {
 pub(super) fn note_run_ended(context: &Context<'_>, row: &RunRow) {
     context
         .output
-        .note(format_args!("{} has ended already: {}", row.handle, row.status));
+        .note(format_args!("{} has already ended: {}", row.handle, row.status));
 }
 
 /// That a run, or its part `node`, is paused, and what of it is still to end.
@@ -353,10 +353,10 @@ fn paused_in_words(row: &RunRow, run: &Run, node: Option<NodeId>) -> String {
     );
     let under_way = if row.driven { under_way(run, node) } else { Vec::new() };
     let still = match under_way.as_slice() {
-        [] => "nothing of it is under way".to_owned(),
-        names => format!("what is under way ends first: {}", few(names)),
+        [] => "no calls are under way".to_owned(),
+        names => format!("calls under way finish first: {}", few(names)),
     };
-    format!("{of} is paused, and no call of it begins before `folio continue`; {still}")
+    format!("{of} is paused and starts no new calls until `folio continue`; {still}")
 }
 
 /// The path of `node`; `run` for the root, which has none.

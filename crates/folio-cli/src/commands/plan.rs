@@ -59,7 +59,7 @@ impl Report for Sound {
             write!(out, ": {}", self.title)?;
         }
         let model = if self.needs_model {
-            ", not all without a model"
+            ", some of them need a model"
         } else {
             ""
         };
@@ -121,7 +121,7 @@ pub(crate) fn mistakes(file: &str, PlanErrors(errors): &PlanErrors) -> Failure {
     let count = errors.len();
     let message = format!("{} in {file}", counted(count as u64, "mistake"));
     let failure = Failure::usage("plan_invalid", message);
-    let failure = failure.hint("`folio plan schema` prints what a plan may say");
+    let failure = failure.hint("`folio plan schema` prints the JSON Schema of plans");
     errors.iter().fold(failure, |failure, error| {
         let mut line = format!("{file}:{}: {} {}", error.place, error.code, error.message);
         if !error.path.is_empty() {

@@ -106,7 +106,7 @@ impl Report for Edited {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let run = style.strong(&self.run);
         if self.difference.is_nothing() {
-            return writeln!(out, "{run} plan {}: as it was", self.plan_version);
+            return writeln!(out, "{run} plan {}: unchanged", self.plan_version);
         }
         writeln!(out, "{run} plan {}: {}", self.plan_version, self.difference.in_words())
     }
@@ -131,7 +131,7 @@ impl Place {
         let plan = run.shown_plan(node).ok_or_else(|| {
             let message = format!("{} has no plan yet", Self::name_of(&run, node));
             Failure::new(Exit::NotFound, "no_plan", message).hint(format!(
-                "`folio show {} --json` lists its parts and their states",
+                "`folio show {} --json` lists its nodes and their states",
                 row.handle
             ))
         })?;
@@ -251,9 +251,9 @@ fn edited(context: &Context<'_>, text: &str) -> Result<String, Failure> {
             "no_editor",
             "there is no terminal to edit the plan in, and no file was given",
         );
-        return Err(
-            nobody.hint("--file FILE takes what `folio plan show RUN --markdown` printed, edited; - is standard input")
-        );
+        return Err(nobody.hint(
+            "edit the output of `folio plan show RUN --markdown` and pass it with --file FILE; - reads standard input",
+        ));
     }
     let cannot = |error| Failure::cannot("write", "the plan to a file for the editor", error);
     let mut file = tempfile::Builder::new()
@@ -289,7 +289,7 @@ fn kept_for_later(failure: Failure, text: &str) -> Failure {
     });
     match kept {
         Ok((_, path)) => failure.hint(format!(
-            "what you wrote is in {}; put it right and hand it over with --file",
+            "your text is in {}; correct it and pass it with --file",
             path.display()
         )),
         Err(_) => failure,

@@ -255,5 +255,5 @@ fn culprit<'k>(document: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k st
 fn mistake(error: &dyn Display) -> Failure {
     let why = in_plain_words(error, "an object");
     Failure::usage("policy_invalid", format!("the policy cannot be read: {why}"))
-        .hint("`folio policy show --document` prints one that can")
+        .hint("`folio policy show --document` prints a valid one")
 }

@@ -18,7 +18,7 @@ use crate::leftovers::left_alone;
 const TOLD: u32 = 20;
 
 /// What is said of a run that asks something where nobody answers.
-const WAITS: &str = "waits for a person, and nobody is here";
+const WAITS: &str = "waits for an answer, and there is nobody to ask";
 
 /// `folio resume`.
 #[derive(Debug, Args)]
@@ -76,7 +76,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
             let driven = driven.join(", ");
             context
                 .output
-                .note(format_args!("nothing is left to go on with: somebody drives {driven}"));
+                .note(format_args!("nothing to resume: other processes drive {driven}"));
         }
     }
     let (mut worst, mut in_the_end) = (Exit::Done, None);
@@ -91,7 +91,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
         let is_alone = |so_far: SoFar| so_far.asks > 0 && !runner.has_person();
         let waits = match (before.paused, is_alone(before)) {
             (true, _) => Some(format!(
-                "is paused; `folio continue {}{again}` has it go on",
+                "is paused; continue it with `folio continue {}{again}`",
                 row.handle
             )),
             (false, true) => Some(WAITS.to_owned()),
@@ -118,7 +118,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
                 } else {
                     context
                         .output
-                        .note(format_args!("{} is not gone on with: {failure}", row.handle));
+                        .note(format_args!("{} was not resumed: {failure}", row.handle));
                 }
                 exit
             }

@@ -182,7 +182,7 @@ impl Minds {
         if self.non_interactive && driving.is_elsewhere() {
             let message = "whether somebody answers is said of these runs by the workers that drive them";
             return Err(Failure::usage("usage", message)
-                .hint("`folio worker --non-interactive` says so for all, and `folio run --non-interactive` for the run that it begins"));
+                .hint("use `folio worker --non-interactive` for all runs, or `folio run --non-interactive` for the run that it starts"));
         }
         let registry = context.registry().await?;
         let options = driving.options(context, models, self.has_person(is_attended))?;
@@ -284,9 +284,9 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     };
     let has_person = run.minds.has_person(false);
     if run.plan_gate != PlanGate::Never && !has_person {
-        let nobody = "plans are to wait for a person's yes, and nobody is there to say it";
+        let nobody = "plans need a person's approval, and nobody is there to approve them";
         return Err(Failure::usage("nobody_to_approve", nobody).hint(
-            "--attended says that somebody answers elsewhere, with `folio approve`; --plan-gate never waits for nobody",
+            "pass --attended if somebody approves elsewhere with `folio approve`, or --plan-gate never to need no approval",
         ));
     }
     let current = &context.settings.current;
@@ -306,7 +306,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     }
     if run.record.is_some() && run.driving.is_elsewhere() {
         let elsewhere = "--record keeps what models of this process answer, and with --runner others ask theirs";
-        return Err(Failure::usage("usage", elsewhere).hint("leave one of the two out"));
+        return Err(Failure::usage("usage", elsewhere).hint("leave out --record or --runner"));
     }
     let (models, recorder) = match run.record {
         Some(file) => Recorder::begin(current.join(file), models, has_person)
@@ -360,7 +360,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     }
     let ended = ended.map_err(|failure| match failure.exit() {
         Exit::Unavailable if context.settings.keeps() && !failure.is_of_output() => failure.hint(format!(
-            "`folio resume {handle}{}` goes on where it was",
+            "resume it with `folio resume {handle}{}`",
             context.settings.repeated()
         )),
         _ => failure,
@@ -394,7 +394,7 @@ fn script_left(left: &UnusedCues) -> Failure {
         left.listed()
     );
     Failure::new(Exit::RunNotOk, "script_left", words)
-        .hint("take these cues out, or write `\"times\": \"always\"` where one may be asked or not")
+        .hint("remove these cues, or set `\"times\": \"always\"` on those that may go unused")
 }
 
 /// Keeps what models answer, and writes it when the run has ended.
@@ -409,7 +409,7 @@ impl Recorder {
     fn begin(file: PathBuf, models: Option<RunnerModels>, has_person: bool) -> Result<(RunnerModels, Self), Failure> {
         let Some(models) = models else {
             let nobody = "there is no model whose replies could be recorded";
-            return Err(Failure::usage("no_model", nobody).hint("name one with --model, FOLIO_MODEL or in folio.toml"));
+            return Err(Failure::usage("no_model", nobody).hint("set one with --model, FOLIO_MODEL or in folio.toml"));
         };
         Cassette::prepare(&file).map_err(|error| unusable(&error))?;
         let (models, recording) = Recording::of(models, has_person);
@@ -437,7 +437,10 @@ pub(super) fn unusable(error: &CassetteError) -> Failure {
 
 /// That something is done without the models that the settings name, since it needs none.
 pub(super) fn going_on_without(unopened: &Failure) -> String {
-    format!("no model is needed, and none could be asked: {}", unopened.message())
+    format!(
+        "going on without a model, which this run does not need: {}",
+        unopened.message()
+    )
 }
 
 /// What somebody without a model can do.
@@ -457,7 +460,7 @@ fn without_model(goal: Option<&str>, current: &Path) -> Failure {
     let failure = Failure::usage("no_model", why);
     if let Some(file) = goal.filter(|goal| current.join(goal).is_file()) {
         return failure.hint(format!(
-            "{file} is a file; if it is a plan: folio run --plan {}",
+            "{file} is a file; if it is a plan, use: folio run --plan {}",
             quoted(file)
         ));
     }

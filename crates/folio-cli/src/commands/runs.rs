@@ -81,9 +81,7 @@ fn meant(context: &Context<'_>, names: &[String]) -> Vec<Standing> {
         }
         let all: Vec<_> = Standing::all().map(Standing::as_str).collect();
         let all = all.join(", ");
-        context
-            .output
-            .note(format_args!("no run can be {name:?}; one is {all}"));
+        context.output.note(format_args!("no run can be {name:?}; use {all}"));
     }
     meant
 }

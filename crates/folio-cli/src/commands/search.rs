@@ -72,7 +72,7 @@ pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, F
     let how = if search.any { TextMatch::Any } else { TextMatch::All };
     let words = TextQuery::of(&text, how);
     if words.is_empty() {
-        context.output.note(format_args!("there is no word in {text:?}"));
+        context.output.note(format_args!("{text:?} contains no words"));
     }
     let tags: Vec<_> = search.tags.iter().filter_map(|tag| Tag::parse(tag).ok()).collect();
     let settings = &context.settings;
@@ -100,12 +100,12 @@ pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, F
         if used != how && answer.total > 0 {
             context
                 .output
-                .note("nothing has all of the words; this has some of them");
+                .note("nothing matches all of the words; these match some of them");
         }
         List::scored(&answer, |entry, score| Found::of(entry, score, &words, now))
     };
     context.output.report(&list)?;
-    if let Some(remark) = remark(&list, "nothing is found") {
+    if let Some(remark) = remark(&list, "nothing found") {
         context.output.note(remark);
     }
     Ok(Exit::Done)

@@ -125,10 +125,8 @@ async fn keep_small(context: &Context<'_>, workspace: &Workspace) {
         again.tick().await;
         match workspace.tidy(workspace.now()).await {
             Ok(done) if done.is_nothing() => {}
-            Ok(_) => context.output.detail("what was due was put away"),
-            Err(error) => context
-                .output
-                .detail(format_args!("what is due is left for the next time: {error}")),
+            Ok(_) => context.output.detail("archived what was due"),
+            Err(error) => context.output.detail(format_args!("tidying is postponed: {error}")),
         }
     }
 }
@@ -136,13 +134,13 @@ async fn keep_small(context: &Context<'_>, workspace: &Workspace) {
 fn refused(error: ServeError) -> Failure {
     match error {
         ServeError::NoToken { .. } => Failure::usage("token_needed", error.to_string())
-            .hint("folio token new --role client makes one; or listen at 127.0.0.1, without --require-token"),
+            .hint("create one with `folio token new --role client`, or listen on 127.0.0.1 without --require-token"),
         ServeError::Store(error) => error.into(),
         error => {
             let failure = Failure::new(Exit::Unavailable, "cannot_serve", error.to_string()).caused_by(&error);
             let is_taken = |source: &std::io::Error| source.kind() == ErrorKind::AddrInUse;
             if matches!(&error, ServeError::Bind { source, .. } if is_taken(source)) {
-                let hint = "another program is there, perhaps another `folio serve`: name another place with --listen 127.0.0.1:PORT";
+                let hint = "another program, perhaps another `folio serve`, uses this port; choose another one with --listen 127.0.0.1:PORT";
                 return failure.hint(hint);
             }
             failure

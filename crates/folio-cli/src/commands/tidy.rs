@@ -33,14 +33,10 @@ impl Report for Done {
             writeln!(out, "compressed {}", tidied.packed)?;
         }
         if tidied.buried > 0 {
-            writeln!(out, "kept only the numbers of {}", tidied.buried)?;
+            writeln!(out, "removed all but the numbers of {}", tidied.buried)?;
         }
         if tidied.given_up > 0 {
-            writeln!(
-                out,
-                "gave up {} of texts without an end",
-                counted(tidied.given_up, "piece")
-            )?;
+            writeln!(out, "removed {} of unfinished texts", counted(tidied.given_up, "piece"))?;
         }
         Ok(())
     }

@@ -170,12 +170,12 @@ pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Fai
             }
             if may_steer(&Actor::new(kept.role, kept.name)).is_ok() {
                 context.output.note(
-                    "its holder can begin runs, and read with them every file below the folder that `folio serve` is started in",
+                    "its holder can start runs, and with them read every file below the folder in which `folio serve` runs",
                 );
             }
             let id = kept.id;
             context.output.note(format_args!(
-                "this is the only time that it is shown; `folio token revoke {id}` takes it back"
+                "this is the only time that it is shown; to revoke it: `folio token revoke {id}`"
             ));
         }
         Token::List(list) => {
@@ -185,7 +185,10 @@ pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Fai
             let shown = mine.filter(|kept| list.all || kept.is_valid(now));
             let list = List::whole(shown.map(|kept| TokenShape::of(kept, now)).collect(), as_of);
             context.output.report(&list)?;
-            if let Some(remark) = remark(&list, "there is no token for this space; folio token new makes one") {
+            if let Some(remark) = remark(
+                &list,
+                "there are no tokens for this space; create one with `folio token new`",
+            ) {
                 context.output.note(remark);
             }
         }
@@ -194,7 +197,7 @@ pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Fai
             let mut found = found.filter(|kept| kept.space == *workspace.space() && kept.id == revoke.id);
             let mut kept = found.next().ok_or_else(|| {
                 let message = format!("there is no token {} for the space {}", revoke.id, workspace.space());
-                Failure::new(Exit::NotFound, "not_found", message).hint("folio token list shows which there are")
+                Failure::new(Exit::NotFound, "not_found", message).hint("`folio token list` lists the tokens")
             })?;
             kept.revoked_at.get_or_insert(now);
             store.keep_token(kept.clone()).await?;

@@ -80,7 +80,7 @@ impl Report for Cost {
         }
         writeln!(
             out,
-            "{} {} in whole",
+            "{} {} in full",
             style.strong("entries"),
             counted(self.entries_tokens, "token")
         )?;

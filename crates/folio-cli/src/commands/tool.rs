@@ -83,7 +83,7 @@ async fn list(context: &Context<'_>, names: &[String]) -> Result<Exit, Failure> 
     let registry = context.registry().await?;
     if let Some(name) = names.iter().find(|name| registry.get(name).is_none()) {
         let unknown = Failure::new(Exit::NotFound, "not_found", format!("there is no tool {name}"));
-        return Err(unknown.hint("`folio tool list` lists those that there are"));
+        return Err(unknown.hint("`folio tool list` lists the tools"));
     }
     let wanted = registry
         .specs()
@@ -121,7 +121,7 @@ async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure>
     }
     if ingested.spooled > 0 {
         context.output.note(format_args!(
-            "{} wait beside the store, because it cannot be written now; the next turn delivers them",
+            "{} wait in the outbox because the store cannot be written now; the next turn delivers them",
             ingested.spooled
         ));
     }

@@ -58,12 +58,12 @@ pub(super) async fn log_in(context: &Context<'_>, asked: Login) -> Result<Exit, 
         .map_err(|error| failed(&error))?;
     context
         .output
-        .ask(format_args!("open this address in a browser, and log in there:"));
+        .ask(format_args!("Open this address in a browser and log in:"));
     context.output.ask(format_args!("{}", login.address()));
     let came_back = if asked.paste {
         drop(callback);
         context.output.ask(format_args!(
-            "the browser ends at a page that is not there; paste its address here ({redirect}?code=…):"
+            "The browser ends at a page that does not load; paste its address here ({redirect}?code=…):"
         ));
         pasted().await?
     } else {
@@ -103,7 +103,7 @@ fn server_of<'c>(context: &'c Context<'_>, name: &str) -> Result<&'c ToStart, Fa
             "mcp_unknown",
             format!("the settings name no MCP server {name:?}"),
         )
-        .hint(format!("they name {there}; docs/mcp-tools.md says how")));
+        .hint(format!("they name {there}; docs/mcp-tools.md explains how to add one")));
     };
     checked(server)?;
     Ok(server)
@@ -113,10 +113,10 @@ fn server_of<'c>(context: &'c Context<'_>, name: &str) -> Result<&'c ToStart, Fa
 async fn come_back(callback: Callback) -> Result<String, Failure> {
     callback.came_back(TIME).await.ok_or_else(|| {
         let message = format!(
-            "nobody came back from the browser within {} minutes",
+            "the login was not completed in the browser within {} minutes",
             TIME.as_secs() / 60
         );
-        Failure::new(Exit::Unavailable, "mcp_login_failed", message).hint("log in again")
+        Failure::new(Exit::Unavailable, "mcp_login_failed", message).hint("try to log in again")
     })
 }
 
@@ -134,12 +134,12 @@ async fn pasted() -> Result<String, Failure> {
     } else {
         Err(
             Failure::usage("mcp_login_failed", "that is no address that a browser comes back with")
-                .hint("log in again, and copy all of it: it begins with http://127.0.0.1"),
+                .hint("log in again and copy the whole address, which begins with http://127.0.0.1"),
         )
     }
 }
 
 fn failed(error: &McpError) -> Failure {
     let failure = Failure::new(Exit::Unavailable, error.code(), error.to_string());
-    failure.hint("docs/mcp-tools.md says how people log in")
+    failure.hint("docs/mcp-tools.md explains how to log in")
 }

@@ -72,7 +72,7 @@ pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Fai
         return Ok(Exit::Done);
     }
     context.output.report(&list)?;
-    if let Some(remark) = remark(&list, "nothing happened") {
+    if let Some(remark) = remark(&list, "no events") {
         context.output.note(remark);
     }
     Ok(Exit::Done)

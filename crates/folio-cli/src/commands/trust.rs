@@ -47,13 +47,13 @@ pub(crate) fn run(context: &Context<'_>, trust: &Trust) -> Result<Exit, Failure>
     let file = context.settings.file_at(trust.path.as_deref())?;
     let (sets, words) = if trust.remove {
         match file.distrust()? {
-            true => (Vec::new(), "is not trusted any more"),
+            true => (Vec::new(), "is no longer trusted"),
             false => (Vec::new(), "was not trusted"),
         }
     } else {
         match file.trust()? {
-            sets if sets.is_empty() => (sets, "is trusted as it stands; it sets nothing that needs it"),
-            sets => (sets, "is trusted as it stands, and sets"),
+            sets if sets.is_empty() => (sets, "is now trusted; it sets nothing that needs trust"),
+            sets => (sets, "is now trusted; it sets"),
         }
     };
     context.output.report(&Trusted {

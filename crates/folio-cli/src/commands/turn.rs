@@ -167,8 +167,8 @@ async fn last_open(context: &Context<'_>, workspace: &Workspace) -> Result<Turn,
     };
     let open = workspace.turns(&query).await?.into_iter().next();
     open.ok_or_else(|| {
-        let message = format!("no turn of the thread {} goes on", context.settings.thread);
-        Failure::new(Exit::NotFound, "not_found", message).hint("folio turn begin begins one")
+        let message = format!("the thread {} has no open turn", context.settings.thread);
+        Failure::new(Exit::NotFound, "not_found", message).hint("begin one with `folio turn begin`")
     })
 }
 

@@ -24,7 +24,7 @@ pub(crate) async fn run(context: &Context<'_>, watch: Watch) -> Result<Exit, Fai
     if !is_driven(&workspace, row.id).await? {
         let (name, again) = (row.handle, context.settings.repeated());
         context.output.note(format_args!(
-            "nobody drives {name} now; `folio resume {name}{again}` goes on with it"
+            "no process drives {name} now; resume it with `folio resume {name}{again}`"
         ));
     }
     follow::watch(context, &workspace, row.id).await

@@ -34,7 +34,7 @@ pub(crate) async fn run(context: &Context<'_>, worker: Box<WorkerArguments>) -> 
     let runner = minds.runner(context, &worker.driving, true, Absent::Made).await?;
     let leftovers = Leftovers::take_up(&runner, context.output, Waiting::Kept).await?;
     let space = &context.settings.space;
-    context.output.text(&format!("takes up runs of the space {space}\n"))?;
+    context.output.text(&format!("driving runs of the space {space}\n"))?;
     let working = leftovers.work(&runner, context.output, runs, interrupted()?);
     Box::pin(working).await;
     Ok(Exit::Done)
@@ -85,8 +85,8 @@ mod shared {
                 listening.listen
             );
             return Err(Failure::usage("identity_needed", why)
-                .hint("--restate-identity KEY has the key with which Restate signs what it asks")
-                .hint("--trust-network says that only Restate can reach it"));
+                .hint("pass the public key of Restate's request identity with --restate-identity KEY")
+                .hint("or pass --trust-network if only Restate can reach it"));
         }
         let models = models::open(minds.model(), &context.settings)?;
         let mut runner = worker.driving.options(context, models, minds.has_person(true))?;
@@ -99,7 +99,7 @@ mod shared {
         options.runs = runs.unwrap_or(options.runs);
         let worker =
             Worker::bind(options, context.folio().await?, context.registry().await?, runner).map_err(refused)?;
-        context.output.text(&format!("listens at {}\n", worker.address()))?;
+        context.output.text(&format!("listening on {}\n", worker.address()))?;
         let said = |text: &str| context.output.note(text);
         Box::pin(worker.run(interrupted()?, said)).await;
         Ok(Exit::Done)
@@ -110,7 +110,7 @@ mod shared {
             WorkerError::Ingress(error) => error.into(),
             error @ WorkerError::Identity(_) => Failure::usage("identity_invalid", error.to_string()),
             error @ WorkerError::NoAddress { .. } => Failure::usage("advertise_needed", error.to_string())
-                .hint("--advertise URL has the address at which Restate reaches all workers"),
+                .hint("pass the address at which Restate reaches all workers with --advertise URL"),
             error => Failure::new(Exit::Unavailable, "cannot_serve", error.to_string()).caused_by(&error),
         }
     }

@@ -113,8 +113,8 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         let part = part(node);
         let gap = if part.is_empty() { "" } else { " " };
         let why = match by {
-            Run::DEADLINE => "because the time is over".to_owned(),
-            by => format!("as {by} asked"),
+            Run::DEADLINE => "because its time is up".to_owned(),
+            by => format!("at the request of {by}"),
         };
         Some(format!("[{elapsed:>6}] {what}{gap}{part}, {why}"))
     };
@@ -130,7 +130,7 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         }
         Event::AttemptFailed { node, failure, .. } => line("retry", *node, &failure.message),
         Event::CancelRequested { node, by } => asked("cancelling", node, by),
-        Event::Resumed { in_flight } => Some(format!("[{elapsed:>6}] taken up again, {} in flight", in_flight.len())),
+        Event::Resumed { in_flight } => Some(format!("[{elapsed:>6}] resumed, {} in flight", in_flight.len())),
         // Where plans are switched off, nothing was decided.
         Event::Decided { by, .. } if by == PlanMode::Never.as_str() => None,
         Event::Decided { node, .. } => line("decided", *node, &event.in_words()),
@@ -151,14 +151,13 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::Rejected { node, .. } => line("rejected", *node, &event.in_words()),
         Event::PassedOn { node, .. } => line("passed on", *node, &event.in_words()),
         Event::SentBack { node, .. } => line("again", *node, &event.in_words()),
-        Event::Compacted { node, .. } => line("put away", *node, &event.in_words()),
+        Event::Compacted { node, .. } => line("compacted", *node, &event.in_words()),
         Event::RollUps { node, .. } => line("roll-ups", *node, &event.in_words()),
         Event::Spent { node, .. } => line("limit", *node, &event.in_words()),
         Event::Questioned { node, .. } => line("question", *node, &event.in_words()),
         Event::Answered { node, .. } => line("answer", *node, &event.in_words()),
         Event::Paused { node, by } => asked("paused", node, by),
-        Event::Continued { node: None, by } => asked("going on", &None, by),
-        Event::Continued { node, by } => asked("going on with", node, by),
+        Event::Continued { node, by } => asked("continued", node, by),
         Event::FormatRaised { .. } => Some(format!("[{elapsed:>6}] {}", event.in_words())),
         Event::RunStarted { .. }
         | Event::Expanded { .. }

@@ -35,7 +35,7 @@ impl Report for VersionShape {
         for conflict in &self.conflicts {
             writeln!(
                 out,
-                "  {} {} of version {} was written over: {}",
+                "  {} {} of version {} was overwritten: {}",
                 style.bad("conflict"),
                 conflict.field,
                 conflict.overwrote_version,
@@ -88,9 +88,9 @@ pub(crate) struct Cleared {
 impl Report for Cleared {
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         match self.cleared {
-            0 => writeln!(out, "nothing is resolved"),
-            1 => writeln!(out, "1 resolved observation was archived"),
-            count => writeln!(out, "{count} resolved observations were archived"),
+            0 => writeln!(out, "there are no resolved observations"),
+            1 => writeln!(out, "archived 1 resolved observation"),
+            count => writeln!(out, "archived {count} resolved observations"),
         }
     }
 }

@@ -13,9 +13,9 @@ pub(crate) fn remark<T>(list: &List<T>, nothing: &str) -> Option<String> {
     match (&list.next, list.returned) {
         (_, 0) => Some(nothing.to_owned()),
         (Some(next), shown) if list.total.is_none() => {
-            Some(format!("{shown}, and there are more; go on with --cursor {next}"))
+            Some(format!("{shown}, and there are more; continue with --cursor {next}"))
         }
-        (Some(next), shown) => Some(format!("{shown} of {of}{total}; go on with --cursor {next}")),
+        (Some(next), shown) => Some(format!("{shown} of {of}{total}; continue with --cursor {next}")),
         (None, shown) if (shown as u64) < total || list.at_least => {
             Some(format!("{shown} of {of}{total}; --limit shows more"))
         }

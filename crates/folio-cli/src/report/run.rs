@@ -183,17 +183,17 @@ fn doing(run: &Run, driven: bool) -> String {
         }
     }
     if under_way.is_empty() {
-        parts.push("nothing is under way".to_owned());
+        parts.push("nothing under way".to_owned());
     } else if driven {
         parts.push(format!("under way: {}", few(&under_way)));
     } else {
         parts.push(format!("was under way: {}", few(&under_way)));
     }
     if asks {
-        parts.push("waits for somebody (`folio questions`)".to_owned());
+        parts.push("waits for a person (`folio questions`)".to_owned());
     }
     if !driven {
-        parts.push("nobody drives it (`folio resume`)".to_owned());
+        parts.push("no process drives it (`folio resume`)".to_owned());
     }
     parts.join("; ")
 }
@@ -386,7 +386,7 @@ impl Report for InFull {
         }
         if self.paid_twice > 0 {
             let calls = counted(u64::from(self.paid_twice), "call");
-            let seen = format!("{calls} of models possibly paid for twice: nobody saw the end of the first");
+            let seen = format!("{calls} of models possibly paid for twice: the end of the first was never seen");
             writeln!(out, "{}", style.warning(&seen))?;
         }
         if let Some(held_up) = &self.held_up {
@@ -580,9 +580,9 @@ impl Titles {
             None => match view.state {
                 NodeState::Executing => view.call.to_owned(),
                 NodeState::WaitingInput => asks("an answer"),
-                NodeState::AwaitingApproval => asks("a yes"),
+                NodeState::AwaitingApproval => asks("approval"),
                 NodeState::Parked => view.parked.map_or_else(String::new, |(until, cause)| {
-                    format!("again at {}: {cause}", instant(until))
+                    format!("retry at {}: {cause}", instant(until))
                 }),
                 _ => String::new(),
             },

@@ -19,7 +19,7 @@ const DETAIL_CHARS: usize = 160;
 pub(crate) fn text(turn: TurnId, began: Option<Timestamp>, lines: &[TraceEntry], style: Style) -> String {
     let mut out = String::new();
     let Some(first) = lines.iter().map(start_of).min() else {
-        return format!("nothing is known of what happened in {turn}\n");
+        return format!("nothing is known about {turn}\n");
     };
     let began = began.map_or(first, |began| began.min(first));
     let took = lines.iter().map(|line| line.at.since(began)).max().unwrap_or_default();

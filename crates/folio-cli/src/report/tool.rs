@@ -59,7 +59,7 @@ impl Report for LoggedOut {
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         match self.was_logged_in {
             true => writeln!(out, "logged out of {}", self.server),
-            false => writeln!(out, "nobody was logged in to {}", self.server),
+            false => writeln!(out, "was not logged in to {}", self.server),
         }
     }
 }

@@ -276,7 +276,7 @@ fn counts(nodes: &[Node], frame: Frame) -> String {
     let _ = write!(text, "{} of {total} done", count(&Mark::is_finished));
     let parts: [(&str, &dyn Fn(Mark) -> bool); 6] = [
         ("running", &|mark| mark == Mark::Running || mark == Mark::Stopping),
-        ("to be tried again", &|mark| mark == Mark::Retrying),
+        ("to be retried", &|mark| mark == Mark::Retrying),
         ("partial", &|mark| mark == Mark::Partial),
         ("failed", &|mark| mark == Mark::Failed),
         ("skipped", &|mark| mark == Mark::Skipped),

@@ -167,7 +167,7 @@ pub(super) fn check_agents(agents: &AgentsSection, file: Option<&Path>) -> Resul
     let Some((name, problem)) = wrong else { return Ok(()) };
     let words = format!("{}: [agents.{name}] cannot be used: {problem}", name_of(file));
     Err(Failure::usage("agent_unusable", words)
-        .hint("an agent is a program with `command`, another machine with `form = \"a2a\"` and `url`, or a tool with `form = \"tool\"`"))
+        .hint("an agent needs `command` for a program, `form = \"a2a\"` and `url` for another machine, or `form = \"tool\"` for a tool"))
 }
 
 /// What the file at `path` says. Whoever names one knows what comes out of it, also if it is no file (`--config <(…)`).

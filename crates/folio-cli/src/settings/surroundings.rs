@@ -175,7 +175,7 @@ impl Surroundings<'_> {
                 Ok(ms) if ms > 0 => options.within = Duration::from_millis(ms),
                 _ => options
                     .unread
-                    .push(format!("{name} counts as not said: it is no number of milliseconds")),
+                    .push(format!("{name} is ignored: it is not a number of milliseconds")),
             }
         }
         if is_of_environment {
@@ -218,7 +218,7 @@ impl Surroundings<'_> {
                 "no_home",
                 "the user has no home folder, so there is no place to keep memory",
             )
-            .hint("name one with --store sqlite:PATH or FOLIO_STORE"));
+            .hint("name a store with --store sqlite:PATH or FOLIO_STORE"));
         };
         let path = data.join("folio").join("folio.db");
         path.to_str().map(|path| format!("sqlite:{path}")).ok_or_else(|| {

@@ -167,7 +167,7 @@ fn what_the_environment_says_for_a_collector_and_nobody_can_read_is_told_without
         (
             vec![endpoint, (headers, "a=b,hunter2"), (timeout, "abc")],
             vec![
-                "OTEL_EXPORTER_OTLP_TIMEOUT counts as not said: it is no number of milliseconds",
+                "OTEL_EXPORTER_OTLP_TIMEOUT is ignored: it is not a number of milliseconds",
                 "header 2 of OTEL_EXPORTER_OTLP_HEADERS is not sent: it is not written as NAME=VALUE",
             ],
         ),

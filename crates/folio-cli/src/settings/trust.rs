@@ -72,7 +72,7 @@ impl Unseen {
     }
 
     pub(super) fn refused(&self) -> Failure {
-        Failure::usage("settings_untrusted", self.to_string()).hint("look at it, then: folio trust")
+        Failure::usage("settings_untrusted", self.to_string()).hint("look at the file, then run `folio trust`")
     }
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for Unseen {
             true => "has changed since it was trusted",
             false => "is not trusted",
         };
-        write!(f, "{file}, which stands in a repository and sets {sets}, {why}")
+        write!(f, "{file}, which is in a repository and sets {sets}, {why}")
     }
 }
 
