@@ -96,7 +96,7 @@ fn what_is_no_copy_or_is_in_use_is_refused_and_nothing_is_lost() {
     folio.file("empty.db", "");
     folio.ok(&with(&["backup", "copy.db"], STORE));
     let told = folio.refused(&with(&["backup", "copy.db"], STORE), 2);
-    assert!(told.contains("hint: each copy is a file of its own"), "{told}");
+    assert!(told.contains("hint: every backup is a new file"), "{told}");
     folio.refused(&with(&["backup", "no/such/folder/copy.db"], STORE), 3);
     folio.refused(&with(&["restore", "nowhere.db"], OTHER), 3);
     folio.refused(&with(&["restore", "text.txt", "--replace"], STORE), 6);

@@ -74,10 +74,7 @@ fn a_copy_of_a_damaged_store_is_told_as_damaged() {
     let told: Value = serde_json::from_str(&called.stdout).unwrap();
     assert!(told["problems"][0].as_str().unwrap().contains("space main: "), "{told}");
     let called = folio.call(&at("sqlite:bad.db", &["backup", "second.db"]));
-    assert!(
-        called.stderr.contains("keep the copies that you made before"),
-        "{called}"
-    );
+    assert!(called.stderr.contains("keep your earlier copies"), "{called}");
     let unseen = folio.json(&at("sqlite:bad.db", &["backup", "third.db", "--no-check"]));
     assert_eq!((&unseen["checked"], &unseen["problems"]), (&json!([]), &json!([])));
     let whole = folio.json(&at("sqlite:good.db", &["backup", "fourth.db"]));
@@ -131,7 +128,7 @@ fn the_doctor_tells_what_else_it_found_where_a_page_is_damaged() {
     assert_eq!(called.code, 6, "{called}");
     assert!(called.stdout.contains("problem"), "{called}");
     assert!(
-        called.stderr.contains("`folio export` writes what can still be read"),
+        called.stderr.contains("`folio export` saves what is still readable"),
         "{called}"
     );
 }

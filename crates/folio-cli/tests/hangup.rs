@@ -32,7 +32,7 @@ fn a_terminal_that_is_closed_ends_the_commands_of_a_run_and_leaves_it() {
     hang_up(&running);
     let left = Called::of(running.wait_with_output().unwrap());
     assert_eq!(left.code, 130, "{left}");
-    assert!(left.stderr.contains("resume it with `folio resume `"), "{left}");
+    assert!(left.stderr.contains("resume it with `folio resume r1`"), "{left}");
     is_gone(&pid);
     assert_eq!(folio.json(&["show", "r1"])["status"], "running");
 }

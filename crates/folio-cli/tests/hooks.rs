@@ -218,7 +218,7 @@ fn without_a_prompt_no_turn_is_begun_and_the_one_before_goes_on() {
     folio.added(&["user-prompt"], &prompt("first"));
     let called = folio.hook(&["user-prompt"], &json!({"hook_event_name": "UserPromptSubmit"}));
     assert_eq!(called.code, 1, "{called}");
-    assert!(called.stderr.contains("does not say the prompt"), "{called}");
+    assert!(called.stderr.contains("contains no prompt"), "{called}");
     let open = folio.json(&["turn", "list", "--open"])["items"].clone();
     assert_eq!(open[0]["input"], "first");
     assert_eq!(folio.json(&["turn", "list"])["items"].as_array().unwrap().len(), 1);

@@ -119,7 +119,7 @@ fn a_run_that_somebody_drives_has_not_ended() {
     let running = driven(&folio, "r1", "slow.yaml");
     let told = folio.call(&["resume"]);
     assert_eq!((told.code, &*told.stdout), (0, ""), "{told}");
-    assert!(told.stderr.contains("somebody drives r1"), "{told}");
+    assert!(told.stderr.contains("other processes drive r1"), "{told}");
     running.kill();
 }
 
@@ -226,7 +226,7 @@ fn of_all_runs_that_are_left_each_is_gone_on_with_that_can_be() {
     running.kill();
     driven(&folio, "r3", "short.yaml").kill();
     let told = folio.call(&["resume"]);
-    assert!(told.stderr.contains("r1 is not gone on with"), "{told}");
+    assert!(told.stderr.contains("r1 was not resumed"), "{told}");
     assert!(
         told.stderr
             .contains("r2 is paused; continue it with `folio continue r2`"),

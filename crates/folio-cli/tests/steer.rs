@@ -426,7 +426,7 @@ fn a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more_e9_10() {
     = 4
     ");
     assert_snapshot!(folio.seen(&["fork", "r1", "--before-limit", "--model-calls", "+5"]), @"
-    ! error[limit_unusable]: model_calls has no such limit to add to
+    ! error[limit_unusable]: there is no limit in model_calls to add to
     !   hint: use a number without + to set a limit; the limits of the run also apply to its nodes
     = 4
     ");
@@ -566,7 +566,7 @@ fn a_part_that_is_paused_is_named_where_its_run_is_shown_e9_14() {
     folio.ok(&["pause", "r1", "--node", "second"]);
     let shown = folio.ok(&["show", "r1"]);
     assert!(
-        shown.contains("r1 interrupted: paused: second; was under way: wait; nobody drives it"),
+        shown.contains("r1 interrupted: paused: second; was under way: wait; no process drives it"),
         "{shown}"
     );
     folio.ok(&["pause", "r1"]);
@@ -581,7 +581,7 @@ fn of_what_is_paused_only_calls_that_have_begun_are_under_way_e9_14() {
     folio.ok(&["pause", "r1", "--node", "wait"]);
     let shown = folio.ok(&["show", "r1"]);
     assert!(
-        shown.contains("r1 interrupted: paused: wait; was under way: wait; nobody drives it"),
+        shown.contains("r1 interrupted: paused: wait; was under way: wait; no process drives it"),
         "{shown}"
     );
     // Who takes the run over gives the call up that nobody carries out any more, and begins it no more while it is paused.
@@ -625,7 +625,7 @@ fn a_run_that_waits_for_another_one_is_shown_with_it_e9_15() {
     });
     folio.until(&["show", "r2"], |run| run["held_up"]["by"] == "r1");
     let shown = folio.call(&["show", "r2"]).stdout;
-    assert!(shown.contains("waits: a call of r1 writes"), "{shown}");
+    assert!(shown.contains("waiting: a call of r1 is writing"), "{shown}");
     assert!(folio.json(&["show", "r1"]).get("held_up").is_none());
     second.kill();
     first.kill();

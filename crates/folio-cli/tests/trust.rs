@@ -97,7 +97,7 @@ fn every_key_but_those_that_can_do_no_harm_needs_trust() {
     let folio = repository("space = \"work\"\nthread = \"t\"\ncolor = \"never\"\n");
     folio.ok(&["tree"]);
     let said = folio.ok(&["trust"]);
-    assert!(said.contains("sets nothing that needs it"), "{said}");
+    assert!(said.contains("sets nothing that needs trust"), "{said}");
 }
 
 #[test]

@@ -468,7 +468,7 @@ fn a_list_that_is_cut_says_so_and_how_it_goes_on_m7_2_15() {
             "{list:?} {cut}"
         );
         let goes_on = match cut["next"].as_str() {
-            Some(next) => format!("go on with --cursor {next}"),
+            Some(next) => format!("continue with --cursor {next}"),
             None => "--limit shows more".to_owned(),
         };
         assert_eq!(list[0] == "trace", cut["next"].is_string(), "{cut}");

@@ -236,7 +236,7 @@ impl Raised {
 
 /// That a limit is to be more which is none.
 fn nothing_to_add_to(what: &str) -> Failure {
-    let message = format!("{what} has no such limit to add to");
+    let message = format!("there is no limit in {what} to add to");
     Failure::new(Exit::Refused, "limit_unusable", message)
         .hint("use a number without + to set a limit; the limits of the run also apply to its nodes")
 }

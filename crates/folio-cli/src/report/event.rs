@@ -220,17 +220,17 @@ mod tests {
         assert_eq!(
             lines[0],
             [
-                "[  0.0s] cancelling, as ada asked",
-                "[  0.0s] paused, as ada asked",
-                "[  0.0s] going on, as ada asked"
+                "[  0.0s] cancelling, at the request of ada",
+                "[  0.0s] paused, at the request of ada",
+                "[  0.0s] continued, at the request of ada"
             ]
         );
         assert_eq!(
             lines[1],
             [
-                "[  0.0s] cancelling roof, as ada asked",
-                "[  0.0s] paused roof, as ada asked",
-                "[  0.0s] going on with roof, as ada asked"
+                "[  0.0s] cancelling roof, at the request of ada",
+                "[  0.0s] paused roof, at the request of ada",
+                "[  0.0s] continued roof, at the request of ada"
             ]
         );
     }

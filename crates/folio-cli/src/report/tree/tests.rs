@@ -89,7 +89,7 @@ fn a_tree_that_fits_is_shown_whole() {
         · src/f.rs
         · src/g.rs
       · Report
-    1m23s · 6 of 12 done · 1 running · 1 to be tried again · 1 …
+    1m23s · 6 of 12 done · 1 running · 1 to be retried · 1 fail…
     ");
 }
 
@@ -107,7 +107,7 @@ fn finished_subtrees_become_one_line_when_there_is_no_room() {
         · src/f.rs
         · src/g.rs
       · Report
-    1m23s · 6 of 12 done · 1 running · 1 to be tried again · 1 …
+    1m23s · 6 of 12 done · 1 running · 1 to be retried · 1 fail…
     ");
 }
 
@@ -123,7 +123,7 @@ fn then_neighbours_that_are_alike_do() {
         ↻ src/e.rs 1m14s  attempt 2 in 3s
         · 2 waiting
       · Report
-    1m23s · 6 of 12 done · 1 running · 1 to be tried again · 1 …
+    1m23s · 6 of 12 done · 1 running · 1 to be retried · 1 fail…
     ");
 }
 
@@ -135,7 +135,7 @@ fn then_only_what_is_at_work_or_went_wrong_stays() {
         ✗ src/c.rs 2.5s  grep: no such file
         ⠋ src/d.rs 1m15s  read src/d.rs
         ↻ src/e.rs 1m14s  attempt 2 in 3s
-    1m23s · 6 of 12 done · 1 running · 1 to be tried again · 1 …
+    1m23s · 6 of 12 done · 1 running · 1 to be retried · 1 fail…
     ");
 }
 
