@@ -348,6 +348,7 @@ impl Workspace {
         let head = stand_in_head(block.to, block.handle);
         let request = ViewRequest {
             view_token_limit: Some(room / 2),
+            besides: vec![block.summary, block.next_actions],
             ..ViewRequest::of(thread.clone())
         };
         let view = match &how.open_work {

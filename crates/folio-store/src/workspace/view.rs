@@ -2,15 +2,15 @@
 
 mod sections;
 
-use folio_memory::counted::counted;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use folio_memory::id::TurnRef;
+use folio_memory::counted::counted;
+use folio_memory::id::{EntryHandle, TurnRef};
 use folio_memory::policy::{SCRATCHBOOKS_OFF, within_share};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
-use folio_memory::view::{Audience, Placement, Render, Rendered, ViewSection, render};
+use folio_memory::view::{Audience, BookSections, Placement, Render, Rendered, Shown, ViewSection, render};
 use folio_memory::{Actor, Seq, ThreadKey, Timestamp, TraceNote, TurnId};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -41,6 +41,8 @@ pub struct ViewRequest {
     pub window: Option<u32>,
     /// In whose name a model reads it; by where it is placed unless it is said.
     pub audience: Option<Audience>,
+    /// What stands beside the view already, so that the view leaves it out.
+    pub besides: Vec<EntryHandle>,
 }
 
 impl ViewRequest {
@@ -54,6 +56,7 @@ impl ViewRequest {
             max_rendered_items: None,
             window: None,
             audience: None,
+            besides: Vec::new(),
         }
     }
 }
@@ -94,6 +97,7 @@ impl View {
 struct Key {
     thread: ThreadKey,
     render: Render,
+    besides: Vec<EntryHandle>,
     counted: String,
     /// Who asks, in whatever turn, and from where: what they may not read is not in it (M7.7).
     asker: Actor,
@@ -199,6 +203,7 @@ impl Workspace {
                     Placement::Tail => Audience::Message,
                 }),
             },
+            besides: request.besides,
             counted: tokens.method(),
             asker: Actor {
                 turn: None,
@@ -228,7 +233,7 @@ impl Workspace {
             });
         }
         let Sections {
-            offers: sections,
+            offers: mut sections,
             read_at,
         } = if key.render.budget == 0 {
             Sections::default()
@@ -241,6 +246,7 @@ impl Workspace {
             )
             .await?
         };
+        leave_out(&mut sections, &key.besides);
         let (marked, as_of) = match read_at {
             Some(read_at) => (None, read_at),
             None => (marked, as_of),
@@ -289,5 +295,17 @@ impl Workspace {
             .using(receipt.shown().filter_map(|name| name.parse().ok()))
             .taking(watch.elapsed());
         self.note(TraceNote { turn, ..note });
+    }
+}
+
+/// Takes `besides` out of what the sections could show.
+fn leave_out(sections: &mut BookSections, besides: &[EntryHandle]) {
+    for (_, offer) in sections {
+        let offered = offer.shown.len();
+        offer
+            .shown
+            .retain(|shown| !matches!(shown, Shown::Entry(entry) if besides.contains(&entry.handle)));
+        let left_out = offered - offer.shown.len();
+        offer.total = offer.total.saturating_sub(u64::try_from(left_out).unwrap_or(u64::MAX));
     }
 }
