@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Store to use: sqlite:PATH, postgres://… or memory: [default: an SQLite file in your data folder]
+    /// Store to use: sqlite:PATH, ./PATH, postgres://… or memory: [default: an SQLite file in your data folder]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// Space to use; each space has a memory of its own [default: main]

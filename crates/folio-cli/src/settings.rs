@@ -176,9 +176,14 @@ impl Settings {
             let of_file = |text| Said::in_place(text, format!("{key} in {}", name_of(file.as_deref())));
             Ok::<_, Failure>(said.or_else(|| in_file.map(of_file)))
         };
-        let in_file = from_file.store.map(|store| beside_file(&store, file.as_deref()));
+        let in_file = from_file
+            .store
+            .map(|store| beside_file(&store_url(&store), file.as_deref()));
         let store = match said(flags.store.as_ref(), "FOLIO_STORE", "store", in_file)? {
-            Some(store) => store,
+            Some(store) => Said {
+                text: store_url(&store.text).into_owned(),
+                ..store
+            },
             None => Said::by_flag(around.default_store()?),
         };
         let space = match said(flags.space.as_ref(), "FOLIO_SPACE", "space", from_file.space)? {
@@ -334,9 +339,18 @@ fn role(flags: &Global, around: &Surroundings<'_>) -> Result<Option<Role>, Failu
     Ok(Some(role))
 }
 
+/// The URL that `store` means: what begins like a path is the path of a file.
+pub(crate) fn store_url(store: &str) -> Cow<'_, str> {
+    match ["/", "./", "../"].iter().any(|start| store.starts_with(start)) {
+        true => format!("sqlite:{store}").into(),
+        false => store.into(),
+    }
+}
+
 fn repeated(flags: &Global) -> String {
     // Any other URL may hold a password, and this is shown.
-    let store = flags.store.as_ref().filter(|store| store.starts_with("sqlite:"));
+    let store = flags.store.as_ref().map(|store| store_url(store).into_owned());
+    let store = store.as_ref().filter(|store| store.starts_with("sqlite:"));
     let config = flags.config.as_ref().map(|file| file.to_string_lossy().into_owned());
     let given = [
         ("--config", config.as_ref()),

@@ -1,10 +1,10 @@
 //! `folio migrate`: everything that a store has, in another one.
 
-use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 use std::fs;
 
 use clap::Args;
+use folio::memory::counted::counted;
 use folio::store::copy::{self, Copied, CopyError};
 use folio::{Folio, StoreError};
 use serde::Serialize;
@@ -13,6 +13,7 @@ use super::Context;
 use crate::counting::Counting;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
+use crate::settings::store_url;
 
 /// How often a copy is compared anew because the store went on while it was.
 const ROUNDS: u32 = 3;
@@ -70,7 +71,7 @@ pub(crate) async fn run(context: &Context<'_>, migrate: Migrate) -> Result<Exit,
     }
     // A name that was mistyped would be copied as a store with nothing in it.
     let source = context.existing().await?;
-    let target = Folio::open(&migrate.to).await?;
+    let target = Folio::open(&store_url(&migrate.to)).await?;
     let (from, to) = (source.store().location(), target.store().location());
     // A file has many names.
     let is_one_file = || Some(fs::canonicalize(&from).ok()? == fs::canonicalize(&to).ok()?);

@@ -281,3 +281,23 @@ fn what_another_call_needs_is_what_a_shell_takes_for_the_same() {
     assert_eq!(String::from_utf8(said.stdout).unwrap(), words.join("\n"));
     assert!(repeated.ends_with(" --space plain-1"), "{repeated}");
 }
+
+#[test]
+fn what_begins_like_a_path_is_a_store_in_a_file() {
+    let folder = folder_with("store = \"../kept.db\"\n");
+    let store_of = |flag: Option<&str>, variables: &[(&str, &str)]| {
+        let flags = Global {
+            store: flag.map(str::to_owned),
+            ..Global::default()
+        };
+        resolve(&flags, variables, folder.path()).unwrap()
+    };
+    let absolute = store_of(Some("/tmp/a.db"), &[]);
+    assert_eq!(absolute.store, "sqlite:/tmp/a.db");
+    assert_eq!(absolute.repeated, " --store sqlite:/tmp/a.db");
+    assert_eq!(store_of(None, &[("FOLIO_STORE", "./a.db")]).store, "sqlite:./a.db");
+    let beside_the_file = format!("sqlite:{}", folder.path().join("../kept.db").display());
+    assert_eq!(store_of(None, &[]).store, beside_the_file);
+    // Any other word may be a kind of store that was misspelt.
+    assert_eq!(store_of(Some("memory"), &[]).store, "memory");
+}
