@@ -22,6 +22,7 @@ fn words_find_entries_of_every_kind_with_the_place_where_they_stand() {
             "search flight --kind todo",
             "search flight --tag travel --limit 1 --type contextual_insight",
             "search flight --thread other",
+            "search zurich --thread other",
             "search zurich wine",
             "search zurich wine --any",
             "search how are the flights and zurich and wine",
@@ -50,6 +51,9 @@ fn words_find_entries_of_every_kind_with_the_place_where_they_stand() {
     e2 [contextual_insight/active] The user wants a flight to Zürich #travel
     $ folio search flight --thread other
     e1 [task/open] Book flights
+    $ folio search zurich --thread other
+    ! nothing found
+    ! only the scratchbook of thread other was searched; leave out --thread to search everything
     $ folio search zurich wine
     e4 [note/active] Wine list
     e2 [contextual_insight/active] The user wants a flight to Zürich #travel

@@ -14,6 +14,8 @@ use crate::report::list::{List, remark};
 #[derive(Debug, Args)]
 pub(crate) struct Search {
     /// Words to search for, in any form; punctuation is ignored
+    ///
+    /// Searches observations, scratchbooks and summaries of the space. With --thread, searches only the scratchbook of that thread.
     #[arg(value_name = "TEXT", required = true)]
     words: Vec<String>,
     /// Include entries with only some of the words even if others have all of them
@@ -107,6 +109,13 @@ pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, F
     context.output.report(&list)?;
     if let Some(remark) = remark(&list, "nothing found") {
         context.output.note(remark);
+        if page.is_some() && list.items.is_empty() {
+            let thread = &settings.thread;
+            let note = format_args!(
+                "only the scratchbook of thread {thread} was searched; leave out --thread to search everything"
+            );
+            context.output.note(note);
+        }
     }
     Ok(Exit::Done)
 }

@@ -8,7 +8,7 @@ use folio_memory::id::{EntryRef, Ref};
 use folio_memory::keeping::ErasedFor;
 use folio_memory::roles::Operation;
 use folio_memory::text::{Sought, spellings};
-use folio_memory::{Actor, Change, Entry, EntryFields, EntryId, EntryQuery, Order, Seq, TraceNote};
+use folio_memory::{Actor, Change, Entry, EntryFields, EntryId, EntryQuery, Invalid, Order, Seq, TraceNote};
 use serde_json::Value;
 
 use super::outbox::Unwanted;
@@ -51,6 +51,15 @@ pub struct Forgotten {
 }
 
 impl ForgetFilter {
+    /// Whether it can be looked for: blanks stand in nearly everything that anybody wrote, and what is forgotten does not come back.
+    fn check(&self) -> Result<(), Invalid> {
+        if self.text.as_deref().is_some_and(|text| Sought::new(text).is_blank()) {
+            let message = "has no word in it; left out, it restricts nothing";
+            return Err(Invalid::new("filter_invalid", "text", message));
+        }
+        Ok(())
+    }
+
     /// Whether it says something that somebody wrote, and not only names and kinds.
     fn has_words(&self) -> bool {
         let EntryQuery {
@@ -83,6 +92,7 @@ impl Workspace {
 
     async fn fitting(&self, filter: &ForgetFilter) -> Result<Fitting, WorkspaceError> {
         self.authorise_forgetting(&self.asker)?;
+        filter.check()?;
         self.keep_up().await?;
         let mut found = Vec::new();
         if filter.entries.is_empty() {
@@ -157,6 +167,7 @@ impl Workspace {
     /// `Refused` if whoever asks is no person; `Unavailable` if the outbox cannot be read.
     pub async fn waiting_to_forget(&self, filter: &ForgetFilter) -> Result<usize, WorkspaceError> {
         self.authorise_forgetting(&self.asker)?;
+        filter.check()?;
         let unwanted = Unwanted::of(self.space(), filter, Vec::new(), &BTreeSet::new(), self.now());
         self.forget_waiting(unwanted, false).await
     }

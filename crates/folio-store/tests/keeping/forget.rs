@@ -75,6 +75,25 @@ async fn what_is_forgotten_is_in_no_byte_of_the_file_m7_6_50() {
 }
 
 #[tokio::test]
+async fn blanks_alone_are_no_text_to_forget_m7_6_50() {
+    let house = House::new();
+    let entry = house.say("keep this one").await;
+    let workspace = house.workspace.asked_by(&human());
+    for text in ["", " ", "\t", "\n", " \u{a0}\n", "\u{ad}"] {
+        let filter = with_text(text);
+        let refusals = [
+            workspace.forget(&human(), &filter, "").await.err(),
+            workspace.to_forget(&filter).await.err(),
+            workspace.waiting_to_forget(&filter).await.err(),
+        ];
+        for refused in refusals {
+            assert_eq!(refused.expect("it is refused").code(), "filter_invalid", "{text:?}");
+        }
+    }
+    assert_eq!(house.get(&entry).await.fields.body, "keep this one");
+}
+
+#[tokio::test]
 async fn a_text_is_found_however_its_characters_are_put_together_and_its_words_parted_m7_6_50() {
     let house = House::new();
     for (written, asked) in [
@@ -93,8 +112,6 @@ async fn a_text_is_found_however_its_characters_are_put_together_and_its_words_p
         assert_eq!(house.get(&entry).await.fields.body, "");
         assert!(!house.holds(written), "{written}");
     }
-    let none = house.workspace.to_forget(&with_text("\u{ad}")).await.unwrap();
-    assert_eq!(none, [], "nothing that is seen is looked for");
 }
 
 #[tokio::test]
