@@ -109,9 +109,9 @@ export class House {
       if (url.origin !== this.base) { wrong.push(`asked ${url}`); return route.abort(); }
       const file = UI && url.pathname.startsWith('/ui/') && join(UI, url.pathname.slice(4));
       if (file && existsSync(file)) return route.fulfill({ path: file, contentType: kindOf(file), headers: { 'content-security-policy': POLICY } });
-      if (UI && route.request().isNavigationRequest() && PAGES.test(url.pathname)) {
-        const html = readFileSync(join(UI, 'index.html'), 'utf8');
-        return route.fulfill({ body: html, contentType: 'text/html; charset=utf-8', headers: { 'content-security-policy': POLICY } });
+      if (UI && route.request().isNavigationRequest()) {
+        const [name, status] = PAGES.test(url.pathname) ? ['index.html', 200] : url.pathname === '/docs' ? ['docs.html', 200] : ['lost.html', 404];
+        return route.fulfill({ status, body: readFileSync(join(UI, name), 'utf8'), contentType: 'text/html; charset=utf-8', headers: { 'content-security-policy': POLICY } });
       }
       return route.continue();
     });

@@ -21,18 +21,18 @@ describe('limits', () => {
   /** What is sent when the limits are changed. */
   const change = async (page, dialog) => {
     const sent = page.waitForRequest((request) => request.method() === 'PATCH');
-    await dialog.getByRole('button', { name: 'Change it' }).click();
+    await dialog.getByRole('button', { name: 'Save' }).click();
     const wanted = (await sent).postDataJSON();
     await dialog.waitFor({ state: 'detached' });
     return wanted;
   };
-  const MINUTES = 'Over in so many minutes from now';
+  const MINUTES = 'Deadline, in minutes from now';
 
   it('offers of a part the limits that it has, be it time alone, and no time where it has none', async () => {
     const part = (id, title, budget) => ({ id, title, budget, plan: [{ id: 'a', title: `In ${title}`, do: LONG }] });
     const run = await house.run({ plan: { title: 'Of parts', steps: [{ id: 'all', parallel: [part('timed', 'Short of time', { deadline: '10m' }), part('small', 'Short of nodes', { nodes: 5 }), part('free', 'Free', undefined)] }] } });
     const page = await house.page(`/runs/${run}`);
-    await node(page, 'In Short of time, at work').waitFor();
+    await node(page, 'In Short of time, running').waitFor();
     await node(page, /^Short of time/).click();
     let dialog = await limits(page);
     await dialog.getByLabel(MINUTES).fill('30');
@@ -46,8 +46,8 @@ describe('limits', () => {
     await node(page, /^Free/).click();
     dialog = await limits(page);
     await dialog.getByText('It has no limits of its own').waitFor();
-    await counts(dialog.getByRole('button', { name: 'Change it' }), 0);
-    await dialog.getByRole('button', { name: 'Leave it' }).click();
+    await counts(dialog.getByRole('button', { name: 'Save' }), 0);
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
     await stop(run);
     await page.done();
   });
@@ -55,18 +55,18 @@ describe('limits', () => {
   it('changes one limit where more is used up of another than that allows', async () => {
     const run = await house.run({ plan: { title: 'Beyond it', budget: { tokens: 1000, tool_calls: 10 }, steps: [{ id: 'a', title: 'Begin', do: LONG }] } });
     const page = await house.page(`/runs/${run}`);
-    await node(page, 'Begin, at work').waitFor();
+    await node(page, 'Begin, running').waitFor();
     await page.route(/\/limits$/, async (route) => {
       if (route.request().method() !== 'GET') return route.fallback();
       const response = await route.fetch(), told = await response.json();
       return route.fulfill({ response, json: { ...told, limits: told.limits.map((one) => (one.what === 'tokens' ? { ...one, used: 1200, over: 200 } : one)) } });
     });
     let dialog = await limits(page);
-    await dialog.getByLabel(/Calls of tools/).fill('20');
+    await dialog.getByLabel(/Tool calls/).fill('20');
     assert.deepEqual(await change(page, dialog), { tool_calls: 20 });
     dialog = await limits(page);
-    assert.equal(await dialog.getByLabel(/^Tokens, of which/).inputValue(), '1000');
-    await dialog.getByRole('button', { name: 'Leave it' }).click();
+    assert.equal(await dialog.getByLabel(/^Tokens \(/).inputValue(), '1000');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
     await stop(run);
     await page.done();
   });
@@ -77,7 +77,7 @@ describe('limits', () => {
       const page = await house.page('/');
       await page.evaluate((ms) => { const real = Date.now; Date.now = () => real() + ms; }, minutes * 60_000);
       await page.locator(`a[href="/runs/${run}"]`).click();
-      await node(page, 'Begin, at work').filter({ has: page.locator('.time', { hasText: /^\d+ ms$|^\d+\.\d s$/ }) }).waitFor();
+      await node(page, 'Begin, running').filter({ has: page.locator('.time', { hasText: /^\d+ ms$|^\d+\.\d s$/ }) }).waitFor();
       const dialog = await limits(page);
       await dialog.getByLabel(MINUTES).fill('30');
       const { deadline } = await change(page, dialog);

@@ -27,8 +27,8 @@ describe('memory', () => {
     await page.locator('.empty').waitFor();
     await house.ask('POST', '/observations', { type: 'risk_alert', content: 'The key is checked in', confidence: 0.9, tags: ['key'], ttl_minutes: 90 });
     const one = card(page, 'The key is checked in');
-    await one.getByText('90 % sure').first().waitFor();
-    await one.getByText('ends').waitFor();
+    await one.getByText('90% confidence').first().waitFor();
+    await one.getByText('expires').waitFor();
     assert.match(await one.locator('.expiry time').getAttribute('title'), /\d{4}/);
     await house.ask('POST', '/observations', { type: 'dependency', content: 'The tests need a database', confidence: 0.4, tags: ['tests', 'key'] });
     await card(page, 'The tests need a database').waitFor();
@@ -40,7 +40,7 @@ describe('memory', () => {
     const page = await house.page('/observations');
     for (const tag of ['one,two', '#number', '#one,#two']) {
       await card(page, `Noticed for ${tag}.`).getByRole('link', { name: `#${tag}`, exact: true }).click();
-      await page.getByText(/^1 of them$/).waitFor();
+      await page.getByText(/^1 in total$/).waitFor();
       await card(page, `Noticed for ${tag}.`).waitFor();
       await page.goBack();
       await counts(card(page, 'Noticed for'), 3);
@@ -61,7 +61,7 @@ describe('memory', () => {
     });
     // It looks once more when it hears what happens; after that, nothing does.
     const shown = async () => {
-      await page.getByText('ends 1 min ago').waitFor();
+      await page.getByText('expires 1 min ago').waitFor();
       await until(() => many >= 2, 'it listens');
       await page.unrouteAll({ behavior: 'wait' });
       many = 0;
@@ -69,11 +69,11 @@ describe('memory', () => {
     await isPast(/\/observations\?limit/);
     await page.getByRole('link', { name: 'Scratch page', exact: true }).click();
     await shown();
-    await card(page, 'Holds for some time.').getByText('ends in').waitFor();
+    await card(page, 'Holds for some time.').getByText('expires in').waitFor();
     await isPast(new RegExp(`/observations/${handle}\\?whole`));
     await card(page, 'Holds for some time.').locator('.content').click();
     await shown();
-    await page.getByText('ends in').waitFor();
+    await page.getByText('expires in').waitFor();
     await page.done();
   });
 
@@ -81,7 +81,7 @@ describe('memory', () => {
     const page = await house.page('/observations');
     const [key, tests] = [card(page, 'The key is checked in'), card(page, 'The tests need a database')];
     await tests.waitFor();
-    await page.getByRole('spinbutton', { name: 'At least this sure, 0 to 1' }).fill('0.8');
+    await page.getByRole('spinbutton', { name: 'Minimum confidence, 0 to 1' }).fill('0.8');
     await tests.waitFor({ state: 'detached' });
     await counts(key, 1);
     await page.reload();
@@ -89,23 +89,23 @@ describe('memory', () => {
     await counts(tests, 0);
     await page.getByRole('spinbutton').fill('');
     await tests.waitFor();
-    await page.getByRole('searchbox', { name: 'Words' }).fill('database');
+    await page.getByRole('searchbox', { name: 'Search observations' }).fill('database');
     await key.waitFor({ state: 'detached' });
-    await page.getByRole('searchbox', { name: 'Words' }).fill('');
+    await page.getByRole('searchbox', { name: 'Search observations' }).fill('');
     await page.getByRole('link', { name: '#tests' }).click();
     await key.waitFor({ state: 'detached' });
     await tests.waitFor();
     assert.match(page.url(), /\?tags=tests$/);
     // As cards show them.
-    await page.getByRole('textbox', { name: 'Tags, all of them' }).fill('#key tests');
+    await page.getByRole('textbox', { name: 'Tags (all must match)' }).fill('#key tests');
     await tests.waitFor();
-    await page.getByRole('textbox', { name: 'Tags, all of them' }).fill('#key');
+    await page.getByRole('textbox', { name: 'Tags (all must match)' }).fill('#key');
     await page.getByRole('textbox', { name: 'Type' }).fill('risk alert');
     await key.waitFor();
     await tests.waitFor({ state: 'detached' });
     await page.getByRole('textbox', { name: 'Type' }).fill('');
-    await page.getByRole('textbox', { name: 'Tags, all of them' }).fill('no such tag');
-    await page.getByText('Nothing is like that').waitFor();
+    await page.getByRole('textbox', { name: 'Tags (all must match)' }).fill('no such tag');
+    await page.getByText('No matching observations').waitFor();
     await page.done();
   });
 
@@ -119,14 +119,14 @@ describe('memory', () => {
     assert.equal(await page.locator('.diff ins, .diff del').filter({ hasText: 'and open' }).count(), 0);
     await house.ask('PATCH', `/observations/${handle}`, { tags: ['seen'] });
     await page.getByText('Version 3').waitFor();
-    await page.getByRole('button', { name: 'Put away' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Put it away' }).click();
+    await page.getByRole('button', { name: 'Archive' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Archive' }).click();
     await page.locator('.facts > dd').getByText('archived', { exact: true }).first().waitFor();
     await page.done();
     const gone = await house.page('/observations/e99999', { quiet: true });
     await gone.getByRole('alert').getByText('e99999').first().waitFor();
-    await gone.getByRole('heading', { name: 'Nothing is here', level: 1 }).waitFor();
-    assert.equal(await gone.title(), 'Nothing is here · Folio');
+    await gone.getByRole('heading', { name: 'Not found', level: 1 }).waitFor();
+    assert.equal(await gone.title(), 'Not found · Folio');
     await gone.getByRole('main').getByRole('link', { name: 'Scratch page' }).click();
     await gone.getByRole('heading', { name: 'Scratch page', level: 1 }).waitFor();
     await gone.done();
@@ -169,7 +169,7 @@ describe('memory', () => {
     const page = await house.page('/turns');
     await page.getByRole('link', { name: /Rotate the key before the release/ }).click();
     await page.getByRole('heading', { name: 'Rotate the key before the release' }).waitFor();
-    const entries = page.getByRole('list', { name: 'What happened, in order' }).getByRole('listitem');
+    const entries = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem');
     await entries.filter({ hasText: 'begin turn' }).waitFor();
     house.folio('--turn', 't1', 'book', 'view');
     house.folio('--turn', 't1', 'observe', 'add', 'The key is rotated');
@@ -192,9 +192,9 @@ describe('memory', () => {
     const page = await house.page(`/observations/${handle}?thread=large`, { quiet: true });
     await page.getByRole('heading', { name: 'Scratchbook of large', level: 1 }).waitFor();
     await page.locator('.led').getByText('Item number 0.').waitFor();
-    await page.getByText('200 of 202 are shown').waitFor();
+    await page.getByText('Showing 200 of 202').waitFor();
     await page.getByRole('button', { name: 'More' }).click();
-    await page.getByText('200 of 202 are shown').waitFor({ state: 'detached' });
+    await page.getByText('Showing 200 of 202').waitFor({ state: 'detached' });
     await counts(page.locator('.cards:not(:has(.led)) > li'), 202);
     await page.getByRole('spinbutton', { name: 'Tokens' }).fill('-5');
     await page.getByRole('alert').waitFor();
@@ -213,7 +213,7 @@ describe('memory', () => {
         [meter(1, 'sure').className, meter(1, 'used', { isLimit: true }).className], ['archived', 'live'].map((state) => expiry({ expires_at: until, state })?.textContent ?? '')];
     });
     assert.deepEqual(made, [['999', '1.2k', '1.0M', '12.3M', '123G'], ['1023 B', '1.0 MiB', '4.7 GiB'], ['less than $0.0001', '$0.0050', '$1.50', '$0.00'], ['1.0 s', '1 min 0 s', '59 min 59 s'], ['1 hour ago', '1 day ago'],
-      ['meter', 'meter full'], ['', 'ends in 12 days']]);
+      ['meter', 'meter full'], ['', 'expires in 12 days']]);
     await page.goto(`${house.base}/search`);
     await counts(page.getByRole('option', { name: 'summaries' }), 1);
     await page.done();
@@ -222,10 +222,10 @@ describe('memory', () => {
   it('finds everything by its words while they are written', async () => {
     const page = await house.page('/');
     await page.getByRole('link', { name: 'Search' }).press('Enter');
-    await page.getByRole('searchbox', { name: 'Words' }).and(page.locator(':focus')).waitFor();
+    await page.getByRole('searchbox', { name: 'Search memory' }).and(page.locator(':focus')).waitFor();
     await page.keyboard.type('database');
     await page.locator('mark', { hasText: 'database' }).waitFor();
-    await page.getByRole('searchbox', { name: 'Words' }).fill('tests');
+    await page.getByRole('searchbox', { name: 'Search memory' }).fill('tests');
     const task = card(page, 'Write the tests');
     await task.waitFor();
     await page.getByRole('combobox', { name: 'Kind' }).selectOption('observation');
@@ -234,8 +234,8 @@ describe('memory', () => {
     await task.getByRole('link').first().click();
     await page.getByRole('heading', { name: 'Scratchbook of main', level: 1 }).waitFor();
     await page.goBack();
-    await page.getByRole('searchbox', { name: 'Words' }).fill('nothing has these words');
-    await page.getByText('Nothing has these words').waitFor();
+    await page.getByRole('searchbox', { name: 'Search memory' }).fill('nothing has these words');
+    await page.getByText('No results').waitFor();
     await page.done();
   });
 
@@ -314,9 +314,9 @@ describe('where a token is demanded', () => {
     // What no header can have.
     await field.fill('folio_abc…');
     await field.press('Enter');
-    await page.getByRole('alert').getByText('This is no token').waitFor();
+    await page.getByRole('alert').getByText('This is not a valid token').waitFor();
     await field.fill(house.token);
-    await page.getByRole('button', { name: 'Open' }).click();
+    await page.getByRole('button', { name: 'Continue' }).click();
     await page.locator('.empty').waitFor();
     await house.ask('POST', '/observations', { content: 'Between us' });
     await page.getByText('Between us').waitFor();
@@ -325,7 +325,7 @@ describe('where a token is demanded', () => {
     const run = await house.run({ plan: { title: 'Behind a token', steps: [{ id: 'a', do: { tool: 'wait', args: { ms: 60_000 } } }] } });
     await page.getByRole('link', { name: 'Runs' }).click();
     await page.getByRole('link', { name: 'Behind a token' }).click();
-    await page.getByRole('treeitem', { name: /at work/ }).first().waitFor();
+    await page.getByRole('treeitem', { name: /running/ }).first().waitFor();
     await house.ask('POST', `/runs/${run}/cancel`, {});
     await page.getByRole('treeitem', { name: 'Behind a token, cancelled' }).waitFor();
     assert.equal(await page.evaluate(() => localStorage.length + document.cookie.length), 0);
@@ -392,7 +392,7 @@ describe('where a token runs out', () => {
     const field = page.getByRole('textbox', { name: 'Token' });
     const open = async () => { await field.fill(house.token); await field.press('Enter'); };
     await open();
-    await page.getByRole('treeitem', { name: 'Wait, at work' }).waitFor();
+    await page.getByRole('treeitem', { name: 'Wait, running' }).waitFor();
     const [first] = house.folio('token', 'list').trim().split(' ');
     house.token = house.folio('token', 'new', '--role', 'human', '--name', 'second').trim().split('\n').pop();
     house.folio('token', 'revoke', first);

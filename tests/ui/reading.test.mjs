@@ -82,22 +82,22 @@ describe('reading', () => {
       assert.deepEqual(await hindrances(page), []);
       assert.ok(await fits(page), `it is wider than ${width}`);
       await node(page, 'Part 77.').click();
-      await page.getByRole('article').getByText('what was wanted was not reached').waitFor();
+      await page.getByRole('article').getByText('a required criterion was not met').waitFor();
       if (width === 400) { await page.done(); continue; }
       await page.getByRole('button', { name: '3 failed' }).click();
       await node(page, 'All of them').click();
       // Of much evidence a beginning, and what failed first.
       const evidence = page.getByRole('article').getByRole('listitem');
-      await page.getByRole('button', { name: 'All 120' }).waitFor();
+      await page.getByRole('button', { name: 'Show all 120' }).waitFor();
       await counts(evidence, 50);
       assert.match(await evidence.first().innerText(), /Part 77\./);
       // What a link leads to is shown, whatever the tree was sifted by.
-      await page.getByRole('searchbox', { name: 'Find in the tree' }).fill('Part 77.');
+      await page.getByRole('searchbox', { name: 'Filter tree' }).fill('Part 77.');
       await node(page, 'Part 0.').waitFor({ state: 'detached' });
       await page.getByRole('article').getByRole('link', { name: 'Part 0.' }).click();
       await page.getByRole('heading', { name: 'Part 0.', exact: true }).waitFor();
       await page.locator('[role=treeitem][aria-selected=true]').filter({ hasText: 'Part 0.' }).waitFor();
-      assert.equal(await page.getByRole('searchbox', { name: 'Find in the tree' }).inputValue(), '');
+      assert.equal(await page.getByRole('searchbox', { name: 'Filter tree' }).inputValue(), '');
       await page.done();
     }
   });
@@ -111,8 +111,8 @@ describe('reading', () => {
     const first = await house.run({ plan: command('Writes first', 60) });
     const page = await house.page(`/runs/${first}`);
     const state = page.locator('.state');
-    await state.getByText('waits for you').waitFor();
-    await page.getByRole('article').getByText('waits for you').waitFor();
+    await state.getByText('waiting for you').waitFor();
+    await page.getByRole('article').getByText('waiting for you').waitFor();
     await approved(first);
     await state.getByText('running').waitFor();
     await page.done();
@@ -120,8 +120,8 @@ describe('reading', () => {
     await approved(second);
     await until(async () => (await house.ask('GET', `/runs/${second}`)).held_up?.by === first, 'it is known what it waits for');
     const waiting = await house.page(`/runs/${second}`, { width: 400 });
-    await waiting.getByText(`a call of ${first} writes ${house.folder}`).waitFor();
-    await waiting.locator('.state').getByText('waits for another run').waitFor();
+    await waiting.getByText(`a call of ${first} is writing ${house.folder}`).waitFor();
+    await waiting.locator('.state').getByText('waiting for another run').waitFor();
     assert.ok(await fits(waiting), 'what it says is wider than the window');
     assert.deepEqual(await hindrances(waiting), []);
     await stopped(first);
@@ -138,7 +138,7 @@ describe('reading', () => {
     for (const width of [1280, 400]) {
       const page = await house.page(`/runs/${run}`, { width });
       if (width === 400) await node(page, 'With a report').click();
-      const wide = page.getByRole('region', { name: 'A wide table' });
+      const wide = page.getByRole('region', { name: 'Scrollable table' });
       await wide.waitFor();
       assert.ok(await fits(page), `the report is wider than ${width}`);
       assert.deepEqual(await hindrances(page), []);
@@ -195,14 +195,14 @@ describe('reading', () => {
     await text.evaluate((one) => { one.isSame = true; getSelection().selectAllChildren(one); });
     const { items: [asks] } = await house.ask('GET', `/runs/${run}/questions`);
     await house.ask('POST', `/questions/${asks.id}/answer`, { answer: 'go' });
-    await node(page, 'Last, at work').waitFor();
+    await node(page, 'Last, running').waitFor();
     await until(async () => (await page.getByRole('article').innerText()) !== lines, 'the log grows');
     assert.ok(await text.evaluate((one) => one.isSame && getSelection().toString() === one.textContent), 'what was marked is');
     assert.equal(await focus(), 'Log');
     await page.getByRole('button', { name: 'Pause' }).focus();
     await page.keyboard.press('Enter');
-    await page.getByRole('button', { name: 'Go on' }).waitFor();
-    await until(async () => (await focus()) === 'Go on', 'the button keeps the focus');
+    await page.getByRole('button', { name: 'Continue' }).waitFor();
+    await until(async () => (await focus()) === 'Continue', 'the button keeps the focus');
     await stopped(run);
     await page.done();
   });
@@ -215,10 +215,10 @@ describe('reading', () => {
     assert.equal((await put(markdown.replace('Last', 'The last one'))).status, 200);
     const page = await house.page(`/runs/${run}?tab=plan`);
     const about = page.getByRole('article');
-    const [whole, change] = ['All of it', 'What is different from version 1'].map((text) => about.locator('details', { hasText: text }));
+    const [whole, change] = ['Plan source', 'Changes since version 1'].map((text) => about.locator('details', { hasText: text }));
     await whole.locator('summary').click();
     await change.locator('summary').click();
-    const edit = page.getByRole('button', { name: 'Edit the plan' });
+    const edit = page.getByRole('button', { name: 'Edit plan' });
     await edit.focus();
     const { items: [asks] } = await house.ask('GET', `/runs/${run}/questions`);
     await house.ask('POST', `/questions/${asks.id}/answer`, { answer: 'go' });
@@ -241,7 +241,7 @@ describe('reading', () => {
     const run = await house.run({ plan: { title: 'Found among many', steps: [{ id: 'all', title: 'All of them', parallel: parts }] } });
     await ended(run, 'ok');
     const page = await house.page(`/runs/${run}`);
-    const search = page.getByRole('searchbox', { name: 'Find in the tree' });
+    const search = page.getByRole('searchbox', { name: 'Filter tree' });
     await search.fill('Number 17');
     await counts(page.getByRole('treeitem'), 3);
     const focus = (title) => until(() => page.evaluate((text) => document.activeElement.querySelector('.title')?.textContent === text, title), `${title} has the focus`);
@@ -291,7 +291,7 @@ describe('reading', () => {
     const { items } = await house.ask('GET', '/turns?limit=100');
     const turn = items.find((one) => one.input === 'A long turn').handle;
     const page = await house.page(`/turns/${turn}`);
-    const entries = page.getByRole('list', { name: 'What happened, in order' }).getByRole('listitem');
+    const entries = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem');
     await entries.filter({ hasText: 'end turn' }).waitFor();
     assert.equal(await entries.filter({ hasText: 'Iteration 1: plan' }).count(), 0);
     // A commit that is none of the turn's has nothing asked for, in a turn that has ended.
@@ -321,9 +321,9 @@ describe('reading', () => {
     assert.ok(await last.evaluate((one) => one.isSame), 'the lines that were there are');
     house.folio('--turn', turn, 'observe', 'add', 'Noticed later');
     await until(() => held.length > 0, 'it is asked for a third time');
-    await page.getByRole('button', { name: 'What came before that' }).click();
+    await page.getByRole('button', { name: 'Show earlier' }).click();
     await entries.filter({ hasText: 'Iteration 1: plan' }).waitFor();
-    await page.getByRole('button', { name: 'What came before that' }).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Show earlier' }).waitFor({ state: 'detached' });
     const late = page.waitForResponse((response) => isHeld.test(response.url()));
     await Promise.all(held.map((route) => route.continue()));
     await (await late).finished();

@@ -48,7 +48,7 @@ describe('runs', () => {
     const run = await house.run({ plan: PLAN });
     const page = await house.page(`/runs/${run}`);
     await node(page, 'Note what is here, done').waitFor();
-    await node(page, 'Look to the left, at work').waitFor();
+    await node(page, 'Look to the left, running').waitFor();
     await node(page, 'Note what is here').click();
     await page.getByRole('article').getByText('one').first().waitFor();
     await node(page, 'A look around').first().click();
@@ -62,7 +62,7 @@ describe('runs', () => {
     await page.goBack();
     await node(page, 'Look to the left').click();
     await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.getByRole('button', { name: 'Stop it' }).click();
+    await page.getByRole('button', { name: 'Yes, cancel' }).click();
     await node(page, 'Look to the left, cancelled').waitFor();
     await house.ask('POST', `/runs/${run}/cancel`, {});
     await node(page, 'A look around, cancelled').waitFor();
@@ -73,12 +73,12 @@ describe('runs', () => {
   it('pauses a part and has it go on', async () => {
     const run = await house.run({ plan: { title: 'Slowly', steps: [{ id: 'a', title: 'Begin', do: LONG }, { id: 'b', title: 'Go on', do: echo(1) }] } });
     const page = await house.page(`/runs/${run}`);
-    await node(page, 'Begin, at work').waitFor();
+    await node(page, 'Begin, running').waitFor();
     await page.getByRole('button', { name: 'Pause' }).click();
     const paused = async () => JSON.stringify(await house.ask('GET', `/trace?run=${run}&limit=1000`)).includes('paused');
     await until(paused, 'the run is paused');
     await page.getByRole('banner').or(page.getByRole('main')).getByText('paused').first().waitFor();
-    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Continue' }).click();
     await until(async () => JSON.stringify(await house.ask('GET', `/trace?run=${run}&limit=1000`)).includes('continued'), 'the run goes on');
     await house.ask('POST', `/runs/${run}/cancel`, {});
     await ended(run, 'cancelled');
@@ -121,7 +121,7 @@ describe('runs', () => {
     for (const [says, status] of [['Reject', 'failed'], ['Approve', 'ok']]) {
       const run = await house.run({ plan: COMMAND });
       const page = await house.page(`/runs/${run}`);
-      const form = page.locator('form', { hasText: 'waits for a yes' });
+      const form = page.locator('form', { hasText: 'waiting for approval' });
       await form.waitFor();
       if (says === 'Reject') await form.getByRole('textbox').fill('not today');
       await form.getByRole('button', { name: says }).click();
@@ -135,7 +135,7 @@ describe('runs', () => {
     for (const body of [{ plan: COMMAND }, { goal: 'Tidy the shed', plan_gate: 'root' }]) {
       const run = await house.run(body);
       const page = await house.page(`/runs/${run}`);
-      const form = page.locator('form', { hasText: 'waits for a yes' });
+      const form = page.locator('form', { hasText: 'waiting for approval' });
       const asked = await form.locator('p').textContent();
       const said = [];
       page.on('request', (request) => { if (request.url().includes('/approvals/')) said.push(request.postDataJSON()); });
@@ -170,7 +170,7 @@ describe('runs', () => {
   it('lists what a run has used up, and leads from it to the trace of its turn', async () => {
     const run = await house.run({ goal: 'Paint the door' });
     const page = await house.page('/');
-    await page.getByRole('link', { name: /Paint the door.*asks you/ }).waitFor();
+    await page.getByRole('link', { name: /Paint the door.*waiting for you/ }).waitFor();
     const { items: [asks] } = await until(async () => {
       const answer = await house.ask('GET', `/runs/${run}/questions`);
       return answer.items.length > 0 && answer;
@@ -180,7 +180,7 @@ describe('runs', () => {
     const { spent } = await house.ask('GET', `/runs/${run}`);
     assert.ok(spent.tokens_in > 0, JSON.stringify(spent));
     await page.getByRole('link', { name: /Paint the door.*done.* tok · cost unknown/ }).click();
-    await page.getByRole('link', { name: 'Trace of its turn' }).click();
+    await page.getByRole('link', { name: 'Turn trace' }).click();
     await page.getByRole('heading', { name: 'Paint the door', level: 1 }).waitFor();
     await page.getByRole('link', { name: 'a run', exact: true }).click();
     await node(page, 'Paint the door, done').waitFor();
@@ -190,10 +190,10 @@ describe('runs', () => {
   it('leads back who is at an address that nothing has', async () => {
     for (const look of [{}, { width: 400, dark: true }]) {
       const page = await house.page('/nothing/here', { quiet: true, ...look });
-      await page.getByRole('heading', { name: 'Nothing is here' }).waitFor();
+      await page.getByRole('heading', { name: 'Page not found' }).waitFor();
       assert.ok(await fits(page));
       assert.deepEqual(await hindrances(page), []);
-      await page.getByRole('link', { name: 'To the runs' }).click();
+      await page.getByRole('link', { name: 'all runs' }).click();
       await page.getByRole('heading', { name: 'Runs', level: 1 }).waitFor();
       await page.done();
     }
@@ -203,7 +203,7 @@ describe('runs', () => {
     const slow = await house.run({ plan: { title: 'Still at it', steps: [{ id: 'a', do: LONG }] } });
     const asks = await house.run({ plan: { ...COMMAND, title: 'Wants a yes' } });
     const page = await house.page('/');
-    await page.getByRole('link', { name: /Wants a yes.*asks you/ }).waitFor();
+    await page.getByRole('link', { name: /Wants a yes.*waiting for you/ }).waitFor();
     await page.getByRole('button', { name: 'cancelled' }).click();
     await page.getByRole('link', { name: 'Still at it' }).waitFor({ state: 'detached' });
     assert.match(page.url(), /status=cancelled/);
@@ -224,13 +224,13 @@ describe('runs', () => {
     const page = await house.page(`/runs/${run}`);
     const about = page.getByRole('article');
     await page.getByRole('button', { name: 'Result' }).click();
-    await about.getByText('1 of 10 calls of tools').waitFor();
+    await about.getByText('1 of 10 tool calls').waitFor();
     await node(page, 'Look around').click();
     await about.getByRole('link', { name: 'Look inside' }).click();
     await page.getByRole('heading', { name: 'Look inside' }).waitFor();
     await about.getByText('Something is said.').waitFor();
     await about.getByText('what is inside').first().waitFor();
-    await about.getByText('1 call of a tool').waitFor();
+    await about.getByText('1 tool call').waitFor();
     assert.match(page.url(), /node=/);
     await page.reload();
     await page.getByRole('heading', { name: 'Look inside' }).waitFor();
@@ -243,29 +243,29 @@ describe('runs', () => {
     const about = page.getByRole('article');
     const limits = async () => {
       await page.getByRole('button', { name: 'Limits' }).click();
-      return page.getByRole('dialog', { name: 'What the run may use up' });
+      return page.getByRole('dialog', { name: 'Limits of the run' });
     };
     let dialog = await limits();
-    await dialog.getByLabel(/Calls of tools/).fill('25');
-    await dialog.getByRole('button', { name: 'Change it' }).click();
+    await dialog.getByLabel(/Tool calls/).fill('25');
+    await dialog.getByRole('button', { name: 'Save' }).click();
     await dialog.waitFor({ state: 'detached' });
-    await about.getByText(/of 25 calls of tools/).waitFor();
+    await about.getByText(/of 25 tool calls/).waitFor();
     dialog = await limits();
-    assert.equal(await dialog.getByLabel(/Calls of tools/).inputValue(), '25');
+    assert.equal(await dialog.getByLabel(/Tool calls/).inputValue(), '25');
     // Enter changes it.
-    await dialog.getByLabel(/Calls of tools/).fill('30');
-    await dialog.getByLabel(/Calls of tools/).press('Enter');
+    await dialog.getByLabel(/Tool calls/).fill('30');
+    await dialog.getByLabel(/Tool calls/).press('Enter');
     await dialog.waitFor({ state: 'detached' });
-    await about.getByText(/of 30 calls of tools/).waitFor();
+    await about.getByText(/of 30 tool calls/).waitFor();
     dialog = await limits();
     // What no number says is not sent either.
-    await dialog.getByLabel(/Calls of tools/).fill('1e30');
-    await dialog.getByRole('button', { name: 'Change it' }).click();
-    assert.ok(await dialog.getByLabel(/Calls of tools/).evaluate((one) => one.validity.rangeOverflow));
+    await dialog.getByLabel(/Tool calls/).fill('1e30');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    assert.ok(await dialog.getByLabel(/Tool calls/).evaluate((one) => one.validity.rangeOverflow));
     // What is below is not sent.
-    await dialog.getByLabel(/Calls of tools/).fill('0');
-    await dialog.getByRole('button', { name: 'Change it' }).click();
-    await dialog.getByRole('button', { name: 'Leave it' }).click();
+    await dialog.getByLabel(/Tool calls/).fill('0');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
     await house.ask('POST', `/runs/${run}/cancel`, {});
     await page.getByRole('button', { name: 'Limits' }).waitFor({ state: 'detached' });
     await page.done();
@@ -274,13 +274,13 @@ describe('runs', () => {
   it('changes the plan while the run goes on, shows both versions and how they differ, and refuses a stale one', async () => {
     const run = await house.run({ plan: PLAN });
     const page = await house.page(`/runs/${run}`);
-    await node(page, 'Look to the left, at work').waitFor();
+    await node(page, 'Look to the left, running').waitFor();
     await page.getByRole('button', { name: 'Plan', exact: true }).click();
     const edit = async (change) => {
-      await page.getByRole('button', { name: 'Edit the plan' }).click();
-      const text = page.getByRole('textbox', { name: 'The plan, in markdown' });
+      await page.getByRole('button', { name: 'Edit plan' }).click();
+      const text = page.getByRole('textbox', { name: 'Plan in Markdown' });
       await text.fill(change(await text.inputValue()));
-      return page.getByRole('button', { name: 'Make it the plan' });
+      return page.getByRole('button', { name: 'Save plan' });
     };
     await (await edit((text) => text.replace('Put it together', 'Put all of it together'))).click();
     await page.getByText('Version 2').first().waitFor();
@@ -302,7 +302,7 @@ describe('runs', () => {
     const steps = ['one', 'two', 'three'].map((title, at) => ({ id: title, title, do: at === 0 ? LONG : echo(at) }));
     const run = await house.run({ plan: { title: 'Another order', steps } });
     const page = await house.page(`/runs/${run}`);
-    await node(page, 'one, at work').waitFor();
+    await node(page, 'one, running').waitFor();
     const { markdown } = await house.ask('GET', `/runs/${run}/plan`);
     const [one, two, three] = markdown.split(/^(?=- )/m);
     const added = two.replaceAll('two', 'new');
@@ -323,27 +323,27 @@ describe('runs', () => {
     const run = await house.run({ plan: PLAN });
     const page = await house.page('/');
     await page.locator(`a[href="/runs/${run}"]`).click();
-    await node(page, 'Look to the left, at work').waitFor();
+    await node(page, 'Look to the left, running').waitFor();
     await page.getByRole('button', { name: 'Plan', exact: true }).click();
-    await page.getByRole('button', { name: 'Edit the plan' }).click();
-    const text = page.getByRole('textbox', { name: 'The plan, in markdown' });
+    await page.getByRole('button', { name: 'Edit plan' }).click();
+    const text = page.getByRole('textbox', { name: 'Plan in Markdown' });
     await text.fill('half of it');
-    const dialog = page.getByRole('dialog', { name: /^Throw away/ });
+    const dialog = page.getByRole('dialog', { name: /^Discard your changes/ });
     const leave = [
       () => node(page, 'Note what is here').click(), () => page.getByRole('button', { name: 'Result' }).click(),
       () => page.getByRole('link', { name: 'Search' }).click(), () => page.goBack(),
     ];
     for (const go of leave) {
       await go();
-      await dialog.getByRole('button', { name: 'Leave it' }).click();
+      await dialog.getByRole('button', { name: 'Never mind' }).click();
       assert.equal(await text.inputValue(), 'half of it');
     }
-    await page.getByRole('link', { name: 'To the content' }).press('Enter');
+    await page.getByRole('link', { name: 'Skip to content' }).press('Enter');
     await until(() => page.evaluate(() => document.activeElement.id === 'view'), 'the content has the focus');
     await node(page, 'A look around').click();
     assert.equal(await text.inputValue(), 'half of it');
     await node(page, 'Note what is here').click();
-    await dialog.getByRole('button', { name: 'Throw it away' }).click();
+    await dialog.getByRole('button', { name: 'Discard' }).click();
     await page.getByRole('heading', { name: 'Note what is here' }).waitFor();
     await house.ask('POST', `/runs/${run}/cancel`, {});
     await ended(run, 'cancelled');
@@ -357,13 +357,13 @@ describe('runs', () => {
     const form = page.locator('form.question');
     await form.waitFor();
     const meter = node(page, 'A part').getByRole('img');
-    assert.equal(await meter.getAttribute('aria-label'), '0 % of its budget');
+    assert.equal(await meter.getAttribute('aria-label'), '0% of its budget');
     await form.getByRole('textbox').fill('go');
     await form.getByRole('button', { name: 'Answer' }).click();
-    await node(page, 'c, at work').waitFor();
-    await until(async () => /^[5-9]\d % of its budget$/.test(await meter.getAttribute('aria-label')), 'the meter moves');
+    await node(page, 'c, running').waitFor();
+    await until(async () => /^[5-9]\d% of its budget$/.test(await meter.getAttribute('aria-label')), 'the meter moves');
     await house.ask('PATCH', `/runs/${run}/limits?node=part`, { tool_calls: 40 });
-    await until(async () => /^[5-8] % of its budget$/.test(await meter.getAttribute('aria-label')), 'the meter knows the new limit');
+    await until(async () => /^[5-8]% of its budget$/.test(await meter.getAttribute('aria-label')), 'the meter knows the new limit');
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByRole('article').getByText('paused').waitFor();
     await node(page, 'With a budget, paused').waitFor();
@@ -378,7 +378,7 @@ describe('runs', () => {
     const page = await house.page(`/runs/${run}`);
     await node(page, 'After').click();
     await page.getByRole('button', { name: 'Fork from here' }).click();
-    await page.getByRole('button', { name: 'Begin it' }).click();
+    await page.getByRole('button', { name: 'Start fork' }).click();
     await page.waitForURL((url) => url.pathname !== `/runs/${run}`);
     await node(page, 'After, done').waitFor();
     await page.done();
@@ -389,14 +389,14 @@ describe('runs', () => {
     const run = await house.run({ plan: { title: 'Too much', budget: { tool_calls: 1 }, steps } });
     await ended(run, 'partial');
     const page = await house.page(`/runs/${run}`);
-    await page.getByRole('button', { name: 'Go on with more' }).click();
-    await page.getByRole('button', { name: 'Begin it' }).click();
+    await page.getByRole('button', { name: 'Fork with higher limits' }).click();
+    await page.getByRole('button', { name: 'Start fork' }).click();
     await page.waitForURL((url) => url.pathname !== `/runs/${run}`);
     await node(page, 'Say 1, done').waitFor();
     await page.getByRole('button', { name: 'Limits' }).click();
-    await page.getByLabel(/Calls of tools, of which/).fill('5');
-    await page.getByRole('button', { name: 'Change it' }).click();
-    await page.getByRole('button', { name: 'Go on', exact: true }).click();
+    await page.getByLabel(/Tool calls/).fill('5');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('button', { name: 'Continue' }).click();
     await node(page, 'Say 2, done').waitFor();
     await page.done();
   });
@@ -404,7 +404,7 @@ describe('runs', () => {
   it('is used with the keyboard alone', async () => {
     const run = await house.run({ plan: PLAN });
     const page = await house.page(`/runs/${run}`);
-    await node(page, 'Look to the right, at work').waitFor();
+    await node(page, 'Look to the right, running').waitFor();
     const has = () => page.evaluate(() => document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent);
     await until(async () => { await page.keyboard.press('Tab'); return /^A look around/.test(await has()); }, 'Tab reaches the tree');
     await page.keyboard.press('ArrowDown');
@@ -447,7 +447,7 @@ describe('runs', () => {
     const twist = await page.locator('.twist').first().boundingBox();
     assert.ok(twist.width >= 24 && twist.height >= 24, JSON.stringify(twist));
     assert.ok((await page.locator('h1').boundingBox()).height < 120, 'a long title is cut');
-    await page.getByRole('button', { name: 'All of it' }).first().click();
+    await page.getByRole('button', { name: 'Show all' }).first().click();
     assert.ok((await page.locator('h1').boundingBox()).height > 120, 'and shown on request');
     // What is chosen is seen where the browser has its own few colours.
     await page.emulateMedia({ forcedColors: 'active' });
@@ -473,9 +473,9 @@ describe('runs', () => {
     await node(page, 'Number 9998').waitFor();
     assert.ok(await rows() < 120, `${await rows()} rows are there`);
     assert.equal(await node(page, 'Number 9998').getAttribute('aria-posinset'), '9998');
-    await page.getByRole('searchbox', { name: 'Find in the tree' }).fill('no part has this');
-    await page.getByText('No part is like that.').waitFor();
-    await page.getByRole('searchbox', { name: 'Find in the tree' }).fill('Number 5000');
+    await page.getByRole('searchbox', { name: 'Filter tree' }).fill('no part has this');
+    await page.getByText('No matching parts.').waitFor();
+    await page.getByRole('searchbox', { name: 'Filter tree' }).fill('Number 5000');
     await node(page, 'Number 5000').click();
     await page.getByRole('heading', { name: 'Number 5000' }).waitFor();
     assert.ok(await rows() < 10, 'what does not fit is out of sight');
@@ -491,7 +491,7 @@ describe('runs', () => {
       known = (await house.ask('GET', '/runs?limit=100')).items.length;
     }
     const page = await house.page('/');
-    await page.getByRole('button', { name: 'Older ones' }).waitFor();
+    await page.getByRole('button', { name: 'Show older' }).waitFor();
     assert.equal(await page.getByRole('link', { name: 'Seen at once' }).count(), 0);
     await page.getByRole('searchbox').fill('seen at');
     await page.getByRole('link', { name: 'Seen at once' }).waitFor();
@@ -511,7 +511,7 @@ describe('runs', () => {
     const runs = (await house.ask('GET', '/runs?limit=2')).items.map((run) => run.handle);
     for (let at = 2; at < 10; at++) runs.push(await house.run({ plan: asks(at) }));
     await page.reload();
-    const waiting = page.getByRole('link', { name: /In line \d\..*asks you/ });
+    const waiting = page.getByRole('link', { name: /In line \d\..*waiting for you/ });
     await counts(waiting, 10, 'all of them are marked');
     await house.ask('POST', `/runs/${runs[0]}/cancel`, {});
     await counts(waiting, 9, 'one of them asks no more');
@@ -528,12 +528,12 @@ describe('runs', () => {
     await page.getByText('No connection').waitFor({ state: 'hidden' });
     const long = await house.run({ plan: PLAN });
     const one = await house.page(`/runs/${long}`, { quiet: true });
-    await node(one, 'Look to the left, at work').waitFor();
+    await node(one, 'Look to the left, running').waitFor();
     await house.stop();
     await one.getByRole('button', { name: 'Pause' }).click();
-    await one.getByText('The server does not answer.').waitFor();
+    await one.getByText('The server is not responding.').waitFor();
     await house.serve();
-    await one.getByText('The server does not answer.').waitFor({ state: 'detached' });
+    await one.getByText('The server is not responding.').waitFor({ state: 'detached' });
     await one.done();
     await house.ask('POST', `/runs/${long}/cancel`, {});
     const run = await house.run({ plan: { title: 'After the pause', steps: [PLAN.steps[0]] } });
@@ -561,8 +561,8 @@ describe('runs', () => {
   it('says that a task waits for a yes to what it wants, and not that it is at work', async () => {
     const run = await house.run({ goal: 'Fetch the milk' });
     const page = await house.page(`/runs/${run}`);
-    await node(page, 'shell, waits for').waitFor();
-    await page.locator('.state').getByText('waits for you').waitFor();
+    await node(page, 'shell, waiting for').waitFor();
+    await page.locator('.state').getByText('waiting for you').waitFor();
     await house.ask('POST', `/runs/${run}/cancel`, {});
     await page.done();
   });
@@ -570,7 +570,7 @@ describe('runs', () => {
   it('says of what was begun just now that somebody may still come to drive it, and not of what is older', async () => {
     const run = await house.run({ plan: { title: 'Not yet driven', steps: [{ id: 'a', title: 'Begin', do: LONG }] } });
     const page = await house.page(`/runs/${run}`);
-    await node(page, 'Begin, at work').waitFor();
+    await node(page, 'Begin, running').waitFor();
     let begun = new Date().toISOString();
     await page.route(`**/runs/${run}`, async (route) => {
       if (route.request().isNavigationRequest()) return route.fallback();
@@ -578,10 +578,10 @@ describe('runs', () => {
       return route.fulfill({ response, json: { ...await response.json(), driven: false, updated_at: begun } });
     });
     await page.reload();
-    await page.locator('.state').getByText('is being taken up').waitFor();
+    await page.locator('.state').getByText('starting').waitFor();
     begun = new Date(Date.now() - 60_000).toISOString();
     await page.reload();
-    await page.locator('.state').getByText('nobody drives it').waitFor();
+    await page.locator('.state').getByText('no process drives it').waitFor();
     await page.unrouteAll({ behavior: 'wait' });
     await house.ask('POST', `/runs/${run}/cancel`, {});
     await page.done();
@@ -594,12 +594,12 @@ describe('runs', () => {
     const driver = house.begin('run', '--plan', 'long.json', '--attended');
     const [list, page] = [await house.page('/'), await house.page('/')];
     await page.getByRole('link', { name: /Left alone/ }).click();
-    await node(page, 'Begin, at work').waitFor();
+    await node(page, 'Begin, running').waitFor();
     await list.getByRole('link', { name: /Left alone.*running/ }).waitFor();
     driver.kill('SIGKILL');
-    await page.locator('.state').getByText('nobody drives it').waitFor();
+    await page.locator('.state').getByText('no process drives it').waitFor();
     await node(page, 'Begin, interrupted').waitFor();
-    await list.getByRole('link', { name: /Left alone.*nobody drives it/ }).waitFor();
+    await list.getByRole('link', { name: /Left alone.*no process drives it/ }).waitFor();
     await list.done();
     await page.done();
   });

@@ -1,4 +1,4 @@
-// Where a run stands, as its page and its list say it: nobody drives it, what it was begun from, how long it took, what it asks.
+// Where a run stands, as its page and its list say it: nobody drives it, what it was forked from, how long it took, what it asks.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -101,19 +101,19 @@ describe('standing', () => {
     await page.done();
   });
 
-  it('says what a fork has kept of the run that it was begun from, and before which part it began', async () => {
+  it('says what a fork has kept of the run that it was forked from, and before which part it began', async () => {
     const steps = [{ id: 'a', title: 'Before it', do: { tool: 'wait', args: { ms: 30 } } }, { id: 'b', title: 'A part of the middle', do: echo(2) }];
     const run = await house.run({ plan: { title: 'To be forked', steps } });
     await ended(run, 'ok');
     const { handle } = await house.ask('POST', `/runs/${run}/fork`, { at: 'b' });
     await ended(handle, 'ok');
     const page = await house.page(`/runs/${handle}`, { width: 400 });
-    await page.getByText(`begun from ${run} before A part of the middle`).waitFor();
+    await page.getByText(`forked from ${run} before A part of the middle`).waitFor();
     assert.equal(await node(page, 'Before it, done').locator('.time').innerText(), 'kept');
     assert.match(await node(page, 'A part of the middle, done').locator('.time').innerText(), /\d m?s$/);
     assert.ok(await fits(page));
     await node(page, 'Before it, done').click();
-    await page.getByRole('article').getByText('it was not done again').waitFor();
+    await page.getByRole('article').getByText('It did not run again').waitFor();
     await page.done();
   });
 
@@ -129,7 +129,7 @@ describe('standing', () => {
       await page.getByRole('heading', { name: title, level: 2 }).waitFor();
       await counts(log, many, title);
     }
-    await page.getByRole('article').getByText('It has not').waitFor({ state: 'detached' });
+    await page.getByRole('article').getByText('Not started').waitFor({ state: 'detached' });
     await log.click();
     await page.getByRole('article').getByText('2').first().waitFor();
     await page.done();
@@ -145,7 +145,7 @@ describe('standing', () => {
       const { y } = await field.boundingBox();
       assert.ok(y < height, `the field is at ${y} of ${height}`);
       // All of it is read with the keyboard, too.
-      const asked = page.getByRole('region', { name: 'What is asked' });
+      const asked = page.getByRole('region', { name: 'Question' });
       await asked.focus();
       await page.keyboard.press('End');
       await until(() => asked.evaluate((one) => one.scrollTop > 0 && one.scrollTop + one.clientHeight >= one.scrollHeight - 2), 'its end');
@@ -174,15 +174,15 @@ describe('standing', () => {
     const driver = house.begin('run', '--plan', 'left.json', '--attended');
     const [list, page] = [await house.page('/'), await house.page('/')];
     await page.getByRole('link', { name: /Left by its driver/ }).click();
-    await node(page, 'Begin, at work').waitFor();
+    await node(page, 'Begin, running').waitFor();
     const run = new URL(page.url()).pathname.split('/').pop();
     const card = (text) => list.getByRole('link', { name: new RegExp(`Left by its driver.*${text}`) });
     await card('running').waitFor();
     driver.kill('SIGKILL');
     const state = page.locator('.state');
-    await state.getByText('nobody drives it').waitFor();
-    await page.getByText(`It goes on where it was as soon as somebody takes it up: folio resume ${run}`).waitFor();
-    await card('nobody drives it').waitFor();
+    await state.getByText('no process drives it').waitFor();
+    await page.getByText(`To continue where it stopped, run: folio resume ${run}`).waitFor();
+    await card('no process drives it').waitFor();
     // Its clocks stand, however often they are looked at.
     const clocks = async () => [await state.locator('.time').innerText(), await node(page, 'Begin, interrupted').locator('.time').innerText()];
     const before = await clocks();
@@ -200,27 +200,27 @@ describe('standing', () => {
     // A word of somebody who looks at it brings nobody.
     await page.getByRole('button', { name: 'Pause' }).click();
     await state.getByText('paused').waitFor();
-    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Continue' }).click();
     await page.getByRole('button', { name: 'Pause' }).waitFor();
-    await state.getByText('nobody drives it').waitFor();
-    assert.equal(await state.getByText('is being taken up').count(), 0);
-    await card('nobody drives it').waitFor();
+    await state.getByText('no process drives it').waitFor();
+    assert.equal(await state.getByText('starting').count(), 0);
+    await card('no process drives it').waitFor();
     // That it is to be stopped is remembered, and said.
     await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.getByRole('button', { name: 'Stop it' }).click();
-    await page.getByText(`It is to be stopped, which is done as soon as somebody takes it up: folio resume ${run}`).waitFor();
-    await node(page, 'Begin, being stopped').waitFor();
-    await node(page, 'Not begun, being stopped').waitFor();
+    await page.getByRole('button', { name: 'Yes, cancel' }).click();
+    await page.getByText(`This run is being cancelled, but no process drives it. To finish, run: folio resume ${run}`).waitFor();
+    await node(page, 'Begin, cancelling').waitFor();
+    await node(page, 'Not begun, cancelling').waitFor();
     assert.equal(await page.getByRole('button', { name: 'Cancel' }).count(), 0);
     await page.reload();
-    await page.getByText('It is to be stopped').waitFor();
-    await node(page, 'Not begun, being stopped').waitFor();
+    await page.getByText('This run is being cancelled').waitFor();
+    await node(page, 'Not begun, cancelling').waitFor();
     assert.equal(await page.getByRole('button', { name: 'Cancel' }).count(), 0);
     assert.ok(await fits(page));
     // It ends with the code of a run that was cancelled.
     assert.throws(() => house.folio('resume', run), ({ status }) => status > 0);
     await state.getByText('cancelled').waitFor();
-    await page.getByText('It is to be stopped').waitFor({ state: 'detached' });
+    await page.getByText('This run is being cancelled').waitFor({ state: 'detached' });
     await list.done();
     await page.done();
   });

@@ -63,11 +63,11 @@ describe('trouble', () => {
     let isMuch = true;
     await page.route(/\/observations\?/, (route) => (isMuch ? refuse(route, 429) : route.fallback()));
     await house.ask('POST', '/observations', { content: 'Noticed meanwhile' });
-    await page.getByText('The server cannot answer now (It is too much at a time.)').waitFor();
+    await page.getByText('The server is temporarily unavailable (It is too much at a time.)').waitFor();
     assert.ok(await first.evaluate((one) => one.isSame && one.isConnected), 'what was there is');
     isMuch = false;
     await page.locator('.card', { hasText: 'Noticed meanwhile' }).waitFor();
-    await page.getByText('The server cannot answer now').waitFor({ state: 'detached' });
+    await page.getByText('The server is temporarily unavailable').waitFor({ state: 'detached' });
     // A list, and a run, that are come to at such a time.
     const run = await house.run({ plan: { title: 'Come to early', steps: [{ id: 'a', title: 'Begin', do: echo(1) }] } });
     await ended(run, 'ok');
@@ -83,22 +83,22 @@ describe('trouble', () => {
     const steps = [...asks('').steps, { id: 'last', title: 'Last', do: LONG }];
     const run = await house.run({ plan: { title: 'Changed at a bad time', steps } });
     const page = await house.page(`/runs/${run}?tab=plan`, { quiet: true });
-    await page.getByRole('button', { name: 'Edit the plan' }).click();
-    const text = page.getByRole('textbox', { name: 'The plan, in markdown' });
+    await page.getByRole('button', { name: 'Edit plan' }).click();
+    const text = page.getByRole('textbox', { name: 'Plan in Markdown' });
     await text.fill((await text.inputValue()).replace('Last', 'Last of mine'));
     let refused = 0;
     const refusal = (route) => refuse(route, refused++ % 2 ? 500 : 503);
     await page.route(/\/plan$/, (route) => (route.request().method() === 'GET' ? refusal(route) : route.fallback()));
     const { items: [question] } = await house.ask('GET', `/runs/${run}/questions`);
     await house.ask('POST', `/questions/${question.id}/answer`, { answer: 'go' });
-    await node(page, 'Last, at work').waitFor();
+    await node(page, 'Last, running').waitFor();
     await until(() => refused > 1, 'looks at the plan are refused');
     await page.unrouteAll({ behavior: 'wait' });
     // It is still there, and hears of what others make of the plan.
     const { markdown } = await house.ask('GET', `/runs/${run}/plan`);
     const put = await fetch(`${house.base}/v1/spaces/main/runs/${run}/plan`, { method: 'PUT', headers: { 'content-type': 'text/markdown', 'if-match': '*' }, body: `${markdown.trimEnd()}\n- Of theirs {of-theirs}\n` });
     assert.equal(put.status, 200, await put.text());
-    await page.getByText('The plan has version 2 now').waitFor();
+    await page.getByText('The plan is now at version 2').waitFor();
     assert.match(await text.inputValue(), /Last of mine/);
     await stop(run);
     await page.done();

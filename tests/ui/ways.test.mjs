@@ -77,7 +77,7 @@ describe('ways', () => {
     await page.reload();
     await until(() => seen(led), 'it is in sight of who comes to the address');
     await page.goBack();
-    await page.getByRole('searchbox', { name: 'Words' }).waitFor();
+    await page.getByRole('searchbox', { name: 'Search memory' }).waitFor();
     await page.done();
   });
 
@@ -95,7 +95,7 @@ describe('ways', () => {
     // A hundredth of what is asked for stands for a trace that is a hundred times as long.
     await page.route(/\/trace\?/, (route) => route.continue({ url: route.request().url().replace(/limit=(\d+)/, (_, n) => `limit=${n / 100}`) }));
     await page.locator(`a[href="/turns/${turn}"]`).click();
-    const entries = page.getByRole('list', { name: 'What happened, in order' }).getByRole('listitem');
+    const entries = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem');
     const operations = () => page.locator('.entry strong').allInnerTexts();
     const lines = [], wanted = whole.items.map((one) => one.operation.replaceAll('_', ' '));
     await entries.filter({ hasText: 'end turn' }).waitFor();
@@ -106,7 +106,7 @@ describe('ways', () => {
     await until(isAlone, 'only the router');
     await router.click();
     await entries.filter({ hasText: 'end turn' }).waitFor();
-    const earlier = page.getByRole('button', { name: 'What came before that' });
+    const earlier = page.getByRole('button', { name: 'Show earlier' });
     for (const many of [20, 80, 200]) {
       await earlier.click();
       await counts(entries, many, `${many} lines`);
@@ -122,11 +122,11 @@ describe('ways', () => {
     await earlier.waitFor({ state: 'detached' });
     await entries.filter({ hasText: 'begin turn' }).waitFor();
     // The way back to the end is there, and another choice begins with it.
-    await page.getByRole('button', { name: 'What came after that' }).click();
+    await page.getByRole('button', { name: 'Show later' }).click();
     await entries.filter({ hasText: 'begin turn' }).waitFor({ state: 'detached' });
     await router.click();
     await until(isAlone, 'only the router');
-    assert.equal(await page.getByRole('button', { name: 'What came after that' }).count(), 0);
+    assert.equal(await page.getByRole('button', { name: 'Show later' }).count(), 0);
     await page.done();
   });
 
@@ -138,12 +138,12 @@ describe('ways', () => {
     await page.route(new RegExp(`/v1/.*/runs/${run}(/tree)?$`), (route) => { held.push(route); });
     await page.getByRole('link', { name: 'From far away' }).click();
     await until(() => held.length === 2, 'both are asked for');
-    await page.getByRole('main').getByText('Loading …').waitFor();
+    await page.getByRole('main').getByText('Loading…').waitFor();
     assert.equal(await page.title(), `Run ${run} · Folio`);
     assert.equal(await page.getByRole('main').getAttribute('aria-busy'), 'true');
     for (const route of held) await route.continue();
     await node(page, 'Begin, done').waitFor();
-    assert.equal(await page.getByText('Loading …').count(), 0);
+    assert.equal(await page.getByText('Loading…').count(), 0);
     assert.equal(await page.getByRole('main').getAttribute('aria-busy'), null);
     // The browser learns of every module from the document, and not from one after the other.
     const [named, loaded] = await page.evaluate(() => [[...document.querySelectorAll('link[rel=modulepreload], script[src]')].map((one) => new URL(one.href || one.src).pathname),
@@ -169,7 +169,7 @@ describe('ways', () => {
   it('has what is asked in a dialog be left when somebody goes to another part', async () => {
     const run = await house.run({ plan: { title: 'Left in a dialog', steps: [{ id: 'a', title: 'Begin', do: LONG }] } });
     const page = await house.page('/');
-    for (const [button, name] of [['Cancel', 'Stop the run?'], ['Limits', 'What the run may use up']]) {
+    for (const [button, name] of [['Cancel', 'Cancel the run?'], ['Limits', 'Limits of the run']]) {
       await page.getByRole('link', { name: 'Left in a dialog' }).click();
       await page.getByRole('button', { name: button }).click();
       const dialog = page.getByRole('dialog', { name });
@@ -185,7 +185,7 @@ describe('ways', () => {
 
   it('says that nothing is at addresses that name nothing', async () => {
     const page = await house.page('/runs/%E0%A4%A', { quiet: true });
-    await page.getByRole('heading', { name: 'Nothing is here', level: 1 }).waitFor();
+    await page.getByRole('heading', { name: 'Not found', level: 1 }).waitFor();
     await page.done();
     const run = await house.run({ plan: { title: 'With one part', steps: [{ id: 'a', title: 'Begin', do: echo(1) }] } });
     await ended(run, 'ok');

@@ -27,37 +27,37 @@ describe('writing', () => {
     const steps = [{ id: 'a', title: 'Begin', do: LONG }, { id: 'b', title: 'Second', do: echo(1) }, { id: 'c', title: 'Third', do: echo(2) }];
     const run = await house.run({ plan: { title: 'Of two minds', steps } });
     const page = await house.page(`/runs/${run}?tab=plan`, { quiet: true });
-    await page.getByRole('button', { name: 'Edit the plan' }).click();
-    const text = page.getByRole('textbox', { name: 'The plan, in markdown' });
+    await page.getByRole('button', { name: 'Edit plan' }).click();
+    const text = page.getByRole('textbox', { name: 'Plan in Markdown' });
     const rewrite = async (from, to) => text.fill((await text.inputValue()).replace(from, to));
     await rewrite('Third', 'Third of mine');
-    const dialog = page.getByRole('dialog', { name: /^Throw away/ });
-    await page.getByRole('button', { name: 'Leave it' }).click();
-    await dialog.getByRole('button', { name: 'Leave it' }).click();
+    const dialog = page.getByRole('dialog', { name: /^Discard your changes/ });
+    await page.getByRole('button', { name: 'Discard changes' }).click();
+    await dialog.getByRole('button', { name: 'Never mind' }).click();
     assert.match(await text.inputValue(), /Third of mine/);
     // Other lines: both are in it.
     await change(run, (markdown) => markdown.replace('Second', 'Second of theirs'));
-    await page.getByText('The plan has version 2 now').waitFor();
-    await page.getByText('What is different from version 1').click();
+    await page.getByText('The plan is now at version 2').waitFor();
+    await page.getByText('Changes since version 1').click();
     await page.locator('.diff ins', { hasText: 'Second of theirs' }).waitFor();
     await page.getByRole('button', { name: 'Base my text on version 2' }).click();
     await until(async () => /Second of theirs[^]*Third of mine/.test(await text.inputValue()), 'both are in it');
-    await until(async () => /^The plan/.test(await focused(page)), 'the text has the focus');
+    await until(async () => /^Plan in Markdown/.test(await focused(page)), 'the text has the focus');
     // The same lines, and told by the refusal: what is written stays as it is.
     await page.route(/plan\/versions/, (route) => route.abort());
     await change(run, (markdown) => markdown.replace('Third', 'Third of theirs'));
-    await page.getByRole('button', { name: 'Make it the plan' }).click();
+    await page.getByRole('button', { name: 'Save plan' }).click();
     await page.getByRole('alert').getByText('version').first().waitFor();
     await page.unrouteAll({ behavior: 'ignoreErrors' });
-    await page.getByRole('button', { name: 'Make it the plan' }).click();
+    await page.getByRole('button', { name: 'Save plan' }).click();
     await page.getByRole('button', { name: 'Base my text on version 3' }).click();
     await page.getByText('version 3 changed the same lines').waitFor();
     assert.match(await text.inputValue(), /Third of mine/);
     assert.deepEqual(await hindrances(page), []);
-    await page.getByRole('button', { name: 'Make it the plan' }).click();
+    await page.getByRole('button', { name: 'Save plan' }).click();
     await node(page, 'Third of mine').waitFor();
     await node(page, 'Second of theirs').waitFor();
-    await until(async () => (await focused(page)) === 'Edit the plan', 'the focus is at the button that was pressed first');
+    await until(async () => (await focused(page)) === 'Edit plan', 'the focus is at the button that was pressed first');
     await stop(run);
     await page.done();
   });
@@ -68,17 +68,17 @@ describe('writing', () => {
     const height = page.getByRole('textbox', { name: /^Answer to: .*Height/s });
     await height.fill('about a metre');
     await page.getByRole('link', { name: 'Search' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Leave it' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Never mind' }).click();
     await node(page, 'Height').click();
     assert.equal(await height.inputValue(), 'about a metre');
     const { items } = await house.ask('GET', `/runs/${run}/questions`);
     await house.ask('POST', `/questions/${items.find((one) => one.title === 'Height').id}/answer`, { answer: 'two' });
     await height.waitFor({ state: 'detached' });
-    const mine = page.getByRole('textbox', { name: 'What you wrote' });
+    const mine = page.getByRole('textbox', { name: 'Your unsent answer' });
     assert.equal(await mine.inputValue(), 'about a metre');
-    await page.getByText('Somebody else has answered').first().waitFor();
+    await page.getByText('Somebody else answered first').first().waitFor();
     assert.deepEqual(await hindrances(page), []);
-    await page.getByRole('button', { name: 'I have seen it' }).click();
+    await page.getByRole('button', { name: 'Dismiss' }).click();
     await mine.waitFor({ state: 'detached' });
     await until(async () => /^Answer to: .*Width/s.test(await focused(page)), 'the other question has the focus');
     await stop(run);
@@ -89,7 +89,7 @@ describe('writing', () => {
     const run = await house.run({ plan: { title: 'Asks much', steps: [{ id: 'all', parallel: people('One', 'Two', 'Three', 'Four', 'Five') }] } });
     const page = await house.page(`/runs/${run}`);
     const forms = page.locator('form.question');
-    await page.getByRole('button', { name: '2 more to answer' }).waitFor();
+    await page.getByRole('button', { name: 'Show 2 more' }).waitFor();
     await counts(forms, 3);
     await forms.first().getByRole('link', { name: 'One' }).click();
     await page.getByRole('heading', { name: 'One', level: 2 }).waitFor();
@@ -109,7 +109,7 @@ describe('writing', () => {
     await until(async () => /^Answer to: .*Two/s.test(await focused(page)), 'the next question has the focus');
     assert.equal(sent, 1);
     await until(async () => /^Answered\. 4 more/.test(await said(page)), 'how many are left is told in words');
-    await page.getByRole('button', { name: '1 more to answer' }).click();
+    await page.getByRole('button', { name: 'Show 1 more' }).click();
     await counts(forms, 4);
     await until(async () => /^Answer to: .*Five/s.test(await focused(page)), 'what came has the focus');
     await stop(run);
@@ -120,10 +120,10 @@ describe('writing', () => {
   it('asks once more before a yes that holds for ever, and gives the focus to the tree when nothing is left to say', async () => {
     const run = await house.run({ plan: { title: 'One command', steps: [{ id: 'say', title: 'Say hello', do: { tool: 'shell', args: { argv: ['echo', 'hello'] } } }, { id: 'b', title: 'After', do: LONG }] } });
     const page = await house.page(`/runs/${run}`);
-    await page.getByRole('button', { name: 'Yes, always to shell' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Leave it' }).click();
+    await page.getByRole('button', { name: 'Always allow shell' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Never mind' }).click();
     await page.getByRole('button', { name: 'Approve' }).press('Enter');
-    await node(page, 'After, at work').waitFor();
+    await node(page, 'After, running').waitFor();
     await until(async () => /^One command/.test(await focused(page)), 'the tree has the focus');
     await stop(run);
     await page.done();
@@ -147,16 +147,16 @@ describe('writing', () => {
     await node(page, 'Before').waitFor();
     await page.goForward();
     await page.getByRole('button', { name: 'Fork from here' }).click();
-    await page.getByRole('button', { name: 'Begin it' }).click();
+    await page.getByRole('button', { name: 'Start fork' }).click();
     await page.waitForURL((url) => url.pathname !== `/runs/${run}`);
     await until(async () => page.evaluate(() => document.activeElement.id === 'view'), 'the fork has the focus');
-    await page.getByText('begun from').getByRole('link', { name: run }).click();
+    await page.getByText('forked from').getByRole('link', { name: run }).click();
     await page.waitForURL((url) => url.pathname === `/runs/${run}`);
     await page.done();
   });
 
   const command = (title) => ({ id: title, title, optional: true, do: { tool: 'shell', args: { argv: ['echo', title] } } });
-  const reason = (page, what) => page.getByRole('textbox', { name: new RegExp(`^Why not: .*${what}`, 's') });
+  const reason = (page, what) => page.getByRole('textbox', { name: new RegExp(`^Reason for rejecting: .*${what}`, 's') });
   const isAt = (page, what) => until(async () => new RegExp(what, 's').test(await focused(page)), `${what} has the focus`);
   /** What was said of what waits for a yes, as it is sent. */
   const answers = (page) => {
@@ -170,12 +170,12 @@ describe('writing', () => {
     const page = await house.page(`/runs/${run}`);
     const sent = answers(page);
     const form = (what) => page.locator('form.question', { has: reason(page, what) });
-    await page.getByRole('button', { name: '1 more to answer' }).press('Enter');
-    await isAt(page, '^Why not: .*four');
+    await page.getByRole('button', { name: 'Show 1 more' }).press('Enter');
+    await isAt(page, '^Reason for rejecting: .*four');
     await reason(page, 'one').fill('not this');
     await page.keyboard.down('Enter');
     await reason(page, 'one').waitFor({ state: 'detached' });
-    await isAt(page, '^Why not: .*two');
+    await isAt(page, '^Reason for rejecting: .*two');
     // It is held, and is pressed once more.
     await page.keyboard.down('Enter');
     await page.keyboard.up('Enter');
@@ -184,7 +184,7 @@ describe('writing', () => {
     await form('two').getByRole('button', { name: 'Reject' }).focus();
     const { items } = await house.ask('GET', `/runs/${run}/questions`);
     await house.ask('POST', `/approvals/${items.find((one) => one.title === 'two').id}`, { approve: false });
-    await isAt(page, '^Why not: .*three');
+    await isAt(page, '^Reason for rejecting: .*three');
     await page.keyboard.press('Enter');
     // A key that is held when the focus comes to a yes is none.
     await page.keyboard.down('Enter');
@@ -195,7 +195,7 @@ describe('writing', () => {
     assert.ok(await yes.isEnabled());
     await page.keyboard.press('Enter');
     await reason(page, 'three').waitFor({ state: 'detached' });
-    await isAt(page, '^Why not: .*four');
+    await isAt(page, '^Reason for rejecting: .*four');
     assert.deepEqual(await hindrances(page), []);
     assert.deepEqual(sent, [{ approve: false, reason: 'not this' }, { approve: true }]);
     await stop(run);
@@ -208,12 +208,12 @@ describe('writing', () => {
     const sent = answers(page);
     await page.getByRole('link', { name: 'Of one yes' }).click();
     await reason(page, 'one').fill('it would');
-    await page.getByRole('button', { name: 'Yes, always to shell' }).click();
-    await page.getByRole('dialog', { name: 'Say yes from now on?' }).waitFor();
+    await page.getByRole('button', { name: 'Always allow shell' }).click();
+    await page.getByRole('dialog', { name: 'Always allow?' }).waitFor();
     await page.goBack();
-    await page.getByRole('dialog', { name: /^Throw away the answer/ }).getByRole('button', { name: 'Throw it away' }).click();
+    await page.getByRole('dialog', { name: /^Discard your answer/ }).getByRole('button', { name: 'Discard' }).click();
     await page.getByRole('heading', { name: 'Runs', level: 1 }).waitFor();
-    await page.getByRole('link', { name: /Of one yes.*asks you/ }).waitFor();
+    await page.getByRole('link', { name: /Of one yes.*waiting for you/ }).waitFor();
     assert.deepEqual(sent, []);
     await stop(run);
     await page.done();
@@ -223,16 +223,16 @@ describe('writing', () => {
     const first = { id: 'line', sequence: [{ id: 'gate', title: 'Gate', executor: 'human' }, { id: 'both', parallel: people('Height', 'Width') }] };
     const run = await house.run({ plan: { title: 'Asks more and more', steps: [{ id: 'all', parallel: [first, ...['one', 'two', 'three'].map(command)] }] } });
     const page = await house.page(`/runs/${run}`);
-    await page.getByRole('button', { name: '1 more to answer' }).waitFor();
+    await page.getByRole('button', { name: 'Show 1 more' }).waitFor();
     await reason(page, 'two').pressSequentially('it would ');
     const { items } = await house.ask('GET', `/runs/${run}/questions`);
     await house.ask('POST', `/questions/${items.find((one) => one.title === 'Gate').id}/answer`, { answer: 'go' });
     await page.getByRole('textbox', { name: /^Answer to: .*Width/s }).waitFor();
-    await isAt(page, '^Why not: .*two');
+    await isAt(page, '^Reason for rejecting: .*two');
     await page.keyboard.type('spoil everything');
     assert.equal(await reason(page, 'two').inputValue(), 'it would spoil everything');
-    await page.getByRole('button', { name: '1 more to answer' }).click();
-    await isAt(page, '^Why not: .*three');
+    await page.getByRole('button', { name: 'Show 1 more' }).click();
+    await isAt(page, '^Reason for rejecting: .*three');
     assert.equal(await reason(page, 'two').inputValue(), 'it would spoil everything');
     await stop(run);
     await page.done();
@@ -245,14 +245,14 @@ describe('writing', () => {
     let isHeld = null;
     await page.route(/\/plan$/, (route) => (route.request().method() === isHeld ? held.push(route) : route.fallback()));
     for (const [method, title] of [['GET', 'Second of mine'], ['PUT', 'Second of mine, too']]) {
-      await page.getByRole('button', { name: 'Edit the plan' }).click();
-      const text = page.getByRole('textbox', { name: 'The plan, in markdown' });
+      await page.getByRole('button', { name: 'Edit plan' }).click();
+      const text = page.getByRole('textbox', { name: 'Plan in Markdown' });
       await text.fill((await text.inputValue()).replace(/Second[^{\n]*/, `${title} `));
       isHeld = method;
-      await page.getByRole('button', { name: 'Make it the plan' }).click();
+      await page.getByRole('button', { name: 'Save plan' }).click();
       await until(() => held.length > 0, 'it is under way');
       await node(page, 'Begin').click();
-      if (method === 'PUT') await page.getByRole('dialog').getByRole('button', { name: 'Throw it away' }).click();
+      if (method === 'PUT') await page.getByRole('dialog').getByRole('button', { name: 'Discard' }).click();
       await page.getByRole('heading', { name: 'Begin', level: 2 }).waitFor();
       isHeld = null;
       const over = Promise.all(held.map((route) => page.waitForResponse((response) => response.request() === route.request())));
@@ -261,7 +261,7 @@ describe('writing', () => {
       await node(page, title).waitFor();
       await page.getByRole('article').locator('code', { hasText: 'wait' }).waitFor();
       await page.evaluate(() => new Promise((done) => setTimeout(done, 0)));
-      await counts(page.getByRole('button', { name: 'Edit the plan' }), 0);
+      await counts(page.getByRole('button', { name: 'Edit plan' }), 0);
       await node(page, 'Saved slowly').click();
       await page.getByRole('button', { name: 'Plan', exact: true }).click();
     }
@@ -277,12 +277,12 @@ describe('writing', () => {
     await page.route(/\/fork$/, (route) => held.push(route));
     await node(page, 'After').click();
     await page.getByRole('button', { name: 'Fork from here' }).click();
-    await page.getByRole('button', { name: 'Begin it' }).click();
+    await page.getByRole('button', { name: 'Start fork' }).click();
     await until(() => held.length > 0, 'it is under way');
     await page.getByRole('link', { name: 'Search' }).click();
     await page.getByRole('heading', { name: 'Search', level: 1 }).waitFor();
     await held[0].continue();
-    await until(async () => /^Another run was begun: r\d+\.$/.test(await said(page)), 'it is told');
+    await until(async () => /^Fork started: r\d+\.$/.test(await said(page)), 'it is told');
     assert.match(page.url(), /\/search$/);
     await page.done();
   });

@@ -72,7 +72,7 @@ async function show() {
 
 /** Says in `view` that something is on its way, if that takes longer than is noticed, until it is `over()`. */
 function waiting(view, signal) {
-  const said = element('p', { class: 'loading' }, 'Loading …');
+  const said = element('p', { class: 'loading' }, 'Loading…');
   const timer = setTimeout(() => {
     if (signal.aborted) return;
     view.append(said);
@@ -94,7 +94,7 @@ function named(part) {
   try {
     return part && decodeURIComponent(part);
   } catch {
-    throw Object.assign(new Error(`No name is written as ${part} in an address.`), { status: 404 });
+    throw Object.assign(new Error(`The address contains an invalid name: ${part}`), { status: 404 });
   }
 }
 
@@ -102,9 +102,9 @@ function named(part) {
 function failed(error, home) {
   const back = $('nav').querySelector(`a[href="${home}"]`);
   const isLost = error.status === 404;
-  document.title = `${isLost ? 'Nothing is here' : 'It cannot be shown'} · Folio`;
+  document.title = `${isLost ? 'Not found' : 'Something went wrong'} · Folio`;
   $('view').className = 'narrow';
-  $('view').replaceChildren(element('h1', {}, isLost ? 'Nothing is here' : 'It cannot be shown'), trouble(told(error)), element('p', { class: 'up' }, element('a', { href: home }, `← ${back.textContent}`)));
+  $('view').replaceChildren(element('h1', {}, isLost ? 'Not found' : 'Something went wrong'), trouble(told(error)), element('p', { class: 'up' }, element('a', { href: home }, `← ${back.textContent}`)));
 }
 
 /** Has what the address leads to within a part be seen: the part has marked it. */

@@ -31,13 +31,13 @@ export const isBusy = (error) => error instanceof Refusal && (error.status === 4
 /** Whether what went wrong passes by itself, so that the same is asked for once more. */
 export const passes = (error) => isGone(error) || isBusy(error);
 /** What to tell people of an error. */
-export const told = (error) => (isGone(error) ? Object.assign(new Error('The server does not answer.'), { gone: true }) : error);
+export const told = (error) => (isGone(error) ? Object.assign(new Error('The server is not responding.'), { gone: true }) : error);
 
 /** Says whether the server answers, and if not, because of what `error`. */
 export function connection(is, error) {
   const isThere = error instanceof Refusal;
   document.body.classList.toggle('gone', !is && !isThere);
-  $('connection').textContent = is ? '' : isThere ? `The server cannot answer now (${error.message}); trying again …` : 'No connection to the server; trying again …';
+  $('connection').textContent = is ? '' : isThere ? `The server is temporarily unavailable (${error.message}). Retrying…` : 'No connection to the server. Retrying…';
   if (is) for (const said of document.querySelectorAll('.trouble.away')) said.remove();
 }
 
@@ -53,7 +53,7 @@ function unlock(why) {
     dialog.addEventListener('submit', (event) => {
       if (TOKEN.test(said())) return;
       event.preventDefault();
-      $('unlock-why').textContent = 'This is no token: it has letters or signs that no token has. Copy it once more.';
+      $('unlock-why').textContent = 'This is not a valid token: it contains characters that no token has. Copy it again.';
     }, { signal });
     dialog.addEventListener('close', () => {
       sessionStorage.setItem(KEY, said());
@@ -83,7 +83,7 @@ async function raw(path, options = {}) {
     const problem = await answer.json().catch(() => ({}));
     // A token that opens another space is of no use here: as one that opens nothing, another is asked for.
     if (answer.status !== 401 && problem.code !== 'token_of_another_space') throw new Refusal(problem, answer.status);
-    await unlock(token ? problem.detail : 'This server answers those who show a token.');
+    await unlock(token ? problem.detail : 'This server requires an access token.');
   }
 }
 

@@ -20,7 +20,7 @@ export function branches({ rollup }) {
     } else if (line.startsWith('  ') && list.lastChild) {
       if (list.lastChild.lastChild.tagName !== 'UL') list.lastChild.append(element('ul', {}));
       list.lastChild.lastChild.append(written('li', {}, line.trim().replace(/^e\d+ /, '')));
-    } else made.push(element('p', { class: 'quiet' }, line, line.startsWith('+') ? ': the log leads to all of them.' : ''));
+    } else made.push(element('p', { class: 'quiet' }, line, line.startsWith('+') ? ': see the log for all of them.' : ''));
   }
   return made;
 }

@@ -66,7 +66,7 @@ export function difference(before, after) {
   all.forEach(([sign], at) => { if (sign !== ' ') for (let i = at - AROUND; i <= at + AROUND; i++) if (near[i] !== undefined) near[i] = true; });
   const shown = element('div', { class: 'diff' });
   let skipped = 0;
-  const gap = () => { if (skipped > 0) shown.append(element('span', { class: 'gap' }, `… ${skipped} line${skipped === 1 ? '' : 's'} the same`)); skipped = 0; };
+  const gap = () => { if (skipped > 0) shown.append(element('span', { class: 'gap' }, `… ${skipped} unchanged line${skipped === 1 ? '' : 's'}`)); skipped = 0; };
   all.forEach(([sign, line], at) => {
     if (!near[at]) { skipped++; return; }
     gap();

@@ -30,10 +30,10 @@ const operation = (path, method, said) => {
   details.id = said.operationId || '';
   const parameters = (said.parameters || []).map((one) => [one.name, one.in, words(one.schema), one.description || '']);
   if (parameters.length) details.append(node('h4', 'Parameters'), table(parameters));
-  if (said.requestBody) details.append(node('h4', 'Body'), table(bodies(said.requestBody.content)));
+  if (said.requestBody) details.append(node('h4', 'Request body'), table(bodies(said.requestBody.content)));
   const answers = Object.entries(said.responses || {}).flatMap(([status, answer]) =>
     answer.$ref ? [] : bodies(answer.content).map((body) => [status, ...body]));
-  if (answers.length) details.append(node('h4', 'Answers'), table(answers));
+  if (answers.length) details.append(node('h4', 'Responses'), table(answers));
   return details;
 };
 
@@ -42,7 +42,7 @@ const schema = (name, said) => {
   if (said.description) details.append(node('p', said.description));
   const needed = new Set(said.required || []);
   const fields = Object.entries(said.properties || {}).map(([field, of]) =>
-    [field, words(of), needed.has(field) ? 'needed' : '', of.description || '']);
+    [field, words(of), needed.has(field) ? 'required' : '', of.description || '']);
   if (fields.length) details.append(table(fields));
   return details;
 };
@@ -51,16 +51,16 @@ const show = (api) => {
   const groups = new Map();
   for (const [path, item] of Object.entries(api.paths)) {
     for (const [method, said] of Object.entries(item)) {
-      const group = (said.tags || ['others'])[0];
+      const group = (said.tags || ['other'])[0];
       groups.set(group, [...(groups.get(group) || []), operation(path, method, said)]);
     }
   }
   const main = document.getElementById('docs');
   for (const [group, operations] of groups) main.append(node('h2', group), ...operations);
-  main.append(node('h2', 'Shapes'), ...Object.entries(api.components.schemas).map(([name, said]) => schema(name, said)));
+  main.append(node('h2', 'Schemas'), ...Object.entries(api.components.schemas).map(([name, said]) => schema(name, said)));
   document.getElementById('state').textContent = `Folio ${api.info.version}, OpenAPI ${api.openapi}`;
 };
 
 fetch('/openapi.json').then((answer) => answer.json()).then(show).catch((error) => {
-  document.getElementById('state').textContent = `The description cannot be read: ${error.message}`;
+  document.getElementById('state').textContent = `Could not load the API description: ${error.message}`;
 });

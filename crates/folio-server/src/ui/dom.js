@@ -62,7 +62,7 @@ export function moved(block, label) {
 }
 
 /** What may be wider than there is room for: then it is moved by itself, with the keyboard, too. */
-export const wide = (...children) => moved(element('div', { class: 'wide' }, ...children), 'A wide table');
+export const wide = (...children) => moved(element('div', { class: 'wide' }, ...children), 'Scrollable table');
 
 /** A heading that has room for a few lines, and shows the others to whoever asks; its text is set at `heading`. */
 export function headline(text, tag = 'h1') {
@@ -70,8 +70,8 @@ export function headline(text, tag = 'h1') {
   const more = element('button', { type: 'button', class: 'more', hidden: true, 'aria-expanded': 'false', onclick: () => {
     const isCut = heading.classList.toggle('cut');
     more.setAttribute('aria-expanded', String(!isCut));
-    more.textContent = isCut ? 'All of it' : 'Less of it';
-  } }, 'All of it');
+    more.textContent = isCut ? 'Show all' : 'Show less';
+  } }, 'Show all');
   const look = () => { more.hidden = heading.classList.contains('cut') && heading.scrollHeight <= heading.clientHeight + 1; };
   new ResizeObserver(look).observe(heading);
   new MutationObserver(look).observe(heading, { childList: true });

@@ -5,21 +5,21 @@ import { element } from './dom.js';
 
 /** Of every state: its mark, and what it is called. */
 const STATES = {
-  created: ['·', 'waiting'], ready: ['·', 'waiting'], executing: ['▸', 'at work'], parked: ['↻', 'waits for another attempt'], running_children: ['◔', 'at work'],
-  deciding: ['◇', 'a model decides'], aggregating: ['Σ', 'puts results together'], verifying: ['≟', 'is being checked'], replanning: ['↺', 'plans anew'],
-  asks: ['?', 'waits for you'], held: ['‖', 'waits for another run'], waiting_input: ['?', 'waits for an answer'], awaiting_approval: ['?', 'waits for a yes'], cancelling: ['◌', 'being stopped'], running: ['▸', 'running'], taken_up: ['▹', 'is being taken up'],
-  interrupted: ['‖', 'interrupted: nobody drives it'], paused: ['‖', 'paused'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
-  skipped: ['–', 'skipped'], cancelled: ['⊘', 'cancelled'], superseded: ['↷', 'replaced'], failed: ['✗', 'failed'], met: ['✓', 'met'], unmet: ['✗', 'not met'], unverifiable: ['?', 'cannot be checked'],
+  created: ['·', 'waiting'], ready: ['·', 'waiting'], executing: ['▸', 'running'], parked: ['↻', 'waiting to retry'], running_children: ['◔', 'running'],
+  deciding: ['◇', 'deciding'], aggregating: ['Σ', 'combining results'], verifying: ['≟', 'verifying'], replanning: ['↺', 'replanning'],
+  asks: ['?', 'waiting for you'], held: ['‖', 'waiting for another run'], waiting_input: ['?', 'waiting for an answer'], awaiting_approval: ['?', 'waiting for approval'], cancelling: ['◌', 'cancelling'], running: ['▸', 'running'], taken_up: ['▹', 'starting'],
+  interrupted: ['‖', 'interrupted: no process drives it'], paused: ['‖', 'paused'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
+  skipped: ['–', 'skipped'], cancelled: ['⊘', 'cancelled'], superseded: ['↷', 'replaced'], failed: ['✗', 'failed'], met: ['✓', 'met'], unmet: ['✗', 'not met'], unverifiable: ['?', 'cannot be verified'],
 };
 /** Why something ended as it did, if not because it was done. */
 const REASONS = {
-  criteria_unmet: 'what was wanted was not reached', retries_exhausted: 'every attempt failed', policy_denied: 'it was not allowed', invalid_input: 'the call could not be made as it was written',
-  unsatisfiable: 'it cannot be done here', budget_nodes: 'the limit of nodes was reached', budget_depth: 'the limit of depth was reached', budget_children: 'the limit of one group was reached',
-  budget_bytes: 'the limit of bytes was reached', budget_tokens: 'the limit of tokens was reached', budget_usd: 'the limit of money was reached', budget_model_calls: 'the limit of calls of models was reached',
-  budget_tool_calls: 'the limit of calls of tools was reached', window_full: 'it does not fit into what the model can read', auth: 'the key of the model was refused', refused: 'the model would not do it',
-  unparseable: 'what the model answered could not be read', turn_cap: 'the model took more turns than a task may', loop: 'it went round in circles', stalled: 'no plan came nearer to what is wanted',
-  needs_input: 'a question had to be answered and nobody was there', superseded: 'another plan took its place', deadline: 'the time was up', outcome_unknown: 'it began, and nobody knows what became of it',
-  upstream_failed: 'something before it failed', cancelled_by_user: 'somebody asked for it', cancelled_by_parent: 'what it belongs to needs it no more',
+  criteria_unmet: 'a required criterion was not met', retries_exhausted: 'every attempt failed', policy_denied: 'permission was denied', invalid_input: 'the call or request was invalid',
+  unsatisfiable: 'the task cannot be done here', budget_nodes: 'the node limit was reached', budget_depth: 'the depth limit was reached', budget_children: 'the group size limit was reached',
+  budget_bytes: 'the byte limit was reached', budget_tokens: 'the token limit was reached', budget_usd: 'the cost limit was reached', budget_model_calls: 'the model call limit was reached',
+  budget_tool_calls: 'the tool call limit was reached', window_full: 'the conversation does not fit into the context window', auth: 'the provider rejected the API key', refused: 'the model refused the task',
+  unparseable: 'the answer of the model could not be parsed', turn_cap: 'the model took more turns than a task may', loop: 'the model repeated itself without progress', stalled: 'several plans in a row made no progress',
+  needs_input: 'a person had to answer, and nobody did', superseded: 'another plan replaced it', deadline: 'the deadline passed', outcome_unknown: 'it started, but its outcome is unknown',
+  upstream_failed: 'an earlier step failed', cancelled_by_user: 'a person or a program cancelled it', cancelled_by_parent: 'the group or task that contains it no longer needs it',
 };
 export const why = (reason) => REASONS[reason] ?? reason.replaceAll('_', ' ');
 
@@ -93,14 +93,14 @@ export function bytes(n) {
 }
 /** Money; what is less than a ten-thousandth of a dollar is not nothing. */
 export const dollars = (micro) => (micro > 0 && micro < 100 ? 'less than $0.0001' : `$${(micro / 1e6).toFixed(micro > 0 && micro < 10_000 ? 4 : 2)}`);
-export const perCent = (share) => `${Math.round(share * 100)} %`;
+export const perCent = (share) => `${Math.round(share * 100)}%`;
 
 /** What was used up, in few letters; nothing if nothing was. `unknown` stands for a price that nobody knows. */
 export function cost(spent, unknown = 'cost unknown') {
   const tokens = (spent?.tokens_in ?? 0) + (spent?.tokens_out ?? 0);
   const known = spent?.micro_usd && dollars(spent.micro_usd);
   // What nobody knows is not nothing.
-  const price = spent?.unpriced_calls ? (known ? `${known} and more` : unknown) : known;
+  const price = spent?.unpriced_calls ? (known ? `at least ${known}` : unknown) : known;
   return [tokens && `${few(tokens)} tok`, price].filter(Boolean).join(' · ');
 }
 

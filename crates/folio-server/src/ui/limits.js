@@ -8,12 +8,12 @@ import { bytes, dollars, number } from './format.js';
 /** Of every limit: what it is called, and how people write it. A millionth of a dollar is nothing that anybody types. */
 const FIELDS = {
   tokens: { label: 'Tokens', unit: 1, show: number },
-  tokens_in: { label: 'Tokens read', unit: 1, show: number },
-  tokens_cached: { label: 'Tokens read from a cache', unit: 1, show: number },
-  tokens_out: { label: 'Tokens written', unit: 1, show: number },
-  micro_usd: { label: 'Dollars', unit: 1e6, show: dollars },
-  model_calls: { label: 'Calls of models', unit: 1, show: number },
-  tool_calls: { label: 'Calls of tools', unit: 1, show: number },
+  tokens_in: { label: 'Input tokens', unit: 1, show: number },
+  tokens_cached: { label: 'Cached input tokens', unit: 1, show: number },
+  tokens_out: { label: 'Output tokens', unit: 1, show: number },
+  micro_usd: { label: 'US dollars', unit: 1e6, show: dollars },
+  model_calls: { label: 'Model calls', unit: 1, show: number },
+  tool_calls: { label: 'Tool calls', unit: 1, show: number },
   bytes: { label: 'Bytes of journal and pages', unit: 1, show: bytes },
   nodes: { label: 'Nodes', unit: 1, show: number },
 };
@@ -33,13 +33,13 @@ export async function changeLimits(run, { node, what, signal }) {
     const { label, unit, show } = FIELDS[one.what];
     // What went beyond its limit may stay as it is.
     const input = element('input', { type: 'number', name: one.what, min: Math.min(one.used, one.limit) / unit, max: (MOST[one.what] ?? Number.MAX_SAFE_INTEGER) / unit, step: unit === 1 ? 1 : 'any', value: one.limit / unit, required: true });
-    return { one, unit, input, row: element('label', {}, `${label}, of which ${show(one.used)} are used up`, input) };
+    return { one, unit, input, row: element('label', {}, `${label} (${show(one.used)} used)`, input) };
   });
   // A part has a time of its own only if it says so.
   const hasTime = known.deadline !== null || !node, hasAny = hasTime || inputs.length > 0;
-  const minutes = element('input', { type: 'number', name: 'minutes', min: 1, max: MOST_MINUTES, step: 1, placeholder: known.deadline ? 'as it is' : 'no end' });
+  const minutes = element('input', { type: 'number', name: 'minutes', min: 1, max: MOST_MINUTES, step: 1, placeholder: known.deadline ? 'Unchanged' : 'None' });
   const note = element('div');
-  const change = element('button', { type: 'submit', class: 'main' }, 'Change it');
+  const change = element('button', { type: 'submit', class: 'main' }, 'Save');
   const dialog = element('dialog', { 'aria-labelledby': 'limits-title' });
   const form = element('form', {
     method: 'dialog',
@@ -53,15 +53,15 @@ export async function changeLimits(run, { node, what, signal }) {
       }
       if (minutes.value) wanted.deadline = new Date(now() + minutes.valueAsNumber * MINUTE).toISOString();
       change.disabled = true;
-      send('PATCH', path, wanted).then(() => { dialog.close(); announce('The limits were changed.'); }, (error) => { change.disabled = false; note.replaceChildren(trouble(told(error))); });
+      send('PATCH', path, wanted).then(() => { dialog.close(); announce('Limits saved.'); }, (error) => { change.disabled = false; note.replaceChildren(trouble(told(error))); });
     },
   },
-  element('h2', { id: 'limits-title' }, `What ${what} may use up`),
-  hasAny ? '' : element('p', { class: 'quiet' }, 'It has no limits of its own; those of what is around it hold.'),
+  element('h2', { id: 'limits-title' }, `Limits of ${what}`),
+  hasAny ? '' : element('p', { class: 'quiet' }, 'It has no limits of its own. The limits of the parts that contain it apply.'),
   ...inputs.map(({ row }) => row),
-  hasTime ? element('label', {}, 'Over in so many minutes from now', minutes) : '',
+  hasTime ? element('label', {}, 'Deadline, in minutes from now', minutes) : '',
   note,
-  element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: () => dialog.close() }, 'Leave it'),
+  element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'),
     hasAny ? change : ''));
   dialog.append(form);
   dialog.addEventListener('close', () => dialog.remove(), { once: true });

@@ -10,7 +10,7 @@ const SHORT = 4000;
 const PART = 32 * 1024;
 /** Pieces of evidence that are shown before somebody wants all of them. */
 const MANY = 50;
-const LIMITS = { tokens: 'tokens', tokens_in: 'tokens read', tokens_cached: 'tokens read from a cache', tokens_out: 'tokens written', micro_usd: 'dollars', model_calls: 'calls of models', tool_calls: 'calls of tools', bytes: 'of journal and pages', nodes: 'nodes' };
+const LIMITS = { tokens: 'tokens', tokens_in: 'input tokens', tokens_cached: 'cached input tokens', tokens_out: 'output tokens', micro_usd: 'spent', model_calls: 'model calls', tool_calls: 'tool calls', bytes: 'written to journal and pages', nodes: 'nodes' };
 
 /**
  * The parts of what is known of a node. `find(id)` gives another node of the run, `choose` shows it; `state` is where the node stands, `isKept` whether
@@ -20,22 +20,22 @@ export function nodeParts(node, { find, choose, state, isKept = false }) {
   const { result } = node;
   const parts = [element('p', { class: 'line' }, stateLine(state), state === 'superseded' && element('span', { class: 'quiet' }, `was: ${words(node.outcome)}`), node.stop_reason && element('span', { class: 'quiet', title: node.stop_reason }, why(node.stop_reason)),
     result?.severity && element('span', { class: 'badge calm' }, `${result.severity} failure`), node.attempt > 1 && element('span', { class: 'meta' }, `attempt ${node.attempt}`))];
-  if (isKept) parts.push(element('p', { class: 'quiet' }, 'Kept of the run that this one was begun from: it was not done again.'));
-  if (node.parked) parts.push(element('p', { class: 'quiet' }, `again at ${absolute(node.parked.until)}: ${node.parked.cause}`));
+  if (isKept) parts.push(element('p', { class: 'quiet' }, 'Kept from the run that this one was forked from. It did not run again.'));
+  if (node.parked) parts.push(element('p', { class: 'quiet' }, `Next attempt at ${absolute(node.parked.until)}: ${node.parked.cause}`));
   if (node.call) parts.push(element('p', { class: 'quiet' }, element('code', {}, revealed(node.call))));
   if (result?.notes) parts.push(...markdown(result.notes));
   if (result?.criteria.length) parts.push(element('h3', {}, 'Criteria'), element('ul', { class: 'plain' }, ...result.criteria.map((one) => criterion(one, node.criteria.find(({ id }) => id === one.criterion)?.text))));
   if (result?.evidence.length) parts.push(element('h3', {}, 'Evidence'), ...evidence(result.evidence, find, choose));
   if (result?.output !== undefined) parts.push(element('h3', {}, 'Output'), output(result.output));
-  if (result?.output_omitted) parts.push(element('h3', {}, 'Output'), element('p', { class: 'quiet' }, 'It is too large to be shown here: what is below says its own part of it.'));
+  if (result?.output_omitted) parts.push(element('h3', {}, 'Output'), element('p', { class: 'quiet' }, 'Too large to show here. Each part below shows its own output.'));
   if (result?.output_ref) parts.push(element('h3', {}, 'Output'), blob(result.output_ref));
   parts.push(...budget(node));
-  if (!result && !node.started_at) parts.push(empty('It has not begun.'));
+  if (!result && !node.started_at) parts.push(empty('Not started yet.'));
   return parts;
 }
 
 function criterion(one, text) {
-  return element('li', {}, mark(one.finding), written('bdi', {}, text || one.criterion), element('span', { class: 'meta' }, ` ${words(one.finding)}${one.required ? '' : ', not required'}${one.why ? ': ' : ''}`, one.why ? written('bdi', {}, one.why) : ''));
+  return element('li', {}, mark(one.finding), written('bdi', {}, text || one.criterion), element('span', { class: 'meta' }, ` ${words(one.finding)}${one.required ? '' : ', optional'}${one.why ? ': ' : ''}`, one.why ? written('bdi', {}, one.why) : ''));
 }
 
 /** All of it, or a beginning where there is much: what did not end well comes first then. */
@@ -44,7 +44,7 @@ function evidence(all, find, choose) {
   if (all.length <= MANY) return [element('ul', { class: 'plain' }, ...all.map(item))];
   const isBad = (one) => /^(failed|partial)$/.test(find(one.id)?.outcome ?? '');
   const list = element('ul', { class: 'plain' }, ...[...all.filter(isBad), ...all.filter((one) => !isBad(one))].slice(0, MANY).map(item));
-  const more = element('button', { type: 'button', onclick: () => { list.replaceChildren(...all.map(item)); more.remove(); } }, `All ${number(all.length)}`);
+  const more = element('button', { type: 'button', onclick: () => { list.replaceChildren(...all.map(item)); more.remove(); } }, `Show all ${number(all.length)}`);
   return [list, more];
 }
 
@@ -66,7 +66,7 @@ function output(value) {
   const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
   const shown = written('pre', {}, text.slice(0, SHORT));
   if (text.length <= SHORT) return shown;
-  const all = element('button', { type: 'button', onclick: () => { shown.textContent = text; all.remove(); } }, `All ${number(text.length)} characters`);
+  const all = element('button', { type: 'button', onclick: () => { shown.textContent = text; all.remove(); } }, `Show all ${number(text.length)} characters`);
   return element('div', {}, shown, all);
 }
 
@@ -84,18 +84,18 @@ function blob({ hash, bytes: size }) {
         more.hidden = at >= size;
       } catch (error) { note.replaceChildren(trouble(told(error))); }
     },
-  }, 'Show more of it');
-  return element('div', {}, element('p', { class: 'meta' }, `${bytes(size)}, kept beside the journal`), shown, more, note);
+  }, 'Show more');
+  return element('div', {}, element('p', { class: 'meta' }, `${bytes(size)}, stored beside the journal`), shown, more, note);
 }
 
 function budget(node) {
   const { spent, limits = [], paid_twice: twice } = node;
   const used = cost(spent);
-  const callsOf = (count, whom) => count && (count === 1 ? `1 call of a ${whom}` : `${number(count)} calls of ${whom}s`);
-  const calls = [callsOf(spent.model_calls, 'model'), callsOf(spent.tool_calls, 'tool'), twice && `${number(twice)} possibly paid for twice: nobody saw the end of the first`].filter(Boolean);
+  const callsOf = (count, whom) => count && `${number(count)} ${whom} call${count === 1 ? '' : 's'}`;
+  const calls = [callsOf(spent.model_calls, 'model'), callsOf(spent.tool_calls, 'tool'), twice && `${number(twice)} possibly charged twice (it is unknown how the first attempt ended)`].filter(Boolean);
   if (!used && calls.length === 0 && limits.length === 0) return [];
   const figure = (name, n) => ({ micro_usd: dollars, bytes }[name] ?? number)(n);
   const rows = limits.map((one) => element('li', {}, meter(one.limit ? one.used / one.limit : 1, `${LIMITS[one.what]}: ${figure(one.what, one.used)} of ${figure(one.what, one.limit)}`, { isLimit: true }),
-    ` ${figure(one.what, one.used)} of ${figure(one.what, one.limit)} ${LIMITS[one.what] ?? one.what}${one.over ? `, ${figure(one.what, one.over)} beyond it` : ''}`));
-  return [element('h3', {}, 'Cost, with all below'), element('p', {}, [used, ...calls].filter(Boolean).join(' · ') || 'nothing'), rows.length ? element('ul', { class: 'plain' }, ...rows) : ''];
+    ` ${figure(one.what, one.used)} of ${figure(one.what, one.limit)} ${LIMITS[one.what] ?? one.what}${one.over ? `, ${figure(one.what, one.over)} over the limit` : ''}`));
+  return [element('h3', {}, 'Cost, including all parts below'), element('p', {}, [used, ...calls].filter(Boolean).join(' · ') || 'None'), rows.length ? element('ul', { class: 'plain' }, ...rows) : ''];
 }

@@ -42,30 +42,30 @@ export async function showObservation(view, { name, query, signal, title, go }) 
 function body(one, again) {
   const note = element('p');
   const archive = async () => {
-    if (!await sure(`Put ${one.handle} away?`, 'It is kept, found by those who look for archived ones, and shown to no model any more.', 'Put it away')) return;
+    if (!await sure(`Archive ${one.handle}?`, 'Models no longer see it. You can still find it among archived observations.', 'Archive')) return;
     send('POST', `/observations/${one.handle}/archive`).then(() => { announce('Archived.'); return again().then(() => $('view').focus({ preventScroll: true })); }, (error) => note.replaceChildren(trouble(told(error))));
   };
   const { source } = one;
   const rows = [
-    ['Status', [...new Set([one.status.replaceAll('_', ' '), one.state])].join(', ')], ['Owner', one.owner], ['Believed as', one.trust.replaceAll('_', ' ')],
-    ['From', element('span', {}, source.tool ? `tool ${source.tool}` : 'no tool', source.run_id && [' in ', element('a', { href: `/runs/${source.run_id}${source.node_id ? `?node=${source.node_id}` : ''}` }, 'a run')],
+    ['Status', [...new Set([one.status.replaceAll('_', ' '), one.state])].join(', ')], ['Owner', one.owner], ['Trust', one.trust.replaceAll('_', ' ')],
+    ['Source', element('span', {}, source.tool ? `tool ${source.tool}` : 'no tool', source.run_id && [' in ', element('a', { href: `/runs/${source.run_id}${source.node_id ? `?node=${source.node_id}` : ''}` }, 'a run')],
       source.turn_id && [' in ', element('a', { href: `/turns/${source.turn_id}` }, 'a turn')])],
-    ['Said to be from', one.claimed_source && JSON.stringify(one.claimed_source)],
-    ['About', one.context && JSON.stringify(one.context)], ['Besides', one.metadata && JSON.stringify(one.metadata)],
-    ['In its place', one.superseded_by && element('a', { href: `/observations/${one.superseded_by}` }, one.superseded_by)],
-    ['Put away for', one.archived_for], ['Erased for', one.erased], ['Came true', one.outcome], ['Concerns persons', one.pii?.join(', ')],
-    ['Added', absolute(one.created_at)], ['Changed', absolute(one.updated_at)], ['Id', element('code', {}, one.observation_id)],
+    ['Claimed source', one.claimed_source && JSON.stringify(one.claimed_source)],
+    ['Context', one.context && JSON.stringify(one.context)], ['Metadata', one.metadata && JSON.stringify(one.metadata)],
+    ['Replaced by', one.superseded_by && element('a', { href: `/observations/${one.superseded_by}` }, one.superseded_by)],
+    ['Archive reason', one.archived_for], ['Erase reason', one.erased], ['Outcome', one.outcome], ['Personal data', one.pii?.join(', ')],
+    ['Created', absolute(one.created_at)], ['Updated', absolute(one.updated_at)], ['ID', element('code', {}, one.observation_id)],
   ].filter(([, value]) => value);
   return [
     element('p', { class: 'line' }, kindOf(one), sureness(one), expiry(one), ...tagsOf(one)),
     one.title ? written('p', { class: 'said' }, element('strong', {}, one.title)) : '',
-    written('p', { class: 'said' }, one.content || '(its content is gone)'),
+    written('p', { class: 'said' }, one.content || '(content erased)'),
     element('dl', { class: 'facts' }, ...rows.flatMap(([what, value]) => [element('dt', {}, what), element('dd', {}, value)])),
-    one.status === 'archived' ? '' : element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: archive }, 'Put away')), note,
+    one.status === 'archived' ? '' : element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: archive }, 'Archive')), note,
   ];
 }
 
-const NAMES = { body: 'content', content_ref: 'long content', pinned: 'pin', expires_at: 'ends' };
+const NAMES = { body: 'content', content_ref: 'long content', pinned: 'pin', expires_at: 'expires' };
 /** The value of a field in words; moments as they are written everywhere else on the page. */
 function text(value, field) {
   if (value === null || value === undefined) return '';
@@ -80,9 +80,9 @@ function version(version) {
     const isLong = (field === 'content' || field === 'body') && !isFirst;
     const [was, is] = [text(before, field), text(after, field)];
     return [element('dt', {}, NAMES[field] ?? field.replaceAll('_', ' ')),
-      element('dd', {}, isLong ? difference(was, is) : isFirst ? written('bdi', {}, is) : [written('del', {}, was || 'nothing'), ' → ', written('ins', {}, is || 'nothing')])];
+      element('dd', {}, isLong ? difference(was, is) : isFirst ? written('bdi', {}, is) : [written('del', {}, was || 'none'), ' → ', written('ins', {}, is || 'none')])];
   });
-  const clashes = (version.conflicts ?? []).map(({ field }) => element('p', { class: 'partial' }, `wrote over another change of ${field}`));
+  const clashes = (version.conflicts ?? []).map(({ field }) => element('p', { class: 'partial' }, `overwrote another change of ${field}`));
   return element('li', { value: version.version, class: 'panel' },
     element('p', { class: 'line' }, element('strong', {}, `Version ${version.version}`), version.operation.replaceAll('_', ' '), element('span', { class: 'meta' }, `by ${version.by} · `, moment(version.timestamp), ` · commit ${version.seq}`)),
     version.reason ? written('p', { class: 'quiet' }, version.reason) : '', element('dl', { class: 'facts' }, ...changes.flat()), ...clashes);

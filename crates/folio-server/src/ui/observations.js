@@ -8,14 +8,14 @@ import { meter, moment, number, perCent } from './format.js';
 
 const MANY = 50;
 const FIELDS = [
-  ['text', 'search', 'Words', 'words'],
-  ['type', 'text', 'Type', 'type'],
-  ['tags', 'text', 'Tags, all of them', 'tags'],
-  ['owner', 'text', 'Owner', 'owner'],
-  ['min_confidence', 'number', 'At least this sure, 0 to 1', 'sure ≥'],
+  ['text', 'search', 'Search observations', 'Search'],
+  ['type', 'text', 'Type', 'Type'],
+  ['tags', 'text', 'Tags (all must match)', 'Tags'],
+  ['owner', 'text', 'Owner', 'Owner'],
+  ['min_confidence', 'number', 'Minimum confidence, 0 to 1', 'Conf. ≥'],
 ];
 const STATUSES = ['active', 'pending_review', 'resolved', 'archived'];
-const ORDERS = [['', 'newest first'], ['oldest', 'oldest first'], ['priority', 'what matters most first']];
+const ORDERS = [['', 'Newest first'], ['oldest', 'Oldest first'], ['priority', 'Highest priority first']];
 
 export async function showObservations(view, { query, signal, title }) {
   title('Scratch page');
@@ -33,12 +33,12 @@ export async function showObservations(view, { query, signal, title }) {
   const select = (name, label, options) => element('select', { 'aria-label': label, onchange: (event) => change(name, event.currentTarget.value) },
     ...options.map(([value, text]) => element('option', { value, selected: (wanted[name] ?? '') === value }, text)));
   const expired = element('input', { type: 'checkbox', checked: wanted.include_expired === 'true', onchange: (event) => change('include_expired', event.currentTarget.checked ? 'true' : '') });
-  const form = element('form', { class: 'filters', role: 'search', 'aria-label': 'Which observations', onsubmit: (event) => event.preventDefault() },
+  const form = element('form', { class: 'filters', role: 'search', 'aria-label': 'Filter observations', onsubmit: (event) => event.preventDefault() },
     ...FIELDS.map(field),
-    select('status', 'Status', [['', 'any status'], ...STATUSES.map((status) => [status, status.replaceAll('_', ' ')])]),
+    select('status', 'Status', [['', 'Any status'], ...STATUSES.map((status) => [status, status.replaceAll('_', ' ')])]),
     select('order', 'Order', ORDERS),
-    element('label', {}, expired, ' past their time, too'));
-  view.append(element('h1', {}, 'Scratch page'), element('p', { class: 'quiet lead' }, 'What tools, models and people noticed, and what still holds of it.'), form, count, list, note);
+    element('label', {}, expired, ' Include expired'));
+  view.append(element('h1', {}, 'Scratch page'), element('p', { class: 'quiet lead' }, 'What tools, models and people have noticed and what still holds.'), form, count, list, note);
 
   let known = [];
   const draw = latest({
@@ -46,11 +46,11 @@ export async function showObservations(view, { query, signal, title }) {
     ask: () => get(addressOf('/observations', { ...wanted, ...asWritten(wanted), limit: limit.value }), { signal }),
     show(answer) {
       known = answer.items;
-      count.textContent = `${answer.at_least ? 'at least ' : ''}${number(answer.total)} of them${answer.returned < answer.total ? `, ${number(answer.returned)} shown` : ''}`;
+      count.textContent = `${answer.at_least ? 'at least ' : ''}${number(answer.total)} in total${answer.returned < answer.total ? `, ${number(answer.returned)} shown` : ''}`;
       keep(list, answer.items, (one) => one.observation_id, card);
-      const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(1000, limit.value + MANY); draw(); } }, 'More');
+      const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(1000, limit.value + MANY); draw(); } }, 'Show more');
       const isFiltered = Object.keys(wanted).length > 0;
-      const nothing = isFiltered ? empty('Nothing is like that.') : empty('Nothing yet. Try', 'folio observe add "The tests need a database" --tag tests');
+      const nothing = isFiltered ? empty('No matching observations. Change or clear the filters.') : empty('No observations yet. Add one with', 'folio observe add "The tests need a database" --tag tests');
       settle(note, [...(answer.returned === 0 ? [nothing] : []), ...(answer.next && limit.value < 1000 ? [more] : [])]);
       count.hidden = answer.returned === 0;
     },
@@ -74,11 +74,11 @@ const asWritten = ({ type = '', tags = '' }) => ({
 
 /** How sure its writer was. */
 export const sureness = (one) => (one.confidence === null || one.confidence === undefined ? null
-  : element('span', { class: 'sure' }, meter(one.confidence, `${perCent(one.confidence)} sure`), ` ${perCent(one.confidence)} sure`));
+  : element('span', { class: 'sure' }, meter(one.confidence, `${perCent(one.confidence)} confidence`), ` ${perCent(one.confidence)} confidence`));
 
 /** When it stops to hold, if nothing else has made it stop. */
 export const expiry = (one) => (!one.expires_at || !/^(live|expired)$/.test(one.state) || one.erased ? null
-  : element('span', { class: one.state === 'expired' ? 'failed' : 'expiry' }, one.state === 'expired' ? 'past its time ' : 'ends ', moment(one.expires_at)));
+  : element('span', { class: one.state === 'expired' ? 'failed' : 'expiry' }, one.state === 'expired' ? 'expired ' : 'expires ', moment(one.expires_at)));
 
 export const tagsOf = (one) => one.tags.map((tag) => written('a', { class: 'tag', href: `/observations?tags=${encodeURIComponent(tag.replace(/,|^#/g, '\\$&'))}` }, `#${tag}`));
 
@@ -88,11 +88,11 @@ export function kindOf(one) {
 }
 
 function card(one) {
-  const facts = [sureness(one), expiry(one), element('span', {}, `for ${one.owner}`), element('span', {}, moment(one.updated_at))].filter(Boolean);
+  const facts = [sureness(one), expiry(one), element('span', {}, `owner: ${one.owner}`), element('span', {}, moment(one.updated_at))].filter(Boolean);
   return element('li', { class: 'card stack' },
     element('p', { class: 'line' }, kindOf(one), one.status !== 'active' && element('span', { class: 'badge calm' }, one.status.replaceAll('_', ' ')),
       one.state === 'expired' && element('span', { class: 'badge calm' }, 'expired'), one.pinned && element('span', { class: 'badge calm' }, 'pinned'),
       element('a', { class: 'handle', href: `/observations/${one.handle}` }, one.handle)),
-    written('a', { class: 'content', href: `/observations/${one.handle}` }, one.title ? element('strong', {}, `${one.title} `) : null, one.content || '(its content is gone)'),
+    written('a', { class: 'content', href: `/observations/${one.handle}` }, one.title ? element('strong', {}, `${one.title} `) : null, one.content || '(content erased)'),
     element('p', { class: 'line meta' }, ...facts, ...tagsOf(one)));
 }

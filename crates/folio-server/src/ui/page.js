@@ -10,7 +10,7 @@ export async function showPage(view, { name, signal, title, go }) {
   const { heading: head, block: top } = headline(name), about = element('p', { class: 'meta' });
   const text = element('article', { class: 'text panel' });
   const below = element('ul', { class: 'plain' });
-  view.append(top, about, text, element('section', { 'aria-label': 'Pages below' }, below));
+  view.append(top, about, text, element('section', { 'aria-label': 'Child pages' }, below));
   const at = encodeURIComponent(name);
   const sought = location.hash.slice(1);
   let id = null;
@@ -24,8 +24,8 @@ export async function showPage(view, { name, signal, title, go }) {
     id = page.page_id;
     if (head.textContent !== page.title) head.textContent = page.title;
     settle(about, [`${page.handle} · ${page.role.replaceAll('_', ' ')} · ${page.status} · `, moment(page.updated_at),
-      ...(page.homework_run_id ? [' · ', element('a', { href: `/runs/${page.homework_run_id}` }, 'its run')] : []),
-      ...(page.parent ? [' · ', element('a', { href: `/pages/${page.parent}` }, 'the page above')] : [])]);
+      ...(page.homework_run_id ? [' · ', element('a', { href: `/runs/${page.homework_run_id}` }, 'run')] : []),
+      ...(page.parent ? [' · ', element('a', { href: `/pages/${page.parent}` }, 'parent page')] : [])]);
     if (text.said !== md) { text.said = md; settle(text, markdown(md)); }
     // The text has those below it at its end.
     const isTold = (handle) => text.querySelector(`a[href="/pages/${handle}"]`);

@@ -29,10 +29,10 @@ export async function showPlan(pane, { run, node, hasEnded, signal, isOld, again
 /** The plan as it stands. What it shows anew leaves what is alike, with what somebody has opened or marked there. `change(known)` has somebody change it. */
 function sheet(change) {
   let known = null;
-  const called = element('strong'), edit = element('button', { type: 'button', onclick: () => change(known) }, 'Edit the plan');
+  const called = element('strong'), edit = element('button', { type: 'button', onclick: () => change(known) }, 'Edit plan');
   const steps = element('ul', { class: 'plain steps' }), past = element('ol', { class: 'versions' }), whole = element('div');
   const made = element('div', { class: 'sheet' }, element('p', { class: 'line' }, called, edit), steps, element('h3', {}, 'Versions'), past,
-    element('details', {}, element('summary', {}, 'All of it, as it is written'), whole));
+    element('details', {}, element('summary', {}, 'Plan source'), whole));
   made.show = (given) => {
     known = given;
     const { plan, versions, hasEnded } = given;
@@ -54,7 +54,7 @@ export function isChanged() {
 
 /** Whether what is shown may give way to something else: asks, if a plan was changed and not saved. */
 export async function mayLeave() {
-  return !isChanged() || sure('Throw away what you changed in the plan?', 'It is not the plan yet.', 'Throw it away');
+  return !isChanged() || sure('Discard your changes to the plan?', 'You have not saved them.', 'Discard');
 }
 
 function versionItem(version, before) {
@@ -64,13 +64,13 @@ function versionItem(version, before) {
     element('span', { class: 'meta' }, version.by ? `by ${version.by} · ` : '', moment(version.timestamp))),
   version.reason ? written('p', { class: 'quiet' }, version.reason) : '',
   counts.length ? element('p', {}, counts.join('; ')) : '',
-  before ? element('details', { open: true }, element('summary', {}, `What is different from version ${before.plan_version}`), difference(before.markdown, version.markdown)) : '');
+  before ? element('details', { open: true }, element('summary', {}, `Changes since version ${before.plan_version}`), difference(before.markdown, version.markdown)) : '');
 }
 
 /** Has somebody change the plan as it is `known`. What others make of it meanwhile is told, and can be taken over. */
 function editor(pane, { run, node, known, again }) {
   const { plan } = known;
-  const text = element('textarea', { class: 'plan', dir: 'auto', 'aria-label': 'The plan, in markdown', spellcheck: 'false', rows: Math.min(30, plan.markdown.split('\n').length + 3) }, plan.markdown);
+  const text = element('textarea', { class: 'plan', dir: 'auto', 'aria-label': 'Plan in Markdown', spellcheck: 'false', rows: Math.min(30, plan.markdown.split('\n').length + 3) }, plan.markdown);
   const note = element('div'), other = element('div', { role: 'status' });
   const close = async () => {
     // Somebody may have gone to another part, which stands there then.
@@ -89,8 +89,8 @@ function editor(pane, { run, node, known, again }) {
     text.defaultValue = newest.plan.markdown;
     if (both !== null) text.value = both;
     base = newest;
-    other.replaceChildren(both !== null ? element('p', { class: 'quiet' }, `Your text has what version ${version} changed.`)
-      : element('p', { class: 'partial' }, `Your text is as you wrote it: version ${version} changed the same lines. What you save takes its place.`));
+    other.replaceChildren(both !== null ? element('p', { class: 'quiet' }, `Your text now includes the changes of version ${version}.`)
+      : element('p', { class: 'partial' }, `Your text is unchanged, because version ${version} changed the same lines. If you save, your text replaces that version.`));
     note.replaceChildren();
     text.focus();
   };
@@ -98,25 +98,25 @@ function editor(pane, { run, node, known, again }) {
     const isEnded = now.hasEnded && !newest.hasEnded;
     if (now.plan.plan_version === newest.plan.plan_version && !isEnded) return;
     newest = now;
-    if (now.hasEnded) { other.replaceChildren(element('p', { class: 'trouble' }, 'It has ended meanwhile: this cannot become its plan any more.')); return; }
+    if (now.hasEnded) { other.replaceChildren(element('p', { class: 'trouble' }, 'It has ended in the meantime. Its plan can no longer be changed.')); return; }
     const was = base.plan.plan_version, is = now.plan.plan_version;
     const of = (version) => now.versions.find((one) => one.plan_version === version);
     const { by, markdown: after = now.plan.markdown } = of(is) ?? {};
-    other.replaceChildren(element('div', { class: 'trouble' }, element('p', {}, `The plan has version ${is} now${by ? `, by ${by}` : ''}; your text is made of version ${was}.`),
-      element('details', {}, element('summary', {}, `What is different from version ${was}`), difference(of(was)?.markdown ?? base.plan.markdown, after)),
+    other.replaceChildren(element('div', { class: 'trouble' }, element('p', {}, `The plan is now at version ${is}${by ? `, saved by ${by}` : ''}. Your text is based on version ${was}.`),
+      element('details', {}, element('summary', {}, `Changes since version ${was}`), difference(of(was)?.markdown ?? base.plan.markdown, after)),
       element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: rebase }, `Base my text on version ${is}`))));
   };
   const look = async () => {
     const [{ body, etag }, { items: versions }] = await Promise.all([get(path, { as: 'answer' }), get(query(`/runs/${run}/plan/versions`, { node }))]);
     text.heard({ plan: body, etag, versions });
   };
-  const button = element('button', { type: 'button', class: 'main', onclick: () => save() }, 'Make it the plan');
+  const button = element('button', { type: 'button', class: 'main', onclick: () => save() }, 'Save plan');
   const save = async () => {
     button.disabled = true;
     try {
       const { difference: change, plan_version: version } = await send('PUT', path, text.value, { 'if-match': base.etag });
       const isSame = !['added', 'changed', 'dropped'].some((what) => change[what]?.length) && !change.reordered;
-      announce(isSame ? 'The plan says what it said.' : `The plan has version ${version} now.`);
+      announce(isSame ? 'Nothing changed.' : `Plan saved as version ${version}.`);
       await close();
     } catch (error) {
       button.disabled = false;
@@ -127,7 +127,7 @@ function editor(pane, { run, node, known, again }) {
   };
   const leave = async () => { if (await mayLeave()) await close(); };
   pane.replaceChildren(
-    element('p', { class: 'quiet' }, 'A line is a step, its id stands in braces. A new line is a new step, for a model unless a block below says what is done; a line that is gone drops its step. What has begun stays as it is.'),
-    text, element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: leave }, 'Leave it'), button), note, other);
+    element('p', { class: 'quiet' }, 'Each line is a step, with its id in braces. Add a line to add a step; without a block below it, a model does the step. Remove a line to drop its step. Steps that have started stay as they are.'),
+    text, element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: leave }, 'Discard changes'), button), note, other);
   text.focus();
 }

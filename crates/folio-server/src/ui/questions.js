@@ -11,7 +11,7 @@ const MANY = 3;
 export const isAnswering = () => [...$('view').querySelectorAll('form.question')].some((form) => writtenIn(form) !== '');
 
 /** Whether the answers that are written may be lost: asks, if there are any. */
-export const mayDrop = async () => !isAnswering() || sure('Throw away the answer that you have written?', 'It is not sent yet.', 'Throw it away');
+export const mayDrop = async () => !isAnswering() || sure('Discard your answer?', 'You have not sent it.', 'Discard');
 
 function writtenIn(form) {
   const field = form.querySelector('textarea, input');
@@ -38,7 +38,7 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
     const left = asked.length - items.length;
     keep(list, [...lost, ...items], (item) => (item.text === undefined ? item.id : `${item.id} lost`), (item) => (item.text === undefined ? form(item, { answered, find, choose }) : leftOver(item, () => dismiss(item))));
     more.hidden = left === 0;
-    more.textContent = `${left} more to answer`;
+    more.textContent = `Show ${left} more`;
   };
   const showAll = () => {
     const there = new Set(list.children);
@@ -60,7 +60,7 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
     const isOther = items.length !== asked.length;
     const gone = [...list.children].filter((one) => one.item && !items.some(({ id }) => id === one.item.id) && writtenIn(one) !== '');
     for (const one of gone) lost.push({ id: one.item.id, question: one.item.question, text: writtenIn(one) });
-    if (gone.length > 0) announce('Somebody else has answered what you were writing an answer to. Your text is still there.');
+    if (gone.length > 0) announce('Somebody else answered this question first. Your text is kept.');
     asked = items;
     if (asked.length <= MANY) isAll = false;
     const hadFocus = list.contains(document.activeElement);
@@ -80,8 +80,8 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
 
 /** What somebody wrote who was not the first to answer. */
 const leftOver = (item, dismiss) => element('div', { class: 'question' },
-  element('p', {}, element('span', { class: 'quiet' }, 'Somebody else has answered, or it is asked no more: '), written('bdi', {}, item.question)),
-  element('textarea', { readonly: true, dir: 'auto', rows: 2, 'aria-label': 'What you wrote' }, item.text), element('button', { type: 'button', onclick: dismiss }, 'I have seen it'));
+  element('p', {}, element('span', { class: 'quiet' }, 'Somebody else answered first, or the question was withdrawn: '), written('bdi', {}, item.question)),
+  element('textarea', { readonly: true, dir: 'auto', rows: 2, 'aria-label': 'Your unsent answer' }, item.text), element('button', { type: 'button', onclick: dismiss }, 'Dismiss'));
 
 function form(item, { answered, find, choose }) {
   const note = element('div');
@@ -132,7 +132,7 @@ function nameOf(item, find, choose) {
 function question(item, who, note, say) {
   const hasChoices = item.options.length > 0;
   const field = element('textarea', {
-    name: 'answer', dir: 'auto', rows: 2, required: true, autocomplete: 'off', 'aria-label': `Answer to: ${item.question}`, 'aria-keyshortcuts': 'Control+Enter', placeholder: 'Ctrl+Enter sends it',
+    name: 'answer', dir: 'auto', rows: 2, required: true, autocomplete: 'off', 'aria-label': `Answer to: ${item.question}`, 'aria-keyshortcuts': 'Control+Enter', placeholder: 'Ctrl+Enter to send',
     onkeydown: (event) => {
       if (event.defaultPrevented || event.key !== 'Enter' || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
       event.preventDefault();
@@ -140,26 +140,26 @@ function question(item, who, note, say) {
     },
   }, item.default ?? '');
   const parts = hasChoices ? item.options.map((option) => written('button', { type: 'submit', value: option }, option))
-    : [field, element('button', { type: 'submit', class: 'main' }, 'Answer')];
+    : [field, element('button', { type: 'submit', class: 'main' }, 'Send answer')];
   return element('form', {
     class: 'question', ...(hasChoices ? { tabindex: -1, 'aria-label': item.question } : {}),
     onsubmit: (event) => { event.preventDefault(); say(`/questions/${item.id}/answer`, { answer: hasChoices ? event.submitter.value : field.value }, 'Answered.'); },
-  }, moved(element('p', { class: 'asked' }, element('span', { class: 'quiet' }, who, ' asks: '), written('bdi', {}, item.question)), 'What is asked'), ...parts, note);
+  }, moved(element('p', { class: 'asked' }, element('span', { class: 'quiet' }, who, ' asks: '), written('bdi', {}, item.question)), 'Question'), ...parts, note);
 }
 
 // None of the buttons is the one that Enter presses: in the reason it says no, and without a reason nothing.
 function approval(item, who, note, say) {
   const asks = revealed(item.question);
-  const reason = element('input', { name: 'reason', dir: 'auto', autocomplete: 'off', 'aria-label': `Why not: ${asks}`, placeholder: 'why not' });
+  const reason = element('input', { name: 'reason', dir: 'auto', autocomplete: 'off', 'aria-label': `Reason for rejecting: ${asks}`, placeholder: 'Reason for rejecting' });
   const isCall = item.kind === 'call';
   const no = () => say(`/approvals/${item.id}`, { approve: false, reason: reason.value }, 'Rejected.');
   const button = (text, onclick, attributes = {}) => element('button', { type: 'button', onclick, ...attributes }, text);
   const yes = (more) => say(`/approvals/${item.id}`, { approve: true, ...more }, 'Approved.');
-  const always = (text, what, more) => button(text, async () => { if (await sure('Say yes from now on?', `${what} is asked for no more in this run.`, 'Yes, always')) yes(more); });
+  const always = (text, what, more) => button(text, async () => { if (await sure('Always allow?', `${what} no longer needs approval in this run.`, 'Always allow')) yes(more); });
   const tool = isCall && revealed(item.call.tool);
   return element('form', { class: 'question', onsubmit: (event) => { event.preventDefault(); if (reason.value.trim()) no(); } },
-    element('p', {}, element('span', { class: 'quiet' }, who, ' waits for a yes: '), element(item.kind === 'plan' ? 'span' : 'code', {}, asks)),
+    element('p', {}, element('span', { class: 'quiet' }, who, ' is waiting for approval: '), element(item.kind === 'plan' ? 'span' : 'code', {}, asks)),
     button('Approve', () => yes({}), { class: 'main' }),
-    ...(isCall ? [always('Yes, always to this call', `The call “${asks}”`, { always: 'arguments' }), always(`Yes, always to ${tool}`, `Any call of ${tool}, whatever it does,`, { always: 'tool' })] : []),
+    ...(isCall ? [always('Always allow this call', `The call “${asks}”`, { always: 'arguments' }), always(`Always allow ${tool}`, `Any call of ${tool}, whatever it does,`, { always: 'tool' })] : []),
     reason, button('Reject', no), note);
 }

@@ -35,30 +35,30 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   view.className = 'run';
 
   const state = element('p', { class: 'line state' }), controls = element('p', { class: 'buttons' }), note = element('div'), broken = element('div');
-  const progress = element('progress', { 'aria-label': 'Nodes that have ended' });
+  const progress = element('progress', { 'aria-label': 'Finished nodes' });
   const asked = questions(run.handle, {
     signal, onchange: () => laterSummary(), find: (id) => tree.nodes.get(id),
     choose: (node) => leadTo(node),
     rest: () => (pane.contains(document.activeElement) ? null : isNarrow() && view.classList.contains('reading') ? pane.focus({ preventScroll: true }) : tree.focus(tree.selected ?? tree.root)),
   });
-  const tabs = element('nav', { 'aria-label': 'About the chosen part' }), pane = element('article', { class: 'text', tabindex: '0', 'aria-label': 'About the chosen part' });
+  const tabs = element('nav', { 'aria-label': 'Selected part' }), pane = element('article', { class: 'text', tabindex: '0', 'aria-label': 'Selected part' });
   const { heading: chosen, block: chosenBlock } = headline('', 'h2');
   const back = element('button', { type: 'button', class: 'back', onclick: () => (history.state?.isFromTree ? history.back() : toTree()) }, '← Tree');
   // A link to a part is gone where the pane shows that.
   const leadTo = (node) => tree.choose(node, () => (isNarrow() ? pane.focus() : tree.focus(node)));
   const isNarrow = () => getComputedStyle(back).display !== 'none';
   const tree = new Tree({ signal, mayLeave, onselect: chose, onsift: sifted, onopen: () => { if (isNarrow()) back.focus(); } });
-  const seek = element('input', { type: 'search', dir: 'auto', class: 'seek', placeholder: 'Find in the tree', 'aria-label': 'Find in the tree', oninput: (event) => tree.sift({ sought: event.currentTarget.value.trim() }) });
-  const tally = element('p', { class: 'tally', role: 'group', 'aria-label': 'Only these in the tree' }), waiting = element('p', { class: 'said', role: 'status' });
+  const seek = element('input', { type: 'search', dir: 'auto', class: 'seek', placeholder: 'Filter tree', 'aria-label': 'Filter tree', oninput: (event) => tree.sift({ sought: event.currentTarget.value.trim() }) });
+  const tally = element('p', { class: 'tally', role: 'group', 'aria-label': 'Filter tree by outcome' }), waiting = element('p', { class: 'said', role: 'status' });
   const { run: first, node: before } = run.forked_from ?? {};
   const beforeWhat = known.nodes.find(({ path }) => path === before)?.title ?? before;
-  const origin = first && element('span', { class: 'meta' }, 'begun from ', element('a', { href: `/runs/${first}` }, 'another run'), before ? [' before ', written('bdi', {}, beforeWhat)] : '');
+  const origin = first && element('span', { class: 'meta' }, 'forked from ', element('a', { href: `/runs/${first}` }, 'another run'), before ? [' before ', written('bdi', {}, beforeWhat)] : '');
   if (origin) get(`/runs/${first}`, { signal }).then(({ handle }) => { Object.assign(origin.querySelector('a'), { textContent: handle, href: `/runs/${handle}` }); }, () => {});
-  const turn = run.turn_id && element('a', { href: `/turns/${run.turn_id}` }, 'Trace of its turn');
+  const turn = run.turn_id && element('a', { href: `/turns/${run.turn_id}` }, 'Turn trace');
   view.append(
     element('header', {}, headline(run.title).block, run.goal && run.goal !== run.title && written('p', { class: 'said quiet' }, run.goal), element('div', { class: 'line' }, state, turn, origin, tally), controls, note, broken, waiting, asked.block, progress),
     element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.none, tree.scroller),
-      element('section', { class: 'panel about', 'aria-label': 'About the chosen part' }, element('div', { class: 'bar' }, back, chosenBlock), tabs, pane)));
+      element('section', { class: 'panel about', 'aria-label': 'Selected part' }, element('div', { class: 'bar' }, back, chosenBlock), tabs, pane)));
 
   let tab = query.get('tab') ?? 'result', wasDrawn = 0, shown = null, standing = null;
   const nodePath = (node) => `${at}/nodes/${node.id}`;
@@ -96,7 +96,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   function drawTally(count) {
     const { only } = tree;
     keep(tally, TALLIED.filter((what) => count[what] && tree.nodes.size > 1).map((what) => ({ what, many: count[what], isOnly: what === only })), ({ what }) => what, ({ what, many, isOnly }) => element('button', {
-      type: 'button', class: 'chip', 'aria-pressed': String(isOnly), title: isOnly ? 'Shows the whole tree again' : 'Shows only these in the tree',
+      type: 'button', class: 'chip', 'aria-pressed': String(isOnly), title: isOnly ? 'Show the whole tree' : 'Show only these in the tree',
       onclick: () => {
         tree.sift({ only: isOnly ? null : what });
         if (isNarrow()) view.classList.remove('reading');
@@ -128,8 +128,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       if (!signal.aborted && (unsaved() === before || await mayGo())) { go(`/runs/${begun}`); begun = null; }
     });
     if (begun === null) return;
-    announce(`Another run was begun: ${begun}.`);
-    note.replaceChildren(element('p', { class: 'quiet' }, 'Another run was begun: ', element('a', { href: `/runs/${begun}` }, begun), '.'));
+    announce(`Fork started: ${begun}.`);
+    note.replaceChildren(element('p', { class: 'quiet' }, 'Fork started: ', element('a', { href: `/runs/${begun}` }, begun), '.'));
   };
   const part = () => (tree.selected && tree.selected !== tree.root ? tree.selected : null);
   function drawControls() {
@@ -140,19 +140,19 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const isStopping = (node ?? tree.root).state === 'cancelling';
     if (!tree.root.outcome && !(node ?? tree.root).outcome && !isStopping) {
       const isPaused = (node ?? tree.root).paused;
-      made.push(isPaused ? button('Go on', () => doing(() => post(`${at}/continue`, body))) : button('Pause', () => doing(() => post(`${at}/pause`, body))),
+      made.push(isPaused ? button('Continue', () => doing(() => post(`${at}/continue`, body))) : button('Pause', () => doing(() => post(`${at}/pause`, body))),
         button('Limits', () => doing(() => changeLimits(run.handle, { node: node?.id, what, signal }))),
-        button('Cancel', async () => { if (await sure(`Stop ${what}?`, 'What is under way is stopped; what was done stays.', 'Stop it')) doing(() => post(`${at}/cancel`, body)); }));
+        button('Cancel', async () => { if (await sure(`Cancel ${what}?`, 'Work in progress stops. Finished work is kept.', 'Yes, cancel')) doing(() => post(`${at}/cancel`, body)); }));
     }
     if (!node && LIMITED.test(tree.root.stop_reason)) {
-      made.push(button('Go on with more', async () => {
-        if (!await sure('Begin another run before the limit?', 'It begins where this one was before a limit stopped anything, and waits until you have raised its limits and have it go on.', 'Begin it')) return;
+      made.push(button('Fork with higher limits', async () => {
+        if (!await sure('Fork with higher limits?', 'A new run starts from the point before a limit stopped anything. It stays paused until you raise its limits and continue it.', 'Start fork')) return;
         fork({ before_limit: true, paused: true });
       }));
     }
     if (node?.started_at) {
       made.push(button('Fork from here', async () => {
-        if (!await sure(`Begin another run before ${what}?`, 'What was done before it is kept. It and what follows is done anew, in a run of its own.', 'Begin it')) return;
+        if (!await sure(`Fork before ${what}?`, 'A new run keeps everything done before this part, and runs this part and everything after it again.', 'Start fork')) return;
         fork({ at: node.id });
       }));
     }
@@ -252,7 +252,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     } catch (error) {
       // A plan that is being changed stays, whatever is refused meanwhile.
       if (isOld() || pane.querySelector('textarea.plan')) return;
-      put(error.message, () => [error.status === 404 ? empty(node.started_at ? 'Nothing is written here yet.' : 'It has not begun.') : trouble(told(error))]);
+      put(error.message, () => [error.status === 404 ? empty(node.started_at ? 'Nothing here yet.' : 'Not started yet.') : trouble(told(error))]);
     }
   }
   // What is asked of a large run costs its server more, so it is asked less often.
@@ -327,7 +327,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   // What happened meanwhile is not told: all of it is asked for again, unless something is written that would be lost.
   async function anew() {
     if (await mayGo()) go(location.pathname + location.search, { replace: true });
-    else note.replaceChildren(trouble(new Error('What happens from now on is not shown: load the page again when you have saved what you write.')));
+    else note.replaceChildren(trouble(new Error('This page no longer updates. Save your text, then reload the page.')));
   }
   async function atTheEnd() {
     asked.none();

@@ -39,10 +39,10 @@ export async function showRuns(view, { query: asked, signal, title }) {
     },
   }, mark(status), words(status)));
   const field = element('input', {
-    type: 'search', 'aria-label': 'Only runs with this in their title', placeholder: 'in the title', value: text,
+    type: 'search', 'aria-label': 'Filter runs by title', placeholder: 'Filter by title', value: text,
     oninput: ({ currentTarget }) => { text = currentTarget.value; readdress(); sift(); if (text && next && limit.value < MOST) laterDraw(); },
   });
-  view.append(element('h1', {}, 'Runs'), element('div', { class: 'filters', role: 'group', 'aria-label': 'Which runs' }, field, ...choices), list, note);
+  view.append(element('h1', {}, 'Runs'), element('div', { class: 'filters', role: 'group', 'aria-label': 'Filter runs' }, field, ...choices), list, note);
 
   let known = [], next = null;
   /** Where the journals of runs end, and which of them go on. */
@@ -67,9 +67,9 @@ export async function showRuns(view, { query: asked, signal, title }) {
       .map((run) => ({ ...run, used: facts.get(run.handle)?.used, paused: facts.get(run.handle)?.paused, asks: run.status === 'running' ? facts.get(run.handle)?.asks : 0 }));
     keep(list, runs, (run) => run.handle, card);
     for (const one of list.children) watcher.observe(one);
-    const more = element('button', { type: 'button', onclick: () => { limit.value += MANY; draw().catch(() => {}); } }, 'Older ones');
+    const more = element('button', { type: 'button', onclick: () => { limit.value += MANY; draw().catch(() => {}); } }, 'Show older');
     const isFiltered = wanted.size > 0 || text !== '';
-    const nothing = isFiltered ? empty(next ? `None of the newest ${number(known.length)} is like that.` : 'No run is like that.') : empty('No runs yet. One is started with', 'folio run --plan FILE');
+    const nothing = isFiltered ? empty(next ? `No matches among the newest ${number(known.length)} runs. Change or clear the filters.` : 'No matching runs. Change or clear the filters.') : empty('No runs yet. Start one with', 'folio run --plan FILE');
     settle(note, [...(runs.length === 0 ? [nothing] : []), ...(next && !text && limit.value < MOST ? [more] : [])]);
   };
   const look = latest({
@@ -131,6 +131,6 @@ function card(run) {
   const took = run.ended_at ? ` after ${span(Date.parse(run.ended_at) - Date.parse(run.created_at))}` : '';
   return element('li', {}, element('a', { href: `/runs/${run.handle}`, class: 'card' }, mark(state),
     written('span', { class: 'title' }, run.title),
-    run.asks ? element('span', { class: 'badge' }, run.asks === 1 ? 'asks you' : `asks you ${run.asks} things`) : null,
+    run.asks ? element('span', { class: 'badge' }, run.asks === 1 ? 'waiting for you' : `waiting for you (${run.asks})`) : null,
     element('span', { class: 'meta' }, `${run.handle} · `, element('span', { class: state }, words(state)), `${took} · ${run.used ? `${run.used} · ` : ''}`, moment(run.created_at))));
 }

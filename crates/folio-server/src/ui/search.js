@@ -17,23 +17,23 @@ export async function showSearch(view, { query, signal, title }) {
   const list = element('ul', { class: 'cards' }), count = element('p', { class: 'meta', role: 'status' }), note = element('div');
   const later = soon(() => draw().catch(() => {}), 200);
   const { wanted, change } = filters(query, () => { limit.value = MANY; later(); });
-  const field = element('input', { type: 'search', dir: 'auto', 'aria-label': 'Words', placeholder: 'Words, in any form', class: 'large', value: wanted.q ?? '', autocomplete: 'off', oninput: (event) => change('q', event.currentTarget.value.trim()) });
+  const field = element('input', { type: 'search', dir: 'auto', 'aria-label': 'Search memory', placeholder: 'Search memory', class: 'large', value: wanted.q ?? '', autocomplete: 'off', oninput: (event) => change('q', event.currentTarget.value.trim()) });
   view.append(element('h1', {}, 'Search'),
     element('form', { class: 'filters', role: 'search', onsubmit: (event) => { event.preventDefault(); later(); } }, field,
-      element('select', { 'aria-label': 'Kind', onchange: (event) => change('kind', event.currentTarget.value) }, element('option', { value: '' }, 'everything'),
+      element('select', { 'aria-label': 'Kind', onchange: (event) => change('kind', event.currentTarget.value) }, element('option', { value: '' }, 'Everything'),
         ...KINDS.map((kind) => element('option', { value: kind, selected: wanted.kind === kind }, plural(kind)))),
-      element('label', {}, element('input', { type: 'checkbox', checked: wanted.all === 'true', onchange: (event) => change('all', event.currentTarget.checked ? 'true' : '') }), ' what is put away, too')),
+      element('label', {}, element('input', { type: 'checkbox', checked: wanted.all === 'true', onchange: (event) => change('all', event.currentTarget.checked ? 'true' : '') }), ' Include archived')),
     count, list, note);
   field.focus();
   const draw = latest({
     signal,
     ask: async () => (wanted.q ? get(addressOf('/search', { ...wanted, limit: limit.value }), { signal }) : null),
     show(found) {
-      if (!found) { count.textContent = ''; list.replaceChildren(); note.replaceChildren(empty('Titles, texts and tags of observations, notes, todos, tasks and summaries are searched.')); return; }
+      if (!found) { count.textContent = ''; list.replaceChildren(); note.replaceChildren(empty('Enter words to search the titles, texts and tags of observations, notes, todos, tasks and summaries.')); return; }
       count.textContent = found.total === 0 ? '' : `${found.at_least ? 'at least ' : ''}${number(found.total)} found`;
       keep(list, found.items, (one) => one.entry_id, card);
-      const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(1000, limit.value * 2); draw(); } }, 'More');
-      settle(note, [...(found.returned === 0 ? [empty('Nothing has these words.')] : []), ...(found.next && limit.value < 1000 ? [more] : [])]);
+      const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(1000, limit.value * 2); draw(); } }, 'Show more');
+      settle(note, [...(found.returned === 0 ? [empty('No results. Try other or fewer words.')] : []), ...(found.next && limit.value < 1000 ? [more] : [])]);
     },
     refused(why) {
       list.replaceChildren();

@@ -43,9 +43,9 @@ export function showWaiting(line, run, root, standing) {
   if (line.said === said) return;
   line.said = said;
   const resume = element('code', {}, `folio resume ${run.handle}`);
-  if (isLeft) line.replaceChildren(isStopping ? 'It is to be stopped, which is done as soon as somebody takes it up: ' : 'It goes on where it was as soon as somebody takes it up: ', resume);
+  if (isLeft) line.replaceChildren(isStopping ? 'This run is being cancelled, but no process drives it. To finish, run: ' : 'No process drives this run. To continue where it stopped, run: ', resume);
   else if (heldUp) {
-    line.replaceChildren('Waits: a call of ', element('a', { href: `/runs/${heldUp.by}` }, heldUp.by), ' writes ', element('code', {}, revealed(heldUp.name)),
-      ', and this run is to write there, too. It goes on when that call has ended.');
+    line.replaceChildren('Waiting: a call of ', element('a', { href: `/runs/${heldUp.by}` }, heldUp.by), ' is writing ', element('code', {}, revealed(heldUp.name)),
+      ', which this run writes next. This run continues when that call ends.');
   } else line.replaceChildren();
 }

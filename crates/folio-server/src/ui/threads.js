@@ -14,7 +14,7 @@ export async function showThreads(view, { signal, title }) {
   const list = element('ul', { class: 'cards' }), note = element('div');
   // All of them are asked for, so that is done where there is another page. What comes first is looked at as often as somebody may notice.
   const concerns = ({ changes }) => changes.some(({ change }) => change === 'add_page') || null;
-  view.append(element('h1', {}, 'Scratchbooks'), element('p', { class: 'quiet lead' }, 'One for each thread: what an agent works from, and what it is shown of that.'), list, note);
+  view.append(element('h1', {}, 'Scratchbooks'), element('p', { class: 'quiet lead' }, 'One for each thread: what an agent works from, and what a model sees of it.'), list, note);
   await live(async () => {
     const books = [];
     let cursor;
@@ -26,8 +26,8 @@ export async function showThreads(view, { signal, title }) {
     books.sort((a, b) => b.updated_at.localeCompare(a.updated_at));
     keep(list, books.map(({ thread, handle, created_at }) => ({ thread, handle, created_at })), (book) => book.thread, (book) =>
       element('li', {}, element('a', { class: 'card', href: `/threads/${encodeURIComponent(book.thread)}` }, element('span', { class: 'mark', 'aria-hidden': 'true' }, '≡'),
-        written('span', { class: 'title' }, book.thread), element('span', { class: 'meta' }, `${book.handle} · begun `, moment(book.created_at)))));
-    settle(note, (books.length === 0 ? [empty('None yet. Try', 'folio book add task "Write the tests"')] : []));
+        written('span', { class: 'title' }, book.thread), element('span', { class: 'meta' }, `${book.handle} · created `, moment(book.created_at)))));
+    settle(note, (books.length === 0 ? [empty('No scratchbooks yet. Start one with', 'folio book add task "Write the tests"')] : []));
   }, signal, { concerns, most: MINUTE });
 }
 
@@ -47,8 +47,8 @@ export async function showThread(view, { name, query, signal, title }) {
   const field = (name, type, label, hint) => element('label', {}, `${label} `, element('input', { type, min: 0, placeholder: hint, class: 'short', value: wanted[name] ?? '', oninput: (event) => change(name, event.currentTarget.value.trim()) }));
   view.append(
     element('p', { class: 'up' }, element('a', { href: '/threads' }, '← Scratchbooks')), element('h1', {}, `Scratchbook of ${name}`),
-    element('form', { class: 'filters', 'aria-label': 'For which model', onsubmit: (event) => event.preventDefault() },
-      field('view_token_limit', 'number', 'Tokens', '800'), field('max_rendered_items', 'number', 'lines of a section', '40'), field('model', 'text', 'model', 'any')),
+    element('form', { class: 'filters', 'aria-label': 'View settings', onsubmit: (event) => event.preventDefault() },
+      field('view_token_limit', 'number', 'Tokens', '800'), field('max_rendered_items', 'number', 'Lines per section', '40'), field('model', 'text', 'Model', 'Any')),
     note,
     element('div', { class: 'columns even' },
       element('section', { class: 'panel' }, element('h2', {}, 'What a model reads'), sum, text),
@@ -62,16 +62,16 @@ export async function showThread(view, { name, query, signal, title }) {
       note.replaceChildren();
       const { receipt: kept } = shown;
       sum.replaceChildren(meter(kept.budget ? shown.tokens / kept.budget : 0, `${shown.tokens} of ${kept.budget} tokens`),
-        ` ${number(shown.tokens)} of ${number(kept.budget)} tokens, ${kept.counted}; stands in the ${shown.placement}`, element('code', { class: 'hash', title: `hash of the text: ${kept.hash}` }, kept.hash.slice(0, 12)));
+        ` ${number(shown.tokens)} of ${number(kept.budget)} tokens, ${kept.counted}; placement: ${shown.placement}`, element('code', { class: 'hash', title: `Hash of the text: ${kept.hash}` }, kept.hash.slice(0, 12)));
       if (text.textContent !== shown.view) text.textContent = shown.view;
-      if (shown.view === '') text.replaceChildren(empty('Nothing: the scratchbook is empty.'));
+      if (shown.view === '') text.replaceChildren(empty('Nothing yet: the scratchbook is empty.'));
       settle(receipt, [receiptTable(kept)]);
       keep(led, one ? [one] : [], (item) => item.item_id, itemCard);
       for (const card of led.children) card.classList.add('led');
       keep(items, all.items, (item) => item.item_id, itemCard);
-      count.textContent = all.next ? `${number(all.items.length)} of ${all.at_least ? 'at least ' : ''}${number(all.total)} are shown.` : '';
-      settle(rest, all.next && limit.value < MOST ? [element('button', { type: 'button', onclick: () => { limit.value = Math.min(MOST, limit.value * 2); draw().catch(() => {}); } }, 'More')] : []);
-      if (all.items.length === 0) items.replaceChildren(element('li', { 'data-key': '' }, empty('No items yet. Try', `folio --thread ${quoted(name)} book add todo "Ask for a review"`)));
+      count.textContent = all.next ? `Showing ${number(all.items.length)} of ${all.at_least ? 'at least ' : ''}${number(all.total)}.` : '';
+      settle(rest, all.next && limit.value < MOST ? [element('button', { type: 'button', onclick: () => { limit.value = Math.min(MOST, limit.value * 2); draw().catch(() => {}); } }, 'Show more')] : []);
+      if (all.items.length === 0) items.replaceChildren(element('li', { 'data-key': '' }, empty('No items yet. Add one with', `folio --thread ${quoted(name)} book add todo "Ask for a review"`)));
     },
     refused(why) {
       for (const old of [sum, text, receipt, led, items, rest]) old.replaceChildren();
@@ -116,5 +116,5 @@ function itemCard(item) {
     element('p', { class: 'line' }, element('span', { class: 'kind' }, item.kind), element('span', { class: 'badge calm' }, `${ITEM_MARKS[item.status] ?? '·'} ${item.status.replaceAll('_', ' ')}`),
       item.pinned && element('span', { class: 'badge calm' }, 'pinned'), element('span', { class: 'handle' }, item.handle)),
     written('p', { class: 'content' }, element('strong', {}, item.title), item.body ? ` ${item.body}` : ''),
-    element('p', { class: 'line meta' }, item.phase && element('span', {}, item.phase), typeof item.progress === 'number' && meter(item.progress, `${Math.round(item.progress * 100)} % done`), ...tagsOf(item)));
+    element('p', { class: 'line meta' }, item.phase && element('span', {}, item.phase), typeof item.progress === 'number' && meter(item.progress, `${Math.round(item.progress * 100)}% done`), ...tagsOf(item)));
 }

@@ -32,7 +32,7 @@ export class Tree {
   /** `onselect(node, isByPerson)` is called when another node is chosen, `onsift()` when all are shown again; `mayLeave()` says before that whether a person may choose one. */
   constructor({ onselect, onopen = () => {}, onsift = () => {}, mayLeave = async () => true, signal }) {
     Object.assign(this, { onselect, onopen, onsift, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), flat: [], changed: new Set(), sought: '', only: null, isDriven: true, stoodAt: null, keptUntil: null, frame: 0 });
-    this.list = element('div', { role: 'tree', 'aria-label': 'Tree of the run', class: 'rows', onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) });
+    this.list = element('div', { role: 'tree', 'aria-label': 'Run tree', class: 'rows', onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) });
     this.none = element('p', { class: 'empty', role: 'status' });
     this.scroller = element('div', { class: 'tree', onscroll: () => this.later() }, this.list);
     this.narrow = matchMedia('(max-width: 760px)');
@@ -116,7 +116,7 @@ export class Tree {
         for (let at = this.has(node) ? node : null; at && !isIn.has(at); at = at.above) isIn.add(at);
       }
     }
-    const none = isIn?.size === 1 && !this.has(this.root) ? 'No part is like that.' : '';
+    const none = isIn?.size === 1 && !this.has(this.root) ? 'No matching parts. Change or clear the filter.' : '';
     if (this.none.textContent !== none) this.none.textContent = none;
     const stack = [this.root];
     while (stack.length > 0) {
@@ -176,7 +176,7 @@ export class Tree {
     const share = fullness(node);
     const parts = [element('span', { class: 'twist' }), mark(state), written('span', { class: 'title', title: node.title }, node.title), element('span', { class: 'call' }, revealed(node.call))];
     if (node.attempt > 1) parts.push(element('span', { class: 'time' }, `attempt ${node.attempt}`));
-    if (share !== null && node.level > 1) parts.push(meter(share, `${Math.round(share * 100)} % of its budget`, { isLimit: true }));
+    if (share !== null && node.level > 1) parts.push(meter(share, `${Math.round(share * 100)}% of its budget`, { isLimit: true }));
     if (used) parts.push(element('span', { class: 'cost', title: used }, cost(node.spent, '$?')));
     node.time = element('span', { class: 'time' });
     row.style.setProperty('--level', node.level - 1);

@@ -15,11 +15,11 @@ export async function showTurn(view, { name, signal, title }) {
   const at = `/turns/${encodeURIComponent(name)}`;
   const { heading: head, block: top } = headline(`Turn ${name}`), about = element('p', { class: 'meta' });
   const decided = element('ul', { class: 'decisions' });
-  const chips = element('div', { class: 'filters', role: 'group', 'aria-label': 'Which parts of the program' });
-  const line = element('ol', { class: 'timeline', 'aria-label': 'What happened, in order' }), note = element('div', { class: 'buttons' });
+  const chips = element('div', { class: 'filters', role: 'group', 'aria-label': 'Filter by component' });
+  const line = element('ol', { class: 'timeline', 'aria-label': 'Timeline' }), note = element('div', { class: 'buttons' });
   const receipts = element('div');
   view.append(element('p', { class: 'up' }, element('a', { href: '/turns' }, '← Turns')), top, about, element('h2', {}, 'Decisions'), decided,
-    element('h2', {}, 'What happened'), chips, note, line, element('h2', {}, 'What models were shown'), receipts);
+    element('h2', {}, 'Timeline'), chips, note, line, element('h2', {}, 'What models were shown'), receipts);
   /** How many lines are shown, of which part of the program, and where those begin that come after what is shown: the newest if nothing is said. */
   const limit = kept('limit', MANY), only = kept('only', null), before = kept('before', []);
   /** Parts of the program that have said something. */
@@ -35,11 +35,11 @@ export async function showTurn(view, { name, signal, title }) {
       const input = turn.input || `Turn ${turn.handle}`;
       if (head.textContent !== input) head.textContent = input;
       title(turn.input || turn.handle);
-      const end = turn.ended_at ? `took ${span(Date.parse(turn.ended_at) - Date.parse(turn.started_at))}${turn.complete === false ? ', something is left' : ''}` : 'goes on';
+      const end = turn.ended_at ? `took ${span(Date.parse(turn.ended_at) - Date.parse(turn.started_at))}${turn.complete === false ? ', incomplete' : ''}` : 'in progress';
       settle(about, [`${turn.handle} · thread `, element('a', { href: `/threads/${encodeURIComponent(turn.thread)}` }, turn.thread), ` · ${end} · `, moment(turn.started_at),
-        ...(turn.run_id ? [' · of ', element('a', { href: `/runs/${turn.run_id}` }, 'a run')] : [])]);
+        ...(turn.run_id ? [' · part of ', element('a', { href: `/runs/${turn.run_id}` }, 'a run')] : [])]);
       keep(decided, turn.decisions, (one) => JSON.stringify(one), (one) => decision(one, turn.thread));
-      if (turn.decisions.length === 0) decided.replaceChildren(element('li', { 'data-key': '' }, empty('None.')));
+      if (turn.decisions.length === 0) decided.replaceChildren(element('li', { 'data-key': '' }, empty('No decisions.')));
       // Those that decided something, and what began the turn, can be chosen before their lines are shown.
       for (const part of ['turn', ...turn.decisions.map(({ stage }) => stage), ...trace.items.map(({ component }) => component)]) parts.add(part);
       keep(chips, parts.size < 2 ? [] : [...parts].sort().map((part) => ({ part, isOnly: only.value === part })), ({ part }) => part, ({ part, isOnly }) => element('button', {
@@ -58,12 +58,12 @@ export async function showTurn(view, { name, signal, title }) {
         return draw();
       };
       const later = before.value.length === 0 ? null : () => turnTo(before.value.slice(0, -1));
-      keep(note, [['What came before that', earlier], ['What came after that', later]].filter(([, then]) => then).map(([text, then]) => ({ text, then, on: trace.next })), ({ text }) => text,
+      keep(note, [['Show earlier', earlier], ['Show later', later]].filter(([, then]) => then).map(([text, then]) => ({ text, then, on: trace.next })), ({ text }) => text,
         ({ text, then }) => element('button', { type: 'button', onclick: () => then().catch(() => {}) }, text));
-      if (trace.items.length === 0) line.replaceChildren(element('li', { 'data-key': '' }, empty('Nothing yet.')));
+      if (trace.items.length === 0) line.replaceChildren(element('li', { 'data-key': '' }, empty('No entries yet.')));
       keep(receipts, shown.items.map((one, at) => ({ ...one, at })), ({ at }) => at, (one) => element('details', { class: 'panel' },
         element('summary', {}, `${one.of}${one.thread ? ` of ${one.thread}` : ''}: ${one.receipt.tokens} of ${one.receipt.budget} tokens, `, moment(one.timestamp)), wide(receiptTable(one.receipt))));
-      if (shown.items.length === 0) receipts.replaceChildren(empty('Nothing was shown to a model in this turn.'));
+      if (shown.items.length === 0) receipts.replaceChildren(empty('No model was shown anything in this turn.'));
     },
   });
   // Nothing but what belongs to it comes to a turn that has ended.
@@ -84,7 +84,7 @@ function keys() {
 function decision(one, thread) {
   const used = (one.used ?? []).flatMap((entry) => [' ', element('a', { class: 'handle', href: addressOf(`/observations/${entry.handle}`, { thread }) }, entry.handle)]);
   return element('li', {}, element('span', { class: 'kind' }, one.stage), written('strong', {}, one.verdict), ...(one.reasons ?? []).map((reason) => written('p', { class: 'quiet' }, reason)),
-    used.length ? element('p', { class: 'meta' }, 'because of', ...used) : '');
+    used.length ? element('p', { class: 'meta' }, 'based on', ...used) : '');
 }
 
 /** What is said of a step: of its parts those that are one value, or some words; the others for whoever opens them. */
@@ -94,7 +94,7 @@ function said(detail) {
   const plain = parts.filter(([, value]) => typeof value !== 'object' && value !== '');
   const shown = plain.length ? [element('span', { class: 'detail' }, plain.map(([name, value]) => (['text', 'verdict', 'reasons', 'fields'].includes(name) ? value : `${name.replaceAll('_', ' ')} ${value}`)).join(', '))] : [];
   if (parts.every(([, value]) => typeof value !== 'object')) return shown;
-  return [...shown, element('details', {}, element('summary', {}, 'all of it'), element('pre', {}, JSON.stringify(detail, null, 2)))];
+  return [...shown, element('details', {}, element('summary', {}, 'Details'), element('pre', {}, JSON.stringify(detail, null, 2)))];
 }
 
 function entryRow(entry, begin) {
@@ -108,7 +108,7 @@ function entryRow(entry, begin) {
     element('span', { class: 'lane', 'aria-hidden': 'true' }, bar),
     element('span', { class: 'what' }, element('span', { class: 'kind' }, entry.component.replaceAll('_', ' ')), element('strong', {}, entry.operation.replaceAll('_', ' ')), what,
       entry.status === 'success' ? null : element('span', { class: `badge ${/fail|denied|reject/.test(entry.status) ? '' : 'calm'}` }, entry.status),
-      element('span', { class: 'meta' }, entry.source, took > 0 ? ` · took ${span(took)}` : '', entry.node_id && entry.run_id ? [' · ', element('a', { href: `/runs/${entry.run_id}?node=${entry.node_id}` }, 'its node')] : ''), ...said(entry.detail)));
+      element('span', { class: 'meta' }, entry.source, took > 0 ? ` · took ${span(took)}` : '', entry.node_id && entry.run_id ? [' · ', element('a', { href: `/runs/${entry.run_id}?node=${entry.node_id}` }, 'view node')] : ''), ...said(entry.detail)));
   row.place = (scale) => {
     const whole = scale.last - scale.begin;
     bar.style.left = `${Math.min(98.5, Math.max(0, ((from - took) / whole) * 100))}%`;

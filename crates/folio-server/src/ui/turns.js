@@ -13,18 +13,18 @@ export async function showTurns(view, { query, signal, title }) {
   const limit = kept('limit', MANY);
   const list = element('ul', { class: 'cards' }), note = element('div');
   const { wanted, change } = filters(query, () => draw().catch(() => {}));
-  view.append(element('h1', {}, 'Turns'), element('p', { class: 'quiet lead' }, 'What came in, what was decided because of what is remembered, and what was done.'),
-    element('form', { class: 'filters', 'aria-label': 'Which turns', onsubmit: (event) => event.preventDefault() },
-      element('input', { type: 'search', 'aria-label': 'Of this thread', placeholder: 'thread', value: wanted.thread ?? '', onchange: (event) => change('thread', event.currentTarget.value.trim()) }),
-      element('label', {}, element('input', { type: 'checkbox', checked: wanted.open === 'true', onchange: (event) => change('open', event.currentTarget.checked ? 'true' : '') }), ' only those that go on')),
+  view.append(element('h1', {}, 'Turns'), element('p', { class: 'quiet lead' }, 'What came in, what was decided and why, and what was done.'),
+    element('form', { class: 'filters', 'aria-label': 'Filter turns', onsubmit: (event) => event.preventDefault() },
+      element('input', { type: 'search', 'aria-label': 'Filter by thread', placeholder: 'Thread', value: wanted.thread ?? '', onchange: (event) => change('thread', event.currentTarget.value.trim()) }),
+      element('label', {}, element('input', { type: 'checkbox', checked: wanted.open === 'true', onchange: (event) => change('open', event.currentTarget.checked ? 'true' : '') }), ' Only in progress')),
     list, note);
   const draw = latest({
     signal,
     ask: () => get(addressOf('/turns', { ...wanted, limit: limit.value }), { signal }),
     show({ items, next }) {
       keep(list, items, (turn) => turn.turn_id, card);
-      const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(1000, limit.value + MANY); draw(); } }, 'Older ones');
-      const nothing = Object.keys(wanted).length ? empty('No turn is like that.') : empty('No turns yet. Try', 'folio turn begin --input "Rotate the key"');
+      const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(1000, limit.value + MANY); draw(); } }, 'Show older');
+      const nothing = Object.keys(wanted).length ? empty('No matching turns. Change or clear the filters.') : empty('No turns yet. Start one with', 'folio turn begin --input "Rotate the key"');
       settle(note, [...(items.length === 0 ? [nothing] : []), ...(next && limit.value < 1000 ? [more] : [])]);
     },
     refused(why) {
@@ -37,7 +37,7 @@ export async function showTurns(view, { query, signal, title }) {
 
 function card(turn) {
   const state = turn.ended_at ? (turn.complete ? 'ok' : 'partial') : 'running';
-  const took = turn.ended_at ? `took ${span(Date.parse(turn.ended_at) - Date.parse(turn.started_at))}` : 'goes on';
+  const took = turn.ended_at ? `took ${span(Date.parse(turn.ended_at) - Date.parse(turn.started_at))}` : 'in progress';
   return element('li', {}, element('a', { class: 'card', href: `/turns/${turn.handle}` },
     ...marked(state),
     written('span', { class: 'title' }, turn.input || '(no input)'),
