@@ -38,7 +38,7 @@ export async function showObservations(view, { query, signal, title }) {
     select('status', 'Status', [['', 'Any status'], ...STATUSES.map((status) => [status, status.replaceAll('_', ' ')])]),
     select('order', 'Order', ORDERS),
     element('label', {}, expired, ' Include expired'));
-  view.append(element('h1', {}, 'Scratch page'), element('p', { class: 'quiet lead' }, 'What tools, models and people have noticed and what still holds.'), form, count, list, note);
+  view.append(element('h1', {}, 'Scratch page'), element('p', { class: 'quiet lead' }, 'Current observations of tools, models and people.'), form, count, list, note);
 
   let known = [];
   const draw = latest({

@@ -22,7 +22,7 @@ export async function showSearch(view, { query, signal, title }) {
     element('form', { class: 'filters', role: 'search', onsubmit: (event) => { event.preventDefault(); later(); } }, field,
       element('select', { 'aria-label': 'Kind', onchange: (event) => change('kind', event.currentTarget.value) }, element('option', { value: '' }, 'Everything'),
         ...KINDS.map((kind) => element('option', { value: kind, selected: wanted.kind === kind }, plural(kind)))),
-      element('label', {}, element('input', { type: 'checkbox', checked: wanted.all === 'true', onchange: (event) => change('all', event.currentTarget.checked ? 'true' : '') }), ' Include archived')),
+      element('label', {}, element('input', { type: 'checkbox', checked: wanted.all === 'true', onchange: (event) => change('all', event.currentTarget.checked ? 'true' : '') }), ' Include archived and expired')),
     count, list, note);
   field.focus();
   const draw = latest({
