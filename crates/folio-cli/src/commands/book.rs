@@ -407,7 +407,7 @@ fn answer(context: &Context<'_>, all: &[Written]) -> Result<Exit, Failure> {
         if written.replayed {
             context
                 .output
-                .note("this idempotency key was used before; nothing was added");
+                .note("this idempotency key was used before; nothing was written again");
         }
     }
     let shapes = all

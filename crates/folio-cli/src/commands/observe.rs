@@ -396,7 +396,7 @@ fn answer(context: &Context<'_>, workspace: &Workspace, all: &[Written]) -> Resu
         if written.replayed {
             context
                 .output
-                .note("this idempotency key was used before; nothing was added");
+                .note("this idempotency key was used before; nothing was written again");
         }
     }
     let shapes = all.iter().map(|one| {
