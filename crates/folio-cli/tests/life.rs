@@ -487,3 +487,55 @@ fn what_an_update_empties_has_nothing_in_it() {
         (&json!([]), &Value::Null, &Value::Null)
     );
 }
+
+#[test]
+fn goals_done_is_for_goals() {
+    let folio = Folio::new();
+    let seen = session(
+        &folio,
+        &[
+            "goals add 'Book a flight'",
+            "book add task 'Write the tests'",
+            "observe add 'Found 3 flights'",
+            "goals done e1 e2",
+            "goals done e3",
+            "book list --kind task",
+            "goals done e1",
+        ],
+    );
+    assert_snapshot!(seen, @"
+    $ folio goals add 'Book a flight'
+    e1 [goal/open] Book a flight
+    $ folio book add task 'Write the tests'
+    e2 [task/open] Write the tests
+    $ folio observe add 'Found 3 flights'
+    e3 [observation/active 0.5] Found 3 flights
+    $ folio goals done e1 e2
+    ! error[kind_invalid]: kind: e2 is of kind task; this is for goals and pending actions
+    !   hint: `folio book complete e2` marks it as done
+    = 2
+    $ folio goals done e3
+    ! error[kind_invalid]: kind: e3 is of kind observation; this is for goals and pending actions
+    !   hint: `folio observe resolve e3` resolves it
+    = 2
+    $ folio book list --kind task
+    e2 [task/open] Write the tests
+    $ folio goals done e1
+    e1 [goal/done] Book a flight (100%)
+    ");
+}
+
+#[test]
+fn who_changes_again_under_a_key_is_not_told_of_an_add() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "one"]);
+    let change = ["observe", "update", "e1", "--content", "two", "--idempotency-key", "k"];
+    folio.ok(&change);
+    let again = folio.call(&change);
+    assert!(
+        again
+            .stderr
+            .contains("the key was used before; nothing was written again"),
+        "{again}"
+    );
+}

@@ -1,10 +1,12 @@
 //! `folio goals`: goals and pending actions of a thread.
 
 use clap::{Args, Subcommand};
+use folio::Workspace;
 use folio::memory::EntryKind;
 use folio::memory::goals::GoalInput;
 use folio::memory::id::EntryRef;
 
+use super::observe::{of_other_kind, shows_its_page};
 use super::several::Several;
 use super::{Context, text_or_stdin};
 use crate::arguments::entry_ref;
@@ -109,6 +111,7 @@ pub(crate) async fn run(context: &Context<'_>, goals: Goals) -> Result<Exit, Fai
         }
         Some(GoalsCommand::Done(done)) => {
             let actor = context.actor();
+            names_goals(&workspace, &done.goals).await?;
             let done = Several::each(&workspace, done.goals, async |goal| {
                 workspace.complete_item(&actor, goal).await
             });
@@ -122,4 +125,23 @@ pub(crate) async fn run(context: &Context<'_>, goals: Goals) -> Result<Exit, Fai
         }
     }
     Ok(Exit::Done)
+}
+
+/// That `names` are those of goals and pending actions: none is done if one of them is none. Nobody reads them, so the trace says nothing of it.
+async fn names_goals(workspace: &Workspace, names: &[EntryRef]) -> Result<(), Failure> {
+    let mut entries = Vec::new();
+    for name in names {
+        entries.push(workspace.store().entry(workspace.space(), *name).await?);
+    }
+    for entry in &entries {
+        let handle = entry.handle;
+        let hint = match entry.kind {
+            EntryKind::Goal | EntryKind::PendingAction => continue,
+            EntryKind::Observation => format!("`folio observe resolve {handle}` resolves it"),
+            kind if kind.is_item() => format!("`folio book complete {handle}` marks it as done"),
+            _ => shows_its_page(workspace, entry).await?,
+        };
+        return Err(of_other_kind(entry, "goals and pending actions").hint(hint));
+    }
+    Ok(())
 }
