@@ -13,6 +13,7 @@ use folio::store::{ErrorKind, StoreError, WorkspaceError};
 use serde_json::{Value, json};
 
 use crate::report::observation::Observation;
+use crate::settings::quoted;
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -299,7 +300,6 @@ fn hint_of(code: &str) -> Option<&'static str> {
         "store_too_new" => "use the newer version of folio for this file",
         "run_too_new" => "use the newer version of folio for this run",
         "store_damaged" => "restore the file from a backup, or name another one with --store",
-        "claimed" => "choose another item, or wait until its lease expires",
         "run_unreadable" => "`folio doctor` looks for damage",
         "needs_model" => "set one with --model, FOLIO_MODEL or model = \"…\" in folio.toml, or give the task a `do:`",
         "no_question" | "not_an_option" => "`folio questions` lists the open questions",
@@ -351,6 +351,17 @@ impl From<WorkspaceError> for Failure {
                 Self::new(error.kind().into(), error.code(), message)
             }
             WorkspaceError::Output(error) => Self::cannot("write", "what was asked for", error),
+            WorkspaceError::Taken(ref taken) => {
+                let wait = match taken.until {
+                    Some(_) => ", or wait until its lease is over",
+                    None => "",
+                };
+                let (entry, owner) = (&taken.entry, &taken.owner);
+                let of = quoted(owner.as_str());
+                Self::of(error.kind(), error.code(), &error).hint(format!(
+                    "take something else{wait}; if {owner} is gone, `folio book release {entry} --owner {of}` makes it open again"
+                ))
+            }
             error => Self::of(error.kind(), error.code(), &error),
         }
     }
