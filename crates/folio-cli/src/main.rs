@@ -147,8 +147,10 @@ fn usage(error: &clap::Error) -> ExitCode {
 fn in_words(error: &clap::Error) -> String {
     let message = error.to_string();
     let why = std::error::Error::source(error).map_or_else(String::new, ToString::to_string);
+    let is_negative = message.contains("invalid value '-");
     let words = match why.as_str() {
-        "invalid digit found in string" | "cannot parse integer from empty string" => "not a whole number from 0",
+        "invalid digit found in string" if is_negative => "not a whole number from 0",
+        "invalid digit found in string" | "cannot parse integer from empty string" => "not a whole number",
         "invalid float literal" | "cannot parse float from empty string" => "not a number",
         _ => return message,
     };

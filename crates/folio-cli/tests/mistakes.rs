@@ -83,7 +83,12 @@ fn a_mistake_is_told_with_what_it_is_about() {
             "'--progress <NUMBER>': not a number",
         ),
         ("tree --depth -1", 2, "'--depth <N>': not a whole number from 0"),
-        ("runs --limit many", 2, "'--limit <LIMIT>': not a whole number from 0"),
+        ("runs --limit many", 2, "'--limit <LIMIT>': not a whole number\n"),
+        (
+            "book claim e1 --lease-minutes 0.01",
+            2,
+            "'--lease-minutes <MINUTES>': not a whole number\n",
+        ),
         ("tool ingest null --tool x", 2, "invalid type: null, expected an object"),
         (
             "tool context null --tool x",
