@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::from_object::read_from_an_object;
+use crate::warning::Invalid;
 
 /// What is taken out of texts before they are stored (M7.6.48).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -109,6 +110,18 @@ impl RetentionPolicy {
 pub struct QuotaPolicy {
     /// Observations that are neither archived nor past their time (M7.6.46).
     pub live_observations: u64,
+}
+
+impl QuotaPolicy {
+    /// That something may be held at all.
+    pub(crate) fn check(&self) -> Result<(), Invalid> {
+        if self.live_observations > 0 {
+            return Ok(());
+        }
+        let message =
+            "live_observations is 0: every observation would be archived at once; for no limit, give 1000000000000";
+        Err(Invalid::new("policy_invalid", "quota", message))
+    }
 }
 
 impl Default for QuotaPolicy {

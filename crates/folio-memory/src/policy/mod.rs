@@ -62,6 +62,7 @@ impl SpacePolicy {
     pub fn check(&self) -> Result<(), Invalid> {
         self.types.check()?;
         self.manifests.check()?;
+        self.quota.check()?;
         self.scratchbook.check()
     }
 }
@@ -112,6 +113,19 @@ mod tests {
     fn an_empty_document_is_the_policy_of_a_new_space_and_is_written_as_one() {
         assert_eq!(policy(json!({})), SpacePolicy::default());
         assert_eq!(serde_json::to_value(SpacePolicy::default()).unwrap(), json!({}));
+    }
+
+    #[test]
+    fn a_quota_of_nothing_is_refused_m7_6_46() {
+        let told = policy(json!({"quota": {"live_observations": 0}})).check().unwrap_err();
+        assert_eq!(told.code, "policy_invalid");
+        assert!(told.message.contains("for no limit, give"), "{told}");
+        assert!(policy(json!({"quota": {"live_observations": 1}})).check().is_ok());
+        assert!(
+            policy(json!({"quota": {"live_observations": u64::MAX}}))
+                .check()
+                .is_ok()
+        );
     }
 
     #[test]
