@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use folio::Workspace;
 
+use crate::error::{Exit, Failure};
 use crate::output::Output;
 
 /// How long that may take: the answer was given by then, and whoever waits for the end of the program waits for nothing else.
@@ -13,8 +14,14 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 pub(crate) const PATIENCE_OF_HOOKS: Duration = Duration::from_secs(1);
 
 /// Writes what nobody has written yet: what the trace does not have, and that the time of entries is past (M7.1.8). That the first cannot be
-/// written is said, and changes nothing else. Whether it was written, or refused, within `patience`.
-pub(crate) async fn write(opened: Vec<Workspace>, output: &Output, patience: Duration) -> bool {
+/// written is said, and changes nothing else; nor is it said where `done` tells already that the store cannot be written to. Whether it was
+/// written, or refused, within `patience`.
+pub(crate) async fn write(
+    opened: Vec<Workspace>,
+    output: &Output,
+    patience: Duration,
+    done: &Result<Exit, Failure>,
+) -> bool {
     let is_noted = Cell::new(false);
     let written = async {
         for workspace in &opened {
@@ -36,14 +43,24 @@ pub(crate) async fn write(opened: Vec<Workspace>, output: &Output, patience: Dur
     if !is_in_time && is_noted.get() {
         std::mem::forget(opened);
     } else if !is_in_time {
-        output.note(format_args!(
-            "this read is missing from the trace: the store could not be written within {} s because another process has it locked",
-            patience.as_secs()
-        ));
+        if let Some(words) = held_up(patience, done) {
+            output.note(words);
+        }
         // Whoever lets go of a store last waits for what it is about to write. The program ends without that.
         std::mem::forget(opened);
     }
     is_in_time
+}
+
+/// What is said where the store could not be written to within `patience`, behind what came of the command itself.
+fn held_up(patience: Duration, done: &Result<Exit, Failure>) -> Option<String> {
+    let is_told = done.as_ref().is_err_and(|failure| failure.exit() == Exit::Unavailable);
+    let seconds = patience.as_secs();
+    (!is_told).then(|| {
+        format!(
+            "what was read is not in the trace: the store could not be written to within {seconds} s; somebody has it locked"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -66,9 +83,21 @@ mod tests {
         let output = Output::new(&Arguments::parse_from(["folio", "--quiet", "runs"]).global);
         let look = || workspace.observations(EntryQuery::default());
         look().await.unwrap();
-        assert!(write(vec![workspace.clone()], &output, PATIENCE).await);
+        assert!(write(vec![workspace.clone()], &output, PATIENCE, &Ok(Exit::Done)).await);
         store.stall_notes();
         look().await.unwrap();
-        assert!(!write(vec![workspace.clone()], &output, Duration::ZERO).await);
+        assert!(!write(vec![workspace.clone()], &output, Duration::ZERO, &Ok(Exit::Done)).await);
+    }
+
+    #[test]
+    fn nothing_is_said_of_reading_where_a_write_has_failed() {
+        let told = |done| held_up(PATIENCE, &done).is_some();
+        assert!(told(Ok(Exit::Done)));
+        assert!(told(Err(Failure::usage("usage", "x"))));
+        assert!(!told(Err(Failure::new(
+            Exit::Unavailable,
+            "store_unavailable",
+            "locked"
+        ))));
     }
 }

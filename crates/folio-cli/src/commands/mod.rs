@@ -341,7 +341,7 @@ pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -
     if let Some(servers) = context.servers.get() {
         servers.close().await;
     }
-    let is_held_up = !noticed::write(context.opened.take(), output, patience).await;
+    let is_held_up = !noticed::write(context.opened.take(), output, patience, &done).await;
     context.send_what_was_done().await;
     Ended { done, is_held_up }
 }
