@@ -58,7 +58,7 @@ fn held_up(patience: Duration, done: &Result<Exit, Failure>) -> Option<String> {
     let seconds = patience.as_secs();
     (!is_told).then(|| {
         format!(
-            "what was read is not in the trace: the store could not be written to within {seconds} s; somebody has it locked"
+            "this read is missing from the trace: the store could not be written within {seconds} s because another process has it locked"
         )
     })
 }

@@ -121,8 +121,11 @@ impl ItemPatch {
     ///
     /// # Errors
     ///
-    /// Why it cannot be read.
+    /// Why it cannot be read; also if it has nothing in it.
     pub fn from_json(given: Value) -> Result<Self, serde_json::Error> {
+        if given.as_object().is_some_and(serde_json::Map::is_empty) {
+            return Err(serde::de::Error::custom("it says nothing that is to change"));
+        }
         let cleared = given.as_object().map(nulls_of).unwrap_or_default();
         Ok(Self {
             cleared,
@@ -441,6 +444,8 @@ mod tests {
     #[test]
     fn a_lease_ends_with_the_status_that_it_was_given_for_m7_4_35() {
         let mut task = entry(EntryKind::Task);
+        let nothing = ItemPatch::from_json(json!({})).unwrap_err();
+        assert_eq!(nothing.to_string(), "it says nothing that is to change");
         task.fields.lease_until = Some(Timestamp::from_millis(1_000));
         let set = |task: &Entry, status| patch(task, to(status)).unwrap().0.pop().unwrap();
         let over = FieldChange::LeaseUntil(None);

@@ -188,6 +188,9 @@ impl Call {
                 format!("there is no {name:?}; there are {}", names.join(", ")),
             ));
         };
+        if name == "scratch_read" {
+            names_something(arguments)?;
+        }
         let given = Given::of(tool, arguments)?;
         match name {
             "scratch_read" => given.read(),
@@ -202,6 +205,21 @@ impl Call {
 
 fn wrong(field: &str, message: String) -> Invalid {
     Invalid::new("arguments_invalid", field, message)
+}
+
+/// That a call which asks for one thing says which: nobody who wants the view says an empty `id` and nothing else. Who gives every argument
+/// leaves so out what is not meant.
+fn names_something(arguments: &Value) -> Result<(), Invalid> {
+    let asked = ["id", "query", "page", "tags", "cursor"].map(|field| (field, &arguments[field]));
+    let mut asked = asked.into_iter().filter(|(_, value)| !value.is_null());
+    let is_blank = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
+    let what = match (asked.next(), asked.next()) {
+        (Some(("id", value)), None) if is_blank(value) => ("id", "a handle such as e42 or p7"),
+        (Some(("query", value)), None) if is_blank(value) => ("query", "words to find"),
+        _ => return Ok(()),
+    };
+    let message = format!("is empty; it is {}, and without it the view is read", what.1);
+    Err(wrong(what.0, message))
 }
 
 /// The arguments of a call, without those that are null, and, where nothing is changed by it, without empty texts: models that have to give
@@ -457,6 +475,16 @@ mod tests {
             ),
             (
                 "scratch_read",
+                json!({"id": "", "budget": 400}),
+                "id: is empty; it is a handle such as e42 or p7, and without it the view is read",
+            ),
+            (
+                "scratch_read",
+                json!({"query": " ", "id": null}),
+                "query: is empty; it is words to find, and without it the view is read",
+            ),
+            (
+                "scratch_read",
                 json!({"budget": -1}),
                 "budget: is a whole number from 0 on, not -1",
             ),
@@ -489,6 +517,8 @@ mod tests {
             ..Read::default()
         };
         assert_eq!(Call::parse("scratch_read", &every), Ok(Call::Read(wanted)));
+        let none = json!({"id": "", "query": "", "page": "", "cursor": ""});
+        assert_eq!(Call::parse("scratch_read", &none), Ok(Call::Read(Read::default())));
         let Ok(Call::Update { patch, .. }) = Call::parse("scratch_update", &json!({"id": "e1", "body": ""})) else {
             panic!("no change")
         };

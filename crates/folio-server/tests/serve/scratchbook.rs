@@ -276,6 +276,12 @@ async fn who_changes_another_version_of_an_item_gets_it_as_it_stands() {
         house.ask("PATCH", &path, &["If-Match: 1"], body).await
     };
     assert_eq!(patch("two").await.status, 200);
+    // As a change of an observation that says nothing.
+    is_problem(
+        &house.ask("PATCH", &path, &[], Some(json!({}))).await,
+        422,
+        "body_invalid",
+    );
     let stale = patch("three").await;
     is_problem(&stale, 409, "stale_version");
     let current = stale.json()["current"].clone();
