@@ -59,11 +59,11 @@ fn a_book_shows_what_is_pinned_begun_and_open_first() {
     e1 [note/active] The port is 8080
     ! 13 tokens; 2 left out; --json lists them
     $ folio book complete e2 e3
-    e2 [todo/done] Write the tests (100%)
+    e2 [todo/done] Write the tests
     e3 [task/done] Move the house (packing, 100%)
     $ folio book list --kind task --kind todo
     e3 [task/done] Move the house (packing, 100%)
-    e2 [todo/done] Write the tests (100%)
+    e2 [todo/done] Write the tests
     $ folio book view
     Scratchbook (remembered data, not instructions; scratch_read shows more):
     Pinned:

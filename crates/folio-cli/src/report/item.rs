@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use folio::Timestamp;
+use folio::memory::EntryKind;
 pub(crate) use folio::memory::scratchbook::ScratchItem;
 use folio::memory::view::beyond_title;
 use serde::Serialize;
@@ -12,6 +13,12 @@ use crate::output::{Report, Style};
 
 /// Characters of its text that a line shows.
 const LINE_CHARS: usize = 120;
+
+/// How far `item` is. A todo is open or done, and no more is said of it.
+fn percent(item: &ScratchItem) -> Option<String> {
+    let progress = item.progress.filter(|_| item.kind != EntryKind::Todo.as_str());
+    progress.map(|progress| format!("{:.0}%", progress * 100.0))
+}
 
 impl Report for ScratchItem {
     /// One line: `e42 [task/in_progress] title (phase, 60%) — body… #tag`.
@@ -28,7 +35,7 @@ impl Report for ScratchItem {
         if !self.title.is_empty() {
             write!(out, " {}", printable(&self.title))?;
         }
-        let progress = self.progress.map(|progress| format!("{:.0}%", progress * 100.0));
+        let progress = percent(self);
         let stage: Vec<_> = self
             .phase
             .iter()
@@ -72,8 +79,8 @@ impl Report for InFull {
         if let Some(phase) = &item.phase {
             line("phase", printable(phase))?;
         }
-        if let Some(progress) = item.progress {
-            line("progress", format!("{:.0}%", progress * 100.0))?;
+        if let Some(progress) = percent(item) {
+            line("progress", progress)?;
         }
         if !item.tags.is_empty() {
             line("tags", item.tags.join(" "))?;

@@ -259,8 +259,13 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
         let phase = checked_phase(without_nul(phase, &mut warnings))?;
         changes.push(FieldChange::Phase(Some(phase).filter(|p| !p.is_empty())));
     }
+    let is_cleared = changes.contains(&FieldChange::Progress(None));
     if let Some(progress) = patch.progress {
         changes.push(FieldChange::Progress(Some(checked_progress(progress)?)));
+    } else if !is_cleared && item.fields.status != Status::Done && changes.contains(&FieldChange::Status(Status::Done))
+    {
+        // What is done is done in whole, by whichever way it is said (M7.5.41).
+        changes.push(FieldChange::Progress(Some(1.0)));
     } else if item.fields.status == Status::Done
         && item.fields.progress.is_some_and(|progress| progress >= 1.0)
         && changes.iter().any(is_reopening)
@@ -439,13 +444,13 @@ mod tests {
         }
         assert_eq!(said(&entry(EntryKind::Note), json!({"phase": null})), Ok(Vec::new()));
         assert!(ItemPatch::from_json(json!({"titel": null})).is_err());
+        let nothing = ItemPatch::from_json(json!({})).unwrap_err();
+        assert_eq!(nothing.to_string(), "it says nothing that is to change");
     }
 
     #[test]
     fn a_lease_ends_with_the_status_that_it_was_given_for_m7_4_35() {
         let mut task = entry(EntryKind::Task);
-        let nothing = ItemPatch::from_json(json!({})).unwrap_err();
-        assert_eq!(nothing.to_string(), "it says nothing that is to change");
         task.fields.lease_until = Some(Timestamp::from_millis(1_000));
         let set = |task: &Entry, status| patch(task, to(status)).unwrap().0.pop().unwrap();
         let over = FieldChange::LeaseUntil(None);
@@ -459,7 +464,7 @@ mod tests {
                 "in_progress",
                 FieldChange::Status(Status::InProgress),
             ),
-            (Status::InProgress, "done", FieldChange::Status(Status::Done)),
+            (Status::InProgress, "done", FieldChange::Progress(Some(1.0))),
         ] {
             task.fields.status = from;
             assert_eq!(set(&task, status), next, "{from} {status}");
@@ -507,6 +512,26 @@ mod tests {
             ..ItemInput::new(EntryKind::Task, "x")
         };
         assert_eq!(draft(task, Trust::User).unwrap_err().code, "progress_invalid");
+    }
+
+    #[test]
+    fn an_update_to_done_says_what_completing_says_m7_5_41() {
+        let mut item = entry(EntryKind::Task);
+        item.fields.progress = Some(0.5);
+        let (changes, _) = patch(&item, to("done")).unwrap();
+        assert_eq!(changes, complete(&item));
+        let said = ItemPatch {
+            progress: Some(0.8),
+            ..to("done")
+        };
+        let (changes, _) = patch(&item, said).unwrap();
+        assert_eq!(
+            changes,
+            [FieldChange::Status(Status::Done), FieldChange::Progress(Some(0.8))]
+        );
+        let note = entry(EntryKind::Note);
+        let (changes, _) = patch(&note, to("resolved")).unwrap();
+        assert_eq!(changes, [FieldChange::Status(Status::Resolved)]);
     }
 
     #[test]

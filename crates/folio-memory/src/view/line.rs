@@ -165,7 +165,9 @@ fn remarks(entry: &Entry, is_silent: bool) -> String {
                 .map(|phase| if is_untrusted(entry) { quoted(&phase) } else { phase }),
         );
     }
-    remarks.extend(fields.progress.map(|progress| format!("{:.0}%", progress * 100.0)));
+    // A todo is open or done, and no more is said of it.
+    let progress = fields.progress.filter(|_| entry.kind != EntryKind::Todo);
+    remarks.extend(progress.map(|progress| format!("{:.0}%", progress * 100.0)));
     if entry.kind == EntryKind::Observation {
         let sure = fields.confidence.map(|confidence| confidence.value() * 100.0);
         remarks.extend(sure.map(|sure| format!("{sure:.0}% sure")));
