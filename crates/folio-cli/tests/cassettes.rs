@@ -208,6 +208,27 @@ fn nothing_is_recorded_of_models_that_others_ask() {
 }
 
 #[test]
+fn replies_that_were_paid_for_are_not_written_over_unasked() {
+    let folio = recorded();
+    let before = std::fs::read_to_string(folio.path().join("take.json")).unwrap();
+    let script = json!({"version": 1, "cues": [
+        {"role": "planner", "json": {"decision": "execute", "reason": "it is small"}},
+        {"role": "executor", "calls": [{"tool": "finish", "args": {"notes": "done"}}]}
+    ]});
+    folio.file("other.json", script.to_string());
+    let run = ["run", "Wait", "--model", "scripted:other.json", "--record", "take.json"];
+    let refused = folio.call(&run);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(refused.stderr.contains("has replies of another run"), "{refused}");
+    assert!(refused.stderr.contains("--force"), "{refused}");
+    let kept = || std::fs::read_to_string(folio.path().join("take.json")).unwrap();
+    assert_eq!(kept(), before);
+    let forced = folio.call(&[&run[..], &["--force"]].concat());
+    assert_eq!(forced.code, 0, "{forced}");
+    assert_ne!(kept(), before);
+}
+
+#[test]
 fn what_is_no_cassette_is_not_written_over() {
     let folio = Folio::new();
     folio.file("script.json", json!({"version": 1, "cues": looking()}).to_string());

@@ -65,6 +65,9 @@ pub(crate) struct Run {
     /// Record every model request and reply in this file, a cassette for `folio replay --cassette`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Let --record write over a cassette that has replies
+    #[arg(long, requires = "record")]
+    force: bool,
     #[command(flatten)]
     minds: Minds,
     #[command(flatten)]
@@ -309,7 +312,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         return Err(Failure::usage("usage", elsewhere).hint("leave out --record or --runner"));
     }
     let (models, recorder) = match run.record {
-        Some(file) => Recorder::begin(current.join(file), models, has_person)
+        Some(file) => Recorder::begin(current.join(file), run.force, models, has_person)
             .map(|(models, recorder)| (Some(models), Some(recorder)))?,
         None => (models, None),
     };
@@ -404,9 +407,14 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// A file that cannot be written is found out before anybody is asked. What it has from before stays until there is something new: it was
-    /// paid for, too.
-    fn begin(file: PathBuf, models: Option<RunnerModels>, has_person: bool) -> Result<(RunnerModels, Self), Failure> {
+    /// A file that cannot be written is found out before anybody is asked. What it has from before was paid for, too: it is only written over
+    /// if that `is_forced`, and stays until there is something new.
+    fn begin(
+        file: PathBuf,
+        is_forced: bool,
+        models: Option<RunnerModels>,
+        has_person: bool,
+    ) -> Result<(RunnerModels, Self), Failure> {
         let Some(models) = models else {
             let nobody = "there is no model whose replies could be recorded";
             return Err(Failure::usage("no_model", nobody).hint("set one with --model, FOLIO_MODEL or in folio.toml"));
@@ -431,6 +439,11 @@ pub(super) fn unusable(error: &CassetteError) -> Failure {
         Exit::NotFound
     } else {
         Exit::Usage
+        if !is_forced && file.is_file() && !Cassette::read(&file).map_err(|error| unusable(&error))?.is_empty() {
+            let taken = format!("the cassette {} has replies of another run", file.display());
+            return Err(Failure::usage("cassette_unusable", taken)
+                .hint("name another file; or --force writes over it, when this run has replies"));
+        }
     };
     Failure::new(exit, "cassette_unusable", error.to_string())
 }
