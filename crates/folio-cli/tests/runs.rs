@@ -390,3 +390,27 @@ fn what_runs_of_an_older_version_came_to_is_read_from_their_journals() {
     });
     assert_eq!(told(&folio), spent);
 }
+
+#[test]
+fn a_run_is_called_after_the_file_of_a_plan_without_a_title() {
+    let folio = Folio::new();
+    folio.file(
+        "count-letters.yaml",
+        "steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]",
+    );
+    folio.file(
+        "goal.yaml",
+        "goal: One\nsteps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]",
+    );
+    folio.ok(&["run", "--plan", "count-letters.yaml", "--quiet"]);
+    folio.ok(&["run", "--plan", "goal.yaml", "--quiet"]);
+    folio.ok(&["run", "Two", "--plan", "count-letters.yaml", "--quiet"]);
+    let runs = folio.json(&["runs"]);
+    let titles: Vec<_> = runs["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| &run["title"])
+        .collect();
+    assert_eq!(titles, ["Two", "One", "count-letters"]);
+}

@@ -278,7 +278,11 @@ impl Driving {
 /// Carries out `folio run`.
 pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure> {
     let (name, plan) = match (&run.plan, &run.goal) {
-        (Some(file), _) => plan::read(context, file).await?,
+        (Some(file), _) => {
+            let (name, plan) = plan::read(context, file).await?;
+            let title = title_of(file).filter(|_| run.goal.is_none());
+            (name, named_after(plan, title))
+        }
         (None, Some(goal)) if !goal.trim().is_empty() => ("the goal".to_owned(), Plan::of_goal(goal)),
         (None, _) => {
             let nothing = Failure::usage("nothing_to_run", "there is neither a plan nor a goal");
@@ -379,6 +383,21 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     }
 }
 
+/// The name of a file with a plan without its ending: lists of runs have something to call those by whose plan has no title.
+fn title_of(file: &Path) -> Option<String> {
+    let stem = file.file_stem()?.to_str()?;
+    // A title is a template, and `-` is standard input.
+    (stem != "-" && !stem.contains(['{', '}'])).then(|| stem.to_owned())
+}
+
+/// `plan`, which is called `title` unless it says what it is called, or what it is for.
+fn named_after(mut plan: Plan, title: Option<String>) -> Plan {
+    if plan.title.trim().is_empty() && plan.goal.trim().is_empty() {
+        plan.title = title.unwrap_or_default();
+    }
+    plan
+}
+
 /// Why nothing was begun. The plan, which is called `name`, is told of what is wrong with it and what is given to it, and of nothing else.
 fn not_submitted(error: RunnerError, name: &str) -> Failure {
     let is_of_plan = match &error {
@@ -420,6 +439,11 @@ impl Recorder {
             return Err(Failure::usage("no_model", nobody).hint("set one with --model, FOLIO_MODEL or in folio.toml"));
         };
         Cassette::prepare(&file).map_err(|error| unusable(&error))?;
+        if !is_forced && file.is_file() && !Cassette::read(&file).map_err(|error| unusable(&error))?.is_empty() {
+            let taken = format!("the cassette {} has replies of another run", file.display());
+            return Err(Failure::usage("cassette_unusable", taken)
+                .hint("name another file; or --force writes over it, when this run has replies"));
+        }
         let (models, recording) = Recording::of(models, has_person);
         Ok((models, Self { file, recording }))
     }
@@ -439,11 +463,6 @@ pub(super) fn unusable(error: &CassetteError) -> Failure {
         Exit::NotFound
     } else {
         Exit::Usage
-        if !is_forced && file.is_file() && !Cassette::read(&file).map_err(|error| unusable(&error))?.is_empty() {
-            let taken = format!("the cassette {} has replies of another run", file.display());
-            return Err(Failure::usage("cassette_unusable", taken)
-                .hint("name another file; or --force writes over it, when this run has replies"));
-        }
     };
     Failure::new(exit, "cassette_unusable", error.to_string())
 }
