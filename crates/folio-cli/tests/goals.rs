@@ -126,11 +126,10 @@ fn where_nobody_is_at_a_terminal_nobody_is_asked_and_answers_have_to_be_wanted()
     ! error[no_question]: run r1 has no open question
     = 3
     ");
-    assert_eq!(
-        folio.json(&["pause", "r1"])["status"],
-        "ok",
-        "what has ended stays as it is"
-    );
+    let paused = folio.call(&["pause", "r1"]);
+    assert_eq!(paused.code, 4, "{paused}");
+    assert!(paused.stderr.contains("run_ended"), "{paused}");
+    assert_eq!(folio.json(&["show", "r1"])["status"], "ok");
 }
 
 #[test]

@@ -551,10 +551,13 @@ fn a_part_that_a_run_never_had_is_not_found_when_the_run_has_ended_either() {
     let folio = Folio::new();
     folio.file("plan.yaml", "steps: [{id: a, do: {tool: wait, args: {ms: 1}}}]");
     folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
-    for (node, code) in [("nope", 3), ("a", 0)] {
-        for command in ["cancel", "pause", "continue"] {
-            let told = folio.call(&[command, "r1", "--node", node]);
-            assert_eq!(told.code, code, "{command} {node}: {told}");
+    for (command, code) in [("cancel", 0), ("pause", 4), ("continue", 4)] {
+        let told = folio.call(&[command, "r1", "--node", "nope"]);
+        assert_eq!(told.code, 3, "{command}: {told}");
+        let of_run = folio.call(&[command, "r1"]);
+        for told in [of_run, folio.call(&[command, "r1", "--node", "a"])] {
+            assert_eq!(told.code, code, "{command}: {told}");
+            assert_eq!(told.stderr.contains("run_ended"), code == 4, "{command}: {told}");
         }
     }
 }

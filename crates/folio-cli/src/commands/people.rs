@@ -10,7 +10,7 @@ use folio::engine::event::Question;
 use folio::engine::run::Waiting;
 use folio::engine::{NodeId, Run};
 use folio::memory::id::{Ref, RunId, RunRef};
-use folio::runner::{Runner, RunnerOptions};
+use folio::runner::{Runner, RunnerError, RunnerOptions};
 use folio::store::{RunQuery, RunRow};
 use folio::tools::Registry;
 use folio::{Timestamp, Workspace};
@@ -286,14 +286,9 @@ async fn only_one(runner: &Runner, row: &RunRow) -> Result<NodeId, Failure> {
 /// Carries out `folio pause`.
 pub(crate) async fn pause(context: &Context<'_>, arguments: Pause) -> Result<Exit, Failure> {
     let Asked { runner, row, node } = Asked::of(context, arguments).await?;
-    let has_ended = row.has_ended();
-    if !has_ended {
-        runner.pause(row.id, node, &context.actor()).await?;
-    }
+    runner.pause(row.id, node, &context.actor()).await?;
     let (row, run) = runner.seen(row.id).await?;
-    if !has_ended {
-        context.output.note(paused_in_words(&row, &run, node));
-    }
+    context.output.note(paused_in_words(&row, &run, node));
     context
         .output
         .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
@@ -303,10 +298,8 @@ pub(crate) async fn pause(context: &Context<'_>, arguments: Pause) -> Result<Exi
 /// Carries out `folio continue`.
 pub(crate) async fn go_on(context: &Context<'_>, arguments: Pause) -> Result<Exit, Failure> {
     let Asked { runner, row, node } = Asked::of(context, arguments).await?;
-    if !row.has_ended() {
-        runner.go_on(row.id, node, &context.actor()).await?;
-        driven_later(context, &runner, &row).await?;
-    }
+    runner.go_on(row.id, node, &context.actor()).await?;
+    driven_later(context, &runner, &row).await?;
     let (row, run) = runner.seen(row.id).await?;
     context
         .output
@@ -330,8 +323,10 @@ impl Asked {
             None => None,
         };
         if row.has_ended() {
-            note_run_ended(context, &row);
-        } else if let Some(node) = node {
+            // As over HTTP: nothing pauses any more, and nothing goes on.
+            return Err(RunnerError::Ended.into());
+        }
+        if let Some(node) = node {
             note_ended(context, &runner, &row, node).await?;
         }
         Ok(Self { runner, row, node })
