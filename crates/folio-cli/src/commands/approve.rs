@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use folio::engine::event::Always;
-use folio::engine::run::Asked;
+use folio::engine::run::{Asked, Waiting};
 use folio::memory::id::RunRef;
 use folio::runner::Runner;
 use folio::store::RunRow;
@@ -70,6 +70,9 @@ pub(crate) async fn approve(context: &Context<'_>, approve: Approve) -> Result<E
     });
     let runner = runner(context).await?;
     let (row, asked) = waiting(&runner, &approve.target).await?;
+    if always.is_some() {
+        is_call(&runner, &row, &asked).await?;
+    }
     runner.approve(row.id, asked, always, &context.actor()).await?;
     said(context, &runner, &row).await
 }
@@ -117,4 +120,16 @@ async fn waiting(runner: &Runner, target: &Target) -> Result<(RunRow, Asked), Fa
             row.handle
         ))),
     }
+}
+
+/// That a call waits there, of which others may need no yes from now on. What does not wait any more is told by whoever says the yes.
+async fn is_call(runner: &Runner, row: &RunRow, asked: &Asked) -> Result<(), Failure> {
+    let run = runner.load(row.id).await?;
+    let what = match run.waiting_at(asked.node) {
+        Some(Waiting::Plan(_)) => "a plan waits there",
+        Some(Waiting::Check(_)) => "the command of a criterion waits there",
+        Some(Waiting::Call(_)) | None => return Ok(()),
+    };
+    let wrong = Failure::usage("usage", format!("--always is for calls, and {what}"));
+    Err(wrong.hint("leave --always out"))
 }

@@ -354,6 +354,9 @@ async fn the_command_of_a_criterion_runs_by_the_yes_of_a_person_only_e9_14() {
         403,
         "role_denied",
     );
+    // No call waits there, of which all others could be allowed.
+    let always = json!({"approve": true, "always": "tool"});
+    is_problem(&post(&person, &approval, always).await, 422, "body_invalid");
     assert!(!proof.exists());
     assert_eq!(post(&person, &approval, json!({"approve": false})).await.status, 202);
     house.stop().await.unwrap();

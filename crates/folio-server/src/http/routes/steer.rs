@@ -7,7 +7,7 @@ use aide::axum::routing::{get_with, post_with};
 use axum::extract::State;
 use folio::engine::event::{Always, PlanDifference};
 use folio::engine::plan::to_markdown;
-use folio::engine::run::{Asked as AskedOf, ForkAt, plan_versions};
+use folio::engine::run::{Asked as AskedOf, ForkAt, Waiting, plan_versions};
 use folio::engine::{NodeId, Run};
 use folio::memory::id::Ref;
 use folio::runner::{Folded, RunnerError, Watch};
@@ -277,6 +277,13 @@ async fn decide(
     let row = caller.run_called(name).await?;
     let (runner, who) = (caller.keyed_runner(), &caller.actor);
     if decision.approve {
+        if decision.always.is_some()
+            && let Some(Waiting::Plan(_) | Waiting::Check(_)) = runner.load(row.id).await?.waiting_at(asked.node)
+        {
+            return Err(body_invalid(
+                "`always` is for calls, and no call waits there; leave it out",
+            ));
+        }
         runner.approve(row.id, asked, decision.always, who).await?;
     } else {
         runner.reject(row.id, asked, &decision.reason, who).await?;
