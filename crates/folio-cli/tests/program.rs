@@ -465,6 +465,16 @@ fn a_sound_plan_is_said_to_be_sound() {
     folio.file("plan.yaml", PLAN);
     assert_snapshot!(folio.seen(&["plan", "check", "plan.yaml"]), @"ok plan.yaml: Look around (1 step)");
     assert_eq!(folio.json(&["plan", "check", "plan.yaml"])["valid"], true);
+    folio.file("wrong.yaml", "stepz: []\n");
+    let both = folio.call(&["plan", "check", "wrong.yaml", "plan.yaml", "wrong.yaml"]);
+    assert_eq!(
+        (both.code, both.stdout.as_str()),
+        (2, "ok plan.yaml: Look around (1 step)\n"),
+        "{both}"
+    );
+    assert!(both.stderr.contains("mistakes in wrong.yaml, wrong.yaml"), "{both}");
+    let both = folio.json(&["plan", "check", "plan.yaml", "plan.yaml"]);
+    assert_eq!(both[1]["title"], "Look around", "{both}");
     folio
         .command(&["plan", "check", "-"])
         .write_stdin(PLAN)

@@ -12,6 +12,7 @@ use super::plan_of_run::{self, Edit, Show};
 use super::{Context, text_of};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
+use crate::report::written::OneOrMore;
 
 /// A plan that shows most of what a plan can say, for whoever has the program and not its sources.
 const EXAMPLE: &str = include_str!("../../../../examples/repo-review.yaml");
@@ -25,7 +26,7 @@ pub(crate) enum Plan {
     ///
     /// Run it with `folio plan example | folio run --plan - --input repo=.`
     Example,
-    /// Check a plan file and print every mistake with its position
+    /// Check plan files and print every mistake with its position
     Check(Check),
     /// Show the current plan of a run, or of a node of it
     Show(Show),
@@ -36,8 +37,9 @@ pub(crate) enum Plan {
 /// `folio plan check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Plan in YAML or JSON; - reads it from standard input
-    file: PathBuf,
+    /// Plans in YAML or JSON; - reads one from standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
 }
 
 /// A plan without mistakes.
@@ -79,36 +81,62 @@ pub(crate) async fn run(context: &Context<'_>, plan: Plan) -> Result<Exit, Failu
     match plan {
         Plan::Schema => context.output.text(&format!("{}\n", plan::schema().trim_end()))?,
         Plan::Example => context.output.text(EXAMPLE)?,
-        Plan::Check(check) => {
-            let (file, plan) = read(context, &check.file).await?;
-            let (steps, needs_model) = count(&plan.steps);
-            let inputs = plan.inputs.keys().cloned().collect();
-            context.output.report(&Sound {
-                file,
-                valid: true,
-                title: plan.title,
-                steps,
-                inputs,
-                needs_model,
-            })?;
-        }
+        Plan::Check(check) => return self::check(context, check).await,
         Plan::Show(show) => return plan_of_run::show(context, show).await,
         Plan::Edit(edit) => return plan_of_run::edit(context, edit).await,
     }
     Ok(Exit::Done)
 }
 
+/// Tells of the plans without mistakes, then every mistake of the others.
+async fn check(context: &Context<'_>, check: Check) -> Result<Exit, Failure> {
+    let (mut sound, mut wrong) = (Vec::new(), Vec::new());
+    for file in &check.files {
+        let (file, plan) = match parsed(context, file).await? {
+            (file, Ok(plan)) => (file, plan),
+            (file, Err(errors)) => {
+                wrong.push((file, errors));
+                continue;
+            }
+        };
+        let (steps, needs_model) = count(&plan.steps);
+        sound.push(Sound {
+            file,
+            valid: true,
+            title: plan.title,
+            steps,
+            inputs: plan.inputs.into_keys().collect(),
+            needs_model,
+        });
+    }
+    if !sound.is_empty() {
+        context.output.report(&OneOrMore::of(sound))?;
+    }
+    match wrong.is_empty() {
+        true => Ok(Exit::Done),
+        false => Err(mistakes_of(&wrong)),
+    }
+}
+
 /// Reads a plan file and checks it against the tools that there are. Gives its name for messages, too.
 pub(crate) async fn read(context: &Context<'_>, path: &std::path::Path) -> Result<(String, plan::Plan), Failure> {
+    match parsed(context, path).await? {
+        (name, Ok(plan)) => Ok((name, plan)),
+        (name, Err(errors)) => Err(mistakes_of(&[(name, errors)])),
+    }
+}
+
+/// The same, with its mistakes as a value.
+async fn parsed(
+    context: &Context<'_>,
+    path: &std::path::Path,
+) -> Result<(String, Result<plan::Plan, PlanErrors>), Failure> {
     let (name, text) = text_in(path)?;
     let known = Known {
         executors: Some(context.settings.models.executors.keys().cloned().collect()),
         ..folio::runner::known_tools(&context.registry_for(&text).await?)
     };
-    match plan::parse(&text, &known) {
-        Ok(plan) => Ok((name, plan)),
-        Err(errors) => Err(mistakes(&name, &errors)),
-    }
+    Ok((name, plan::parse(&text, &known)))
 }
 
 /// The text of a file, and its name for messages; - is standard input.
@@ -116,13 +144,17 @@ pub(super) fn text_in(path: &std::path::Path) -> Result<(String, String), Failur
     Ok((path.display().to_string(), text_of("read", path)?))
 }
 
-/// Every mistake in a line of its own, as compilers write it, so that editors can jump there.
-pub(crate) fn mistakes(file: &str, PlanErrors(errors): &PlanErrors) -> Failure {
-    let count = errors.len();
-    let message = format!("{} in {file}", counted(count as u64, "mistake"));
+/// Every mistake in a line of its own, as compilers write it, so that editors can jump there. Each file with its own.
+pub(super) fn mistakes_of(wrong: &[(String, PlanErrors)]) -> Failure {
+    let count: usize = wrong.iter().map(|(_, PlanErrors(errors))| errors.len()).sum();
+    let names: Vec<&str> = wrong.iter().map(|(file, _)| file.as_str()).collect();
+    let message = format!("{} in {}", counted(count as u64, "mistake"), names.join(", "));
     let failure = Failure::usage("plan_invalid", message);
     let failure = failure.hint("`folio plan schema` prints the JSON Schema of plans");
-    errors.iter().fold(failure, |failure, error| {
+    let all = wrong
+        .iter()
+        .flat_map(|(file, PlanErrors(errors))| errors.iter().map(move |error| (file, error)));
+    all.fold(failure, |failure, (file, error)| {
         let mut line = format!("{file}:{}: {} {}", error.place, error.code, error.message);
         if !error.path.is_empty() {
             line.push_str(&format!(" [{}]", error.path));

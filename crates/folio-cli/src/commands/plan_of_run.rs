@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::Context;
 use super::cancel::node_of;
 use super::people::{driven_later, runner, runner_with};
-use super::plan::{mistakes, text_in};
+use super::plan::{mistakes_of, text_in};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
@@ -224,7 +224,7 @@ pub(crate) async fn edit(context: &Context<'_>, edit: Edit) -> Result<Exit, Fail
         .await;
     let (plan_version, difference) = made.map_err(|error| match error {
         RunnerError::Edit(folio::engine::run::EditError::Mistakes(errors)) => {
-            let failure = mistakes(&name, &errors);
+            let failure = mistakes_of(&[(name, errors)]);
             if edit.file.is_none() {
                 kept_for_later(failure, &text)
             } else {
