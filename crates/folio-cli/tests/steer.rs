@@ -224,6 +224,35 @@ fn a_plan_waits_for_a_yes_a_no_brings_another_and_an_edit_is_a_yes_e9_14() {
     let asked = folio.seen(&["questions"]);
     let id = asked.split(' ').next().unwrap().to_owned();
     assert_snapshot!(asked.replace(&id, "ID"), @"ID run waits for approval: a plan of 2 steps: look around, burn it all");
+    assert_snapshot!(folio.seen(&["approve", &id, "--always", "tool"]), @"
+    ! error[usage]: --always is for calls, and a plan waits there
+    !   hint: leave --always out
+    = 2
+    ");
+    assert_snapshot!(folio.seen(&["plan", "show", "r1"]), @"
+    # Tidy the shed
+
+    <!-- folio plan edit r1, version 1 -->
+
+    <!-- A model made this plan: whoever does a step says whether it meets its criteria, and no judge looks at them. -->
+
+    - [ ] look around {#look}
+      ```yaml
+      criteria:
+        - {id: c1, check: judge, required: true, text: seen}
+      ```
+    - [ ] burn it all {#last}
+      ```yaml
+      criteria:
+        - {id: c1, check: judge, required: true, text: done}
+      ```
+    ");
+    let yaml = folio.ok(&["plan", "show", "r1", "--yaml"]);
+    assert!(
+        yaml.starts_with("# folio plan edit r1, version 1\n# A model made this plan: "),
+        "{yaml}"
+    );
+    assert!(folio.json(&["plan", "show", "r1"])["not_judged"].is_string());
     folio.ok(&["reject", &id, "--reason", "no fire"]);
     folio.until(&["questions"], waiting(2));
     let plan = folio.ok(&["plan", "show", "r1"]) + "- [ ] lock the door {#lock}\n";

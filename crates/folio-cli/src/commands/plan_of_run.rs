@@ -9,7 +9,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use folio::engine::event::PlanDifference;
 use folio::engine::plan::{to_markdown, to_yaml_steps};
-use folio::engine::run::ShownPlan;
+use folio::engine::run::{Judging, ShownPlan};
 use folio::engine::{NodeId, NodeState, Run};
 use folio::memory::id::RunRef;
 use folio::runner::{Folded, Runner, RunnerError};
@@ -77,6 +77,9 @@ struct PlanShape {
     steps: Value,
     /// How its steps stand, those in groups included.
     states: Vec<StepState>,
+    /// That no judge looks at criteria that say `check: judge`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_judged: Option<&'static str>,
     #[serde(skip)]
     markdown: String,
 }
@@ -167,13 +170,33 @@ impl Place {
             _ => self.run.title(self.node),
         };
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let not_judged = self.not_judged().map(|words| format!("<!-- {words} -->\n\n"));
         format!(
-            "# {title}\n\n<!-- {} -->\n\n{}",
+            "# {title}\n\n<!-- {} -->\n\n{}{}",
             self.origin("edit")
                 .replace("--", "- -")
                 .replacen("- -node", "--node", 1),
+            not_judged.unwrap_or_default(),
             to_markdown(&self.plan.steps)
         )
+    }
+
+    fn yaml(&self) -> String {
+        let not_judged = self.not_judged().map(|words| format!("# {words}\n"));
+        format!(
+            "# {}\n{}{}",
+            self.origin("edit"),
+            not_judged.unwrap_or_default(),
+            to_yaml_steps(&self.plan.steps)
+        )
+    }
+
+    /// What is said where criteria read as if a judge looked at them, and none does.
+    fn not_judged(&self) -> Option<&'static str> {
+        let is_written = to_yaml_steps(&self.plan.steps).contains("check: judge");
+        let is_judged = !self.run.is_plan_of_model(self.node) || self.run.variable()["judging"] == json!(Judging::All);
+        (is_written && !is_judged)
+            .then_some("A model made this plan: whoever does a step says whether it meets its criteria, and no judge looks at them.")
     }
 
     fn is_editable(&self) -> bool {
@@ -192,6 +215,7 @@ impl Place {
             editable: self.is_editable(),
             steps: steps.into(),
             states: StepState::all_of(&self.plan.steps),
+            not_judged: self.not_judged(),
             markdown: self.markdown(),
         }
     }
@@ -202,8 +226,7 @@ pub(crate) async fn show(context: &Context<'_>, show: Show) -> Result<Exit, Fail
     let runner = runner(context).await?;
     let place = Place::of(&runner, show.run, show.node.as_deref()).await?;
     if show.yaml && !context.output.is_json() {
-        let text = format!("# {}\n{}", place.origin("edit"), to_yaml_steps(&place.plan.steps));
-        context.output.text(&text)?;
+        context.output.text(&place.yaml())?;
     } else {
         context.output.report(&place.shape())?;
     }

@@ -120,6 +120,13 @@ impl Run {
         }
     }
 
+    /// Whether the plan of a node is a model's: its own, or that of something it is in.
+    #[must_use]
+    pub fn is_plan_of_model(&self, node: NodeId) -> bool {
+        let index = self.index(node);
+        index.is_ok_and(|index| self.and_around(index).any(|at| self.nodes[at].kind == NodeKind::Model))
+    }
+
     fn shown_step(&self, index: usize) -> ShownStep {
         let node = &self.nodes[index];
         let is_group = node.kind.is_group();
