@@ -33,6 +33,25 @@ fn white_space_of_other_kinds_is_no_indentation_and_is_told_e9_14() {
 }
 
 #[test]
+fn a_block_whose_step_was_removed_is_told_with_what_to_do_e9_14() {
+    let block = |tool: &str| format!("  ```yaml\n  do: {{tool: {tool}}}\n  ```\n");
+    let second = format!("- [ ] A {{#a}}\n{}{}", block("list"), block("grep"));
+    assert_eq!(
+        mistakes(&second),
+        "5:3: P001 this step has two blocks; one holds everything (if you removed the line of a step, remove its block, too)"
+    );
+    let first = format!(
+        "# Plan\n\n<!-- folio plan edit r1, version 1 -->\n\n{}- [ ] A {{#a}}\n",
+        block("list")
+    );
+    let told = mistakes(&first);
+    assert!(
+        told.starts_with("5:3: P001 this line is no step") && told.contains("remove its block, too)"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_list_of_things_to_do_in_a_text_makes_no_markdown_of_a_plan_e9_1() {
     let steps = "steps: [{id: a, do: {tool: list}}]";
     for text in [

@@ -242,6 +242,9 @@ fn index<'s>(step: &'s ShownStep, by_slug: &mut BTreeMap<&'s str, &'s ShownStep>
     step.members.iter().for_each(|member| index(member, by_slug));
 }
 
+/// What to try where a block has no line of its own.
+const WITHOUT_LINE: &str = "if you removed the line of a step, remove its block, too";
+
 /// The lines of the list in order, each with its own block and text.
 fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
@@ -279,10 +282,14 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
             column: u32::try_from(indent + 1).unwrap_or(u32::MAX),
         };
         let Some(item) = items.last_mut().filter(|item| indent > item.indent) else {
-            errors.push(spanned::unreadable(
-                place,
-                "this line is no step: a step begins with `- `, and what belongs to it is indented",
-            ));
+            let hint = trimmed.starts_with("```").then(|| WITHOUT_LINE.to_owned());
+            errors.push(PlanError {
+                hint,
+                ..spanned::unreadable(
+                    place,
+                    "this line is no step: a step begins with `- `, and what belongs to it is indented",
+                )
+            });
             continue;
         };
         if let Some(fence) = trimmed.strip_prefix("```") {
@@ -307,10 +314,10 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
                 errors.push(spanned::unreadable(place, "this block is not closed by ```"));
             }
             if item.block.is_some() {
-                errors.push(spanned::unreadable(
-                    place,
-                    "this step has two blocks; one holds everything",
-                ));
+                errors.push(PlanError {
+                    hint: Some(WITHOUT_LINE.to_owned()),
+                    ..spanned::unreadable(place, "this step has two blocks; one holds everything")
+                });
             }
             item.block = Some((block, number, u32::try_from(indent).unwrap_or(u32::MAX)));
         } else {
