@@ -55,6 +55,18 @@ impl Runner {
         }
     }
 
+    /// Whether what `by` asks for under the key of [`Runner::asked_under`] is recorded.
+    ///
+    /// # Errors
+    ///
+    /// `Store`: `KeyReused` if it was something else.
+    pub(crate) async fn was_asked(&self, by: &Actor) -> Result<bool, RunnerError> {
+        match &self.asked {
+            Some(asked) => Ok(self.written_to().is_recorded(by, asked.key()).await?),
+            None => Ok(false),
+        }
+    }
+
     /// Writes what somebody wants of a run into its journal.
     pub(crate) async fn request(
         &self,

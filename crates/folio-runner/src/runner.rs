@@ -262,7 +262,8 @@ impl Runner {
     pub async fn submit_once(&self, new: NewRun) -> Result<Submitted, RunnerError> {
         if !self.has_model() {
             let tasks = model_tasks(&new.plan.steps);
-            if !tasks.is_empty() {
+            // What was asked for under this key, and whether it was this, is found out where it is recorded.
+            if !tasks.is_empty() && !self.was_asked(&new.actor).await? {
                 return Err(RunnerError::NeedsModel { tasks });
             }
         }

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use axum::http::StatusCode;
 use folio::Actor;
-use folio::engine::plan::{self, InputKind, Plan, PlanErrors};
+use folio::engine::plan::{self, InputKind, Plan, PlanError, PlanErrors};
+use folio::memory::counted::counted;
 use folio::memory::roles;
 use folio::runner::{self, Runner};
 use serde_json::{Value, json};
@@ -55,20 +56,23 @@ fn mistakes(PlanErrors(errors): &PlanErrors) -> Problem {
             error.place, error.code, error.message, error.path
         )
     });
-    let detail = format!("the plan has {} mistakes:{}", errors.len(), lines.collect::<String>());
-    let objects = errors.iter().map(|error| {
-        json!({
-            "line": error.place.line,
-            "column": error.place.column,
-            "path": error.path,
-            "code": error.code,
-            "message": error.message,
-            "hint": error.hint,
-        })
-    });
+    let count = counted(errors.len() as u64, "mistake");
+    let detail = format!("the plan has {count}:{}", lines.collect::<String>());
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "plan_invalid", detail)
-        .errors(objects.collect())
+        .errors(errors.iter().map(object_of).collect())
         .hint("all mistakes are told with line and column; put them right and start it again")
+}
+
+/// A mistake of a plan, for programs.
+pub(crate) fn object_of(error: &PlanError) -> Value {
+    json!({
+        "line": error.place.line,
+        "column": error.place.column,
+        "path": error.path,
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
+    })
 }
 
 /// What is given to the plan. A path is one below the folder that runs may read, and is made absolute here.

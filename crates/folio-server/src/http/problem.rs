@@ -19,6 +19,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::unread::Unread;
+use crate::submit;
 use crate::ui;
 use crate::wire::Observation;
 
@@ -294,6 +295,7 @@ impl From<RunnerError> for Problem {
                 let RunnerError::Edit(EditError::Mistakes(mistakes)) = error else {
                     return problem;
                 };
+                let problem = problem.errors(mistakes.0.iter().map(submit::object_of).collect());
                 let mistakes = mistakes.0.iter();
                 mistakes.fold(problem, |problem, mistake| problem.hint(mistake.to_string()))
             }

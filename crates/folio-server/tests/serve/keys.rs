@@ -32,6 +32,10 @@ async fn a_key_that_was_used_to_ask_for_something_else_is_refused() {
         let made = ask(&first).await;
         assert_eq!(made.status, 201, "{path}: {made:?}");
         is_problem(&ask(&other).await, 422, "key_reused");
+        if path == "/runs" {
+            // Nobody here could ask the model that it needs, and that is not what is wrong with it.
+            is_problem(&ask(&json!({"goal": "something else"})).await, 422, "key_reused");
+        }
         let again = ask(&first).await;
         assert_eq!(
             (again.status, again.header("location")),

@@ -39,7 +39,13 @@ async fn a_plan_is_read_and_put_back_with_its_version_e9_14() {
         )
         .await;
     is_problem(&wrong, 422, "plan_invalid");
-    assert!(wrong.body.contains("P004"), "{wrong:?}");
+    let mistakes = &wrong.json()["errors"];
+    // As those of a new run.
+    assert_eq!(
+        (&mistakes[0]["code"], &mistakes[0]["path"], &mistakes[0]["line"]),
+        (&json!("P004"), &json!("steps[0].do.tool"), &json!(1)),
+        "{wrong:?}"
+    );
     let marked = house
         .put(
             &path,
