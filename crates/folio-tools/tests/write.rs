@@ -33,6 +33,8 @@ async fn a_file_is_written_whole_and_the_same_call_changes_nothing_more() {
       ]
     }
     "#);
+    let one = world.call("write", json!({"path": "one", "content": "x"})).await;
+    assert_eq!(one.notes, "run:one: 1 byte written");
     let path = world.folder.path().join("runs/1/deep/er/report.md");
     let before = std::fs::metadata(&path).unwrap();
     assert_eq!(world.call("write", args).await, first);

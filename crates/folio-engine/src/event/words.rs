@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use folio_memory::counted::counted;
 use folio_memory::excerpt::short_line;
 
 use super::{Always, Event};
@@ -62,9 +63,9 @@ impl Event {
                 awaits,
                 ..
             } => {
-                let steps = steps.as_array().map_or(0, Vec::len);
+                let steps = counted(steps.as_array().map_or(0, Vec::len) as u64, "step");
                 let waits = if *awaits { ", waits for a yes" } else { "" };
-                format!("plan {version}, {steps} steps{waits}: {reason}")
+                format!("plan {version}, {steps}{waits}: {reason}")
             }
             Self::PlanApproved { version, by, .. } => format!("plan {version}, approved by {by}"),
             Self::PlanRejected {

@@ -7,6 +7,7 @@ mod strings;
 mod template;
 
 use async_trait::async_trait;
+use folio_memory::counted::counted;
 use serde_json::{Value, json};
 
 use self::given::Given;
@@ -158,9 +159,9 @@ fn noted(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
         Value::Bool(_) | Value::Number(_) => value.to_string(),
-        Value::String(text) => format!("{} characters", text.chars().count()),
-        Value::Array(items) => format!("{} items", items.len()),
-        Value::Object(fields) => format!("{} fields", fields.len()),
+        Value::String(text) => counted(text.chars().count() as u64, "character"),
+        Value::Array(items) => counted(items.len() as u64, "item"),
+        Value::Object(fields) => counted(fields.len() as u64, "field"),
     }
 }
 

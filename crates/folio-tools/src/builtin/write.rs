@@ -7,6 +7,7 @@ use std::path::{Component, Path};
 
 use async_trait::async_trait;
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _, OpenOptions, OpenOptionsExt as _};
+use folio_memory::counted::counted;
 use rustix::fs::RenameFlags;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -118,7 +119,7 @@ async fn write(request: &ToolRequest, context: &ToolContext) -> Result<(Value, S
             "bytes": written.bytes,
             "sha256": written.hash.trim_start_matches("sha256:"),
         });
-        let notes = format!("{}: {} bytes written", target.shown, written.bytes);
+        let notes = format!("{}: {} written", target.shown, counted(written.bytes, "byte"));
         let evidence = EvidenceRef {
             kind: "file".to_owned(),
             id: target.shown,

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::compute;
+use super::{compute, noted};
 
 const BYTES_MAX: usize = 1_000_000;
 
@@ -86,6 +86,18 @@ fn what_is_wrong_with_a_template_is_said() {
     );
     let long = "{% for a in range(99999) %}0123456789 0123456789{% endfor %}";
     assert!(failed(json!({"op": "template", "template": long})).contains("more than 1000000 bytes"));
+}
+
+#[test]
+fn one_thing_is_noted_as_one() {
+    for (value, note) in [
+        (json!("x"), "1 character"),
+        (json!([1]), "1 item"),
+        (json!({"a": 1}), "1 field"),
+        (json!([]), "0 items"),
+    ] {
+        assert_eq!(noted(&value), note);
+    }
 }
 
 #[test]
