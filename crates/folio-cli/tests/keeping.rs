@@ -119,3 +119,25 @@ fn what_is_too_much_is_put_away_and_the_trace_says_why_m7_6_46() {
     assert!(seen.contains("nothing is due"), "{seen}");
     assert!(seen.contains("$ folio archive e2\ne2 "), "{seen}");
 }
+
+#[test]
+fn what_a_fork_left_that_never_began_is_told_and_removed() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "something"]);
+    let store = folio.json(&["doctor"])["store"].clone();
+    let runs = folio.path().join("home/.local/share/folio/runs");
+    let run = "run_01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    std::fs::create_dir_all(runs.join(run)).unwrap();
+    let mark = serde_json::json!({"store": store, "space": "main", "at": 0});
+    std::fs::write(runs.join(format!("{run}.forking")), mark.to_string()).unwrap();
+    let told = folio.call(&["doctor"]);
+    assert_eq!(told.code, 0, "{told}");
+    assert!(told.stderr.contains("was left by a fork that never began"), "{told}");
+    let told = folio.call(&["tidy"]);
+    assert!(
+        told.stderr.contains("removed 1 folder of forks that never began"),
+        "{told}"
+    );
+    assert_eq!(std::fs::read_dir(&runs).unwrap().count(), 0);
+    assert!(folio.call(&["tidy"]).stderr.contains("nothing is due"));
+}

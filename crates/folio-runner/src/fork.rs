@@ -86,7 +86,7 @@ impl Runner {
         }
         roles::may_steer(&actor)?;
         let folders = self.shared.options.run_folders.as_deref();
-        let files = takeover::take_over(folders, source, then, id).await;
+        let files = takeover::take_over(folders, workspace, source, then, id).await;
         let from = json!({"run": source.to_string(), "node": moment.path, "files": files});
         let title = moment.run.plan().title.clone();
         let first = begun_anew(first, id, now, (&turn.to_string(), from));
@@ -102,9 +102,8 @@ impl Runner {
             paused_by: paused.then_some(by),
         };
         let committed = self.record(telling).await;
-        if !committed.as_ref().is_ok_and(|committed| !committed.first.replayed) {
-            takeover::give_up(folders, id).await;
-        }
+        let is_recorded = committed.as_ref().is_ok_and(|committed| !committed.first.replayed);
+        takeover::settled(folders, id, is_recorded).await;
         let committed = committed?.first;
         let (recorded, handle) = committed.run.unwrap_or((id, RunHandle(0)));
         if let Some(words) = files.as_ref().filter(|_| !committed.replayed) {

@@ -14,7 +14,7 @@
 //! - `book`: the scratchbook of the run's thread, for tools
 //! - `prefer`: what comes first when more is due than may be under way
 //! - [`watch`]: a run as others see it, live; [`beside`]: the same while it is driven here, for whoever is told so; `journal`: the same part by part; `fork`: another run from a moment of one;
-//!   `takeover`: the files that such a run takes over; `again`: whether the pages of a run say what it says;
+//!   `takeover`: the files that such a run takes over; `left_folders`: those of one that never began; `again`: whether the pages of a run say what it says;
 //!   `journals`: whether those of all runs can be gone through
 //! - [`cassette`]: what models of a run answer, kept, and a run gone through with it
 
@@ -41,6 +41,7 @@ mod held;
 mod journal;
 mod journals;
 mod known;
+mod left_folders;
 mod locks;
 mod lone;
 pub mod lost;
@@ -77,6 +78,7 @@ pub use fork::Forked;
 pub use grants::{allows_tool, check_allowed};
 pub use journals::check_journals;
 pub use known::known_tools;
+pub use left_folders::{LeftFolder, left_folders};
 pub use locks::HeldUp;
 pub use lost::{LostCall, LostCalls};
 pub use models::{RunnerExecutor, RunnerModel, RunnerModels};

@@ -8,20 +8,32 @@ use std::time::SystemTime;
 
 use folio_engine::{Event, NodeId, Output};
 use folio_memory::{RunId, Timestamp};
+use folio_store::Workspace;
 use folio_tools::paths::named;
 use folio_tools::{TakenOver, Takeover};
 use serde_json::Value;
+
+use crate::left_folders;
 
 /// What stands before the path of a file in the folder of a run.
 const IN_FOLDER: &str = "run:";
 
 /// Copies what `source` had in its folder below `folders`, as it was `then`, for the run `fork`. What is missing or otherwise afterwards, in
-/// words.
-pub(crate) async fn take_over(folders: Option<&Path>, source: RunId, then: Then, fork: RunId) -> Option<String> {
+/// words. A mark beside the copy says so until [`settled`].
+pub(crate) async fn take_over(
+    folders: Option<&Path>,
+    workspace: &Workspace,
+    source: RunId,
+    then: Then,
+    fork: RunId,
+) -> Option<String> {
     let folders = folders?;
     let (from, to) = (folders.join(source.to_string()), folders.join(fork.to_string()));
     if !then.has_calls {
         return None;
+    }
+    if from.exists() {
+        left_folders::mark(folders, workspace, fork);
     }
     let then = then.ended();
     let (takeover, shown) = (then.takeover, from.display().to_string());
@@ -40,13 +52,15 @@ pub(crate) async fn take_over(folders: Option<&Path>, source: RunId, then: Then,
     }
 }
 
-/// Removes what was copied for `fork`, which is none.
-pub(crate) async fn give_up(folders: Option<&Path>, fork: RunId) {
-    let Some(folder) = folders.map(|folders| folders.join(fork.to_string())) else {
-        return;
-    };
-    // What is left there is in nobody's way.
-    drop(tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await);
+/// Removes what was copied for `fork` unless it `is_recorded`.
+pub(crate) async fn settled(folders: Option<&Path>, fork: RunId, is_recorded: bool) {
+    let Some(folders) = folders else { return };
+    if !is_recorded {
+        let folder = folders.join(fork.to_string());
+        // What is left there is in nobody's way.
+        drop(tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await);
+    }
+    left_folders::unmark(folders, fork);
 }
 
 fn in_words(taken: &TakenOver) -> Option<String> {

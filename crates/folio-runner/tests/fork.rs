@@ -8,7 +8,7 @@ use std::sync::Arc;
 use folio_engine::run::ForkAt;
 use folio_engine::{NodeResult, Outcome, plan};
 use folio_memory::{Actor, PageQuery, Role, RunId, Seq, SpaceName, ThreadKey};
-use folio_runner::{Forked, NewRun, Runner, RunnerError, RunnerOptions};
+use folio_runner::{Forked, NewRun, Runner, RunnerError, RunnerOptions, left_folders};
 use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, RunQuery, SqliteStore, Store, StoreError, SystemClock, Workspace};
 use folio_testkit::{Fault, FaultyStore};
@@ -189,4 +189,42 @@ async fn a_fork_has_the_files_that_were_there_at_its_moment() {
     );
     let fork = house.runner.load(forked.id).await.unwrap();
     assert_eq!(fork.variable()["forked_from"]["files"], json!(words));
+}
+
+#[tokio::test]
+async fn of_a_fork_that_was_killed_before_it_began_the_folder_is_found() {
+    let house = House::new();
+    let (run, _) = house.run(&long()).await;
+    let runs = house.folder.path().join("runs");
+    let forked = house.fork(run, "last").await.unwrap();
+    let names = std::fs::read_dir(&runs).unwrap().count();
+    assert_eq!(names, 2, "those of both runs, and no mark");
+    let (store, now) = (&*house.store, house.store.clock().now().as_nanos());
+    let mark = |run: RunId, store: &str, at: i64| {
+        std::fs::create_dir_all(house.folder_of(run).join("deep")).unwrap();
+        let text = json!({"store": store, "space": "main", "at": at}).to_string();
+        std::fs::write(runs.join(format!("{run}.forking")), text).unwrap();
+    };
+    let [killed, young, of_another] = [1, 2, 3].map(|byte| RunId::from_bytes([byte; 16]));
+    mark(killed, &store.location(), 0);
+    std::fs::create_dir(runs.join(format!("{killed}.new"))).unwrap();
+    mark(young, &store.location(), now);
+    mark(of_another, "another.db", 0);
+    mark(forked.id, &store.location(), 0);
+    let left = left_folders(&runs, store, None).await.unwrap();
+    assert_eq!(
+        left.iter().map(|left| &left.path).collect::<Vec<_>>(),
+        [&house.folder_of(killed)]
+    );
+    left[0].remove().unwrap();
+    let there = |run| {
+        (
+            house.folder_of(run).exists(),
+            runs.join(format!("{run}.forking")).exists(),
+        )
+    };
+    assert_eq!(there(killed), (false, false));
+    assert!(!runs.join(format!("{killed}.new")).exists());
+    assert_eq!((there(young), there(of_another)), ((true, true), (true, true)));
+    assert_eq!(there(forked.id), (true, false), "it began");
 }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use clap::Args;
-use folio::runner::check_journals;
+use folio::runner::{check_journals, left_folders};
 use serde::Serialize;
 
 use super::Context;
@@ -78,6 +78,16 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
         untrusted: context.settings.passed_over.clone(),
     };
     let ended = context.output.report_ending(&findings, exit)?;
+    let left = match &context.settings.run_folders {
+        Some(folders) if !is_damaged => left_folders(folders, &**folio.store(), None).await?,
+        _ => Vec::new(),
+    };
+    for folder in &left {
+        let folder = folder.path.display();
+        context.output.note(format_args!(
+            "{folder} was left by a fork that never began; `folio tidy` removes it"
+        ));
+    }
     if is_damaged {
         let copy = way_back(&location);
         context

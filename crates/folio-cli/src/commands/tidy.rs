@@ -4,6 +4,8 @@ use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 
 use clap::Args;
+use folio::Workspace;
+use folio::runner::left_folders;
 use folio::store::workspace::Tidied;
 use serde::Serialize;
 
@@ -54,10 +56,30 @@ pub(crate) async fn run(context: &Context<'_>, _: Tidy) -> Result<Exit, Failure>
             break;
         }
     }
+    let folders = removed_folders(context, &workspace).await?;
     let done = Done(all);
     context.output.report(&done)?;
-    if done.0.is_nothing() {
+    if folders > 0 {
+        let folders = counted(folders, "folder");
+        context
+            .output
+            .note(format_args!("removed {folders} of forks that never began"));
+    } else if done.0.is_nothing() {
         context.output.note("nothing is due");
     }
     Ok(Exit::Done)
+}
+
+/// Removes what forks that were killed before they began have left more than an hour ago; how many folders that were.
+async fn removed_folders(context: &Context<'_>, workspace: &Workspace) -> Result<u64, Failure> {
+    let Some(folders) = &context.settings.run_folders else {
+        return Ok(0);
+    };
+    let mut removed = 0;
+    for left in left_folders(folders, &**workspace.store(), Some(workspace.space())).await? {
+        left.remove()
+            .map_err(|error| Failure::file("remove", &left.path, &error))?;
+        removed += 1;
+    }
+    Ok(removed)
 }
