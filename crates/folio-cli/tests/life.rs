@@ -533,9 +533,7 @@ fn who_changes_again_under_a_key_is_not_told_of_an_add() {
     folio.ok(&change);
     let again = folio.call(&change);
     assert!(
-        again
-            .stderr
-            .contains("key was used before; nothing was written again"),
+        again.stderr.contains("key was used before; nothing was written again"),
         "{again}"
     );
 }
