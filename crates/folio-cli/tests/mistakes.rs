@@ -17,12 +17,8 @@ fn a_mistake_is_told_with_what_it_is_about() {
     folio.file("talk.json", r#"[{"role": "user", "content": "x"}]"#);
     folio.ok(&["observe", "add", "a note"]);
     for (line, code, said) in [
-        (
-            "--store f.db runs",
-            2,
-            "\"f.db\" does not begin with a kind of store",
-        ),
-        ("--store f.db runs", 2, "write sqlite:./f.db"),
+        ("--store f.db runs", 2, "\"f.db\" does not begin with a kind of store"),
+        ("--store f.db runs", 2, "write sqlite:f.db"),
         ("--store sqlite:empty runs", 0, "no run matches"),
         ("--store sqlite:odd runs", 6, "odd is damaged: it is not an SQLite file"),
         (
