@@ -46,7 +46,7 @@ async fn somebody_with_a_browser_who_is_lost_gets_a_page_that_leads_back() {
             (page.status, page.header("content-type")),
             (404, "text/html; charset=utf-8")
         );
-        assert!(page.body.contains(r#"<a href="/">To the runs</a>"#), "{page:?}");
+        assert!(page.body.contains(r#"<a href="/">all runs</a>"#), "{page:?}");
         assert!(
             page.header("content-security-policy").contains("default-src 'none'"),
             "{page:?}"
