@@ -32,6 +32,16 @@ pub fn read<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
     })
 }
 
+/// What `json`, which a model or a tool wrote, says: every number as it is written, those that have no room as their texts. [`read`] rounds
+/// whole numbers that are too long, for it looks only at what cannot be read at all.
+///
+/// # Errors
+///
+/// If it cannot be read all the same.
+pub fn read_unrounded<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
+    serde_json::from_slice(&readable(json))
+}
+
 /// Puts U+FFFD where `json` has half of a pair of surrogates. Nothing moves: both are six bytes long.
 fn mend_halves(json: &mut [u8]) {
     let mut from = 0;
@@ -89,6 +99,8 @@ mod tests {
         }
         assert_eq!(read::<Vec<String>>(br#"["\ud83d", "x"]"#).unwrap(), ["\u{fffd}", "x"]);
         assert!(read::<Vec<String>>(br#"["\ud83d""#).is_err());
+        let rounded: serde_json::Value = read_unrounded(br#"[123456789012345678901234567890, 1.5]"#).unwrap();
+        assert_eq!(rounded, serde_json::json!(["123456789012345678901234567890", 1.5]));
         let both = readable(br#"["\ud83d", 1e999]"#);
         assert_eq!(&*both, br#"["\ufffd", "1e999"]"#);
     }

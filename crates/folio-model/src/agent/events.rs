@@ -2,7 +2,7 @@
 //! it is passed over: programs add events with every version.
 
 use folio_memory::excerpt::cut;
-use folio_memory::readable::{read, readable};
+use folio_memory::readable::{read_unrounded, readable};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -103,10 +103,10 @@ fn events_in(text: &str) -> Vec<Value> {
         Value::Array(values) => values,
         value => vec![value],
     };
-    if let Ok(whole) = read::<Value>(text.trim().as_bytes()) {
+    if let Ok(whole) = read_unrounded::<Value>(text.trim().as_bytes()) {
         return each(whole);
     }
-    let lines = text.lines().filter_map(|line| read::<Value>(line.as_bytes()).ok());
+    let lines = text.lines().filter_map(|line| read_unrounded::<Value>(line.as_bytes()).ok());
     let events: Vec<Value> = lines.flat_map(each).filter(Value::is_object).collect();
     if !events.is_empty() {
         return events;

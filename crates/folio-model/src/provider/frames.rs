@@ -5,7 +5,7 @@ mod gemini;
 mod messages;
 mod responses;
 
-use folio_memory::readable::read;
+use folio_memory::readable::{read, read_unrounded};
 use serde_json::{Value, json};
 
 use super::wire::Wire;
@@ -89,7 +89,8 @@ impl Answer {
             self.is_done = wire == Wire::Chat;
             return;
         }
-        let Ok(frame) = read::<Value>(data.as_bytes()) else {
+        // Some providers give the arguments of calls as part of the frame.
+        let Ok(frame) = read_unrounded::<Value>(data.as_bytes()) else {
             self.problem = Some("its answer could not be read");
             return;
         };
@@ -115,7 +116,7 @@ impl Answer {
                 "" => None,
                 // Some write that where a tool takes nothing.
                 "null" => None,
-                args => Some(read(args.as_bytes()).unwrap_or_else(|_| json!(call.args))),
+                args => Some(read_unrounded(args.as_bytes()).unwrap_or_else(|_| json!(call.args))),
             },
             id: call.id,
             name: call.name,

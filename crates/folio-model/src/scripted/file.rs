@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use folio_memory::readable::read_unrounded;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -128,7 +129,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Cue>, ScriptError> {
 }
 
 pub(super) fn parsed(text: &str) -> Result<Vec<Cue>, String> {
-    let written: Written = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let written: Written = read_unrounded(text.as_bytes()).map_err(|e| e.to_string())?;
     if written.version != VERSION {
         return Err(format!("its version is {}, and {VERSION} is known", written.version));
     }

@@ -38,6 +38,21 @@ async fn half_a_character_takes_nothing_away_from_an_answer() {
 }
 
 #[tokio::test]
+async fn a_number_for_which_there_is_no_room_keeps_its_digits_in_the_arguments_of_a_call() {
+    let args = r#"{"n": 123456789012345678901234567890, "m": 1e999, "k": 3}"#;
+    let wanted = json!({"n": "123456789012345678901234567890", "m": "1e999", "k": 3});
+    let call = json!({"index": 0, "id": "x", "function": {"name": "list", "arguments": args}});
+    let asked = ask("openai", &request(), chat(&[call])).await;
+    assert_eq!(calls(asked.reply()), [("list", wanted.clone())]);
+    // Gemini has them as a part of its frames.
+    let frame = format!(
+        r#"{{"candidates":[{{"content":{{"parts":[{{"functionCall":{{"name":"list","args":{args}}}}}]}},"finishReason":"STOP"}}]}}"#
+    );
+    let asked = ask("gemini", &request(), raw(format!("data: {frame}\n\n"))).await;
+    assert_eq!(calls(asked.reply()), [("list", wanted)]);
+}
+
+#[tokio::test]
 async fn calls_of_chat_are_put_together_however_they_are_counted() {
     let begin = |index: Value, id: Value, name: &str, args: Value| json!({"index": index, "id": id, "function": {"name": name, "arguments": args}});
     let more = |index: Value, args: &str| json!({"index": index, "function": {"arguments": args}});

@@ -6,6 +6,7 @@ use super::fields::{text_of, word_of};
 use super::object::remarked;
 use super::plan::Draft;
 use super::read::unread;
+use super::repair::value_in;
 use crate::event::{Event, LeafTests};
 use crate::plan::HUMAN;
 use crate::result::StopReason;
@@ -240,7 +241,7 @@ fn first_action(action: &Value, reply: &Reply) -> Option<Wanted> {
         return None;
     }
     let args = match action.get("args") {
-        Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())),
+        Some(Value::String(text)) => value_in(text).unwrap_or_else(|_| Value::String(text.clone())),
         Some(args) => args.clone(),
         None => Value::Object(Map::new()),
     };

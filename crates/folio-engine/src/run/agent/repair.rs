@@ -1,6 +1,7 @@
 //! From what a model wrote to the JSON that it meant (E9.13): fences, prose around it, commas too many, brackets not closed.
 
 use folio_memory::depth_exceeds;
+use folio_memory::readable::read_unrounded;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -72,7 +73,7 @@ pub(super) fn object_of(text: &str, needed: &[&str], required: &[&str]) -> Resul
 
 fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired, String> {
     let trimmed = text.trim();
-    if let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(trimmed) {
+    if let Ok(value @ Value::Object(_)) = value_in(trimmed) {
         return Ok(Repaired {
             value,
             is_repaired: false,
@@ -101,9 +102,9 @@ fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired
         places += usize::from(!is_empty(rest));
         let scanned = scan(rest);
         let end = start + scanned.bytes;
-        let read = serde_json::from_str::<Value>(&scanned.text);
+        let read = value_in(&scanned.text);
         // Of what ended in a key, or before there was anything of its value, all before that is there.
-        let begun = || serde_json::from_str::<Value>(scanned.before_key.as_deref()?).ok();
+        let begun = || value_in(scanned.before_key.as_deref()?).ok();
         match read.or_else(|error| begun().ok_or(error)) {
             Ok(value @ Value::Object(_)) if scanned.ended.is_none() => {
                 at = end;
@@ -142,6 +143,11 @@ fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired
         is_repaired: true,
         ended: None,
     })
+}
+
+/// What `text` says; a number for which there is no room is the text that it is, so that it keeps its digits.
+pub(super) fn value_in(text: &str) -> serde_json::Result<Value> {
+    read_unrounded(text.as_bytes())
 }
 
 fn not_json(error: &serde_json::Error) -> String {
@@ -305,6 +311,19 @@ mod tests {
         check("{\"a\": [1, 2], \"b\": \"x\"", &wanted);
         check("{\"a\": [1, 2], \"b\": \"x", &wanted);
         check("{\"a\": \"two\nlines\"}", &json!({"a": "two\nlines"}));
+    }
+
+    #[test]
+    fn a_number_for_which_there_is_no_room_keeps_its_digits_as_a_text_e9_13() {
+        let digits = "123456789012345678901234567890";
+        let wanted = json!({"a": digits, "b": [1, "1e999"]});
+        for around in ["X", "Here:\n```json\nX\n```"] {
+            check(
+                &around.replace('X', &format!("{{\"a\": {digits}, \"b\": [1, 1e999]}}")),
+                &wanted,
+            );
+        }
+        check(&format!("{{\"a\": [{digits}"), &json!({"a": [digits]}));
     }
 
     #[test]
