@@ -52,7 +52,10 @@ impl EventLine {
                 json!({"attempt": attempt, "code": failure.code, "message": failure.message, "retry_at": retry_at})
             }
             Event::Finished { node, result } => {
-                let mut more = json!(ResultShape::of(result));
+                let mut more = match run.node(*node) {
+                    Some(view) => json!(ResultShape::of(&view, result)),
+                    None => json!({}),
+                };
                 more["title"] = json!(run.title(*node));
                 more
             }
@@ -186,7 +189,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_want_of_a_part_names_it() {
+    fn the_end_of_a_plan_says_how_long_it_took() {
+        let (mut run, at) = begun();
+        let root = NodeId::root(run.id());
+        let roof = run.node_at("roof").map(|view| view.id).unwrap();
+        let later = at.plus(std::time::Duration::from_millis(250));
+        let ends = |node: NodeId| Event::Finished {
+            node,
+            result: Box::new(folio::engine::NodeResult::new(Outcome::Ok, "")),
+        };
+        for (node, at) in [(roof, at), (root, later)] {
+            run.apply(at, &ends(node)).unwrap();
+        }
+        let line = json!(EventLine::of(&run, later, &ends(root)));
+        assert_eq!((&line["status"], &line["duration_us"]), (&json!("ok"), &json!(250_000)));
+    }
+
+    /// A run of one step that was taken up at that moment.
+    fn begun() -> (Run, Timestamp) {
         let id = RunId::derived(&["r"]);
         let mut run = Run::new(id, Arc::new(Templates::new()));
         let steps = json!({"title": "t", "steps": [{"id": "roof", "do": {"tool": "wait", "args": {"ms": 1}}}]});
@@ -208,6 +228,12 @@ mod tests {
             limits: None,
         };
         run.apply(at, &expanded).unwrap();
+        (run, at)
+    }
+
+    #[test]
+    fn what_people_want_of_a_part_names_it() {
+        let (run, at) = begun();
         let by = || "ada".to_owned();
         let lines = [None, run.node_at("roof").map(|view| view.id)].map(|node| {
             let events = [

@@ -472,10 +472,7 @@ impl NodeShape {
             paused: view.paused,
             parked: view.parked.map(ParkedShape::of),
             superseded: view.superseded,
-            result: view.result.map(|result| ResultShape {
-                duration_us: took(view, result),
-                ..ResultShape::of(result)
-            }),
+            result: view.result.map(|result| ResultShape::of(view, result)),
             attempt: view.attempt,
             call: view.call.to_owned(),
             started_at: view.started_at,
@@ -508,8 +505,8 @@ pub(crate) struct ResultShape {
 }
 
 impl ResultShape {
-    /// `result` as programs read it.
-    pub(crate) fn of(result: &NodeResult) -> Self {
+    /// `result` of `view` as programs read it.
+    pub(crate) fn of(view: &NodeView<'_>, result: &NodeResult) -> Self {
         let hard = |severity| {
             if severity == folio::engine::Severity::Hard {
                 "hard"
@@ -522,7 +519,7 @@ impl ResultShape {
             severity: result.severity.map(hard),
             stop_reason: result.stop_reason.map(|reason| reason.to_string()),
             notes: result.notes.clone(),
-            duration_us: result.duration_us,
+            duration_us: took(view, result),
             evidence: json!(result.evidence),
             verdicts: json!(result.verdicts),
         }
