@@ -83,6 +83,21 @@ impl Step {
         }
     }
 
+    /// The same with these members, if it is a group or a sequence.
+    pub(crate) fn with_members(&self, members: Vec<Self>) -> Self {
+        match self {
+            Self::Parallel(group) => Self::Parallel(Arc::new(Group {
+                steps: members,
+                ..(**group).clone()
+            })),
+            Self::Sequence(sequence) => Self::Sequence(Arc::new(Sequence {
+                steps: members,
+                ..(**sequence).clone()
+            })),
+            Self::Task(_) | Self::ForEach(_) => self.clone(),
+        }
+    }
+
     /// The same without the names that groups and sequences were given because they had none.
     pub(crate) fn unnamed(&self) -> Self {
         let is_given = |id: &Option<Slug>, kind: &str| {

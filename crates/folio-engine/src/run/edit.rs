@@ -486,8 +486,9 @@ impl Run {
         {
             plan.replaced = before.unwrap_or_default();
         }
+        let whole = self.whole_plan(index);
         if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
-            agent.plan_was_edited(plan::hash_of(&steps));
+            agent.plan_was_edited(plan::hash_of(&steps), whole);
         }
         self.settle_if_done(index);
         Ok(())

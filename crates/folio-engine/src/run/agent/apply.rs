@@ -318,6 +318,7 @@ impl Run {
         self.forget_roll_ups(index);
         self.make_plan(index, &steps, version, &kept);
         let hash = crate::plan::hash_of(&steps);
+        let whole = self.whole_plan(index);
         let (_, agent) = self.agent_at(node, "planned")?;
         let _plan = agent.unread.take();
         agent.unanswered = None;
@@ -333,6 +334,7 @@ impl Run {
         agent.until_now = came_to.filter(|_| awaits);
         agent.versions.push(Version {
             hashes: vec![hash],
+            wholes: vec![whole],
             ..Version::default()
         });
         agent.is_rejected = false;

@@ -60,7 +60,7 @@ impl Run {
             let versions = self.agent(at).map_or(&[][..], |agent| &agent.versions);
             versions.iter().any(|version| version.hashes.contains(&hash))
         };
-        if is_plan_of(index) {
+        if is_plan_of(index) || self.is_rest_of_version(index, &plan.steps, kept) {
             return Draft::Again;
         }
         let kept_names = &known.before;
@@ -162,6 +162,30 @@ impl Run {
         kept
     }
 
+    /// The steps of the plan that node `index` has, those that it kept of the versions before it included.
+    pub(in crate::run) fn whole_plan(&self, index: usize) -> Vec<Step> {
+        let steps = self.steps_shown(index).filter_map(|at| self.nodes[at].step.as_ref());
+        steps.map(Step::unnamed).collect()
+    }
+
+    /// Whether `steps` and those that are `kept` are a version of the plan that node `index` had: whoever plans anew writes only what is not ok,
+    /// and if that is word for word what it was, nothing is different. A list that is written again is: of its items only what did not go
+    /// well is done.
+    fn is_rest_of_version(&self, index: usize, steps: &[Step], kept: &[usize]) -> bool {
+        let kept: Vec<Step> = kept
+            .iter()
+            .filter_map(|at| self.nodes[*at].step.as_ref())
+            .map(Step::unnamed)
+            .collect();
+        let new = without(steps, &mut Vec::new());
+        let is_rest = |whole: &Vec<Step>| {
+            let mut left = kept.clone();
+            without(whole, &mut left) == new && left.is_empty()
+        };
+        let versions = self.agent(index).map_or(&[][..], |agent| &agent.versions);
+        !has_list(steps) && versions.iter().flat_map(|version| &version.wholes).any(is_rest)
+    }
+
     /// How node `index` may be named by whoever plans: its slug, its path, its id.
     pub(super) fn names_of(&self, index: usize) -> [String; 3] {
         let view = self.view(index);
@@ -195,6 +219,30 @@ fn beside(kept: &BTreeSet<String>, graph: &Graph, steps: Vec<Step>) -> Vec<Step>
         step.named(&free.unwrap_or(slug), members)
     };
     steps.into_iter().zip(slugs).map(named).collect()
+}
+
+/// `steps` without those of `kept`, which are taken out of it as they are found. What is left of a group without a name is no group any more if
+/// it is one step.
+fn without(steps: &[Step], kept: &mut Vec<Step>) -> Vec<Step> {
+    let mut rest = Vec::with_capacity(steps.len());
+    for step in steps {
+        let step = step.unnamed();
+        if let Some(at) = kept.iter().position(|kept| *kept == step) {
+            kept.swap_remove(at);
+            continue;
+        }
+        if step.members().is_empty() {
+            rest.push(step);
+            continue;
+        }
+        let mut members = without(step.members(), kept);
+        match members.len() {
+            0 => {}
+            1 if step.id().is_none() => rest.append(&mut members),
+            _ => rest.push(step.with_members(members)),
+        }
+    }
+    rest
 }
 
 /// Whether something in it is done for each item of a list.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{REJECTIONS_MAX, calls};
 use crate::event::{BookView, Proposal, Question};
-use crate::plan::{Criterion, Task};
+use crate::plan::{Criterion, Step, Task};
 use crate::result::{Failure, Finding, StopReason, Verdict};
 use crate::spend::Spend;
 use crate::talk::{Message, Purpose, Reply, Speaker};
@@ -52,6 +52,8 @@ pub(in crate::run) enum Said {
 pub(in crate::run) struct Version {
     /// The hash of its steps, and those of what people made of it.
     pub(in crate::run) hashes: Vec<String>,
+    /// Its steps, those that it kept of the versions before it included, and the same of what people made of it.
+    pub(in crate::run) wholes: Vec<Vec<Step>>,
     /// The required criteria that were met when it had been carried out.
     pub(in crate::run) met: Vec<String>,
     /// What whoever put its steps together said of them, if another one took its place then.
@@ -241,9 +243,10 @@ impl Agent {
     }
 
     /// A person made another plan of its last one: it takes its place, and costs no re-plan. What the model had planned is known as planned.
-    pub(in crate::run) fn plan_was_edited(&mut self, hash: String) {
+    pub(in crate::run) fn plan_was_edited(&mut self, hash: String, whole: Vec<Step>) {
         if let Some(last) = self.versions.last_mut() {
             last.hashes.push(hash);
+            last.wholes.push(whole);
         }
         self.proposal = None;
         self.until_now = None;

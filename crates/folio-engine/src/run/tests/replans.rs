@@ -691,6 +691,38 @@ fn the_same_plan_again_is_a_loop_although_some_of_it_went_well_e9_8() {
 }
 
 #[test]
+fn what_is_left_of_a_plan_word_for_word_is_the_same_plan_again_e9_8() {
+    let tiles = |title: &str| json!({"id": "roof", "title": title, "criteria": ["it holds"]});
+    let sim = |again: Value, grouped: bool| {
+        goal("build a house", &json!({}), move |ask| match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "build a house") => {
+                let walls = json!({"id": "walls", "title": "raise walls", "criteria": ["they stand"]});
+                plan_of(match grouped {
+                    true => json!([[walls, tiles("lay tiles")]]),
+                    false => json!([walls, tiles("lay tiles")]),
+                })
+            }
+            (Purpose::Decide, "lay tiles") => execute("finish", json!({"status": "failed", "notes": "no tiles"})),
+            (Purpose::Decide, _) => {
+                execute("finish", json!({"notes": "done", "criteria": [{"id": "c1", "met": true}]}))
+            }
+            (Purpose::Replan, _) => {
+                said(&json!({"root_cause": "no tiles", "changes": "none", "steps": [again]}).to_string())
+            }
+            _ => said("{\"notes\": \"all of it\"}"),
+        })
+        .driven_on()
+    };
+    for grouped in [false, true] {
+        let same = sim(tiles("lay tiles"), grouped);
+        assert_eq!(root(&same).stop_reason, Some(StopReason::Loop), "{}", root(&same).notes);
+        let planned = same.journal.iter().filter(|(_, event)| event.name() == "planned");
+        assert_eq!(planned.count(), 1, "nothing of it is done again");
+        assert_eq!(sim(tiles("lay thatch"), grouped).status(""), Outcome::Ok);
+    }
+}
+
+#[test]
 fn a_step_of_another_plan_that_fails_hard_holds_back_what_follows_it_e9_4() {
     let failing = |n: u32| {
         let reads = format!("{{{{ results.a{n}.output }}}}");
