@@ -57,15 +57,78 @@ pub(super) fn status_of(answer: &Value) -> Result<Outcome, String> {
     }
 }
 
-/// How a task went, as the arguments of `finish` say, with what else was said as its notes; or what is wrong with them.
-pub(super) fn finished(args: &Value, notes: &str) -> Result<Outcome, Vec<String>> {
+/// How a task went, as the arguments of `finish` say, with what was said beside them; or everything that is wrong with them.
+pub(super) fn finished(args: &Value, beside: &str) -> Result<Outcome, Vec<String>> {
     if !args.is_object() {
         return Err(vec![format!("the arguments of {FINISH} are not a JSON object")]);
     }
-    if notes.is_empty() && args.get("output").is_none_or(Value::is_null) {
-        return Err(vec!["`notes` is missing: say what came out".to_owned()]);
+    let mut problems = Vec::new();
+    let is_empty = |key: &str| text_of(args, key).is_empty();
+    if beside.is_empty() && (args.get("notes").is_none_or(Value::is_null) || is_empty("notes") && is_empty("output")) {
+        problems.push("`notes` is missing: say what came out".to_owned());
     }
-    status_of(args).map_err(|problem| vec![problem])
+    problems.extend(mistakes_in(args));
+    match status_of(args) {
+        Ok(status) if problems.is_empty() => Ok(status),
+        Ok(_) => Err(problems),
+        Err(problem) => {
+            problems.insert(0, problem);
+            Err(problems)
+        }
+    }
+}
+
+/// What of a result is not of the form that whoever wrote it was told, besides its status. What may be left out may be null; keys that the form
+/// does not have do no harm; and which kinds of references are any is found out where they are looked up (E9.7).
+pub(super) fn mistakes_in(result: &Value) -> Vec<String> {
+    let given = |key: &str| result.get(key).filter(|value| !value.is_null());
+    let shown = |value: &Value| cut(&value.to_string(), 100);
+    let mut problems = Vec::new();
+    if let Some(notes) = given("notes").filter(|notes| !notes.is_string()) {
+        problems.push(format!("notes is {}; it is a text", shown(notes)));
+    }
+    if let Some(severity) = given("severity").filter(|_| severity_of(result).is_none()) {
+        problems.push(format!("severity is {}; it is \"soft\" or \"hard\"", shown(severity)));
+    }
+    let mut each = |key: &str, form: &str, is_one: fn(&Value) -> bool| match given(key) {
+        None => {}
+        Some(Value::Array(items)) => {
+            let wrong = items.iter().enumerate().filter(|(_, item)| !is_one(item));
+            problems.extend(wrong.map(|(at, item)| format!("{key}[{at}] is {}; it is {form}", shown(item))));
+        }
+        Some(other) => problems.push(format!("{key} is {}; it is a list, each of it {form}", shown(other))),
+    };
+    let has_texts = |item: &Value| ["kind", "id"].iter().all(|key| item.get(*key).is_some_and(Value::is_string));
+    each("evidence", "an object with the texts `kind` and `id`", has_texts);
+    let is_claim = |item: &Value| criterion_in(item).is_some() && claim_of(item).is_some();
+    each(
+        "criteria",
+        "an object with the text `id` and `met`, which is true or false",
+        is_claim,
+    );
+    problems
+}
+
+/// The criterion that something is said of, by whoever did it or by a judge, who calls it otherwise.
+pub(super) fn criterion_in(said: &Value) -> Option<&str> {
+    ["id", "criterion"].iter().find_map(|key| said.get(*key)?.as_str())
+}
+
+/// What whoever did it says of one criterion, in the form that it was told or in that of a judge; `None` if that is neither.
+pub(super) fn claim_of(said: &Value) -> Option<Finding> {
+    let unmet = || Finding::Unmet(gap_of(said, "whoever did it does not say what is missing"));
+    match said.get("met").and_then(Value::as_bool) {
+        Some(true) => Some(Finding::Met),
+        Some(false) => Some(unmet()),
+        None => match finding_of(said)? {
+            Finding::Unmet(_) => Some(unmet()),
+            Finding::Unverifiable(_) => Some(Finding::Unverifiable(gap_of(
+                said,
+                "whoever did it could not tell, and does not say why",
+            ))),
+            Finding::Met => Some(Finding::Met),
+        },
+    }
 }
 
 pub(super) fn text_of(answer: &Value, key: &str) -> String {

@@ -9,7 +9,7 @@ use folio_memory::Timestamp;
 use folio_memory::excerpt::cut;
 use serde_json::Value;
 
-use super::fields::{finding_of, finished, gap_of, severity_of, text_of};
+use super::fields::{claim_of, criterion_in, finding_of, finished, mistakes_in, severity_of, text_of};
 use super::object::{noted, remarked};
 use super::verify::checked;
 use super::wanted::CALLS_MAX;
@@ -89,12 +89,13 @@ impl Run {
             return event;
         }
         let args = &call.args;
+        let text = reply.text.trim();
         let notes = match text_of(args, "notes") {
-            notes if notes.is_empty() => reply.text.trim().to_owned(),
+            notes if notes.is_empty() => text.to_owned(),
             notes => notes,
         };
         let unread = (Outcome::Partial, Some(StopReason::Unparseable));
-        match finished(args, &notes) {
+        match finished(args, text) {
             Ok(status) if beside.is_empty() => {
                 let bounded = self.bounded_by_calls(index, status);
                 let remark = if bounded == status { "" } else { NOTHING_DONE };
@@ -105,16 +106,20 @@ impl Run {
                 let how = (status.max(Outcome::Partial), unread.1);
                 self.proposed(index, how, &notes, args, &beside)
             }
-            Err(problems) => self.rejected_for(index, problems).unwrap_or_else(|| {
-                // What it wrote is what there is (E9.13).
-                let written = match args {
-                    _ if !notes.is_empty() => notes,
-                    Value::String(text) => text.clone(),
-                    Value::Null => String::new(),
-                    other => other.to_string(),
-                };
-                self.proposed(index, unread, &written, &Value::Null, &beside)
-            }),
+            Err(problems) => {
+                let wrong = wrong_form(&problems);
+                self.rejected_for(index, problems).unwrap_or_else(|| {
+                    // What it wrote is what there is (E9.13).
+                    let has_output = args.get("output").is_some_and(|output| !output.is_null());
+                    let written = match args {
+                        _ if !notes.is_empty() || has_output => notes,
+                        Value::String(text) => text.clone(),
+                        Value::Null => String::new(),
+                        other => other.to_string(),
+                    };
+                    self.proposed(index, unread, &written, args, &format!("{wrong}{beside}"))
+                })
+            }
         }
     }
 
@@ -164,8 +169,16 @@ impl Run {
             _ => said.max(Outcome::Partial),
         };
         let reason = (status != Outcome::Ok).then_some(rolled.stop_reason).flatten();
-        let how = (status, reason.or(read.stop_reason()));
+        let mut how = (status, reason.or(read.stop_reason()));
         let mut remark = read.remark().to_owned();
+        let problems = mistakes_in(&read.value);
+        if !problems.is_empty() {
+            remark.push_str(&wrong_form(&problems));
+            how = (status.max(Outcome::Partial), how.1.or(Some(StopReason::Unparseable)));
+            if let Some(event) = self.rejected_for(index, problems) {
+                return event;
+            }
+        }
         if status != said {
             let _ = write!(remark, " (its steps are not all ok: {})", cut(&rolled.notes, WHY_CHARS));
         }
@@ -243,15 +256,15 @@ impl Run {
         let criteria = self.criteria_of(index);
         let claim = |criterion: &Criterion| {
             let said = said.into_iter().flatten();
-            let is_met = |claim: &Value| claim.get("met").and_then(Value::as_bool) == Some(true);
-            let mut of_it = said.filter(|claim| is_of(claim, "id", criterion, &criteria));
-            let finding = match of_it.next() {
+            let unread = || Finding::Unverifiable("what whoever did it says of it cannot be read".to_owned());
+            let of_it = said.filter(|claim| is_of(claim, criterion, &criteria));
+            let mut findings = of_it.map(|claim| claim_of(claim).unwrap_or_else(unread));
+            let finding = match findings.next() {
                 // Who says two things of one criterion has said neither.
-                Some(claim) if of_it.any(|other| is_met(other) != is_met(claim)) => {
+                Some(first) if findings.any(|other| discriminant(&other) != discriminant(&first)) => {
                     Finding::Unverifiable("whoever did it says two things of it".to_owned())
                 }
-                Some(claim) if is_met(claim) => Finding::Met,
-                Some(claim) => Finding::Unmet(gap_of(claim, "whoever did it does not say what is missing")),
+                Some(finding) => finding,
                 None => Finding::Unverifiable("whoever did it says nothing of it".to_owned()),
             };
             Verdict {
@@ -294,7 +307,7 @@ impl Run {
             return event;
         }
         let verdicts = judged().map(|criterion| {
-            let of_it = |said: &&Value| is_of(said, "criterion", criterion, &agent.task.criteria);
+            let of_it = |said: &&Value| is_of(said, criterion, &agent.task.criteria);
             let unread = || Finding::Unverifiable("what the judge said of it cannot be read".to_owned());
             let mut findings = given
                 .iter()
@@ -329,7 +342,7 @@ fn mistakes_in_verdicts<'c>(
         return vec!["`verdicts` is not a list".to_owned()];
     };
     let mistake = |criterion: &Criterion| {
-        let mut of_it = given.iter().filter(|said| is_of(said, "criterion", criterion, all));
+        let mut of_it = given.iter().filter(|said| is_of(said, criterion, all));
         match of_it.next() {
             None => Some(format!("verdicts: there is none of {}", criterion.id)),
             Some(said) if finding_of(said).is_none() => Some(format!(
@@ -343,10 +356,16 @@ fn mistakes_in_verdicts<'c>(
     asked.filter_map(mistake).collect()
 }
 
-/// Whether `said` names `criterion`, one of `all`, under `key`.
-fn is_of(said: &Value, key: &str, criterion: &Criterion, all: &[Criterion]) -> bool {
+/// What is said of a result that is taken although it is not of the form that it was to have.
+fn wrong_form(problems: &[String]) -> String {
+    let problems = cut(&problems.join("; "), WRONG_CHARS);
+    format!(" (not all of it is as it is to be: {problems})")
+}
+
+/// Whether `said` names `criterion`, one of `all`.
+fn is_of(said: &Value, criterion: &Criterion, all: &[Criterion]) -> bool {
     let ids = all.iter().map(|criterion| criterion.id.as_str());
-    let name = said.get(key).and_then(Value::as_str);
+    let name = criterion_in(said);
     name.and_then(|name| criterion_meant(name, ids)) == Some(criterion.id.as_str())
 }
 

@@ -49,6 +49,61 @@ fn claimed(notes: &str) -> ModelAnswer {
 }
 
 #[test]
+fn what_is_wrong_with_a_result_is_told_at_once_and_asked_for_again_e9_13() {
+    let wrong = json!({"notes": 5, "status": "great", "severity": "bad", "evidence": "none", "criteria": ["c1", {"zz": 1}], "output": 7});
+    let always = wrong.clone();
+    let sim = |again: Value| {
+        let first = wrong.clone();
+        goal("build the fence", &json!({}), move |ask| match ask.purpose {
+            Purpose::Decide => execute("finish", first.clone()),
+            _ => wants(&[("finish", again.clone())]),
+        })
+        .driven_on()
+    };
+    let right = sim(json!({"notes": "built", "status": null, "evidence": [], "criteria": null, "more": 1}));
+    assert_eq!((root(&right).status, root(&right).notes.as_str()), (Outcome::Ok, "built"));
+    assert_eq!(count(&right, "rejected"), 1);
+    let told = read_by(&right, 1);
+    for problem in [
+        "status is \"great\"; it is",
+        "notes is 5; it is a text",
+        "severity is \"bad\"; it is",
+        "evidence is \"none\"; it is a list",
+        "criteria[0] is \"c1\"; it is an object",
+        "criteria[1] is {\"zz\":1}; it is an object",
+    ] {
+        assert!(told.contains(problem), "{problem}: {told}");
+    }
+    // Who cannot do it has a result all the same, which says so.
+    let sim_always = sim(always);
+    let result = root(&sim_always);
+    assert_eq!(
+        (result.status, result.stop_reason, output_of(result), count(&sim_always, "rejected")),
+        (Outcome::Partial, Some(StopReason::Unparseable), json!(7), 2)
+    );
+    assert!(result.notes.contains("not all of it is as it is to be"), "{}", result.notes);
+    // Notes are required, unless something is said beside the call.
+    assert_eq!(count(&sim(json!({"output": 1})), "rejected"), 2);
+}
+
+#[test]
+fn what_a_step_says_of_its_criteria_may_have_the_form_of_a_judge_e9_13() {
+    let sim = |said_of_it: Value| {
+        goal("build the fence", &json!({}), move |ask| match ask.purpose {
+            Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
+            Purpose::Decide => execute("finish", json!({"notes": "done", "criteria": [said_of_it]})),
+            _ => said(r#"{"notes": "all of it"}"#),
+        })
+        .driven_on()
+    };
+    let met = sim(json!({"criterion": "c1", "finding": "met"}));
+    assert_eq!((root(&met).status, count(&met, "rejected")), (Outcome::Ok, 0));
+    let unmet = sim(json!({"criterion": "c1", "finding": "unmet", "gap": "a nail"}));
+    let step = unmet.run.node_at("posts").unwrap();
+    assert_eq!(step.result.unwrap().verdicts[0].finding, Finding::Unmet("a nail".to_owned()));
+}
+
+#[test]
 fn a_plan_that_was_cut_off_gets_more_room_and_its_steps_are_never_taken_in_part_e9_13() {
     let (reason, steps) = (r#""reason":"it has parts""#, r#""steps":"#);
     // Written by hand, so that its keys stand where the text is cut.
