@@ -298,6 +298,14 @@ pub(crate) async fn pause(context: &Context<'_>, arguments: Pause) -> Result<Exi
 /// Carries out `folio continue`.
 pub(crate) async fn go_on(context: &Context<'_>, arguments: Pause) -> Result<Exit, Failure> {
     let Asked { runner, row, node } = Asked::of(context, arguments).await?;
+    if !row.has_ended() {
+        let (_, run) = runner.seen(row.id).await?;
+        let part = node.and_then(|node| run.node(node));
+        if part.map_or(!run.is_paused_whole(), |part| part.result.is_none() && !part.paused) {
+            let what = part.map_or_else(String::new, |part| format!("{} of ", path_of(&part)));
+            context.output.note(format_args!("{what}{} is not paused", row.handle));
+        }
+    }
     runner.go_on(row.id, node, &context.actor()).await?;
     driven_later(context, &runner, &row).await?;
     let (row, run) = runner.seen(row.id).await?;

@@ -297,6 +297,21 @@ impl Run {
         self.executing.iter().map(|index| self.nodes[*index].id).collect()
     }
 
+    /// Whether `event`, which somebody asks for, changes nothing: what is to be stopped is being stopped already or has ended, what is to be
+    /// paused is paused, and what is to go on is not (E9.11).
+    #[must_use]
+    pub fn changes_nothing(&self, event: &Event) -> bool {
+        let node = |id: &Option<NodeId>| self.nodes.get(id.map_or(Some(0), |id| self.index(id).ok())?);
+        match event {
+            Event::CancelRequested { node: id, .. } => {
+                node(id).is_some_and(|node| node.is_terminal() || node.cancel.is_some())
+            }
+            Event::Paused { node: id, .. } => node(id).is_some_and(|node| node.paused),
+            Event::Continued { node: id, .. } => node(id).is_some_and(|node| !node.paused),
+            _ => false,
+        }
+    }
+
     pub(super) fn view(&self, index: usize) -> NodeView<'_> {
         let (node, tally) = (&self.nodes[index], self.tally(index).unwrap_or_default());
         NodeView {

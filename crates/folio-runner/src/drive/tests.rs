@@ -215,6 +215,27 @@ async fn a_step_that_waits_behind_a_call_of_its_own_run_is_taken() {
     assert!(matches!(driving.await.unwrap(), Ok(Driven::Ended(_))));
 }
 
+#[tokio::test]
+async fn what_is_asked_for_twice_is_written_once_e9_11() {
+    let (_folder, runner) = house(Registry::with_builtins(), RunnerOptions::default());
+    let run = submitted(&runner, json!([echo("a", &json!(1))])).await;
+    let head = async || runner.shared.fold(run).await.unwrap().1;
+    let first = head().await;
+    // It is not paused.
+    runner.go_on(run, None, &ada()).await.unwrap();
+    assert_eq!(head().await, first);
+    runner.pause(run, None, &ada()).await.unwrap();
+    let paused = head().await;
+    runner.pause(run, None, &ada()).await.unwrap();
+    assert_eq!(head().await, paused);
+    runner.go_on(run, None, &ada()).await.unwrap();
+    runner.cancel(run, None, &ada()).await.unwrap();
+    let cancelled = head().await;
+    runner.cancel(run, None, &ada()).await.unwrap();
+    assert_eq!(head().await, cancelled);
+    assert!(first < paused && paused < cancelled);
+}
+
 /// A run in which nothing can be done, while somebody elsewhere is told that nobody waits; and how they say that they have heard.
 async fn telling(runner: &Runner) -> (Drive, oneshot::Sender<()>) {
     let run = submitted(runner, json!([echo("a", &json!(1))])).await;

@@ -13,8 +13,8 @@ use crate::request::{Requested, has_ended};
 const YES: &str = "yes";
 
 impl Runner {
-    /// Asks for a run, or one subtree of it, to be stopped. Durable when this returns; whoever drives the run acts on it. Of what has ended nothing
-    /// is recorded.
+    /// Asks for a run, or one subtree of it, to be stopped. Durable when this returns; whoever drives the run acts on it. Of what has ended, or is
+    /// being stopped already, nothing is recorded.
     ///
     /// # Errors
     ///
@@ -24,7 +24,7 @@ impl Runner {
             .await
     }
 
-    /// Records what `by` wants of a run, or of one subtree of it, unless that has ended.
+    /// Records what `by` wants of a run, or of one subtree of it, unless that has ended or nothing changes by it.
     async fn unless_ended(
         &self,
         run: RunId,
@@ -32,7 +32,10 @@ impl Runner {
         by: &Actor,
         wanted: impl Fn(String) -> Event,
     ) -> Result<(), RunnerError> {
-        let request = |run: &Run| Ok((!has_ended(run, node)).then(|| wanted(by.to_string())));
+        let request = |run: &Run| {
+            let event = wanted(by.to_string());
+            Ok((!has_ended(run, node) && !run.changes_nothing(&event)).then_some(event))
+        };
         self.request(run, by, request).await.map(drop)
     }
 

@@ -63,8 +63,9 @@ pub(super) fn finished(args: &Value, beside: &str) -> Result<Outcome, Vec<String
         return Err(vec![format!("the arguments of {FINISH} are not a JSON object")]);
     }
     let mut problems = Vec::new();
-    let is_empty = |key: &str| text_of(args, key).is_empty();
-    if beside.is_empty() && (args.get("notes").is_none_or(Value::is_null) || is_empty("notes") && is_empty("output")) {
+    let is_missing = |key: &str| args.get(key).is_none_or(Value::is_null);
+    let says_nothing = || text_of(args, "notes").is_empty() && is_missing("output");
+    if beside.is_empty() && (is_missing("notes") || says_nothing()) {
         problems.push("`notes` is missing: say what came out".to_owned());
     }
     problems.extend(mistakes_in(args));

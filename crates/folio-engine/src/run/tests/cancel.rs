@@ -81,6 +81,28 @@ fn a_subtree_stops_and_the_rest_goes_on_e9_11() {
 }
 
 #[test]
+fn what_changes_nothing_is_known_before_it_is_written_e9_11() {
+    let by = || "somebody".to_owned();
+    let mut sim = at_work();
+    let sub = sim.run.node_at("group-2/sub").unwrap().id;
+    for node in [Some(sub), None] {
+        let (pause, go_on) = (
+            Event::Paused { node, by: by() },
+            Event::Continued { node, by: by() },
+        );
+        let stop = Event::CancelRequested { node, by: by() };
+        for (event, again) in [(&pause, &go_on), (&go_on, &pause)] {
+            assert!(!sim.run.changes_nothing(&pause) || event == &go_on);
+            sim.record(event.clone());
+            assert!(sim.run.changes_nothing(event) && !sim.run.changes_nothing(again));
+        }
+        assert!(!sim.run.changes_nothing(&stop));
+        sim.record(stop.clone());
+        assert!(sim.run.changes_nothing(&stop), "it winds down");
+    }
+}
+
+#[test]
 fn asking_twice_is_asking_once_e9_11() {
     let ended = |times: usize, is_part: bool| {
         let mut sim = at_work();
