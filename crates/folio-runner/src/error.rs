@@ -55,6 +55,12 @@ pub enum RunnerError {
         /// The answers to choose from.
         options: Vec<String>,
     },
+    /// An answer says nothing.
+    #[error("the answer to what {path} asks is empty, and the question still waits")]
+    EmptyAnswer {
+        /// Which node.
+        path: String,
+    },
     /// A plan cannot be edited so.
     #[error(transparent)]
     Edit(#[from] EditError),
@@ -119,6 +125,7 @@ impl RunnerError {
             Self::Inputs { .. } => "inputs_invalid",
             Self::NoQuestion { .. } => "no_question",
             Self::NotAnOption { .. } => "not_an_option",
+            Self::EmptyAnswer { .. } => "answer_empty",
             Self::Edit(error) => error.code(),
             Self::NoApproval { .. } => "no_approval",
             Self::AskedElse { .. } => "asked_else",
@@ -143,6 +150,7 @@ impl RunnerError {
             Self::NeedsModel { .. }
             | Self::Inputs { .. }
             | Self::NotAnOption { .. }
+            | Self::EmptyAnswer { .. }
             | Self::Folder { .. }
             | Self::Edit(EditError::Mistakes(_)) => ErrorKind::Invalid,
             Self::Refused(_)

@@ -43,8 +43,8 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `NoQuestion` if nothing is asked there, or not any more, `AskedElse` if it is another question, `NotAnOption` if it has to be one of a
-    /// few and is none of them; `Store`.
+    /// `NoQuestion` if nothing is asked there, or not any more, `AskedElse` if it is another question, `EmptyAnswer` if it says nothing,
+    /// `NotAnOption` if it has to be one of a few and is none of them; `Store`.
     pub async fn answer(
         &self,
         run: RunId,
@@ -67,6 +67,11 @@ impl Runner {
                 return Err(RunnerError::NoQuestion {
                     path: place_of(run, node),
                     over: Some(at),
+                });
+            }
+            if answer.trim().is_empty() {
+                return Err(RunnerError::EmptyAnswer {
+                    path: place_of(run, node),
                 });
             }
             if !question.takes(answer) {
