@@ -149,7 +149,7 @@ pub fn reach(role: Role, operation: Operation) -> Reach {
             Within, Within, Yes, Yes, No, No, Yes, No, No, No, No, Within, No, No, No, No, No, No,
         ],
         Role::Client => [
-            Yes, Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Within, No, No, No, Yes, Yes, Yes,
+            Yes, Yes, Yes, Yes, Within, Within, Yes, Within, Within, No, No, Within, No, No, No, Yes, Yes, Yes,
         ],
         Role::Human => [Yes; 18],
     };
@@ -348,10 +348,10 @@ impl Denied {
     /// A stable name, for programs.
     pub const CODE: &str = "role_denied";
 
-    /// The roles that may do it anywhere.
+    /// The other roles that may do it anywhere.
     #[must_use]
     pub fn who_may(&self) -> Vec<Role> {
-        let may = |role: &Role| reach(*role, self.operation) == Reach::Yes;
+        let may = |role: &Role| *role != self.role && reach(*role, self.operation) == Reach::Yes;
         Role::ALL.into_iter().filter(may).collect()
     }
 }
@@ -361,7 +361,7 @@ impl fmt::Display for Denied {
         let who: Vec<_> = self.who_may().into_iter().map(Role::as_str).collect();
         write!(
             f,
-            "{} {} may not {} {}; {} may",
+            "{} {} may not {} {}",
             if self.role.as_str().starts_with(['a', 'e', 'i', 'o', 'u']) {
                 "an"
             } else {
@@ -370,8 +370,11 @@ impl fmt::Display for Denied {
             self.role,
             self.operation.as_str(),
             self.what,
-            who.join(", ")
-        )
+        )?;
+        match who.as_slice() {
+            [] => Ok(()),
+            who => write!(f, "; {} may", who.join(", ")),
+        }
     }
 }
 
@@ -396,7 +399,7 @@ mod tests {
         reflector  y    w   y      y   -             -      y       -   y       -       -      w     -      -     -      y   -     -
         cleaner    y    w   y      y   -             -      y       -   y       -       -      w     -      -     -      -   -     -
         compactor  w    w   y      y   -             -      y       -   -       -       -      w     -      -     -      -   -     -
-        client     y    y   y      y   w             w      y       y   w       -       -      w     -      -     -      y   y     y
+        client     y    y   y      y   w             w      y       w   w       -       -      w     -      -     -      y   y     y
         human      y    y   y      y   y             y      y       y   y       y       y      y     y      y     y      y   y     y";
 
     #[test]
@@ -462,5 +465,26 @@ mod tests {
             denied.to_string(),
             "a tool may not archive e7; reflector, cleaner, human may"
         );
+        // Not that it may after all.
+        let denied = |role, operation| Denied {
+            role,
+            operation,
+            what: "e3".to_owned(),
+        };
+        for (role, operation, told) in [
+            (
+                Role::Client,
+                Operation::Pin,
+                "a client may not pin or unpin e3; planner, human may",
+            ),
+            (
+                Role::Planner,
+                Operation::Pin,
+                "a planner may not pin or unpin e3; human may",
+            ),
+            (Role::Human, Operation::Forget, "a human may not forget e3"),
+        ] {
+            assert_eq!(denied(role, operation).to_string(), told);
+        }
     }
 }

@@ -379,6 +379,15 @@ async fn a_client_changes_the_book_of_the_thread_that_its_connection_named_m7_7(
         is_refused(update(&house.space, &house.in_book).await),
         "without a thread it is the main one"
     );
+    let theirs = Ref::Id(house.in_other_book.id);
+    assert!(is_refused(own.pin_item(&client, theirs).await));
+    house.space.pin_item(&person(), theirs).await.unwrap();
+    let refused = own.unpin_item(&client, theirs).await.unwrap_err().to_string();
+    assert!(refused.ends_with("; planner, human may"), "{refused}");
+    for entry in [&house.in_book, &house.asks_agent] {
+        assert!(!is_refused(own.pin_item(&client, Ref::Id(entry.id)).await));
+        assert!(!is_refused(own.unpin_item(&client, Ref::Id(entry.id)).await));
+    }
     let archived = own.archive(&client, Ref::Id(house.in_other_book.id), None).await;
     assert!(is_refused(archived));
     assert!(!is_refused(own.archive(&client, Ref::Id(house.in_book.id), None).await));

@@ -50,7 +50,9 @@ pub fn needs(actor: &Actor, changes: &[Change]) -> Needs {
                 needs.entries.insert(*entry);
             }
             Change::AddEntry(new) if actor.role == Role::Compactor => drop(needs.pages.insert(new.page)),
-            Change::AddEntry(new) if actor.role == Role::Executor && new.fields.pin_rank.is_some() => {
+            Change::AddEntry(new)
+                if matches!(actor.role, Role::Executor | Role::Client) && new.fields.pin_rank.is_some() =>
+            {
                 needs.pages.insert(new.page);
             }
             Change::EnsurePage(new) if !pages_anywhere => needs.pages.extend(new.fields.parent),
@@ -200,6 +202,7 @@ impl Judged<'_> {
         if new.fields.pin_rank.is_some() && actor.role != Role::Compactor {
             let within = match actor.role {
                 Role::Executor => self.is_own_page(new.page),
+                Role::Client => !self.is_other_book(new.page),
                 _ => actor.run.is_some(),
             };
             may(actor, Operation::Pin, within, "what it adds")?;
@@ -223,6 +226,7 @@ impl Judged<'_> {
             Some(entry) => {
                 let within = |operation| match (actor.role, operation) {
                     (Role::Executor, Operation::Pin) => self.is_own_page(entry.page),
+                    (Role::Client, Operation::Pin) => !self.is_other_book(entry.page),
                     _ => self.is_within(entry),
                 };
                 may_patch(actor, entry, within, fields)
@@ -263,6 +267,12 @@ impl Judged<'_> {
     fn is_history(&self, page: PageId) -> bool {
         let fields = self.fields_of(page);
         fields.is_some_and(|fields| fields.role == PageRole::History && self.is_of_thread(fields))
+    }
+
+    /// Whether `page` is the scratchbook of another thread than the writer's.
+    fn is_other_book(&self, page: PageId) -> bool {
+        let fields = self.fields_of(page);
+        fields.is_some_and(|fields| fields.role == PageRole::Scratchbook && !self.is_of_thread(fields))
     }
 
     fn is_own_page(&self, page: PageId) -> bool {

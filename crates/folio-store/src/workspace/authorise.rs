@@ -50,6 +50,7 @@ impl Workspace {
         let within = |operation| match (actor.role, operation) {
             // On whose page it stands is known when it is written.
             (Role::Executor, Operation::Pin) => actor.run.is_some(),
+            (Role::Client, Operation::Pin) => true,
             (Role::Client, _) => entry.page == own_book,
             _ => roles::is_within(actor, entry),
         };
@@ -77,15 +78,19 @@ impl Workspace {
             }
         }
         let mut wanted: Vec<PageId> = needs.pages.into_iter().collect();
+        let pins = |id: EntryId| {
+            changes.iter().any(|change| match change {
+                Change::PatchEntry { entry, fields, .. } if *entry == id => {
+                    fields.iter().any(|field| matches!(field, FieldChange::PinRank(_)))
+                }
+                _ => false,
+            })
+        };
+        if actor.role == Role::Client {
+            let pinned = known.entries.values().filter(|entry| pins(entry.id));
+            wanted.extend(pinned.map(|entry| entry.page));
+        }
         if matches!(actor.role, Role::Planner | Role::Executor) && actor.run.is_some() {
-            let pins = |id: EntryId| {
-                changes.iter().any(|change| match change {
-                    Change::PatchEntry { entry, fields, .. } if *entry == id => {
-                        fields.iter().any(|field| matches!(field, FieldChange::PinRank(_)))
-                    }
-                    _ => false,
-                })
-            };
             let outside = known
                 .entries
                 .values()
