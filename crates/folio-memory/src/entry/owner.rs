@@ -46,18 +46,17 @@ impl Owner {
     ///
     /// # Errors
     ///
-    /// `owner_invalid` if it is empty, too long, or has white space or control characters.
+    /// `owner_invalid` if it is empty, too long, has white space or control characters, or is a tool or a role without a name.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let fine = !text.is_empty() && text.len() <= 128 && !text.chars().any(|c| c.is_whitespace() || c.is_control());
-        if fine {
-            Ok(Self(text.to_owned()))
+        let message = if !fine {
+            format!("{text:?} is not 1 to 128 characters without white space")
+        } else if ["tool:", "role:"].contains(&text) {
+            format!("{text:?} has no name after the colon")
         } else {
-            Err(Invalid::new(
-                "owner_invalid",
-                "owner",
-                format!("{text:?} is not 1 to 128 characters without white space"),
-            ))
-        }
+            return Ok(Self(text.to_owned()));
+        };
+        Err(Invalid::new("owner_invalid", "owner", message))
     }
 
     /// The name.
@@ -92,7 +91,7 @@ mod tests {
         ] {
             assert_eq!(Owner::parse(name).unwrap().as_str(), name);
         }
-        for wrong in ["", " ", "two words", "a\u{7}", &"x".repeat(129)] {
+        for wrong in ["", " ", "two words", "a\u{7}", "tool:", "role:", &"x".repeat(129)] {
             assert_eq!(Owner::parse(wrong).unwrap_err().code, "owner_invalid", "{wrong:?}");
         }
         let anybody = ["agent", "planner", "executor", "user", "tool:agent", "role:planner"];
