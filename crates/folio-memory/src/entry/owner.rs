@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::view::is_blank;
 use crate::warning::Invalid;
 
 /// Who should act (M7.3.30): `agent`, `user`, `tool:<name>`, `role:<name>`, or a role of seed 000 by its bare name.
@@ -48,10 +49,13 @@ impl Owner {
     ///
     /// `owner_invalid` if it is empty, too long, has white space or control characters, or is a tool or a role without a name.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let fine = !text.is_empty() && text.len() <= 128 && !text.chars().any(|c| c.is_whitespace() || c.is_control());
+        let fine = !is_blank(text) && text.len() <= 128 && !text.chars().any(|c| c.is_whitespace() || c.is_control());
         let message = if !fine {
             format!("{text:?} is not 1 to 128 characters without white space")
-        } else if ["tool:", "role:"].contains(&text) {
+        } else if ["tool:", "role:"]
+            .iter()
+            .any(|kind| text.strip_prefix(kind).is_some_and(is_blank))
+        {
             format!("{text:?} has no name after the colon")
         } else {
             return Ok(Self(text.to_owned()));
@@ -91,7 +95,17 @@ mod tests {
         ] {
             assert_eq!(Owner::parse(name).unwrap().as_str(), name);
         }
-        for wrong in ["", " ", "two words", "a\u{7}", "tool:", "role:", &"x".repeat(129)] {
+        for wrong in [
+            "",
+            " ",
+            "two words",
+            "a\u{7}",
+            "tool:",
+            "role:",
+            "\u{200b}",
+            "role:\u{2060}",
+            &"x".repeat(129),
+        ] {
             assert_eq!(Owner::parse(wrong).unwrap_err().code, "owner_invalid", "{wrong:?}");
         }
         let anybody = ["agent", "planner", "executor", "user", "tool:agent", "role:planner"];

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
+use crate::view::is_blank;
 use crate::warning::Invalid;
 
 /// A tag in canonical form (M7.3.28): NFC, trimmed, inner white space as `_`, case kept, 1 to 64 bytes. `/` and `:` stay,
@@ -25,7 +26,7 @@ impl Tag {
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let normal: String = text.nfc().collect();
         let canonical = normal.split_whitespace().collect::<Vec<_>>().join("_");
-        let reason = if canonical.is_empty() {
+        let reason = if is_blank(&normal) {
             "is empty"
         } else if canonical.len() > 64 {
             "is longer than 64 bytes"
@@ -103,7 +104,15 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_tag_is_refused_with_the_reason() {
-        for bad in ["", "   ", "sys:x", &"x".repeat(65), "a\u{7}"] {
+        for bad in [
+            "",
+            "   ",
+            "\u{200b}",
+            "\u{200b} \u{2060}",
+            "sys:x",
+            &"x".repeat(65),
+            "a\u{7}",
+        ] {
             assert!(Tag::parse(bad).is_err(), "{bad:?} was taken");
         }
     }

@@ -14,6 +14,7 @@ use crate::numbers::in_one_form;
 use crate::policy::{SpacePolicy, TypePolicy};
 use crate::scratchbook::check_title;
 use crate::time::Timestamp;
+use crate::view::is_blank;
 use crate::warning::{Invalid, Warning};
 
 const MAX_CONTEXT_BYTES: usize = 16 * 1024;
@@ -198,7 +199,7 @@ pub(super) fn title(text: String, warnings: &mut Vec<Warning>) -> Result<String,
 /// Text that can be kept: NUL is taken out with a warning, the rest stays byte for byte.
 pub(super) fn content(text: String, warnings: &mut Vec<Warning>) -> Result<String, Invalid> {
     let kept = without_nul(text, warnings);
-    if kept.trim().is_empty() {
+    if is_blank(&kept) {
         return Err(Invalid::new("content_empty", "content", "is empty"));
     }
     check_text(&kept, "content")?;
@@ -396,6 +397,7 @@ mod tests {
     fn what_cannot_be_kept_is_refused_by_name() {
         let cases = [
             (json!({"content": "  "}), "content_empty"),
+            (json!({"content": "\u{200b} \u{feff}"}), "content_empty"),
             (json!({"content": "x", "type": "No Such"}), "type_invalid"),
             (json!({"content": "x", "confidence": {}}), "confidence_invalid"),
             (json!({"content": "x", "tags": [""]}), "tag_invalid"),

@@ -24,6 +24,7 @@ use crate::lifecycle::unmarked;
 use crate::observation::nulls_of;
 use crate::page::{PageFields, PageRole};
 use crate::space::{SpaceName, ThreadKey};
+use crate::view::is_blank;
 use crate::warning::{Invalid, Warning};
 
 const MAX_TITLE_BYTES: usize = 512;
@@ -193,7 +194,7 @@ pub fn draft(input: ItemInput, trust: Trust) -> Result<(EntryFields, Vec<Warning
     let mut warnings = Vec::new();
     let mut said = |text: Option<String>| {
         let kept = text.map(|text| without_nul(text, &mut warnings));
-        kept.filter(|text| !text.trim().is_empty())
+        kept.filter(|text| !is_blank(text))
     };
     let (title, phase) = (said(input.title), said(input.phase));
     let input = ItemInput {
@@ -204,9 +205,9 @@ pub fn draft(input: ItemInput, trust: Trust) -> Result<(EntryFields, Vec<Warning
     };
     let mut fields = EntryFields::new(input.kind, Owner::agent(), trust);
     let title = match &input.title {
-        Some(title) if input.body.trim().is_empty() => checked_title(title)?,
+        Some(title) if is_blank(&input.body) => checked_title(title)?,
         Some(title) => whole_title(title)?,
-        None => checked_title(input.body.lines().find(|line| !line.trim().is_empty()).unwrap_or(""))?,
+        None => checked_title(input.body.lines().find(|line| !is_blank(line)).unwrap_or(""))?,
     };
     fields.title = title;
     fields.body = match input.title {
@@ -232,7 +233,7 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
     let (mut changes, mut warnings) = (clear(item, &patch.cleared)?, Vec::new());
     if let Some(title) = patch.title {
         let title = without_nul(title, &mut warnings);
-        if title.trim().is_empty() {
+        if is_blank(&title) {
             return Err(Invalid::new(
                 "title_empty",
                 "title",
@@ -344,7 +345,7 @@ pub fn short_title(text: &str) -> String {
 /// As [`short_title`], if there is something in it.
 pub(crate) fn checked_title(title: &str) -> Result<String, Invalid> {
     let line = short_title(title);
-    if line.is_empty() {
+    if is_blank(&line) {
         let message = "there is neither a title nor a body";
         return Err(Invalid::new("title_empty", "title", message));
     }
@@ -678,6 +679,35 @@ mod tests {
     fn a_note_is_reopened_as_open_too() {
         let (changes, _) = patch(&entry(EntryKind::Note), to("open")).unwrap();
         assert_eq!(changes, [FieldChange::Status(Status::Active)]);
+    }
+
+    #[test]
+    fn what_nobody_sees_is_no_text_m7_3_29() {
+        for unseen in [
+            "\u{200b}",
+            "\u{feff} \u{2060}",
+            "\u{200d}\u{fe0f}",
+            "\u{3164}",
+            "\u{e0041}",
+        ] {
+            let nothing = ItemInput {
+                body: unseen.to_owned(),
+                ..ItemInput::new(EntryKind::Note, unseen)
+            };
+            assert_eq!(
+                draft(nothing, Trust::User).unwrap_err().code,
+                "title_empty",
+                "{unseen:?}"
+            );
+            let untitled = ItemInput {
+                body: format!("{unseen}\nthe port"),
+                ..ItemInput::new(EntryKind::Note, unseen)
+            };
+            assert_eq!(draft(untitled, Trust::User).unwrap().0.title, "the port", "{unseen:?}");
+        }
+        // What is seen stays as it was written.
+        let joined = draft(ItemInput::new(EntryKind::Note, "👩\u{200d}🚒"), Trust::User).unwrap();
+        assert_eq!(joined.0.title, "👩\u{200d}🚒");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Whether an item that was written elsewhere could have been written here.
 
 use super::{checked_title, whole_title};
+use crate::view::is_blank;
 use crate::warning::Invalid;
 
 /// The title that an item with `title` and `body` has: in one line; without one the first line of the body serves.
@@ -9,8 +10,8 @@ use crate::warning::Invalid;
 ///
 /// As [`draft`](super::draft): `title_empty`, `title_too_long`.
 pub(crate) fn stored_title(title: &str, body: &str) -> Result<String, Invalid> {
-    if title.trim().is_empty() {
-        return checked_title(body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default());
+    if is_blank(title) {
+        return checked_title(body.lines().find(|line| !is_blank(line)).unwrap_or_default());
     }
     whole_title(title)
 }

@@ -67,7 +67,7 @@ pub(super) fn is_of_word(c: char) -> bool {
 }
 
 /// Whether `c` is not seen, but may stand inside of a word: soft hyphens, joiners, and how a sign is to be drawn.
-pub(super) fn is_ignored(c: char) -> bool {
+pub(crate) fn is_ignored(c: char) -> bool {
     matches!(
         c,
         '\u{ad}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'

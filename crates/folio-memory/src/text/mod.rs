@@ -17,6 +17,7 @@ mod snippet;
 mod sought;
 mod token;
 
+pub(crate) use fold::is_ignored;
 pub use query::{MAX_QUERY_TERMS, TextMatch, TextQuery};
 pub use snippet::{Snippet, SnippetPart, snippet};
 pub use sought::{Sought, plain, spellings};

@@ -10,6 +10,7 @@ use crate::id::{EntryHandle, EntryId, Seq};
 use crate::query::{EntryQuery, MAX_LIMIT, Order};
 use crate::text::TextMatch;
 use crate::time::Timestamp;
+use crate::view::is_blank;
 use crate::warning::Invalid;
 
 /// What a query comes to.
@@ -157,7 +158,7 @@ fn texts(name: &str, value: &Value) -> Result<Vec<String>, Invalid> {
     };
     let texts = texts.ok_or_else(|| wrong(name, "is not a text or a list of texts"))?;
     // Nothing has such a value, and nobody means it: a variable was empty.
-    if texts.iter().any(|text| text.trim().is_empty()) {
+    if texts.iter().any(|text| is_blank(text)) {
         return Err(wrong(
             name,
             "has a value with nothing in it; left out, it restricts nothing",

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::entry::EntryKind;
 use crate::observation::one_or_more;
 use crate::scratchbook::ItemInput;
+use crate::view::is_blank;
 use crate::warning::Invalid;
 
 /// What a tool says is worth knowing for longer, in the shapes that tools use for it.
@@ -46,7 +47,7 @@ pub(super) fn memory_write(item: &Value) -> Result<ItemInput, Invalid> {
             format!("{kind:?} is not note or fact"),
         ));
     }
-    if write.content.trim().is_empty() {
+    if is_blank(&write.content) {
         return Err(Invalid::new("content_empty", "content", "is empty"));
     }
     Ok(ItemInput {

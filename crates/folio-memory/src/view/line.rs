@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use crate::actor::Trust;
 use crate::entry::{Entry, EntryKind};
 use crate::excerpt::cut;
+use crate::text::is_ignored;
 
 /// Characters of text in a full, a short and a head line.
 const CHARS: [usize; 3] = [480, 140, 48];
@@ -238,6 +239,21 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
         }
     }
     kept.into()
+}
+
+/// Whether nothing of `text` is seen: it is empty, or has only white space and characters without a width (M7.3.29).
+#[must_use]
+pub fn is_blank(text: &str) -> bool {
+    let is_filler = |c: char| {
+        matches!(
+            c,
+            '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}'
+        )
+    };
+    let has_no_width =
+        |c: char| is_ignored(c) || is_unseen(c) || is_variation(c) || turns_around(c) || is_tag(c) || is_filler(c);
+    text.chars()
+        .all(|c| c.is_whitespace() || c.is_control() || has_no_width(c))
 }
 
 /// Whether `c` is seen nowhere, and joins nothing.

@@ -13,7 +13,9 @@ mod rollup;
 
 pub use book::{BookSections, Offer, Render, Shown, ViewSection, folded, parts_of, render, sections_of};
 pub use fit::{Part, fit};
-pub use line::{Audience, Candidate, beyond_title, candidate, candidate_for, harmless, is_untrusted, one_line};
+pub use line::{
+    Audience, Candidate, beyond_title, candidate, candidate_for, harmless, is_blank, is_untrusted, one_line,
+};
 pub use place::{Message, Placement, Request, Speaker, place};
 pub use prompt::planner_block;
 pub use receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt};

@@ -6,6 +6,7 @@ use folio_memory::id::EntryRef;
 use folio_memory::observation::Class;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::scratchbook::{self, ItemInput};
+use folio_memory::view::is_blank;
 use folio_memory::{
     Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, Link, NewEntry, Relation, Role, State,
     ThreadKey,
@@ -98,7 +99,7 @@ impl Workspace {
         // The rules of a todo hold for its texts.
         let item = ItemInput {
             kind: EntryKind::Todo,
-            title: Some(input.title).filter(|title| !title.trim().is_empty()),
+            title: Some(input.title).filter(|title| !is_blank(title)),
             body: match &from {
                 Some(from) if input.body.is_empty() => from.fields.body.clone(),
                 _ => input.body,

@@ -8,6 +8,7 @@ use folio_memory::id::{EntryRef, Ref};
 use folio_memory::lifecycle;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::{self, Operation};
+use folio_memory::view::is_blank;
 use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, Invalid, Link, Owner, Relation, Status};
 
 use super::patch::{Guard, Trying};
@@ -178,7 +179,7 @@ impl Workspace {
                 }
                 let text = lifecycle::str_replace(&whole, old, &new)?;
                 check_text(&text, "content")?;
-                if text.trim().is_empty() {
+                if is_blank(&text) {
                     return Err(Invalid::new("content_empty", "content", "would be empty").into());
                 }
                 unless_there(current, vec![FieldChange::Body(text)])

@@ -6,6 +6,7 @@ use folio_memory::entry::{check_text, without_nul};
 use folio_memory::id::{PageRef, Ref};
 use folio_memory::markdown::render_page;
 use folio_memory::query::{MAX_LIMIT, Order};
+use folio_memory::view::is_blank;
 use folio_memory::{
     Actor, Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, Invalid, NewEntry, NewPage, Owner, Page,
     PageFields, PageId, PageQuery, PageRole, Seq, Tag, Warning,
@@ -156,7 +157,7 @@ impl Workspace {
         let mut warnings = Vec::new();
         fields.title = checked_title(&without_nul(title.to_owned(), &mut warnings))?;
         fields.body = without_nul(body, &mut warnings);
-        if fields.body.trim().is_empty() && fields.title.is_empty() {
+        if is_blank(&fields.body) && is_blank(&fields.title) {
             return Err(Invalid::new("body_empty", "body", "there is neither a title nor a text").into());
         }
         check_text(&fields.body, "body")?;
@@ -357,7 +358,7 @@ fn owner_for(actor: &Actor) -> Owner {
 /// The title of a page that somebody adds: in one line, and not empty.
 pub(super) fn checked_page_title(title: &str) -> Result<String, Invalid> {
     match checked_title(title)? {
-        title if title.is_empty() => Err(Invalid::new("title_empty", "title", "is empty")),
+        title if is_blank(&title) => Err(Invalid::new("title_empty", "title", "is empty")),
         title => Ok(title),
     }
 }

@@ -8,6 +8,7 @@ use folio_memory::id::{EntryHandle, EntryRef, Ref};
 use folio_memory::lifecycle::{self, Report, holds_up, is_free_for};
 use folio_memory::roles::Operation;
 use folio_memory::scratchbook::{ItemInput, short_title};
+use folio_memory::view::is_blank;
 use folio_memory::{Actor, Change, Entry, EntryId, EntryKind, FieldChange, Invalid, Link, Owner, Relation, ThreadKey};
 
 use super::book::BookFilter;
@@ -370,7 +371,7 @@ impl Workspace {
 
     /// The note that `text` becomes as an answer to `entry`. None if it says nothing, or nothing that was not answered before.
     async fn answer_to(&self, entry: &Entry, text: String) -> Result<Option<ItemInput>, WorkspaceError> {
-        if text.trim().is_empty() {
+        if is_blank(&text) {
             return Ok(None);
         }
         for id in self.ends_of(entry.id, Relation::RepliesTo, End::Dst).await? {
@@ -420,7 +421,7 @@ fn order_of(entry: EntryId, after: &[Entry], whole: Option<&Entry>) -> Vec<Chang
 }
 
 fn first_line(text: &str) -> &str {
-    text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
+    text.lines().find(|line| !is_blank(line)).unwrap_or_default()
 }
 
 fn names(handles: &[EntryHandle]) -> String {
