@@ -80,6 +80,34 @@ async fn what_is_forgotten_is_gone_from_everything() {
     }
 }
 
+#[tokio::test]
+async fn one_value_stands_for_a_list_of_what_is_to_be_forgotten_m7_2_12() {
+    let house = House::new().await;
+    let said = json!({"content": "x", "tags": ["wine"], "type": "reminder", "owner": "user"});
+    house.makes("/observations", 201, said).await;
+    house.makes("/observations", 201, json!({"content": "stays"})).await;
+    for (name, one) in [
+        ("entries", "e1"),
+        ("type", "reminder"),
+        ("tags", "wine"),
+        ("owner", "user"),
+    ] {
+        for value in [json!(one), json!([one])] {
+            let dry = house.makes("/forget", 200, json!({name: value, "dry_run": true})).await;
+            let found = dry["forgotten"].as_array().unwrap();
+            assert_eq!((found.len(), &found[0]["handle"]), (1, &json!("e1")), "{name} {value}");
+        }
+    }
+    let both = json!({"kind": "observation", "dry_run": true});
+    let dry = house.makes("/forget", 200, both).await;
+    assert_eq!(dry["forgotten"].as_array().unwrap().len(), 2);
+    for wrong in [json!(1), json!([1]), json!({"a": "b"})] {
+        let refused = house.ask("POST", "/forget", &[], Some(json!({"tags": wrong}))).await;
+        is_problem(&refused, 422, "body_invalid");
+        assert!(refused.body.contains("a text or a list of texts"), "{refused:?}");
+    }
+}
+
 const EXPORT: &str = "/v1/spaces/main/export";
 const IMPORT: &str = "/v1/spaces/main/import";
 const LINES: &str = "application/x-ndjson";

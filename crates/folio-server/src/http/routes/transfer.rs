@@ -21,7 +21,7 @@ use folio::store::workspace::{ForgetFilter, ImportOptions, Imported};
 use folio::{ThreadKey, Workspace};
 use futures_util::stream::unfold;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -261,25 +261,44 @@ async fn bring_in(caller: &Caller, how: How, bytes: Bytes) -> Result<Imported, P
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Forget {
-    /// Which entries: `e42` or `obs_…`.
+    /// Which entries: `e42` or `obs_…`. One value may stand for a list of one, here and in the other lists.
+    #[serde(deserialize_with = "one_or_more")]
     entries: Vec<String>,
     /// Whatever says this, or said it once.
     text: Option<String>,
     /// Of one of these types.
-    #[serde(rename = "type")]
+    #[serde(rename = "type", deserialize_with = "one_or_more")]
     types: Vec<String>,
     /// Of one of these kinds: `observation`, `note`, `todo`, `task`, ….
+    #[serde(deserialize_with = "one_or_more")]
     kind: Vec<String>,
     /// With all of these tags.
+    #[serde(deserialize_with = "one_or_more")]
     tags: Vec<String>,
     /// With these values in their context, by dotted paths.
     context: BTreeMap<String, Value>,
     /// Of one of these owners.
+    #[serde(deserialize_with = "one_or_more")]
     owner: Vec<String>,
     /// Why; it stays, so it should not say what is forgotten.
     reason: String,
     /// Only say what would be forgotten.
     dry_run: bool,
+}
+
+/// One text, or several (M7.2.12).
+fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a text or a list of texts")]
+    enum Several {
+        One(String),
+        Any(Vec<String>),
+    }
+
+    Ok(match Several::deserialize(deserializer)? {
+        Several::One(text) => vec![text],
+        Several::Any(texts) => texts,
+    })
 }
 
 impl Forget {
