@@ -69,6 +69,10 @@ impl Workspace {
         let kept = self.inner.store.policy(&self.inner.space).await?;
         let mut known = self.inner.policy.lock();
         if kept.version > known.version() {
+            if kept.policy.quota != known.quota {
+                // Until it is looked again, as many may come as there was room for.
+                self.inner.adds_left.store(0, Ordering::Relaxed);
+            }
             *known = Arc::new(PolicyInForce::of(kept));
         }
         self.inner.policy_was_read.store(true, Ordering::Release);

@@ -23,7 +23,7 @@ const BATCH: u32 = 500;
 const BATCHES: usize = 40;
 /// How often a batch is tried when others change its entries meanwhile.
 const ATTEMPTS: u32 = 4;
-/// Adds after which it is looked whether there are too many.
+/// Most adds after which it is looked whether there are too many; of a small quota, a twentieth of it.
 const ADDS: u64 = 128;
 /// How long nothing becomes due that matters, if nothing was due.
 const TIDY: Duration = Duration::from_secs(1);
@@ -297,11 +297,16 @@ impl Workspace {
         };
         let Ok(policy) = self.policy().await else { return };
         let slack = policy.quota.live_observations / 20;
+        let adds = slack.clamp(1, ADDS);
         let kept = self.keep_quota(&policy, now, slack, &mut Tidied::default()).await;
-        // Others may add as well, so it is looked again before the space can be full.
-        let left = kept.map_or(ADDS, |left| (left / 8).max(ADDS));
+        // Others may add as well, so it is looked again before the space can be full, and at the latest with the one that is too much.
+        let left = kept.map_or(adds, |room| (room / 8).max(adds.min(room.saturating_add(1))));
         let left = i64::try_from(left).unwrap_or(i64::MAX);
-        self.inner.adds_left.store(left, Ordering::Relaxed);
+        // What was added meanwhile counts.
+        let begun_with = ADDS.cast_signed();
+        self.inner
+            .adds_left
+            .fetch_add(left.saturating_sub(begun_with), Ordering::Relaxed);
     }
 }
 

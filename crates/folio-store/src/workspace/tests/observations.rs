@@ -230,9 +230,9 @@ async fn one_at_a_time_looks_whether_a_space_is_full_m7_6_46() {
 #[tokio::test]
 async fn what_is_pinned_while_a_full_space_is_tidied_stays_m7_6_46() {
     let f = fixture();
+    let (pinned, other) = (f.add("older").await, f.add("newer").await);
     let quota = serde_json::from_value(json!({"quota": {"live_observations": 1}})).unwrap();
     f.workspace.set_policy(&person(), quota, None, None).await.unwrap();
-    let (pinned, other) = (f.add("older").await, f.add("newer").await);
     let pin = Change::PatchEntry {
         entry: pinned.id,
         fields: vec![FieldChange::PinRank(Some(1))],
