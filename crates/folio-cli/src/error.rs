@@ -302,7 +302,9 @@ fn hint_of(code: &str) -> Option<&'static str> {
         "store_damaged" => "restore the file from a backup, or name another one with --store",
         "run_unreadable" => "`folio doctor` looks for damage",
         "needs_model" => "set one with --model, FOLIO_MODEL or model = \"…\" in folio.toml, or give the task a `do:`",
-        "answer_empty" => "write the answer, or `failed: …` with the reason; to drop the task, use `folio cancel RUN --node PATH`",
+        "answer_empty" => {
+            "write the answer, or `failed: …` with the reason; to drop the task, use `folio cancel RUN --node PATH`"
+        }
         "no_question" | "not_an_option" => "`folio questions` lists the open questions",
         "inputs_invalid" => "pass inputs with --input NAME=VALUE",
         "folder_unusable" => "name another folder with --input",

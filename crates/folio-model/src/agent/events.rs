@@ -106,7 +106,9 @@ fn events_in(text: &str) -> Vec<Value> {
     if let Ok(whole) = read_unrounded::<Value>(text.trim().as_bytes()) {
         return each(whole);
     }
-    let lines = text.lines().filter_map(|line| read_unrounded::<Value>(line.as_bytes()).ok());
+    let lines = text
+        .lines()
+        .filter_map(|line| read_unrounded::<Value>(line.as_bytes()).ok());
     let events: Vec<Value> = lines.flat_map(each).filter(Value::is_object).collect();
     if !events.is_empty() {
         return events;

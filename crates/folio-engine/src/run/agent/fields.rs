@@ -99,7 +99,11 @@ pub(super) fn mistakes_in(result: &Value) -> Vec<String> {
         }
         Some(other) => problems.push(format!("{key} is {}; it is a list, each of it {form}", shown(other))),
     };
-    let has_texts = |item: &Value| ["kind", "id"].iter().all(|key| item.get(*key).is_some_and(Value::is_string));
+    let has_texts = |item: &Value| {
+        ["kind", "id"]
+            .iter()
+            .all(|key| item.get(*key).is_some_and(Value::is_string))
+    };
     each("evidence", "an object with the texts `kind` and `id`", has_texts);
     let is_claim = |item: &Value| criterion_in(item).is_some() && claim_of(item).is_some();
     each(

@@ -86,10 +86,7 @@ fn what_changes_nothing_is_known_before_it_is_written_e9_11() {
     let mut sim = at_work();
     let sub = sim.run.node_at("group-2/sub").unwrap().id;
     for node in [Some(sub), None] {
-        let (pause, go_on) = (
-            Event::Paused { node, by: by() },
-            Event::Continued { node, by: by() },
-        );
+        let (pause, go_on) = (Event::Paused { node, by: by() }, Event::Continued { node, by: by() });
         let stop = Event::CancelRequested { node, by: by() };
         for (event, again) in [(&pause, &go_on), (&go_on, &pause)] {
             assert!(!sim.run.changes_nothing(&pause) || event == &go_on);

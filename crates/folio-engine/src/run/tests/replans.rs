@@ -694,22 +694,25 @@ fn the_same_plan_again_is_a_loop_although_some_of_it_went_well_e9_8() {
 fn what_is_left_of_a_plan_word_for_word_is_the_same_plan_again_e9_8() {
     let tiles = |title: &str| json!({"id": "roof", "title": title, "criteria": ["it holds"]});
     let sim = |again: Value, grouped: bool| {
-        goal("build a house", &json!({}), move |ask| match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Decide, "build a house") => {
-                let walls = json!({"id": "walls", "title": "raise walls", "criteria": ["they stand"]});
-                plan_of(match grouped {
-                    true => json!([[walls, tiles("lay tiles")]]),
-                    false => json!([walls, tiles("lay tiles")]),
-                })
+        goal("build a house", &json!({}), move |ask| {
+            match (ask.purpose, task_named(ask).as_str()) {
+                (Purpose::Decide, "build a house") => {
+                    let walls = json!({"id": "walls", "title": "raise walls", "criteria": ["they stand"]});
+                    plan_of(match grouped {
+                        true => json!([[walls, tiles("lay tiles")]]),
+                        false => json!([walls, tiles("lay tiles")]),
+                    })
+                }
+                (Purpose::Decide, "lay tiles") => execute("finish", json!({"status": "failed", "notes": "no tiles"})),
+                (Purpose::Decide, _) => execute(
+                    "finish",
+                    json!({"notes": "done", "criteria": [{"id": "c1", "met": true}]}),
+                ),
+                (Purpose::Replan, _) => {
+                    said(&json!({"root_cause": "no tiles", "changes": "none", "steps": [again]}).to_string())
+                }
+                _ => said("{\"notes\": \"all of it\"}"),
             }
-            (Purpose::Decide, "lay tiles") => execute("finish", json!({"status": "failed", "notes": "no tiles"})),
-            (Purpose::Decide, _) => {
-                execute("finish", json!({"notes": "done", "criteria": [{"id": "c1", "met": true}]}))
-            }
-            (Purpose::Replan, _) => {
-                said(&json!({"root_cause": "no tiles", "changes": "none", "steps": [again]}).to_string())
-            }
-            _ => said("{\"notes\": \"all of it\"}"),
         })
         .driven_on()
     };

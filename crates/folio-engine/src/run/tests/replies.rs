@@ -61,7 +61,10 @@ fn what_is_wrong_with_a_result_is_told_at_once_and_asked_for_again_e9_13() {
         .driven_on()
     };
     let right = sim(json!({"notes": "built", "status": null, "evidence": [], "criteria": null, "more": 1}));
-    assert_eq!((root(&right).status, root(&right).notes.as_str()), (Outcome::Ok, "built"));
+    assert_eq!(
+        (root(&right).status, root(&right).notes.as_str()),
+        (Outcome::Ok, "built")
+    );
     assert_eq!(count(&right, "rejected"), 1);
     let told = read_by(&right, 1);
     for problem in [
@@ -78,10 +81,19 @@ fn what_is_wrong_with_a_result_is_told_at_once_and_asked_for_again_e9_13() {
     let sim_always = sim(always);
     let result = root(&sim_always);
     assert_eq!(
-        (result.status, result.stop_reason, output_of(result), count(&sim_always, "rejected")),
+        (
+            result.status,
+            result.stop_reason,
+            output_of(result),
+            count(&sim_always, "rejected")
+        ),
         (Outcome::Partial, Some(StopReason::Unparseable), json!(7), 2)
     );
-    assert!(result.notes.contains("not all of it is as it is to be"), "{}", result.notes);
+    assert!(
+        result.notes.contains("not all of it is as it is to be"),
+        "{}",
+        result.notes
+    );
     // Notes are required, unless something is said beside the call.
     assert_eq!(count(&sim(json!({"output": 1})), "rejected"), 2);
 }
@@ -100,7 +112,10 @@ fn what_a_step_says_of_its_criteria_may_have_the_form_of_a_judge_e9_13() {
     assert_eq!((root(&met).status, count(&met, "rejected")), (Outcome::Ok, 0));
     let unmet = sim(json!({"criterion": "c1", "finding": "unmet", "gap": "a nail"}));
     let step = unmet.run.node_at("posts").unwrap();
-    assert_eq!(step.result.unwrap().verdicts[0].finding, Finding::Unmet("a nail".to_owned()));
+    assert_eq!(
+        step.result.unwrap().verdicts[0].finding,
+        Finding::Unmet("a nail".to_owned())
+    );
 }
 
 #[test]
