@@ -107,7 +107,7 @@ impl Run {
         }
         let scope = self.criteria_scope(index, criteria, result, value)?;
         // Commands do not run for what has failed; nobody needs to hear that it is not what was wanted.
-        result.verdicts = self.verdicts(criteria, &scope, result, value, &[]);
+        result.verdicts = self.verdicts(index, criteria, &scope, result, value, &[]);
         let criteria = self.criteria_in_words(index, criteria, (&*result, value));
         self.judge(index, &criteria, result);
         Ok(())

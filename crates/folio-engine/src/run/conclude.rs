@@ -143,7 +143,7 @@ impl Run {
         let mut result = NodeResult::new(Outcome::Ok, answer.notes);
         result.evidence = answer.evidence;
         match self.criteria_scope(index, &task.criteria, &result, &answer.output) {
-            Ok(scope) => result.verdicts = self.verdicts(&task.criteria, &scope, &result, &answer.output, &[]),
+            Ok(scope) => result.verdicts = self.verdicts(index, &task.criteria, &scope, &result, &answer.output, &[]),
             // A result that a criterion reads is at hand, or the node would not have begun.
             Err(BodyNeeded(hash)) => result.notes = format!("{} (the body {hash} is missing)", result.notes),
         }

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 
 use super::scope::{BodyNeeded, result_value};
 use super::state::Run;
+use super::tree::NodeKind;
 use crate::event::{CheckBegins, Event};
 use crate::node::NodeId;
-use crate::plan::{Check, Criterion};
+use crate::plan::{Check, Criterion, Step, Work};
 use crate::result::{Finding, NodeResult, Verdict};
 use crate::spend::Spend;
 use crate::template::{self, References, Scope};
@@ -127,9 +128,10 @@ impl Run {
             .collect()
     }
 
-    /// The verdict on each of `criteria`, in order. `found` holds what the runner found.
+    /// The verdict on each of `criteria` of node `index`, in order. `found` holds what the runner found.
     pub(super) fn verdicts(
         &self,
+        index: usize,
         criteria: &[Criterion],
         scope: &Scope,
         result: &NodeResult,
@@ -141,13 +143,28 @@ impl Run {
             .map(|criterion| Verdict {
                 criterion: criterion.id.clone(),
                 required: criterion.required,
-                finding: self.finding(criterion, scope, result, output, found),
+                finding: self.finding(index, criterion, scope, result, output, found),
             })
             .collect()
     }
 
+    /// Whether what node `index` came to stands in its output alone: its notes are words about that, such as how many items it has.
+    fn has_only_output(&self, index: usize) -> bool {
+        let node = &self.nodes[index];
+        match node.kind {
+            NodeKind::Call | NodeKind::Action => true,
+            NodeKind::Plan => match &node.step {
+                None => self.plan.output.is_some(),
+                Some(Step::Task(task)) => matches!(&task.work, Work::Plan(plan) if plan.output.is_some()),
+                Some(_) => false,
+            },
+            NodeKind::Model | NodeKind::RollUp | NodeKind::Parallel | NodeKind::Sequence | NodeKind::ForEach => false,
+        }
+    }
+
     fn finding(
         &self,
+        index: usize,
         criterion: &Criterion,
         scope: &Scope,
         result: &NodeResult,
@@ -162,7 +179,9 @@ impl Run {
             None => Ok(output.clone()),
         };
         match &criterion.check {
-            Check::ResultNonempty if is_empty(output) && result.notes.trim().is_empty() => {
+            Check::ResultNonempty
+                if is_empty(output) && (self.has_only_output(index) || result.notes.trim().is_empty()) =>
+            {
                 Finding::Unmet("the result is empty".to_owned())
             }
             Check::ResultNonempty => Finding::Met,
@@ -312,13 +331,14 @@ fn references_of(criteria: &[Criterion]) -> References {
     all
 }
 
+/// Whether it says nothing: an object does if all that is in it does, as the `value` of a call that found none.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(_) | Value::Number(_) => false,
         Value::String(text) => text.trim().is_empty(),
         Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty(),
+        Value::Object(map) => map.values().all(is_empty),
     }
 }
 

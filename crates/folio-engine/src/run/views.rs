@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::limits::Limits;
 use super::state::Run;
 use super::tree::{NodeKind, NodeView};
+use crate::event::Event;
 use crate::node::{NodeId, NodeState};
 use crate::plan::Plan;
 use crate::result::{NodeResult, Outcome};

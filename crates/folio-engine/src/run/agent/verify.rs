@@ -103,7 +103,7 @@ impl Run {
             return Action::Record(asking);
         }
         if calls.is_empty() {
-            let verdicts = self.verdicts(machine, &scope, &result, &output, &[]);
+            let verdicts = self.verdicts(index, machine, &scope, &result, &output, &[]);
             return Action::Record(checked(node, verdicts));
         }
         let writes = self.writes_of_checks(index, &calls);
@@ -141,7 +141,7 @@ impl Run {
         let output = self.value_of(&proposal.output)?;
         let result = NodeResult::new(proposal.status, proposal.notes.clone());
         let scope = self.criteria_scope(index, &criteria, &result, &output).ok()?;
-        let verdicts = self.verdicts(&criteria, &scope, &result, &output, found);
+        let verdicts = self.verdicts(index, &criteria, &scope, &result, &output, found);
         Some(checked(self.nodes[index].id, verdicts))
     }
 

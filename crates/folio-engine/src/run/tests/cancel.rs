@@ -89,7 +89,6 @@ fn what_changes_nothing_is_known_before_it_is_written_e9_11() {
         let (pause, go_on) = (Event::Paused { node, by: by() }, Event::Continued { node, by: by() });
         let stop = Event::CancelRequested { node, by: by() };
         for (event, again) in [(&pause, &go_on), (&go_on, &pause)] {
-            assert!(!sim.run.changes_nothing(&pause) || event == &go_on);
             sim.record(event.clone());
             assert!(sim.run.changes_nothing(event) && !sim.run.changes_nothing(again));
         }

@@ -272,6 +272,21 @@ fn commands_that_check_are_counted_as_calls_of_tools_e9_10() {
     assert_eq!(sim.status("door"), Outcome::Ok);
 }
 
+#[test]
+fn of_a_call_the_output_says_whether_there_is_a_result_e9_6() {
+    let step = |n: usize, value: &str| {
+        format!("  - {{id: s{n}, optional: true, do: {{tool: noted, args: {{value: {value}}}}}, criteria: [{{check: result_nonempty}}]}}\n")
+    };
+    let values = ["''", "[]", "{}", "null", "{a: [], b: ''}", "0", "[0]", "no"];
+    let steps: String = values.iter().enumerate().map(|(n, value)| step(n, value)).collect();
+    let part = "  - {id: part, optional: true, plan: {steps: [{id: in, do: {tool: echo, args: {value: ''}}}], output: '{{ results.in.output.value }}'}, criteria: [{check: result_nonempty}]}\n";
+    let sim = Sim::new(&format!("steps:\n{steps}{part}")).driven_on();
+    let ended: Vec<Outcome> = (0..values.len()).map(|n| sim.status(&format!("s{n}"))).collect();
+    let (empty, full) = ([Outcome::Failed; 5], [Outcome::Ok; 3]);
+    assert_eq!(ended, [&empty[..], &full[..]].concat());
+    assert_eq!(sim.status("part"), Outcome::Failed);
+}
+
 /// Names what `shell` writes: all of it one folder.
 fn in_one_folder(sim: &mut Sim) {
     sim.run.know_writes(Some(Arc::new(|tool, _| match tool {
