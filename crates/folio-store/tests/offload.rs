@@ -104,6 +104,26 @@ async fn what_has_no_room_is_not_followed_by_more_than_it_was_m7_8_v8() {
 }
 
 #[tokio::test]
+async fn of_those_who_put_the_same_away_at_once_one_has_done_it_m7_8_v8() {
+    let house = House::new();
+    for name in ["a", "b", "c", "d"] {
+        let (messages, how) = (conversation(name, 5), at_once());
+        let six = (0..6).map(|_| offload(&house, &messages, &how));
+        let blocks: Vec<_> = futures_util::future::join_all(six)
+            .await
+            .into_iter()
+            .map(|offloaded| offloaded.block.unwrap())
+            .collect();
+        assert!(
+            blocks.iter().all(|block| block.handle == blocks[0].handle),
+            "{blocks:?}"
+        );
+        let did = blocks.iter().filter(|block| !block.replayed);
+        assert_eq!(did.count(), 1, "{blocks:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_stands_for_messages_is_not_put_away_by_itself_m7_8_v8() {
     let house = House::new();
     // What stays is more than the window has room for, whatever is put away.

@@ -240,6 +240,15 @@ impl Workspace {
             }
             let next = self.next_block(thread, kept.last()).await?;
             let number = next.0;
+            let last = kept.last().map(|last| last.number);
+            // What stands behind the last was archived or forgotten, or put away by somebody since the blocks were read.
+            if number > last.map_or(0, |last| last + 1)
+                && attempt < ATTEMPTS
+                && self.blocks(thread).await?.last().map(|last| last.number) != last
+            {
+                attempt += 1;
+                continue;
+            }
             let changes = self
                 .changes_for(
                     actor,
@@ -257,10 +266,11 @@ impl Workspace {
                 ..Write::of(changes)
             };
             match self.in_thread(thread).record(&compactor_for(actor), write).await {
-                Ok(_) => {
+                // Whoever was quicker may have put away the very same.
+                Ok(recorded) => {
                     let kept = self.blocks(thread).await?;
                     if let Some(block) = kept.iter().find(|block| block.number == number) {
-                        return Ok((self.block(thread, block, false).await?, warnings));
+                        return Ok((self.block(thread, block, recorded.committed.replayed).await?, warnings));
                     }
                     if attempt == ATTEMPTS {
                         let name = BlockIds::of(self.space(), thread, number).block.to_string();
