@@ -275,7 +275,9 @@ fn commands_that_check_are_counted_as_calls_of_tools_e9_10() {
 #[test]
 fn of_a_call_the_output_says_whether_there_is_a_result_e9_6() {
     let step = |n: usize, value: &str| {
-        format!("  - {{id: s{n}, optional: true, do: {{tool: noted, args: {{value: {value}}}}}, criteria: [{{check: result_nonempty}}]}}\n")
+        format!(
+            "  - {{id: s{n}, optional: true, do: {{tool: noted, args: {{value: {value}}}}}, criteria: [{{check: result_nonempty}}]}}\n"
+        )
     };
     let values = ["''", "[]", "{}", "null", "{a: [], b: ''}", "0", "[0]", "no"];
     let steps: String = values.iter().enumerate().map(|(n, value)| step(n, value)).collect();
