@@ -462,7 +462,7 @@ class Forget(TypedDict):
     context: NotRequired[dict[str, Any]]
     # Only say what would be forgotten.
     dry_run: NotRequired[bool]
-    # Which entries: `e42` or `obs_…`.
+    # Which entries: `e42` or `obs_…`. One value may stand for a list of one, here and in the other lists.
     entries: NotRequired[list[str]]
     # Of one of these kinds: `observation`, `note`, `todo`, `task`, ….
     kind: NotRequired[list[str]]
