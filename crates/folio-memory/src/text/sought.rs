@@ -16,12 +16,6 @@ impl Sought {
         Self(plain(text))
     }
 
-    /// Whether there is nothing in it to look for: no sign at all, or blanks alone, which stand in nearly every text.
-    #[must_use]
-    pub fn is_blank(&self) -> bool {
-        self.0.trim().is_empty()
-    }
-
     /// Whether it stands in `text`. Nothing stands nowhere.
     #[must_use]
     pub fn is_in(&self, text: &str) -> bool {

@@ -8,6 +8,7 @@ use folio_memory::id::{EntryRef, Ref};
 use folio_memory::keeping::ErasedFor;
 use folio_memory::roles::Operation;
 use folio_memory::text::{Sought, spellings};
+use folio_memory::view::is_blank;
 use folio_memory::{Actor, Change, Entry, EntryFields, EntryId, EntryQuery, Invalid, Order, Seq, TraceNote};
 use serde_json::Value;
 
@@ -53,7 +54,7 @@ pub struct Forgotten {
 impl ForgetFilter {
     /// Whether it can be looked for: blanks stand in nearly everything that anybody wrote, and what is forgotten does not come back.
     fn check(&self) -> Result<(), Invalid> {
-        if self.text.as_deref().is_some_and(|text| Sought::new(text).is_blank()) {
+        if self.text.as_deref().is_some_and(is_blank) {
             let message = "has no word in it; left out, it restricts nothing";
             return Err(Invalid::new("filter_invalid", "text", message));
         }

@@ -79,7 +79,7 @@ async fn blanks_alone_are_no_text_to_forget_m7_6_50() {
     let house = House::new();
     let entry = house.say("keep this one").await;
     let workspace = house.workspace.asked_by(&human());
-    for text in ["", " ", "\t", "\n", " \u{a0}\n", "\u{ad}"] {
+    for text in ["", " ", "\t", "\n", " \u{a0}\n", "\u{ad}", "\u{200b}"] {
         let filter = with_text(text);
         let refusals = [
             workspace.forget(&human(), &filter, "").await.err(),
