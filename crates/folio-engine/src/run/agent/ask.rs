@@ -21,7 +21,7 @@ use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
 /// Calls of models that one task may take for itself.
 const TURNS_MAX: u32 = 40;
 /// Rounds in a row in which nothing that was wanted could be called.
-const REFUSALS_MAX: u32 = 3;
+pub(super) const REFUSALS_MAX: u32 = 3;
 /// Why a model is not asked whose price nobody knows, and what helps.
 const UNPRICED: &str = "its budget limits dollars, and nobody knows what the model costs: give it a price in a file of prices, or begin the run with \
 `folio run --allow-unpriced`";
@@ -298,7 +298,9 @@ impl Run {
             // The limit is why there is no more; that it was not put into words is no reason to lose what there is (E9.10).
             Purpose::HandBack => {
                 let reason = self.agent(index).and_then(|agent| agent.spent);
-                (self.rolled_up(index, reason), "nobody put it into words")
+                let proposal = Box::new(self.put_together_unsaid(index, reason, Some(why)));
+                let node = self.nodes[index].id;
+                return Event::Proposed { node, proposal };
             }
             Purpose::Aggregate | Purpose::Decide | Purpose::Work | Purpose::Judge => {
                 (self.rolled_up(index, Some(reason)), "nobody put the results together")
@@ -317,6 +319,11 @@ impl Run {
 
     /// What that is.
     pub(in crate::run) fn put_together(&self, index: usize, reason: Option<StopReason>) -> Proposal {
+        self.put_together_unsaid(index, reason, None)
+    }
+
+    /// The same, where whoever was asked to put it into words did not: `unsaid` is why.
+    fn put_together_unsaid(&self, index: usize, reason: Option<StopReason>, unsaid: Option<&str>) -> Proposal {
         let mut result = self.roll_up(index);
         if reason.is_some() {
             result.status = result.status.max(Outcome::Partial);
@@ -325,10 +332,13 @@ impl Run {
         // Nothing that it did was put into words.
         if agent.is_some_and(|agent| !agent.has_plan()) {
             result.status = Outcome::Partial;
-            result.notes = format!("stopped before it was done; {}", result.notes);
+            result.notes = self.unfinished(index, reason, unsaid, &result.notes);
         } else if agent.is_some() {
             // Nobody put them together, so each is told in a line (E9.13).
             result.notes = self.with_table(index, &result.notes);
+            if let Some(unsaid) = unsaid {
+                result.notes = format!("nobody put it into words: {}; {}", cut(unsaid, WHY_CHARS), result.notes);
+            }
         }
         let reason = match result.status {
             Outcome::Cancelled => result.stop_reason,

@@ -13,6 +13,7 @@
 //! - `roll_up`: results that are too many to be read at once are put together in parts first
 //! - `people`: criteria that a person checks; `facts`: what people answered
 //! - `plan`: which plans of a model are carried out, `similar` and `evidence` are two of its tests
+//! - `unfinished`: what is said of a task that was stopped before it was done
 //! - `rejected`: what whoever wrote what cannot be used reads; `human`: what a person is asked to do
 //! - `answer`: from what came of a call to the event that records it; `calls`: one that ended, or whose end nobody saw
 
@@ -45,6 +46,7 @@ mod schema;
 mod similar;
 mod sizes;
 mod told;
+mod unfinished;
 pub(super) mod verify;
 mod wanted;
 

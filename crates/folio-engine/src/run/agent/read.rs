@@ -29,7 +29,7 @@ const WHY_CHARS: usize = 400;
 /// Why nothing follows from an answer of which nothing can be made.
 const UNREAD: &str = "what the model answered could not be read";
 /// Characters of what was wrong with it.
-const WRONG_CHARS: usize = 200;
+pub(super) const WRONG_CHARS: usize = 200;
 
 /// That what a model answered could not be read, and the first of its `problems`: who reads only the result has not seen what it was told.
 pub(super) fn unread(problems: &[String]) -> String {
@@ -191,9 +191,7 @@ impl Run {
         match self.object_of(index, Purpose::HandBack, reply) {
             Ok(read) => self.proposed(index, how, &text_of(&read.value, "notes"), &read.value, read.remark()),
             Err(problems) if reply.text.trim().is_empty() => {
-                // What was wrong before is why it came to this.
-                let before = self.agent(index).and_then(|agent| agent.wrong.clone());
-                let why = unread(&before.map_or(problems, |wrong| vec![wrong]));
+                let why = unread(&problems);
                 self.without_model_for(index, Purpose::HandBack, StopReason::Unparseable, &why)
             }
             Err(_) => self.proposed(index, how, &reply.text, &Value::Null, ""),

@@ -223,7 +223,7 @@ fn what_a_task_ends_with_is_read_or_asked_for_again_and_is_no_success_by_itself_
         assert_eq!((asked, status), (2, outcome), "{word}");
     }
     // Who says nothing of it says that it went well.
-    assert_eq!(ended(json!({"output": 5})).1, Outcome::Ok);
+    assert_eq!(ended(json!({"notes": "", "output": 5})).1, Outcome::Ok);
 }
 
 #[test]

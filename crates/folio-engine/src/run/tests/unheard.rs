@@ -56,9 +56,39 @@ fn what_was_wrong_with_the_last_answer_is_told_where_nothing_is_put_into_words_e
         _ => wants(&[("dance", json!({}))]),
     })
     .driven_on();
-    let said =
-        "nobody put it into words: what the model answered could not be read: there is no tool dance; there are echo";
-    assert!(root(&sim).notes.contains(said), "{}", root(&sim).notes);
+    let said = "stopped before it was done: 3 rounds of calls in a row came to nothing, the last because of this: there is no tool dance; there are echo";
+    assert!(root(&sim).notes.starts_with(said), "{}", root(&sim).notes);
+    let unsaid = "; nobody put into words what there is: what the model answered could not be read: the answer is empty; nothing was done of: say hello";
+    assert!(root(&sim).notes.ends_with(unsaid), "{}", root(&sim).notes);
+}
+
+#[test]
+fn what_was_done_before_a_loop_is_told_with_its_result_e9_13() {
+    let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "x"})),
+        _ => wants(&[("echo", json!({"text": "x"}))]),
+    })
+    .driven_on();
+    assert_eq!(root(&sim).stop_reason, Some(StopReason::Loop));
+    let notes = &root(&sim).notes;
+    assert!(!notes.contains("could not be read: not called again"), "{notes}");
+    assert!(notes.contains("the last because of this: not called again"), "{notes}");
+    assert!(notes.ends_with("1 ok\ncall-1 (ok)"), "{notes}");
+}
+
+#[test]
+fn a_limit_that_leaves_nothing_says_so_and_what_was_to_be_done_e9_10() {
+    for (budget, what) in [
+        (json!({"model_calls": 0}), "calls of models"),
+        (json!({"tokens": 0}), "tokens"),
+        (json!({"bytes": 100}), "bytes"),
+    ] {
+        let sim = goal("say hello", &json!({"budget": budget}), |ask| panic!("{:?}", ask.purpose)).driven_on();
+        assert_eq!(
+            root(&sim).notes,
+            format!("stopped before it was done: its budget leaves too few {what} to begin; nothing was done of: say hello")
+        );
+    }
 }
 
 #[test]
