@@ -278,6 +278,22 @@ async fn a_model_that_refuses_its_key_ends_the_run_and_says_so_e9_4() {
 }
 
 #[tokio::test]
+async fn the_timeout_of_a_task_of_a_model_ends_its_call_and_it_is_not_asked_again() {
+    let slow = std::time::Duration::from_secs(60);
+    let house = House::new(vec![When::any().text("too late").latency(slow).always()]);
+    let plan = "steps: [{id: paint, title: paint the door, timeout: 100ms}]";
+    let plan = folio_engine::plan::parse(plan, &house.runner.known()).unwrap();
+    let new = folio_runner::NewRun {
+        plan,
+        ..of_goal("x", json!({}))
+    };
+    let run = submit(&house.runner, new).await;
+    let result = house.runner.drive(run).await.unwrap();
+    assert_eq!((result.status, house.model.asked().len()), (Outcome::Failed, 1));
+    assert!(result.notes.contains("within 100ms, the `timeout` of the task, and is not asked again"), "{}", result.notes);
+}
+
+#[tokio::test]
 async fn nobody_waits_for_an_hour_where_another_model_can_be_asked_e9_15() {
     let hour = std::time::Duration::from_secs(3600);
     let away = Arc::new(ScriptedModel::new([When::any()

@@ -538,6 +538,10 @@ pub(crate) fn output_of(result: &NodeResult) -> Option<Value> {
 /// How it ended, in a few words.
 pub(crate) fn note_of(result: &NodeResult) -> String {
     match result.stop_reason {
+        // Whoever reads it would think that there were several.
+        Some(reason @ StopReason::RetriesExhausted) if result.attempts == 1 => {
+            format!("{reason} after 1 attempt: {}", result.notes)
+        }
         Some(reason) if result.notes.is_empty() => reason.to_string(),
         Some(reason) => format!("{reason}: {}", result.notes),
         None => result.notes.clone(),
@@ -664,6 +668,18 @@ mod tests {
     use folio::memory::{RunId, Seq};
 
     use super::*;
+
+    #[test]
+    fn what_was_tried_once_says_so() {
+        let failed = |attempts| {
+            let mut result =
+                NodeResult::failed(folio::engine::Severity::Soft, StopReason::RetriesExhausted, "it ended with 1");
+            result.attempts = attempts;
+            note_of(&result)
+        };
+        assert_eq!(failed(1), "retries_exhausted after 1 attempt: it ended with 1");
+        assert_eq!(failed(3), "retries_exhausted: it ended with 1");
+    }
 
     #[test]
     fn a_run_that_is_driven_takes_time_while_nothing_is_written_and_says_that_it_asks() {

@@ -68,7 +68,7 @@ pub(crate) async fn ask(
             duration: began.elapsed(),
         };
     }
-    let timeout = action.timeout;
+    let (timeout, of_task) = (action.timeout, action.attempt);
     let cancel = hands.context.cancel;
     let request = request_of(action);
     let failed_late = |kind, message: String| ModelAnswer::Failed(ModelFailure::new(kind, message));
@@ -93,8 +93,17 @@ pub(crate) async fn ask(
                 answered.map_or_else(|error| failed(&error, &model), |reply| answer_of(reply, &model))
             }
             Err(_) => {
-                let message = format!("{} did not answer within {timeout:?}", model.name);
-                failed_late(ModelFailureKind::Unavailable, message)
+                let mut message = format!("{} did not answer within {timeout:?}", model.name);
+                let is_of_task = of_task.is_some_and(|of_task| of_task <= timeout);
+                if is_of_task {
+                    message.push_str(", the `timeout` of the task, and is not asked again");
+                }
+                let kind = if is_of_task {
+                    ModelFailureKind::TimedOut
+                } else {
+                    ModelFailureKind::Unavailable
+                };
+                failed_late(kind, message)
             }
         }
     };

@@ -109,6 +109,8 @@ pub enum ModelFailureKind {
     Unreached,
     /// It did not answer in time, or it broke off: what that costs is not known.
     Unavailable,
+    /// It did not answer within the `timeout` of its task: it is not asked again, for that is how long it may take.
+    TimedOut,
     /// What it sent could not be read.
     Malformed,
     /// There is no such model, or it does not take what was asked: asking again cannot help.
@@ -179,7 +181,7 @@ impl Run {
                 );
                 let has_begun = matches!(
                     failure.kind,
-                    Kind::Unavailable | Kind::Malformed | Kind::Failed | Kind::Unknown
+                    Kind::Unavailable | Kind::TimedOut | Kind::Malformed | Kind::Failed | Kind::Unknown
                 );
                 let wanted = failure.retry_after.map(|wanted| wanted.min(PAUSE_WANTED_MAX));
                 let is_waited_for = wanted.is_none_or(|wanted| wanted <= wanted_max);
@@ -195,6 +197,10 @@ impl Run {
                     let why = format!("; it wants to be left alone for {wanted} s, and the {whose} has {left} s left");
                     message.push_str(&why);
                 }
+                if may_retry && retry_at.is_none() {
+                    let attempts = agent.failures + 1;
+                    message.push_str(&format!(" (given up after {})", counted(attempts)));
+                }
                 let reason = match failure.kind {
                     Kind::Unauthorised => StopReason::Auth,
                     Kind::Refused => StopReason::Refused,
@@ -202,9 +208,12 @@ impl Run {
                     Kind::Invalid => StopReason::InvalidInput,
                     Kind::Denied => StopReason::PolicyDenied,
                     Kind::Unknown => StopReason::OutcomeUnknown,
-                    Kind::RateLimited | Kind::Unreached | Kind::Unavailable | Kind::Malformed | Kind::Failed => {
-                        StopReason::RetriesExhausted
-                    }
+                    Kind::RateLimited
+                    | Kind::Unreached
+                    | Kind::Unavailable
+                    | Kind::TimedOut
+                    | Kind::Malformed
+                    | Kind::Failed => StopReason::RetriesExhausted,
                 };
                 Some(Event::AskFailed {
                     node,
@@ -227,6 +236,10 @@ impl Run {
     }
 }
 
+fn counted(attempts: u32) -> String {
+    format!("{attempts} attempt{}", if attempts == 1 { "" } else { "s" })
+}
+
 fn pause_after(failures: u32) -> Duration {
     PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(PAUSE_MAX)
 }
@@ -238,6 +251,7 @@ fn code_of(kind: ModelFailureKind) -> &'static str {
         ModelFailureKind::RateLimited => "model_rate_limited",
         ModelFailureKind::TooLong => "model_too_long",
         ModelFailureKind::Unreached | ModelFailureKind::Unavailable => "model_unavailable",
+        ModelFailureKind::TimedOut => "timed_out",
         ModelFailureKind::Malformed => "model_malformed",
         ModelFailureKind::Invalid => "model_invalid",
         ModelFailureKind::Denied => "agent_not_allowed",

@@ -92,6 +92,24 @@ fn a_limit_that_leaves_nothing_says_so_and_what_was_to_be_done_e9_10() {
 }
 
 #[test]
+fn whoever_does_not_answer_within_the_timeout_of_its_task_is_not_asked_again_e9_15() {
+    let asked = |kind: ModelFailureKind| {
+        let steps = json!([{"id": "hello", "title": "say hello", "timeout": "2s"}]);
+        let sim = goal("be kind", &json!({"steps": steps}), move |ask| match ask.purpose {
+            Purpose::Decide => execute("echo", json!({"text": "x"})),
+            _ => ModelAnswer::Failed(ModelFailure::new(kind, "nothing came")),
+        })
+        .driven_on();
+        assert!(sim.asks.iter().all(|ask| ask.attempt == Some(Duration::from_secs(2))));
+        let notes = sim.run.node_at("hello").unwrap().result.unwrap().notes.clone();
+        (sim.asks.len(), notes)
+    };
+    assert_eq!(asked(ModelFailureKind::TimedOut), (2, "nothing came".to_owned()));
+    let given_up = "nothing came (given up after 5 attempts)".to_owned();
+    assert_eq!(asked(ModelFailureKind::Unavailable), (6, given_up));
+}
+
+#[test]
 fn who_wants_to_be_left_alone_beyond_the_time_of_the_task_is_not_waited_for_either_e9_10() {
     let steps = json!([{"id": "hello", "title": "say hello", "budget": {"deadline": "2m"}}]);
     let mut sim = goal("be kind", &json!({"steps": steps}), |_| {
