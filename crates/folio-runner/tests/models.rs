@@ -290,7 +290,13 @@ async fn the_timeout_of_a_task_of_a_model_ends_its_call_and_it_is_not_asked_agai
     let run = submit(&house.runner, new).await;
     let result = house.runner.drive(run).await.unwrap();
     assert_eq!((result.status, house.model.asked().len()), (Outcome::Failed, 1));
-    assert!(result.notes.contains("within 100ms, the `timeout` of the task, and is not asked again"), "{}", result.notes);
+    assert!(
+        result
+            .notes
+            .contains("within 100ms, the `timeout` of the task, and is not asked again"),
+        "{}",
+        result.notes
+    );
 }
 
 #[tokio::test]

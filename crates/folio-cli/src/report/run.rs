@@ -672,8 +672,11 @@ mod tests {
     #[test]
     fn what_was_tried_once_says_so() {
         let failed = |attempts| {
-            let mut result =
-                NodeResult::failed(folio::engine::Severity::Soft, StopReason::RetriesExhausted, "it ended with 1");
+            let mut result = NodeResult::failed(
+                folio::engine::Severity::Soft,
+                StopReason::RetriesExhausted,
+                "it ended with 1",
+            );
             result.attempts = attempts;
             note_of(&result)
         };

@@ -80,7 +80,7 @@ pub(super) fn finished(args: &Value, beside: &str) -> Result<Outcome, Vec<String
 }
 
 /// What of a result is not of the form that whoever wrote it was told, besides its status. What may be left out may be null; keys that the form
-/// does not have do no harm; and which kinds of references are any is found out where they are looked up (E9.7).
+/// does not have do no harm; and which of the references are any is found out where they are looked up (E9.7).
 pub(super) fn mistakes_in(result: &Value) -> Vec<String> {
     let given = |key: &str| result.get(key).filter(|value| !value.is_null());
     let shown = |value: &Value| cut(&value.to_string(), 100);
@@ -91,26 +91,18 @@ pub(super) fn mistakes_in(result: &Value) -> Vec<String> {
     if let Some(severity) = given("severity").filter(|_| severity_of(result).is_none()) {
         problems.push(format!("severity is {}; it is \"soft\" or \"hard\"", shown(severity)));
     }
-    let mut each = |key: &str, form: &str, is_one: fn(&Value) -> bool| match given(key) {
-        None => {}
-        Some(Value::Array(items)) => {
-            let wrong = items.iter().enumerate().filter(|(_, item)| !is_one(item));
-            problems.extend(wrong.map(|(at, item)| format!("{key}[{at}] is {}; it is {form}", shown(item))));
+    for key in ["evidence", "criteria"] {
+        if let Some(other) = given(key).filter(|other| !other.is_array()) {
+            problems.push(format!("{key} is {}; it is a list of objects", shown(other)));
         }
-        Some(other) => problems.push(format!("{key} is {}; it is a list, each of it {form}", shown(other))),
-    };
-    let has_texts = |item: &Value| {
-        ["kind", "id"]
-            .iter()
-            .all(|key| item.get(*key).is_some_and(Value::is_string))
-    };
-    each("evidence", "an object with the texts `kind` and `id`", has_texts);
+    }
     let is_claim = |item: &Value| criterion_in(item).is_some() && claim_of(item).is_some();
-    each(
-        "criteria",
-        "an object with the text `id` and `met`, which is true or false",
-        is_claim,
-    );
+    let claims = given("criteria").and_then(Value::as_array).into_iter().flatten();
+    let wrong = claims.enumerate().filter(|(_, claim)| !is_claim(claim));
+    problems.extend(wrong.map(|(at, claim)| {
+        let claim = shown(claim);
+        format!("criteria[{at}] is {claim}; it is an object with the text `id`, and `met`, which is true or false")
+    }));
     problems
 }
 

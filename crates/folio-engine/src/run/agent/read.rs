@@ -9,7 +9,7 @@ use folio_memory::Timestamp;
 use folio_memory::excerpt::cut;
 use serde_json::Value;
 
-use super::fields::{claim_of, criterion_in, finding_of, finished, mistakes_in, severity_of, text_of};
+use super::fields::{claim_of, criterion_in, finding_of, finished, mistakes_in, severity_of, status_of, text_of};
 use super::object::{noted, remarked};
 use super::verify::checked;
 use super::wanted::CALLS_MAX;
@@ -107,7 +107,7 @@ impl Run {
                 self.proposed(index, how, &notes, args, &beside)
             }
             Err(problems) => {
-                let wrong = wrong_form(&problems);
+                let wrong = args.is_object().then(|| wrong_form(&problems)).unwrap_or_default();
                 self.rejected_for(index, problems).unwrap_or_else(|| {
                     // What it wrote is what there is (E9.13).
                     let has_output = args.get("output").is_some_and(|output| !output.is_null());
@@ -117,7 +117,12 @@ impl Run {
                         Value::Null => String::new(),
                         other => other.to_string(),
                     };
-                    self.proposed(index, unread, &written, args, &format!("{wrong}{beside}"))
+                    let how = match status_of(args) {
+                        // Why it failed is not that this could not be read.
+                        Ok(Outcome::Failed) => (Outcome::Failed, None),
+                        _ => unread,
+                    };
+                    self.proposed(index, how, &written, args, &format!("{wrong}{beside}"))
                 })
             }
         }
@@ -174,7 +179,8 @@ impl Run {
         let problems = mistakes_in(&read.value);
         if !problems.is_empty() {
             remark.push_str(&wrong_form(&problems));
-            how = (status.max(Outcome::Partial), how.1.or(Some(StopReason::Unparseable)));
+            let unread = (status != Outcome::Failed).then_some(StopReason::Unparseable);
+            how = (status.max(Outcome::Partial), how.1.or(unread));
             if let Some(event) = self.rejected_for(index, problems) {
                 return event;
             }

@@ -13,7 +13,13 @@ const TITLE_CHARS: usize = 200;
 impl Run {
     /// The notes of node `index`, which a model did without a plan and did not end. `unsaid` is why whoever did it did not put it into words, and
     /// `counts` what its calls came to.
-    pub(super) fn unfinished(&self, index: usize, reason: Option<StopReason>, unsaid: Option<&str>, counts: &str) -> String {
+    pub(super) fn unfinished(
+        &self,
+        index: usize,
+        reason: Option<StopReason>,
+        unsaid: Option<&str>,
+        counts: &str,
+    ) -> String {
         let reason = reason.or(self.agent(index).and_then(|agent| agent.spent));
         let mut notes = "stopped before it was done".to_owned();
         if let Some(why) = reason.and_then(|reason| self.why_stopped(index, reason)) {
@@ -40,7 +46,12 @@ impl Run {
                 let last = last.map_or_else(String::new, |wrong| format!(", the last because of this: {wrong}"));
                 return Some(format!("{REFUSALS_MAX} rounds of calls in a row came to nothing{last}"));
             }
-            StopReason::TurnCap => return Some(format!("it took {} calls of the model, and no more are made", agent.calls)),
+            StopReason::TurnCap => {
+                return Some(format!(
+                    "it took {} calls of the model, and no more are made",
+                    agent.calls
+                ));
+            }
             StopReason::WindowFull => {
                 return Some("what was said has no room in the window of the model any more".to_owned());
             }

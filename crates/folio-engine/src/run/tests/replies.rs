@@ -104,6 +104,7 @@ fn what_a_step_says_of_its_criteria_may_have_the_form_of_a_judge_e9_13() {
         goal("build the fence", &json!({}), move |ask| match ask.purpose {
             Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
             Purpose::Decide => execute("finish", json!({"notes": "done", "criteria": [said_of_it]})),
+            Purpose::Work => wants(&[("finish", json!({"notes": "done", "criteria": [said_of_it]}))]),
             _ => said(r#"{"notes": "all of it"}"#),
         })
         .driven_on()

@@ -83,10 +83,15 @@ fn a_limit_that_leaves_nothing_says_so_and_what_was_to_be_done_e9_10() {
         (json!({"tokens": 0}), "tokens"),
         (json!({"bytes": 100}), "bytes"),
     ] {
-        let sim = goal("say hello", &json!({"budget": budget}), |ask| panic!("{:?}", ask.purpose)).driven_on();
+        let sim = goal("say hello", &json!({"budget": budget}), |ask| {
+            panic!("{:?}", ask.purpose)
+        })
+        .driven_on();
         assert_eq!(
             root(&sim).notes,
-            format!("stopped before it was done: its budget leaves too few {what} to begin; nothing was done of: say hello")
+            format!(
+                "stopped before it was done: its budget leaves too few {what} to begin; nothing was done of: say hello"
+            )
         );
     }
 }
