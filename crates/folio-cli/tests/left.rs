@@ -265,8 +265,8 @@ fn what_was_recorded_before_stays_until_there_is_something_new() {
             "--model",
             &model,
             "--record",
-            "--force",
             "take.json",
+            "--force",
             "--quiet",
             "--no-resume",
         ];

@@ -363,7 +363,7 @@ fn mistakes_in_verdicts<'c>(
 /// What is said of a result that is taken although it is not of the form that it was to have.
 fn wrong_form(problems: &[String]) -> String {
     let problems = cut(&problems.join("; "), WRONG_CHARS);
-    format!(" (not all of it is as it is to be: {problems})")
+    format!(" (not in the form that was asked for: {problems})")
 }
 
 /// Whether `said` names `criterion`, one of `all`.

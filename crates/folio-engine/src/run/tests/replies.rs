@@ -90,7 +90,7 @@ fn what_is_wrong_with_a_result_is_told_at_once_and_asked_for_again_e9_13() {
         (Outcome::Partial, Some(StopReason::Unparseable), json!(7), 2)
     );
     assert!(
-        result.notes.contains("not all of it is as it is to be"),
+        result.notes.contains("not in the form that was asked for"),
         "{}",
         result.notes
     );
