@@ -107,7 +107,11 @@ impl Run {
                 self.proposed(index, how, &notes, args, &beside)
             }
             Err(problems) => {
-                let wrong = args.is_object().then(|| wrong_form(&problems)).unwrap_or_default();
+                let wrong = if args.is_object() {
+                    wrong_form(&problems)
+                } else {
+                    String::new()
+                };
                 self.rejected_for(index, problems).unwrap_or_else(|| {
                     // What it wrote is what there is (E9.13).
                     let has_output = args.get("output").is_some_and(|output| !output.is_null());
