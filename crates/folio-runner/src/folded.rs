@@ -1,7 +1,7 @@
 //! Runs that somebody looked at, kept for a while: whoever looks again pays only for what happened since.
 //!
-//! A kept run belongs to one who looks at a time. Whoever asks meanwhile folds the journal anew, so nobody waits for another, and nobody
-//! sees more than was there when he asked. How many do so at one moment, and how much is kept for how long, is bounded.
+//! A kept run belongs to one who looks at a time. Whoever asks meanwhile folds the journal anew, and no lock is held
+//! while the store is asked. How many do so at one moment, and how much is kept for how long, is bounded.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use crate::watch::Watch;
 
 /// Journals that are read from their beginning at a time.
 const FOLDING_MAX: usize = 4;
-/// Bytes of the journals of all runs that are kept. A run takes about as much.
+/// About how many bytes all runs that are kept take.
 const BYTES_MAX: usize = 128 << 20;
 /// How long a run is kept that nobody asks for.
 const KEPT_FOR: Duration = Duration::from_secs(60);
@@ -191,9 +191,11 @@ impl Shared {
             None => {
                 // Never closed.
                 let _place = self.folds.folding.acquire().await;
-                let mut anew = self.watch(run);
-                anew.catch_up().await?;
-                anew
+                // Whoever folded it while this waited may have put it back.
+                let taken = self.folds.take(run, lineage);
+                let mut watch = taken.unwrap_or_else(|| self.watch(run));
+                watch.catch_up().await?;
+                watch
             }
         };
         Ok(Folded {

@@ -9,6 +9,8 @@ use folio_store::{JOURNAL_PART_BYTES, Journal, Store};
 
 use crate::error::RunnerError;
 
+/// Bytes that a node of a run takes in memory.
+const NODE_BYTES: usize = 1024;
 /// A part of a journal that says more than is wanted is read anew, this many times smaller.
 const SMALLER: usize = 16;
 
@@ -67,9 +69,10 @@ impl Watch {
         self.events
     }
 
-    /// Bytes of the records that were read: about as much as the run takes in memory, or more.
+    /// About how many bytes the run takes in memory, or more: as many as the records that were read, but a node takes its own also where few
+    /// words made many.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes.max(self.run.len().saturating_mul(NODE_BYTES))
     }
 
     /// The last commit that was read.
