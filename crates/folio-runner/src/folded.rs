@@ -130,13 +130,11 @@ impl Folds {
                 gone.push(kept.remove(at));
             }
             let mut bytes = watch.bytes() + kept.iter().map(|kept| kept.watch.bytes()).sum::<usize>();
-            let oldest = kept.iter().take_while(|kept| {
-                let is_too_much = bytes > BYTES_MAX;
-                bytes -= if is_too_much { kept.watch.bytes() } else { 0 };
-                is_too_much
-            });
-            let oldest = oldest.count();
-            gone.extend(kept.drain(..oldest));
+            while bytes > BYTES_MAX {
+                let oldest = kept.remove(0);
+                bytes -= oldest.watch.bytes();
+                gone.push(oldest);
+            }
             kept.push(Kept {
                 watch,
                 lineage,
@@ -183,21 +181,16 @@ impl Shared {
     pub(crate) async fn folded(&self, run: RunId) -> Result<Folded, RunnerError> {
         // Read first: what is read of another store that takes over meanwhile is kept for nobody.
         let lineage = self.workspace.store().lineage();
-        let watch = match self.folds.take(run, lineage) {
-            Some(mut kept) => {
-                kept.catch_up().await?;
-                kept
-            }
-            None => {
-                // Never closed.
-                let _place = self.folds.folding.acquire().await;
-                // Whoever folded it while this waited may have put it back.
-                let taken = self.folds.take(run, lineage);
-                let mut watch = taken.unwrap_or_else(|| self.watch(run));
-                watch.catch_up().await?;
-                watch
-            }
-        };
+        let mut kept = self.folds.take(run, lineage);
+        let _place;
+        if kept.is_none() {
+            // Never closed.
+            _place = self.folds.folding.acquire().await;
+            // Whoever folded it while this waited may have put it back.
+            kept = self.folds.take(run, lineage);
+        }
+        let mut watch = kept.unwrap_or_else(|| self.watch(run));
+        watch.catch_up().await?;
         Ok(Folded {
             watch: Some(watch),
             lineage,

@@ -5,13 +5,14 @@ use std::path::Path;
 
 use axum::http::StatusCode;
 use folio::Actor;
-use folio::engine::plan::{self, InputKind, Plan, PlanError, PlanErrors};
+use folio::engine::plan::{self, InputKind, Plan, PlanErrors};
 use folio::memory::counted::counted;
 use folio::memory::roles;
 use folio::runner::{self, Runner};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::http::problem::Problem;
+use crate::wire::plan_mistake;
 
 /// Mistakes of a plan that are told in words.
 const MISTAKES: usize = 10;
@@ -59,20 +60,8 @@ fn mistakes(PlanErrors(errors): &PlanErrors) -> Problem {
     let count = counted(errors.len() as u64, "mistake");
     let detail = format!("the plan has {count}:{}", lines.collect::<String>());
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "plan_invalid", detail)
-        .errors(errors.iter().map(object_of).collect())
+        .errors(errors.iter().map(plan_mistake).collect())
         .hint("all mistakes are told with line and column; put them right and start it again")
-}
-
-/// A mistake of a plan, for programs.
-pub(crate) fn object_of(error: &PlanError) -> Value {
-    json!({
-        "line": error.place.line,
-        "column": error.place.column,
-        "path": error.path,
-        "code": error.code,
-        "message": error.message,
-        "hint": error.hint,
-    })
 }
 
 /// What is given to the plan. A path is one below the folder that runs may read, and is made absolute here.

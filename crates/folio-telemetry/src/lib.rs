@@ -126,11 +126,11 @@ impl Telemetry {
     /// Sends what there still is, for at most `patience`, and says what became of all of it.
     pub async fn finish(&self, patience: Duration) -> Sent {
         self.shared.ending.send_replace(true);
-        let mut readers = std::mem::take(&mut *lock(&self.shared.readers));
-        let sending = lock(&self.shared.sending).take();
+        let mut readers = std::mem::take(&mut *self.shared.readers.lock());
+        let sending = self.shared.sending.lock().take();
         let finishing = async {
             while readers.join_next().await.is_some() {}
-            drop(lock(&self.shared.queue).take());
+            drop(self.shared.queue.lock().take());
             if let Some(sending) = sending {
                 let _over = sending.await.is_ok();
             }
@@ -157,11 +157,11 @@ impl Telemetry {
 
 impl Observer for Telemetry {
     fn drives(&self, beside: Beside) {
-        let Some(queue) = lock(&self.shared.queue).clone() else {
+        let Some(queue) = self.shared.queue.lock().clone() else {
             return;
         };
         let ending = self.shared.ending.subscribe();
-        let mut readers = lock(&self.shared.readers);
+        let mut readers = self.shared.readers.lock();
         while readers.try_join_next().is_some() {}
         readers.spawn(read::read(beside, queue, ending));
     }
@@ -183,8 +183,4 @@ fn resource() -> Resource {
         builder.with_service_name("folio")
     };
     builder.build()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> parking_lot::MutexGuard<'_, T> {
-    mutex.lock()
 }

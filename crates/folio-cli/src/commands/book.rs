@@ -1,10 +1,10 @@
 //! `folio book`: the scratchbook of a thread.
 
-use folio::memory::counted::counted;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
+use folio::memory::counted::counted;
 use folio::memory::id::EntryRef;
 use folio::memory::{Entry, EntryKind, Owner, Status, Tag};
 use folio::store::Written;

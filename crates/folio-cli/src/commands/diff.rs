@@ -1,12 +1,12 @@
 //! `folio diff`: how two runs differ, in what was done, what came out and what it cost.
 
-use folio::memory::counted::counted;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::{self, Write as _};
 
 use clap::Args;
 use folio::engine::spend::Spend;
 use folio::engine::{NodeView, Run};
+use folio::memory::counted::counted;
 use folio::memory::id::RunRef;
 use folio::store::RunRow;
 use serde::Serialize;

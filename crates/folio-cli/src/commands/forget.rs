@@ -1,11 +1,11 @@
 //! `folio forget`: takes the content of entries out of everything, for good.
 
-use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 use std::io::{BufRead as _, IsTerminal as _};
 
 use clap::Args;
 use folio::EntryQuery;
+use folio::memory::counted::counted;
 use folio::memory::entry::Owner;
 use folio::memory::id::EntryRef;
 use folio::memory::{Entry, EntryKind, Tag};

@@ -6,7 +6,6 @@
 
 mod transcript;
 
-use folio::memory::counted::counted;
 use std::io::{BufReader, IsTerminal as _, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use folio::Workspace;
 use folio::memory::context::Section;
+use folio::memory::counted::counted;
 use folio::memory::id::{Ref, TurnRef};
 use folio::memory::readable::readable;
 use folio::memory::turn::TurnQuery;

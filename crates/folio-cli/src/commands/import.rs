@@ -1,6 +1,5 @@
 //! `folio import`: memory from files.
 
-use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -8,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use clap::{Args, ValueEnum};
+use folio::memory::counted::counted;
 use folio::memory::scratchbook::colony::thread_of;
 use folio::memory::transfer::without_mark;
 use folio::store::WorkspaceError;

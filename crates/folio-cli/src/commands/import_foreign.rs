@@ -1,10 +1,10 @@
 //! `folio import --from` a program that is not this one: which files it keeps, and what they come to.
 
-use folio::memory::counted::counted;
 use std::path::{Path, PathBuf};
 
 use folio::Workspace;
 use folio::memory::Invalid;
+use folio::memory::counted::counted;
 use folio::memory::foreign::{self, Destination, Foreign, TextFile};
 use folio::store::WorkspaceError;
 use folio::store::workspace::{ImportOptions, Imported, source_of};

@@ -1,12 +1,12 @@
 //! `folio offload` and `folio history`: conversations that outgrow their window.
 
-use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use folio::memory::counted::counted;
 use folio::runner::{COMPACTOR_TIME, ModelCompactor};
 use folio::store::workspace::{Compactor, Offload as How};
 use folio_server::wire::long::Numbered;

@@ -1,6 +1,5 @@
 //! What people do with runs besides stopping them: answer questions, have them pause and go on.
 
-use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use folio::engine::event::Question;
 use folio::engine::run::Waiting;
 use folio::engine::{NodeId, Run};
+use folio::memory::counted::counted;
 use folio::memory::id::{Ref, RunId, RunRef};
 use folio::runner::{Runner, RunnerError, RunnerOptions};
 use folio::store::{RunQuery, RunRow};

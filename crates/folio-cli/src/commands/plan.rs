@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use folio::engine::plan::{self, Known, PlanErrors};
 use folio::memory::counted::counted;
+use folio_server::wire::plan_mistake;
 use serde::Serialize;
-use serde_json::json;
 
 use super::plan_of_run::{self, Edit, Show};
 use super::{Context, text_of};
@@ -162,15 +162,8 @@ pub(super) fn mistakes_of(wrong: &[(String, PlanErrors)]) -> Failure {
         if let Some(hint) = &error.hint {
             line.push_str(&format!("\n  hint: {hint}"));
         }
-        let object = json!({
-            "file": file,
-            "line": error.place.line,
-            "column": error.place.column,
-            "path": error.path,
-            "code": error.code,
-            "message": error.message,
-            "hint": error.hint,
-        });
+        let mut object = plan_mistake(error);
+        object["file"] = file.as_str().into();
         failure.mistake(line, object)
     })
 }

@@ -1,10 +1,10 @@
 //! `folio tidy`: puts away and takes out what is due.
 
-use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 
 use clap::Args;
 use folio::Workspace;
+use folio::memory::counted::counted;
 use folio::runner::left_folders;
 use folio::store::workspace::Tidied;
 use serde::Serialize;

@@ -1,11 +1,11 @@
 //! `folio tokens`: what memory costs a model, section by section and entry by entry.
 
-use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 
 use clap::Args;
 use folio::Entry;
 use folio::memory::EntryQuery;
+use folio::memory::counted::counted;
 use folio::memory::tokens::Tokens as _;
 use folio::memory::view::{SectionReceipt, candidate};
 use folio::store::workspace::{BookFilter, ViewRequest};

@@ -1,10 +1,10 @@
 //! `folio why`: which decisions rest on an entry, and whether a model was shown it.
 
-use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 
 use clap::Args;
 use folio::Timestamp;
+use folio::memory::counted::counted;
 use folio::memory::id::EntryRef;
 use folio::memory::turn::{Decision, Turn};
 use folio::store::workspace::KeptReceipt;

@@ -1,11 +1,11 @@
 //! What happened in a turn, as people read it: when after its beginning, how long, and what a decision used.
 
-use folio::memory::counted::counted;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use folio::Timestamp;
 use folio::memory::TurnId;
+use folio::memory::counted::counted;
 use folio::store::workspace::TraceEntry;
 use serde_json::Value;
 

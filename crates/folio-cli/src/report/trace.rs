@@ -1,7 +1,8 @@
 //! A line of the trace as seed 004 writes it, with where it belongs.
 
-use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
+
+use folio::memory::counted::counted;
 
 pub(crate) use folio_server::wire::TraceLine;
 use serde_json::{Map, Value};

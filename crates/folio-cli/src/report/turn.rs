@@ -1,9 +1,9 @@
 //! Turns as programs and people read them.
 
-use folio::memory::counted::counted;
 use std::fmt::{self, Write as _};
 
 use folio::memory::calibration::Reliability;
+use folio::memory::counted::counted;
 use folio::memory::turn::{Decision, Used};
 pub(crate) use folio_server::wire::{BegunShape, ContextShape, EndedShape, EpisodeShape, GoalShape, TurnShape};
 use serde::Serialize;

@@ -171,7 +171,7 @@ pub(super) async fn converse(
 ) -> Result<Said, NotDone> {
     let stage = Arc::new(Mutex::new(Stage::Beginning));
     let said = talk(program, (task, required), settings, limits, place, &stage).await;
-    if place.session.is_none() || *held(&stage) == Stage::Working {
+    if place.session.is_none() || *stage.lock() == Stage::Working {
         return said;
     }
     // It was at work before, so nobody can say that it did nothing.
@@ -195,14 +195,14 @@ async fn talk(
     let listening = Arc::clone(&heard);
     // Whoever says too much is not listened to any more, which ends the conversation.
     let incoming = FramedRead::new(stdout, LinesCodec::new_with_max_length(longest))
-        .take_while(move |line| ready(is_within(&mut held(&listening), line, longest)))
+        .take_while(move |line| ready(is_within(&mut listening.lock(), line, longest)))
         // The library answers what is no message, and a program that answers that with the like would do so until its time is over.
         .filter(|line| ready(line.as_deref().map_or(true, is_message)))
         .map(|line| line.map(mended).map_err(io::Error::other));
     let outgoing = FramedWrite::new(stdin, LinesCodec::new());
     let telling = Arc::clone(&heard);
     let outgoing = SinkExt::<String>::sink_map_err(outgoing, move |error| {
-        held(&telling).is_deaf = true;
+        telling.lock().is_deaf = true;
         io::Error::other(error)
     });
     let servers = settings.mcp.iter().filter_map(|(name, command)| {
@@ -227,7 +227,7 @@ async fn talk(
         .name("folio")
         .on_receive_notification(
             async move |notification: SessionNotification, _connection| {
-                let mut heard = held(&hearing);
+                let mut heard = hearing.lock();
                 if heard.is_of(&notification.session_id) {
                     hear(&mut heard, notification.update);
                 }
@@ -238,7 +238,7 @@ async fn talk(
         .on_receive_request(
             async move |request: RequestPermissionRequest, responder, _connection| {
                 responder.respond(RequestPermissionResponse::new(permission(
-                    &mut held(&granting),
+                    &mut granting.lock(),
                     &grants,
                     &request,
                 )))
@@ -253,13 +253,13 @@ async fn talk(
         ended = conversation => ended,
         // Somebody whom it started may hold its pipes, and says nothing in its place.
         () = talking.gone() => {
-            held(&heard).is_deaf = true;
+            heard.lock().is_deaf = true;
             Err(agent_client_protocol::Error::internal_error())
         }
     };
     talking.end(limits.grace / 4).await;
-    let mut heard = std::mem::take(&mut *held(&heard));
-    let stage = *held(stage);
+    let mut heard = std::mem::take(&mut *heard.lock());
+    let stage = *stage.lock();
     let gone = Gone {
         exit_code: talking.exit_code(),
         stray: heard.stray.take(),
@@ -341,18 +341,18 @@ impl Asking {
         let Some(before) = &self.place.session else {
             let new = NewSessionRequest::new(folder).mcp_servers(self.servers.clone());
             let session = connection.send_request(new).block_task().await?.session_id;
-            held(&self.heard).session = Some(session.clone());
+            self.heard.lock().session = Some(session.clone());
             if can_load || can_resume {
                 self.keep(&session).await?;
             }
             return Ok((session, Some(self.task.clone())));
         };
         let session = SessionId::from(before.clone());
-        held(&self.heard).session = Some(session.clone());
+        self.heard.lock().session = Some(session.clone());
         let before = if can_load {
             let load = LoadSessionRequest::new(session.clone(), folder).mcp_servers(self.servers.clone());
             connection.send_request(load).block_task().await?;
-            let mut heard = held(&self.heard);
+            let mut heard = self.heard.lock();
             let text = std::mem::take(&mut heard.text);
             match heard.is_told {
                 false => Before::Untold,
@@ -407,7 +407,7 @@ async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, a
         ended = &mut over => return Ok(Asked::Ended(ended, Stage::Beginning)),
         () = tokio::time::sleep(BEGIN) => return Ok(Asked::Ended(Ended::TimedOut, Stage::Beginning)),
     };
-    *held(&asking.stage) = Stage::Working;
+    *asking.stage.lock() = Stage::Working;
     let Some(told) = told else {
         return Ok(Asked::Answered(PromptResponse::new(StopReason::EndTurn)));
     };
@@ -418,7 +418,7 @@ async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, a
     let ended = tokio::select! {
         response = &mut working => return match response {
             Ok(response) => Ok(read_answer(response)),
-            Err(error) if is_lost(&error, &held(&asking.heard)) => Err(error),
+            Err(error) if is_lost(&error, &asking.heard.lock()) => Err(error),
             Err(error) => Ok(Asked::Failed(error)),
         },
         ended = over => ended,
@@ -457,10 +457,6 @@ fn over(time: Duration, stop: &CancellationToken) -> impl Future<Output = Ended>
             () = tokio::time::sleep_until(time_up) => Ended::TimedOut,
         }
     }
-}
-
-fn held<T>(shared: &Mutex<T>) -> parking_lot::MutexGuard<'_, T> {
-    shared.lock()
 }
 
 /// Whether a line is a message, as far as that is seen without reading it.

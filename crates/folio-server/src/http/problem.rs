@@ -19,9 +19,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::unread::Unread;
-use crate::submit;
 use crate::ui;
-use crate::wire::Observation;
+use crate::wire::{Observation, plan_mistake};
 
 /// What went wrong: the code is stable, the words are for people.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -295,7 +294,7 @@ impl From<RunnerError> for Problem {
                 let RunnerError::Edit(EditError::Mistakes(mistakes)) = error else {
                     return problem;
                 };
-                let problem = problem.errors(mistakes.0.iter().map(submit::object_of).collect());
+                let problem = problem.errors(mistakes.0.iter().map(plan_mistake).collect());
                 let mistakes = mistakes.0.iter();
                 mistakes.fold(problem, |problem, mistake| problem.hint(mistake.to_string()))
             }

@@ -2,11 +2,24 @@
 
 use folio::Timestamp;
 use folio::engine::event::PlanDifference;
-use folio::engine::plan::{ShownStep, to_markdown};
+use folio::engine::plan::{PlanError, ShownStep, to_markdown};
 use folio::engine::run::PlanVersion;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
+
+/// A mistake of a plan, for programs: line and column from 1, the path in the plan, code, message and hint.
+#[must_use]
+pub fn plan_mistake(error: &PlanError) -> Value {
+    json!({
+        "line": error.place.line,
+        "column": error.place.column,
+        "path": error.path,
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
+    })
+}
 
 /// Where a step of a plan stands.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

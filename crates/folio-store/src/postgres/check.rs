@@ -1,11 +1,11 @@
 //! Whether the rows of every space follow from its log.
 
-use folio_memory::counted::counted;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::hash::Hash;
 
 use data_encoding::HEXLOWER;
+use folio_memory::counted::counted;
 use folio_memory::terms::terms_of;
 use folio_memory::text::{self, EntryTerms};
 use folio_memory::{Entry, EntryId, Link, Page, PageId, RunId, Seq, Timestamp, TraceNote, Turn, TurnId};

@@ -1,9 +1,9 @@
 //! Whether the file is whole, and whether its rows follow from the log.
 
-use folio_memory::counted::counted;
 use std::hash::Hash;
 
 use data_encoding::HEXLOWER;
+use folio_memory::counted::counted;
 use folio_memory::terms::terms_of;
 use folio_memory::{Entry, Link, Page, Seq, TraceNote, Turn};
 use rusqlite::{Connection, params};

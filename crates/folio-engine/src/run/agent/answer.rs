@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use folio_memory::Timestamp;
+use folio_memory::counted::counted;
 use serde_json::Value;
 
 use super::repair::is_too_deep;
@@ -199,7 +200,7 @@ impl Run {
                 }
                 if may_retry && retry_at.is_none() {
                     let attempts = agent.failures + 1;
-                    message.push_str(&format!(" (given up after {})", counted(attempts)));
+                    message.push_str(&format!(" (given up after {})", counted(attempts.into(), "attempt")));
                 }
                 let reason = match failure.kind {
                     Kind::Unauthorised => StopReason::Auth,
@@ -234,10 +235,6 @@ impl Run {
             }
         }
     }
-}
-
-fn counted(attempts: u32) -> String {
-    format!("{attempts} attempt{}", if attempts == 1 { "" } else { "s" })
 }
 
 fn pause_after(failures: u32) -> Duration {
