@@ -13,7 +13,7 @@
 //! - `memory`: what a call writes: observations and page entries, in the same commit as its outcome
 //! - `book`: the scratchbook of the run's thread, for tools
 //! - `prefer`: what comes first when more is due than may be under way
-//! - [`watch`]: a run as others see it, live; [`beside`]: the same while it is driven here, for whoever is told so; `journal`: the same part by part; `fork`: another run from a moment of one;
+//! - [`watch`]: a run as others see it, live; `folded`: runs that somebody looked at, kept for a minute; [`beside`]: the same while it is driven here, for whoever is told so; `journal`: the same part by part; `fork`: another run from a moment of one;
 //!   `takeover`: the files that such a run takes over; `left_folders`: those of one that never began; `again`: whether the pages of a run say what it says;
 //!   `journals`: whether those of all runs can be gone through
 //! - [`cassette`]: what models of a run answer, kept, and a run gone through with it
