@@ -145,7 +145,7 @@ fn lists_are_filtered_and_go_on() {
     e2 [risk_alert/active 0.5] n1 #odd
     e4 [pending_confirmation/active 0.5] n3 #odd
     $ folio observe list --status nonsense
-    ! there is no status "nonsense"
+    ! no observation can have the status "nonsense"
     ! no observation matches
     $ folio observe active --limit 3
     e2 [risk_alert/active 0.5] n1 #odd

@@ -16,6 +16,7 @@
 mod edited;
 mod models;
 
+use folio_memory::counted::counted;
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
 use folio_memory::excerpt::cut;
 use folio_memory::{
@@ -308,7 +309,8 @@ impl Projection<'_> {
             }
             NodeKind::ForEach => {
                 let children = self.run.children(node);
-                let title = format!("{}: {} items", self.run.title(node), children.len());
+                let items = counted(children.len() as u64, "item");
+                let title = format!("{}: {items}", self.run.title(node));
                 let names: Vec<String> = children.iter().take(64).map(|child| self.run.title(child.id)).collect();
                 let parts = (!names.is_empty()).then(|| json!({ "actions": names }));
                 let owner = if view.depth <= 1 {

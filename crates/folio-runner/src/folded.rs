@@ -21,6 +21,8 @@ use crate::watch::Watch;
 
 /// Journals that are read from their beginning at a time.
 const FOLDING_MAX: usize = 4;
+/// How often a run is read for one look, if one store after the other takes over while it is read.
+const HISTORIES_MAX: usize = 3;
 /// About how many bytes all runs that are kept take.
 const BYTES_MAX: usize = 128 << 20;
 /// How long a run is kept that nobody asks for.
@@ -168,10 +170,23 @@ impl Folds {
 
 /// Lets go of what nobody asks for, until nothing is left.
 async fn tidy(folds: Weak<Folds>) {
-    loop {
+    let mut stopped = Stopped(Some(folds));
+    while let Some(folds) = &stopped.0 {
         tokio::time::sleep(KEPT_FOR).await;
         if folds.upgrade().is_none_or(|folds| !folds.let_go()) {
-            return;
+            stopped.0 = None;
+        }
+    }
+}
+
+/// Has the next run that is kept start [`tidy`] anew, if that ends before its work is done: its runtime can end before the runner does.
+#[derive(Debug)]
+struct Stopped(Option<Weak<Folds>>);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        if let Some(folds) = self.0.take().and_then(|folds| folds.upgrade()) {
+            folds.is_tidied.store(false, Ordering::Release);
         }
     }
 }
@@ -179,8 +194,7 @@ async fn tidy(folds: Weak<Folds>) {
 impl Shared {
     /// The run as its journal says now, for whoever looks at it.
     pub(crate) async fn folded(&self, run: RunId) -> Result<Folded, RunnerError> {
-        // Read first: what is read of another store that takes over meanwhile is kept for nobody.
-        let lineage = self.workspace.store().lineage();
+        let mut lineage = self.workspace.store().lineage();
         let mut kept = self.folds.take(run, lineage);
         let _place;
         if kept.is_none() {
@@ -191,6 +205,16 @@ impl Shared {
         }
         let mut watch = kept.unwrap_or_else(|| self.watch(run));
         watch.catch_up().await?;
+        for _ in 1..HISTORIES_MAX {
+            let now = self.workspace.store().lineage();
+            if now == lineage {
+                break;
+            }
+            // Another store took over meanwhile. It may have lost commits that were read, and then has others in their place.
+            lineage = now;
+            watch = self.watch(run);
+            watch.catch_up().await?;
+        }
         Ok(Folded {
             watch: Some(watch),
             lineage,
@@ -298,6 +322,20 @@ mod tests {
         tokio::time::sleep(KEPT_FOR).await;
         assert_eq!(heads(&runner), []);
         // And what comes afterwards goes, too.
+        drop(runner.load(run).await.unwrap());
+        tokio::time::sleep(KEPT_FOR * 2).await;
+        assert_eq!(heads(&runner), []);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_asks_for_goes_though_the_runtime_ended_in_which_it_was_put() {
+        let (runner, run) = submitted().await;
+        let folds = Arc::clone(&runner.shared.folds);
+        let janitor = tokio::spawn(tidy(Arc::downgrade(&folds)));
+        folds.is_tidied.store(true, Ordering::Release);
+        tokio::task::yield_now().await;
+        janitor.abort();
+        assert!(janitor.await.unwrap_err().is_cancelled());
         drop(runner.load(run).await.unwrap());
         tokio::time::sleep(KEPT_FOR * 2).await;
         assert_eq!(heads(&runner), []);

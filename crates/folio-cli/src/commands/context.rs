@@ -62,7 +62,12 @@ pub(crate) async fn run(context: &Context<'_>, arguments: ContextArguments) -> R
     context.output.report(&shape)?;
     let omitted = shape.receipt.omitted();
     if shape.context.is_empty() {
-        context.output.note("nothing in memory fits this budget");
+        let why = if omitted > 0 {
+            "nothing in memory fits this budget"
+        } else {
+            "there is nothing in memory yet"
+        };
+        context.output.note(why);
     } else if omitted > 0 {
         let tokens = counted(shape.tokens.into(), "token");
         context

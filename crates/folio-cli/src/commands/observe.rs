@@ -274,7 +274,9 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
         Observe::List(list) => {
             let (query, unknown) = query(*list);
             for name in &unknown {
-                context.output.note(format_args!("there is no status {name:?}"));
+                context
+                    .output
+                    .note(format_args!("no observation can have the status {name:?}"));
             }
             let list = match query {
                 Some(query) => List::scored(&workspace.observations(query).await?, |entry, score| {

@@ -125,7 +125,7 @@ async fn keep_small(context: &Context<'_>, workspace: &Workspace) {
         again.tick().await;
         match workspace.tidy(workspace.now()).await {
             Ok(done) if done.is_nothing() => {}
-            Ok(_) => context.output.detail("archived what was due"),
+            Ok(_) => context.output.detail("archived or erased what was due"),
             Err(error) => context.output.detail(format_args!("tidying is postponed: {error}")),
         }
     }

@@ -149,17 +149,17 @@ impl Projection<'_> {
                 );
             }
             Event::Paused { node, by } | Event::Continued { node, by } => {
-                let verb = if matches!(event, Event::Paused { .. }) {
-                    "paused"
+                let (verb, title) = if matches!(event, Event::Paused { .. }) {
+                    ("paused", "Paused")
                 } else {
-                    "continued"
+                    ("continued", "Continued")
                 };
                 let what = node
                     .and_then(|node| self.run.node(node))
                     .map_or("the run".to_owned(), |view| view.path.to_owned());
                 let id = format!("{verb}/{}", self.run.pauses());
                 let body = format!("{by} {verb} {what}.");
-                self.log(main_page(self.run.id()), &id, "Pause", body, None, Owner::planner());
+                self.log(main_page(self.run.id()), &id, title, body, None, Owner::planner());
             }
             _ => {}
         }

@@ -142,7 +142,7 @@ fn a_line_has_handle_kind_text_certainty_and_tags_m7_8_v4() {
         [
             "e42 [risk_alert/active] \"Fraud\" (95% sure, from outside) — \"Three charges from an unknown device\" #\"fraud\"",
             "e42 [risk_alert/active] \"Fraud\" (95% sure, from outside) — \"Three charges from an unknown device\" #\"fraud\"",
-            "e42 [risk_alert/active] \"Fraud\"",
+            "e42 [risk_alert/active] \"Fraud\" (from outside)",
         ]
     );
 }

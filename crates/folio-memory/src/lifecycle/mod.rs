@@ -98,17 +98,12 @@ pub fn restore(entry: &Entry, before: Option<Status>) -> Vec<FieldChange> {
     vec![FieldChange::Restored(status.unwrap_or(first))]
 }
 
-/// Takes the pin away; what its pin has kept beyond its time expires at once (M7.1.7).
+/// Takes the pin away. An entry that only its pin kept beyond its lifetime is expired from then on (M7.1.7), which is noted as a
+/// revision of its own, as for any other entry (M7.1.8).
 #[must_use]
-pub fn unpin(entry: &Entry, now: Timestamp) -> Vec<FieldChange> {
-    if entry.fields.pin_rank.is_none() {
-        return Vec::new();
-    }
-    let end = entry.fields.lifetime.expires_at().filter(|end| *end <= now);
-    [FieldChange::PinRank(None)]
-        .into_iter()
-        .chain(end.map(FieldChange::Expired))
-        .collect()
+pub fn unpin(entry: &Entry) -> Vec<FieldChange> {
+    let pin = entry.fields.pin_rank;
+    pin.map(|_| FieldChange::PinRank(None)).into_iter().collect()
 }
 
 /// When an entry of these `fields` ends and nobody has noted it yet (M7.1.8). What is pinned or archived does not end.

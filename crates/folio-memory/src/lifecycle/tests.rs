@@ -89,15 +89,12 @@ fn a_pin_keeps_what_is_past_its_time_and_without_it_that_ends_at_once_m7_1_7() {
         (pinned.state(at(900)), ends_at(&pinned.fields)),
         (crate::State::Live, None)
     );
-    let early = unpin(&pinned, at(150));
-    assert_eq!(early, [FieldChange::PinRank(None)]);
-    let late = unpin(&pinned, at(160));
-    assert_eq!(late, [FieldChange::PinRank(None), FieldChange::Expired(at(160))]);
-    let unpinned = pinned.after(&late, at(160));
-    assert_eq!(
-        (unpinned.state(at(160)), unpinned.fields.expired_at),
-        (crate::State::Expired, Some(at(160)))
-    );
+    let taken = unpin(&pinned);
+    let unpinned = pinned.after(&taken, at(170));
+    assert_eq!(unpinned.state(at(159)), crate::State::Live);
+    assert_eq!(unpinned.state(at(170)), crate::State::Expired);
+    assert_eq!(ends_at(&unpinned.fields), Some(at(160)), "noted with the end itself");
+    assert_eq!(unpin(&unpinned), []);
 }
 
 #[test]

@@ -112,8 +112,9 @@ fn line(entry: &Entry, length: usize, audience: Audience, times: usize) -> (Stri
     if !title.is_empty() && !is_silent {
         let _infallible = write!(line, " {}", shown(&title, chars));
     }
+    // Where there is room for little, it still says what strangers wrote (V11).
     let remarks = if is_head && !is_silent {
-        String::new()
+        stranger(entry, is_silent).unwrap_or_default()
     } else {
         remarks(entry, is_silent)
     };
@@ -173,29 +174,34 @@ fn remarks(entry: &Entry, is_silent: bool) -> String {
         let sure = fields.confidence.map(|confidence| confidence.value() * 100.0);
         remarks.extend(sure.map(|sure| format!("{sure:.0}% sure")));
     }
+    remarks.extend(stranger(entry, is_silent));
+    if is_silent {
+        remarks.push("read it to see it".to_owned());
+    }
+    remarks.join(", ")
+}
+
+/// Who wrote `entry`, if its text is from outside; `None` if it is not.
+fn stranger(entry: &Entry, is_silent: bool) -> Option<String> {
+    let fields = &entry.fields;
     let from = match fields.trust {
         Trust::Imported => "imported",
         Trust::ToolExternal => "from outside",
-        Trust::ToolInternal | Trust::Model | Trust::User => return remarks.join(", "),
+        Trust::ToolInternal | Trust::Model | Trust::User => return None,
     };
-    match fields
+    let tool = fields
         .source
         .tool
         .as_deref()
         .map(one_line)
         // What a file says that somebody gave us is no more than the rest of it.
         .filter(|tool| !tool.is_empty() && (!is_silent || fields.trust != Trust::Imported))
-    {
-        Some(tool) if fields.trust == Trust::Imported => {
-            remarks.push(format!("{from}: {}", quoted(&cut(&tool, PHASE_CHARS))));
-        }
-        Some(tool) => remarks.push(format!("{from}: {}", cut(&tool, PHASE_CHARS))),
-        None => remarks.push(from.to_owned()),
-    }
-    if is_silent {
-        remarks.push("read it to see it".to_owned());
-    }
-    remarks.join(", ")
+        .map(|tool| cut(&tool, PHASE_CHARS));
+    Some(match tool {
+        Some(tool) if fields.trust == Trust::Imported => format!("{from}: {}", quoted(&tool)),
+        Some(tool) => format!("{from}: {tool}"),
+        None => from.to_owned(),
+    })
 }
 
 /// What `body` says besides `title`: a title that nobody gave is the first line of the text.

@@ -3,6 +3,7 @@
 use folio_engine::event::{Always, NewLimits, PlanDifference};
 use folio_engine::run::{Asked, NodeKind, Waiting};
 use folio_engine::{Event, NodeId, Run};
+use folio_memory::view::is_blank;
 use folio_memory::{Actor, Role, RunId};
 
 use super::Runner;
@@ -69,7 +70,7 @@ impl Runner {
                     over: Some(at),
                 });
             }
-            if answer.trim().is_empty() {
+            if is_blank(answer) {
                 return Err(RunnerError::EmptyAnswer {
                     path: place_of(run, node),
                 });

@@ -345,7 +345,7 @@ impl Workspace {
         item: EntryRef,
         guard: Guard,
     ) -> Result<Written, WorkspaceError> {
-        let changes = |current: &Entry| Ok((lifecycle::unpin(current, self.now()), Vec::new()));
+        let changes = |current: &Entry| Ok((lifecycle::unpin(current), Vec::new()));
         self.patch_under(actor, item, guard, Trying::to("unpin"), &[], changes)
             .await
     }

@@ -7,6 +7,7 @@ use folio_memory::excerpt::cut;
 use serde_json::{Value, json};
 
 use super::Said;
+use super::repair::value_in;
 use crate::event::{Event, Question};
 use crate::node::NodeId;
 use crate::plan::{HUMAN, Step};
@@ -121,7 +122,7 @@ impl Run {
 /// a text the first word may say that it is no success.
 pub(super) fn handed_back(answer: &str) -> Reply {
     let answer = answer.trim();
-    let said = match serde_json::from_str(answer) {
+    let said = match value_in(answer) {
         Ok(Value::Object(said)) if said.contains_key("notes") => Value::Object(said),
         Ok(output @ (Value::Object(_) | Value::Array(_))) => json!({"notes": answer, "output": output}),
         _ => {

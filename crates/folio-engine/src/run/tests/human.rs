@@ -133,6 +133,9 @@ fn a_person_can_say_that_it_cannot_be_done_and_give_more_than_words_e9_17() {
     assert_eq!(answered("partial: one half").0, Outcome::Partial);
     assert_eq!(answered("what failed: nothing").0, Outcome::Ok);
     assert_eq!(answered("[1, 2]").3, json!([1, 2]));
+    // JSON has no room for the number, and it keeps its digits as a text.
+    let digits = "123456789012345678901234567890";
+    assert_eq!(answered(&format!("[{digits}]")).3, json!([digits]));
     let whole = r#"{"notes": "two rooms", "output": {"rooms": 2}}"#;
     let (status, _, said, output) = answered(whole);
     assert_eq!(

@@ -194,3 +194,27 @@ fn the_last_roll_up_names_each_branch_with_its_page_seed_000() {
     }
     assert!(!roll_up.contains("group-2"), "{roll_up}");
 }
+
+#[test]
+fn a_list_of_one_item_and_whoever_paused_and_continued_are_told_as_they_are_e9_16() {
+    let step = "{id: look, do: {tool: echo, args: {}}}";
+    let mut sim = Sim::new(&format!(
+        "steps: [{{id: each, title: Look, for_each: [1], as: it, step: {step}}}]"
+    ));
+    let by = || "ada".to_owned();
+    sim.record(Event::Paused { node: None, by: by() });
+    sim.record(Event::Continued { node: None, by: by() });
+    let sim = sim.driven_on();
+    let titles = |page: PageId| {
+        let on_it = sim.pages.entries().iter().filter(move |entry| entry.page == page);
+        on_it.map(|entry| entry.fields.title.clone()).collect::<Vec<_>>()
+    };
+    let main = titles(main_page(sim.run.id()));
+    let (paused, continued) = (
+        main.iter().position(|title| title == "Paused"),
+        main.iter().position(|title| title == "Continued"),
+    );
+    assert!(paused.is_some() && paused < continued, "{main:?}");
+    let each = titles(branch_page(&sim.run, sim.run.node_at("each").unwrap().id));
+    assert!(each.contains(&"Look: 1 item".to_owned()), "{each:?}");
+}
