@@ -1,7 +1,7 @@
 //! What a commit does to memory, and how a page or an entry follows from its changes.
 //!
-//! A stored change is a revision: the log keeps it for ever, and every row that a store keeps besides can be made again
-//! from the log with the functions of this file.
+//! A stored change is a revision: the log keeps it forever, and every other row of a store can be rebuilt from the log
+//! with the functions of this file.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,85 +17,88 @@ use crate::policy::{SpacePolicy, TypePolicy};
 use crate::time::Timestamp;
 use crate::turn::{NewTurn, TurnEnd};
 
-/// A page to be.
+/// A page to be added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewPage {
-    /// Its id; often derived, so that two who need the same page make one.
+    /// The page's id. It is often derived, so that two writers who need the same page create only one.
     pub id: PageId,
-    /// What it carries.
+    /// What the page carries.
     #[serde(flatten)]
     pub fields: PageFields,
 }
 
-/// An entry to be.
+/// An entry to be added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewEntry {
-    /// Its id.
+    /// The entry's id.
     pub id: EntryId,
-    /// The page that it goes onto.
+    /// The page that the entry is added to.
     pub page: PageId,
-    /// What sort of content it holds.
+    /// The kind of content that the entry holds.
     pub kind: EntryKind,
-    /// What it carries.
+    /// What the entry carries.
     #[serde(flatten)]
     pub fields: EntryFields,
 }
 
-/// One field set to a new value. A patch is a list of these, so two patches of different fields both hold (M7.4.33).
+/// One field set to a new value. A patch is a list of these, so patches of different fields do not conflict (M7.4.33).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FieldChange {
-    /// Another title.
+    /// A new title.
     Title(String),
-    /// Another text.
+    /// A new body text.
     Body(String),
-    /// The whole text is kept there, and `body` is its beginning. Another body takes it away; so this comes after that.
+    /// Where the whole text is kept; `body` is then its beginning. `Body` clears this field, so it must come after
+    /// `Body`.
     BodyRef(Option<BodyRef>),
-    /// Other parts.
+    /// New structured parts.
     Parts(Option<Value>),
-    /// Another status.
+    /// A new status.
     Status(Status),
-    /// Taken out of the archive, into a status. Nothing else leads out of it.
+    /// Restores the entry from the archive into this status. No other change leaves the archive.
     Restored(Status),
-    /// Another confidence.
+    /// A new confidence.
     Confidence(Confidence),
-    /// Other tags, all of them.
+    /// A new list of tags, which replaces the old one.
     Tags(Vec<Tag>),
-    /// Another owner.
+    /// A new owner.
     Owner(Owner),
-    /// Another context.
+    /// A new context.
     Context(Option<Value>),
-    /// Other metadata.
+    /// New metadata.
     Metadata(Option<Value>),
-    /// Another phase.
+    /// A new phase.
     Phase(Option<String>),
-    /// Other progress.
+    /// A new progress.
     Progress(Option<f64>),
-    /// Pinned, moved or unpinned.
+    /// Pins the entry at this rank, or unpins it.
     PinRank(Option<u32>),
-    /// Claimed until then, or for as long as it takes.
+    /// Claims the entry until this instant; `None` sets no end.
     LeaseUntil(Option<Timestamp>),
-    /// Another end.
+    /// A new lifetime.
     Lifetime(Lifetime),
-    /// Its time was past at this instant. Holds only if that still is its end, so whoever notices late changes nothing.
+    /// The lifetime ended at this instant. Has no effect unless that is still its end, so a late report changes
+    /// nothing.
     Expired(Timestamp),
-    /// Confirmed.
+    /// The entry was confirmed to still hold.
     ValidatedAt(Timestamp),
-    /// Replaced.
+    /// The entry that replaced this one.
     SupersededBy(Option<EntryId>),
-    /// It came true, it did not, or nobody says so any more.
+    /// Whether the observation came true; `None` withdraws the verdict.
     Outcome(Option<Outcome>),
-    /// Personal data was found in the new texts. It is added to what was found before, which earlier revisions still hold.
+    /// Personal data found in the new texts. It is added to what was found before, since earlier revisions still
+    /// contain that.
     PiiFound(Vec<Pii>),
-    /// Put away to keep the space small, or no longer so.
+    /// Which retention rule archived the entry; `None` if a writer did.
     ArchivedFor(Option<ArchivedFor>),
-    /// What stood here was content, and is gone. Changes nothing, but counts as the change that it was.
+    /// Placeholder for a change whose content was erased. It changes nothing but still counts as a change.
     Erased,
 }
 
 impl FieldChange {
-    /// The field's name as it is written.
+    /// The field's name in its written form.
     #[must_use]
     pub fn field(&self) -> &'static str {
         match self {
@@ -136,7 +139,7 @@ impl FieldChange {
             Self::Status(status) => {
                 fields.status = status;
                 if status == Status::Archived {
-                    // Whoever has another reason than that somebody wants it says so next.
+                    // A rule that archives the entry sets its reason in the next change.
                     fields.archived_for = None;
                 }
             }
@@ -182,71 +185,71 @@ impl FieldChange {
 #[serde(tag = "op", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Change {
-    /// Adds a page, unless one with its id is there already: then it is left as it is, and this change does nothing.
+    /// Adds a page. Does nothing if a page with its id exists.
     EnsurePage(Box<NewPage>),
     /// Sets a page's status.
     SetPageStatus {
-        /// Which page.
+        /// The page.
         page: PageId,
-        /// To what.
+        /// The new status.
         status: String,
     },
-    /// Adds an entry. Its page is there, or is added earlier in the same commit.
+    /// Adds an entry. Its page must exist or be added earlier in the same commit.
     AddEntry(Box<NewEntry>),
     /// Changes fields of an entry.
     PatchEntry {
-        /// Which entry.
+        /// The entry.
         entry: EntryId,
-        /// The fields, in the order in which they are set.
+        /// The field changes, in the order in which they are applied.
         fields: Vec<FieldChange>,
-        /// If given, the version that the entry must have (M7.4.34).
+        /// The version that the entry must have, if given (M7.4.34).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expected_version: Option<u32>,
-        /// If given, the version that the writer had read. What others changed since then and this changes too is a
-        /// conflict: this one holds, and history says what it wrote over (M7.4.33).
+        /// The version that the writer had read, if given. A field that others have changed since, and that this patch
+        /// changes as well, is a conflict: this patch wins, and the history records what it overwrote (M7.4.33).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         base_version: Option<u32>,
     },
-    /// Adds an edge, unless it is there.
+    /// Adds a link, unless it exists.
     AddLink(Link),
     /// Begins a turn.
     BeginTurn(Box<NewTurn>),
-    /// Ends a turn, which happens once.
+    /// Ends a turn, which happens only once.
     EndTurn {
-        /// Which turn.
+        /// The turn.
         turn: TurnId,
-        /// What came of it.
+        /// How the turn ended.
         end: Box<TurnEnd>,
     },
-    /// Replaces what holds in the space, all of it.
+    /// Replaces the whole policy of the space.
     SetPolicy {
-        /// What holds from now on.
+        /// The new policy.
         policy: Box<SpacePolicy>,
-        /// If given, the version that the policy must have.
+        /// The version that the policy must have, if given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expected_version: Option<u32>,
     },
-    /// Registers an observation type, unless one of its name is registered (M7.3.22).
+    /// Registers an observation type, unless one with its name is registered already (M7.3.22).
     RegisterType {
-        /// Its name.
+        /// The name of the type.
         name: String,
-        /// What is known of it.
+        /// The settings of the type.
         as_type: TypePolicy,
     },
-    /// Takes the content of an entry away for good, from all of its revisions too: the log is rewritten (M7.6.50).
+    /// Erases the content of an entry from all of its revisions: the log is rewritten (M7.6.50).
     EraseEntry {
-        /// Which entry.
+        /// The entry.
         entry: EntryId,
-        /// Why.
+        /// Why the content is erased.
         why: ErasedFor,
-        /// If given, the version that the entry must have.
+        /// The version that the entry must have, if given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expected_version: Option<u32>,
     },
 }
 
 impl Entry {
-    /// The entry that `new` becomes.
+    /// Builds the entry that `new` becomes.
     #[must_use]
     pub fn added(new: NewEntry, handle: EntryHandle, seq: Seq, at: Timestamp) -> Self {
         let (created_at, updated_at) = Brought::times(new.fields.brought, at);
@@ -264,17 +267,18 @@ impl Entry {
         }
     }
 
-    /// Whether setting `changes` would leave every field as it is.
+    /// Whether applying `changes` would leave every field as it is.
     #[must_use]
     pub fn already_has(&self, changes: &[FieldChange]) -> bool {
         self.fields.already_has(changes)
     }
 
-    /// Sets `changes` and counts the revision.
+    /// Applies `changes` and increments the version.
     pub fn patch(&mut self, changes: &[FieldChange], seq: Seq, at: Timestamp) {
         self.fields.set(changes);
         self.version += 1;
-        // That its time is past is no news of the entry: it is stamped with the instant at which that came to be.
+        // Noting the end of the lifetime is not an update by a writer: the entry gets the instant of the end as its
+        // stamp.
         self.updated_at = match changes {
             [FieldChange::Expired(end)] => self.updated_at.max(*end),
             _ => at,
@@ -284,10 +288,10 @@ impl Entry {
 }
 
 impl EntryFields {
-    /// Whether setting `changes` would leave every field as it is.
+    /// Whether applying `changes` would leave every field as it is.
     #[must_use]
     pub fn already_has(&self, changes: &[FieldChange]) -> bool {
-        // The usual change is another status, and that needs no copy of everything else.
+        // Most changes only set another status, for which the fields need not be cloned.
         let mut statuses = changes
             .iter()
             .filter(|change| matches!(change, FieldChange::Status(_) | FieldChange::Restored(_)));
@@ -301,14 +305,14 @@ impl EntryFields {
         fields == *self && !changes.contains(&FieldChange::Erased)
     }
 
-    /// Sets `changes`, in their order.
+    /// Applies `changes` in order.
     pub fn set(&mut self, changes: &[FieldChange]) {
         changes.iter().for_each(|change| change.apply(self));
     }
 }
 
 impl Page {
-    /// The page that `new` becomes.
+    /// Builds the page that `new` becomes.
     #[must_use]
     pub fn added(new: NewPage, handle: PageHandle, seq: Seq, at: Timestamp) -> Self {
         let (created_at, updated_at) = Brought::times(new.fields.brought, at);
@@ -323,7 +327,7 @@ impl Page {
         }
     }
 
-    /// Sets the status and counts the revision.
+    /// Sets the status and increments the version.
     pub fn set_status(&mut self, status: &str, at: Timestamp) {
         status.clone_into(&mut self.fields.status);
         self.version += 1;

@@ -1,12 +1,12 @@
-//! Numbers of things in words: `1 file`, `2 files`.
+//! Counts of things in words: `1 file`, `2 files`.
 
-/// `count` of what is called `one` when it is alone: `1 file`, `2 entries`.
+/// Returns `count` with the noun `one` in singular or plural: `1 file`, `2 entries`.
 #[must_use]
 pub fn counted(count: u64, one: &str) -> String {
     format!("{count} {}", called(count, one))
 }
 
-/// What `count` of them are called: `entry`, `entries`.
+/// Returns the noun `one` in the number that `count` requires: `entry`, `entries`.
 #[must_use]
 pub fn called(count: u64, one: &str) -> String {
     let before_y = one

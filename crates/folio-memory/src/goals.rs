@@ -1,4 +1,4 @@
-//! Goals and pending actions (M7.11.3): what is linked to them, how far they are, what could become one.
+//! Goals and pending actions (M7.11.3): the entries linked to them, their progress, and proposals for new goals.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,42 +12,42 @@ use crate::query::at_path;
 use crate::time::Timestamp;
 use crate::turn::Used;
 
-/// Where an entry says which goal it belongs to.
+/// The context path by which an entry names its goal.
 pub const GOAL_PATH: &str = "goal_id";
-/// Where an entry says which pending action it belongs to.
+/// The context path by which an entry names its pending action.
 pub const ACTION_PATH: &str = "pending_action_id";
-/// How sure an observation must be to be offered as a goal.
+/// The confidence from which an observation is proposed as a goal.
 pub const PROMOTE_FROM: f64 = 0.9;
 
-/// A goal or a pending action to be.
+/// A goal or a pending action to be added.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GoalInput {
-    /// One line.
+    /// The title, in one line.
     pub title: String,
-    /// More.
+    /// The text below the title.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
-    /// Words to find it by.
+    /// Tags to find it by.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// The name by which others refer to it, `book_flight_to_paris`. Its handle and its id do as well.
+    /// The name by which others refer to it, such as `book_flight_to_paris`. Its handle and its id work as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
-/// How far a goal is, as what is linked to it says.
+/// The progress of a goal, computed from the entries linked to it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Progress {
-    /// What is linked and still counts.
+    /// The number of linked entries that are still live.
     pub open: u32,
-    /// What is linked and has done its work.
+    /// The number of linked entries that are closed.
     pub closed: u32,
-    /// The share of what is closed; none if nothing is linked.
+    /// The share of linked entries that are closed; `None` if no entry counts.
     pub progress: Option<f64>,
 }
 
-/// The values by which context refers to `goal`: its own key, its handle, its id.
+/// The values by which the context of an entry refers to `goal`: its own key, its handle and its id.
 #[must_use]
 pub fn keys_of(goal: &Entry) -> Vec<Value> {
     let path = match goal.kind {
@@ -60,9 +60,9 @@ pub fn keys_of(goal: &Entry) -> Vec<Value> {
         .collect()
 }
 
-/// Where `entry` stands at `now` as an answer. What a rule put away because of its age, to make room or because it names a person says no
-/// more than what has expired, and so does what is left of erased content: nobody did anything about it, unless it was settled before or somebody said what
-/// became of it.
+/// The state of `entry` at `now` for the purpose of answering a goal or pending action. An entry that a rule archived
+/// (for its age, to make room, or because it names a person) and the tombstone of an erased entry count as expired,
+/// because nobody acted on them, unless the entry was settled before or has an outcome.
 #[must_use]
 pub fn stands(entry: &Entry, now: Timestamp) -> State {
     let fields = &entry.fields;
@@ -78,8 +78,8 @@ pub fn stands(entry: &Entry, now: Timestamp) -> State {
     }
 }
 
-/// How far a goal is to which `linked` belong. What has expired ([`stands`]) or was replaced says nothing, nor does what was learned
-/// from others: nobody closes that. Whatever else is archived is closed.
+/// The progress of the goal that the entries `linked` belong to. Expired ([`stands`]) and superseded entries do not
+/// count, nor do reflections (patterns and facts), which nobody closes. Any other archived entry counts as closed.
 #[must_use]
 pub fn progress(linked: &[Entry], now: Timestamp) -> Progress {
     let (mut open, mut closed) = (0_u32, 0_u32);
@@ -99,8 +99,8 @@ pub fn progress(linked: &[Entry], now: Timestamp) -> Progress {
     }
 }
 
-/// What becomes of a pending action whose confirmations are these: done when the last is settled, put away when
-/// it was declined, nothing as long as one is waited for. One that has expired ([`stands`]) answers nothing.
+/// What becomes of a pending action with these confirmations: done once all are settled, archived if one was declined,
+/// and unchanged while one is outstanding. An expired confirmation ([`stands`]) does not answer.
 #[must_use]
 pub fn settled(action: &Entry, confirmations: &[Entry], now: Timestamp) -> Option<Vec<FieldChange>> {
     let answered = |entry: &&Entry| matches!(stands(entry, now), State::Settled | State::Archived);
@@ -123,18 +123,18 @@ pub fn settled(action: &Entry, confirmations: &[Entry], now: Timestamp) -> Optio
     })
 }
 
-/// An observation that could be made a goal: offered, never done by itself.
+/// An observation that could become a goal. It is only proposed, never promoted automatically.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Proposal {
     /// The observation.
     pub entry: Used,
-    /// What the goal would be called.
+    /// The title that the goal would have.
     pub title: String,
-    /// How sure the observation is.
+    /// The confidence of the observation.
     pub confidence: f64,
 }
 
-/// Which of `entries` could be made goals: live, at least 0.9 sure, and of no goal yet.
+/// Proposes goals from `entries`: live ones with a confidence of at least 0.9 that belong to no goal yet.
 #[must_use]
 pub fn proposals(entries: &[Entry], now: Timestamp) -> Vec<Proposal> {
     let sure = entries.iter().filter_map(|entry| {

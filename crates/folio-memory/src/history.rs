@@ -1,4 +1,4 @@
-//! How an entry came to be what it is: its versions, what each changed, and what was written over (M7.4.33).
+//! The history of an entry: its versions, what each of them changed, and what was overwritten (M7.4.33).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,73 +11,73 @@ use crate::id::{EntryHandle, Seq};
 use crate::keeping::ErasedFor;
 use crate::time::Timestamp;
 
-/// One field before and after.
+/// One field before and after a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldDiff {
-    /// Its name.
+    /// The name of the field.
     pub field: String,
-    /// What it held; `null` if nothing.
+    /// The value before; `null` if there was none.
     pub before: Value,
-    /// What it holds.
+    /// The value after.
     pub after: Value,
 }
 
-/// A field that two changed without knowing of each other. The later one holds.
+/// A field that two writers changed without knowing of each other. The later write wins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldConflict {
-    /// Its name.
+    /// The name of the field.
     pub field: String,
     /// The version that the later writer had read.
     pub base_version: u32,
-    /// The version that it wrote over.
+    /// The version that was overwritten.
     pub overwrote_version: u32,
     /// The value that was lost.
     pub theirs: Value,
-    /// The value that holds.
+    /// The value that was kept.
     pub ours: Value,
 }
 
 /// One version of an entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Version {
-    /// The entry as it was then.
+    /// The entry as of this version.
     pub entry: Entry,
-    /// The commit.
+    /// The commit that made the version.
     pub seq: Seq,
-    /// When.
+    /// When the version was made.
     pub at: Timestamp,
-    /// Who.
+    /// Who made the version.
     pub actor: Actor,
-    /// What it came to, in one word.
+    /// The operation, in one word.
     pub operation: &'static str,
-    /// Why, in the writer's words.
+    /// The writer's reason.
     pub reason: Option<String>,
-    /// What is different from the version before; of the first, everything.
+    /// The fields that differ from the version before; for the first version, all of them.
     pub changes: Vec<FieldDiff>,
-    /// What it wrote over.
+    /// The values that this version overwrote.
     pub conflicts: Vec<FieldConflict>,
 }
 
-/// A change of an entry as the log has it.
+/// A change of an entry, as recorded in the log.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// The commit.
+    /// The commit that made the change.
     pub seq: Seq,
-    /// When.
+    /// When the change was made.
     pub at: Timestamp,
-    /// Who.
+    /// Who made the change.
     pub actor: Actor,
-    /// What.
+    /// The change itself.
     pub change: Change,
-    /// Why.
+    /// The writer's reason.
     pub reason: Option<String>,
 }
 
-/// The versions of the entry `handle` from its changes, oldest first.
+/// Computes the versions of the entry `handle` from its changes, oldest first.
 #[must_use]
 pub fn versions(handle: EntryHandle, changes: impl IntoIterator<Item = Recorded>) -> Vec<Version> {
     let mut versions: Vec<Version> = Vec::new();
-    // For each version the names of the fields that it set.
+    // The names of the fields that each version set.
     let mut set: Vec<Vec<&'static str>> = Vec::new();
     for Recorded {
         seq,
@@ -138,8 +138,8 @@ pub fn versions(handle: EntryHandle, changes: impl IntoIterator<Item = Recorded>
     versions
 }
 
-/// What `changes` of somebody who had read version `base` write over: those fields that `changed_in` says were changed
-/// since then, and that it does not leave as they are.
+/// What `changes` overwrite if their writer had read version `base`: the fields that, according to `changed_in`, were
+/// changed since then, and whose value `changes` alter.
 pub fn conflicts(
     before: &Entry,
     changes: &[FieldChange],
@@ -168,7 +168,7 @@ pub fn conflicts(
     found
 }
 
-/// The fields that are different in `after`, by name.
+/// The fields that differ in `after`, by name.
 #[must_use]
 pub fn diff(before: Option<&EntryFields>, after: &EntryFields) -> Vec<FieldDiff> {
     let object = |fields: Option<&EntryFields>| match fields.map(serde_json::to_value) {
@@ -194,7 +194,8 @@ pub fn diff(before: Option<&EntryFields>, after: &EntryFields) -> Vec<FieldDiff>
     changes
 }
 
-/// What a patch comes to, in one word. Where the entry as it was `before` is not known, a status says less.
+/// The operation that a patch amounts to, in one word. If the entry `before` is not known, the word for a change of
+/// status is less specific.
 #[must_use]
 pub fn operation_of(before: Option<&Entry>, changes: &[FieldChange]) -> &'static str {
     let was_settled = before.is_some_and(|before| matches!(before.fields.status, Status::Resolved | Status::Done));
@@ -219,7 +220,7 @@ pub fn operation_of(before: Option<&Entry>, changes: &[FieldChange]) -> &'static
     found.unwrap_or("update")
 }
 
-/// What taking the content away comes to, in one word.
+/// The operation that an erasure amounts to, in one word.
 fn erasure_of(why: ErasedFor) -> &'static str {
     match why {
         ErasedFor::Forgotten => "forget",

@@ -1,4 +1,4 @@
-//! How things are named: ULIDs inside and in exports, short handles for people and models.
+//! Names: ULIDs internally and in exports, short handles for people and models.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,9 +11,9 @@ use ulid::Ulid;
 use crate::time::Timestamp;
 use crate::warning::brief;
 
-/// Where new ids come from. Production draws random bits; tests count.
+/// The source of new ids. Production draws random bits; tests count.
 pub trait IdSource: Send + Sync + fmt::Debug {
-    /// A new id whose time part is `now`; ids of one source sort in the order in which they were drawn.
+    /// Returns a new id whose time part is `now`. The ids of one source sort in the order in which they were drawn.
     fn next(&self, now: Timestamp) -> Ulid;
 }
 
@@ -24,7 +24,7 @@ macro_rules! ulid_id {
         pub struct $name(Ulid);
 
         impl $name {
-            /// What the written form begins with.
+            /// The prefix of the written form.
             pub const PREFIX: &'static str = $prefix;
 
             /// Draws a new id from `source`.
@@ -33,21 +33,21 @@ macro_rules! ulid_id {
                 Self(source.next(now))
             }
 
-            /// The id that follows from `parts`: the same parts give the same id in every process.
+            /// The id derived from `parts`: the same parts give the same id in every process.
             #[must_use]
             pub fn derived(parts: &[&str]) -> Self {
                 Self(Ulid::from_bytes(digest_of(parts)))
             }
 
-            /// The id that follows from `parts` for something made at `at`: its time part is that instant, so that a store
-            /// finds what was made together in one place.
+            /// The id derived from `parts` for something made at `at`. Its time part is that instant, so that a store
+            /// keeps together what was made together.
             #[must_use]
             pub fn derived_at(at: Timestamp, parts: &[&str]) -> Self {
                 let millis = u64::try_from(at.as_millis()).unwrap_or(0);
                 Self(Ulid::from_parts(millis, u128::from_be_bytes(digest_of(parts))))
             }
 
-            /// When it was made, to the millisecond; means nothing for an id from [`Self::derived`].
+            /// When the id was made, to the millisecond. Meaningless for an id from [`Self::derived`].
             #[must_use]
             pub fn made_at(self) -> Timestamp {
                 Timestamp::from_millis(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
@@ -59,7 +59,7 @@ macro_rules! ulid_id {
                 self.0.to_bytes()
             }
 
-            /// Reads what [`Self::to_bytes`] gave.
+            /// Reads the bytes that [`Self::to_bytes`] returns.
             #[must_use]
             pub fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Ulid::from_bytes(bytes))
@@ -104,27 +104,28 @@ macro_rules! ulid_id {
 }
 
 ulid_id! {
-    /// Names an entry for ever. Written `obs_<ulid>`, the form that seed 002 calls `observation_id`, whatever its kind.
+    /// The permanent id of an entry. Written `obs_<ulid>` whatever its kind, the form that seed 002 calls
+    /// `observation_id`.
     EntryId, "obs_"
 }
 ulid_id! {
-    /// Names a page for ever.
+    /// The permanent id of a page.
     PageId, "page_"
 }
 ulid_id! {
-    /// Names a run for ever.
+    /// The permanent id of a run.
     RunId, "run_"
 }
 ulid_id! {
-    /// Names a turn: one input handled in a thread.
+    /// The permanent id of a turn: one input handled in a thread.
     TurnId, "turn_"
 }
 
-/// Text that was to be an id or a handle and is none.
+/// A text that should have been an id or a handle but is not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not of the form {wanted}")]
 pub struct IdError {
-    /// The text.
+    /// The text that was given.
     pub given: String,
     /// The form that was expected.
     pub wanted: &'static str,
@@ -132,7 +133,7 @@ pub struct IdError {
 
 impl IdError {
     fn of(text: &str, wanted: &'static str) -> Self {
-        // No id is as long, and whoever gave something else knows it.
+        // No id is that long, and the caller knows the text anyway.
         let given = brief(text, 128).into_owned();
         Self { given, wanted }
     }
@@ -183,7 +184,7 @@ macro_rules! handle {
 }
 
 handle! {
-    /// The short name of an entry in its space (`e42`): counts up with the log, never reused.
+    /// The short name of an entry in its space (`e42`). Counts up with the log and is never reused.
     EntryHandle, "e"
 }
 handle! {
@@ -199,12 +200,12 @@ handle! {
     TurnHandle, "t"
 }
 
-/// Something that a caller may name either way: by handle or by id.
+/// A reference to something by handle or by id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ref<I, H> {
-    /// By its id.
+    /// A reference by id.
     Id(I),
-    /// By its handle.
+    /// A reference by handle.
     Handle(H),
 }
 
@@ -227,16 +228,16 @@ impl<I: fmt::Display, H: fmt::Display> fmt::Display for Ref<I, H> {
     }
 }
 
-/// An entry named by handle or id.
+/// An entry, named by handle or id.
 pub type EntryRef = Ref<EntryId, EntryHandle>;
-/// A page named by handle or id.
+/// A page, named by handle or id.
 pub type PageRef = Ref<PageId, PageHandle>;
-/// A run named by handle or id.
+/// A run, named by handle or id.
 pub type RunRef = Ref<RunId, RunHandle>;
-/// A turn named by handle or id.
+/// A turn, named by handle or id.
 pub type TurnRef = Ref<TurnId, TurnHandle>;
 
-/// The number of a commit in its space: 1, 2, 3 … without gaps. Zero is before the first.
+/// The number of a commit in its space: 1, 2, 3 … without gaps. Zero means before the first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
@@ -253,7 +254,8 @@ impl fmt::Debug for Seq {
     }
 }
 
-/// The first sixteen bytes of the SHA-256 of `parts`, each preceded by its length so that no two lists run together.
+/// The first sixteen bytes of the SHA-256 of `parts`. The length of each part is hashed before it, so that no two lists
+/// collide.
 fn digest_of(parts: &[&str]) -> [u8; 16] {
     let mut hash = Sha256::new();
     for part in parts {

@@ -1,6 +1,6 @@
-//! What is left out where something is written as JSON.
+//! Leaving out default values when writing JSON.
 
-/// Whether `value` is what it is when nothing is said: for `skip_serializing_if`, beside `default`.
+/// Whether `value` is its type's default: for `skip_serializing_if`, together with `default`.
 #[must_use]
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

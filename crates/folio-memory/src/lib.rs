@@ -1,31 +1,33 @@
 //! What agents remember: spaces, pages, entries, their life cycle and their rules.
 //!
-//! Everything in this crate computes. It never waits, reads a clock, a file, the network or the environment, and never
-//! draws a random number: time comes in as an argument, ids come in from an [`IdSource`]. The store keeps what is
-//! described here, the workspace applies it, and a view or a page of markdown is a reading of it.
+//! Everything in this crate is pure computation. It never waits, never reads a clock, a file, the network or the
+//! environment, and never draws a random number: the time is passed as an argument, and ids come from an [`IdSource`].
+//! The store persists what is described here, the workspace applies it, and views and markdown pages are renderings of
+//! it.
 //!
-//! - [`space`], [`id`], [`time`]: whose memory it is, how things are named, when something happened
+//! - [`space`], [`id`], [`time`]: tenants, names and instants
 //! - [`page`], [`entry`], [`link`]: the data model (part A of the memory specification)
-//! - [`change`]: what a commit does to it, and how an entry or a page follows from its changes
-//! - [`observation`], [`scratchbook`]: the rules by which people's and tools' input becomes entries
-//! - [`lifecycle`], [`history`]: what may become of an entry, and how it came to be what it is
-//! - [`policy`]: what holds in a space beyond what is built in
+//! - [`change`]: what a commit does to memory, and how an entry or a page follows from its changes
+//! - [`observation`], [`scratchbook`]: the rules by which input of people and tools becomes entries
+//! - [`lifecycle`], [`history`]: the transitions that an entry may make, and its revisions
+//! - [`policy`]: the rules of a space beyond those that are built in
 //! - [`turn`], [`goals`], [`patterns`], [`calibration`]: what a turn decides, and what is learned from turns
-//! - [`view`], [`context`], [`tokens`]: what of all this a model reads, within a budget
-//! - [`offload`]: what becomes of a conversation that is longer than a window allows
-//! - [`evict`], [`passage`]: what stands in a prompt for a result that is too large for it, and how parts of it are read
-//! - [`tool_exchange`]: what tools are asked and what they answer, item by item
-//! - [`query`]: what may be asked
-//! - [`numbers`], [`mod@readable`]: JSON as some programs write it, made such that any reader can read it
-//! - [`text`]: what is found by words, and where they stand
-//! - [`keeping`]: what is due for being put away or taken out, and what is left of what was
-//! - [`terms`]: the exact words by which an entry is found
+//! - [`view`], [`context`], [`tokens`]: the part of memory that a model reads, within a budget of tokens
+//! - [`offload`]: shortening a conversation that outgrows the window of its model
+//! - [`evict`], [`passage`]: the preview of a result that is too large for a prompt, and reading parts of such a result
+//! - [`tool_exchange`]: what tools are given and what they answer, item by item
+//! - [`query`]: queries for entries and pages
+//! - [`numbers`], [`mod@readable`]: JSON as some programs write it, converted so that any reader can read it
+//! - [`text`]: full-text search: terms, queries and the places where they match
+//! - [`keeping`]: what is due to be archived or erased, and what remains of it
+//! - [`terms`]: the exact-match index terms of an entry
 //! - [`roles`]: who may do what
 //! - [`markdown`]: a page as people read it
-//! - [`trace`]: what happened besides the log
-//! - [`files`]: memory as files, by paths that lead nowhere else
-//! - [`transfer`]: a space as lines that another store reads
-//! - [`mod@canonical`]: JSON whose bytes do not depend on the order of keys; [`call_ids`]: ids of calls that differ; [`counted`]: numbers of things in words
+//! - [`trace`]: notes of what happened without changing the log
+//! - [`files`]: memory as files, under paths that cannot lead anywhere else
+//! - [`transfer`]: a space as lines that another store can read
+//! - [`mod@canonical`]: JSON whose bytes do not depend on the order of keys; [`call_ids`]: distinct ids for calls;
+//!   [`counted`]: counts of things in words
 
 pub mod actor;
 pub mod calibration;

@@ -1,15 +1,16 @@
-//! Numbers in JSON for which there is no room: a reader would round them, or read nothing at all. And numbers that can be written in two ways.
+//! JSON numbers that are too large for a reader, which would round or reject them, and numbers that can be written in
+//! two ways.
 
 use std::borrow::Cow;
 
 use serde_json::{Number, Value};
 
-/// Whole numbers up to this are the same as a double.
+/// The limit up to which every whole number is exact as a double (2^53).
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// `json` with each number that is kept neither in 64 bits nor as a double as its text: `18446744073709551617` as
-/// `"18446744073709551617"`, `1e999` as `"1e999"`. So nothing changes silently, and one such number does not make all that was sent unreadable.
-/// Whatever takes a number there says what is wrong with a text.
+/// Returns `json` with each number that fits neither 64 bits nor a double replaced by its text: `18446744073709551617`
+/// by `"18446744073709551617"`, `1e999` by `"1e999"`. So no number changes silently, and one such number does not make
+/// the whole input unreadable. Code that expects a number there reports the text as invalid.
 #[must_use]
 pub fn with_room(json: &[u8]) -> Cow<'_, [u8]> {
     let mut kept: Vec<u8> = Vec::new();
@@ -40,7 +41,8 @@ pub fn with_room(json: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(kept)
 }
 
-/// `value` with each number in one form: `1.0` and `1e0` are `1`, and `-0.0` is `0`, as far as a double is exact.
+/// Returns `value` with each number in one form, as far as a double is exact: `1.0` and `1e0` become `1`, and `-0.0`
+/// becomes `0`.
 #[must_use]
 pub fn in_one_form(value: Value) -> Value {
     match value {
@@ -51,7 +53,7 @@ pub fn in_one_form(value: Value) -> Value {
     }
 }
 
-/// Whether `value` is or has a number that can be written in another way, too: see [`in_one_form`].
+/// Whether `value` is or contains a number that has another written form: see [`in_one_form`].
 #[must_use]
 pub fn has_another_form(value: &Value) -> bool {
     match value {
@@ -62,7 +64,7 @@ pub fn has_another_form(value: &Value) -> bool {
     }
 }
 
-/// Whether the two say the same, in whichever form their numbers are.
+/// Whether the two values are equal, whatever form their numbers are written in.
 #[must_use]
 pub fn say_the_same(one: &Value, other: &Value) -> bool {
     one == other
@@ -70,7 +72,7 @@ pub fn say_the_same(one: &Value, other: &Value) -> bool {
             && in_one_form(one.clone()) == in_one_form(other.clone()))
 }
 
-/// The whole number that `number` is, if it is written as if it were none.
+/// The whole number that `number` equals if it is written as a floating-point number.
 fn whole(number: &Number) -> Option<i64> {
     let value = number.as_f64().filter(|_| number.is_f64())?;
     #[expect(
@@ -81,7 +83,7 @@ fn whole(number: &Number) -> Option<i64> {
     whole
 }
 
-/// Behind the text that begins at `at`.
+/// The position after the string that begins at `at`.
 fn end_of_text(json: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     while let Some(byte) = json.get(at) {
@@ -94,7 +96,7 @@ fn end_of_text(json: &[u8], at: usize) -> usize {
     json.len()
 }
 
-/// Whether it is a number, and too large. Short ones are not looked at: they have room, or are none.
+/// Whether `number` is a number that is too large. Short ones are not parsed: they fit, or are not numbers.
 fn has_no_room(number: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(number) else {
         return false;
@@ -104,7 +106,7 @@ fn has_no_room(number: &[u8]) -> bool {
         let is_too_long = text.len() > 18 && text.parse::<u64>().is_err() && text.parse::<i64>().is_err();
         return is_too_long && text.parse::<f64>().is_ok();
     }
-    // Without an exponent it has hundreds of digits before it is too large.
+    // Without an exponent, a number needs hundreds of digits to be too large.
     let has_exponent = text.contains(['e', 'E']);
     (has_exponent || text.len() > 300) && text.parse::<f64>().is_ok_and(f64::is_infinite)
 }

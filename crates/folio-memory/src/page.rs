@@ -1,4 +1,4 @@
-//! Nodes of the tree of pages (seed 000).
+//! Pages: the nodes of the tree that people read (seed 000).
 
 use std::fmt;
 
@@ -20,26 +20,26 @@ pub enum PageRole {
     Workspace,
     /// The main scratchpad: the planner's log and roll-ups.
     ScratchpadRoot,
-    /// One branch: what one executor does and finds.
+    /// The branch of one task: what its executor does and finds.
     ScratchpadExec,
     /// The steps of the plan.
     Plan,
-    /// What one iteration came to.
+    /// The summary of one iteration.
     IterationSummary,
     /// The observations of the space (seed 002).
     ScratchPage,
     /// Notes, todos, tasks and pins of one thread (seed 003).
     Scratchbook,
-    /// Results of tools that were too large for a prompt (M7.8 V9).
+    /// Tool results that were too large for a prompt (M7.8 V9).
     ToolResults,
-    /// What was said in one thread and is no longer in its prompt (M7.8 V8).
+    /// The messages of a thread that are no longer in its prompt (M7.8 V8).
     History,
     /// Anything else that somebody wrote down: findings, a report.
     Note,
 }
 
 impl PageRole {
-    /// Every role, in the order of the model.
+    /// Every role, in the order of the data model.
     pub const ALL: [Self; 10] = [
         Self::Workspace,
         Self::ScratchpadRoot,
@@ -53,7 +53,7 @@ impl PageRole {
         Self::Note,
     ];
 
-    /// Whether there is one such page for each space or thread, which begins to exist with what is added to it.
+    /// Whether each space or thread has exactly one such page, which comes into being with its first entry.
     #[must_use]
     pub fn is_standing(self) -> bool {
         matches!(
@@ -62,7 +62,7 @@ impl PageRole {
         )
     }
 
-    /// The name as it is written and stored.
+    /// The role's name in its written and stored form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -79,13 +79,13 @@ impl PageRole {
         }
     }
 
-    /// Reads what [`Self::as_str`] gives.
+    /// Parses a name that [`Self::as_str`] returns.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == text)
     }
 
-    /// The type key of seed 000; roles that the seed does not know follow its pattern.
+    /// The type key of seed 000. Roles that the seed does not know follow its pattern.
     #[must_use]
     pub fn type_key(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl fmt::Display for PageRole {
     }
 }
 
-/// The page of `role` that `space`, or its thread `thread`, has one of; none for roles of which there can be any number.
+/// The only page of `role` in `space` or in its thread `thread`; `None` for roles that can have any number of pages.
 #[must_use]
 pub fn standing(space: &SpaceName, role: PageRole, thread: Option<&ThreadKey>) -> Option<(PageId, PageFields)> {
     let of_thread = || thread.cloned().unwrap_or_default();
@@ -125,42 +125,42 @@ pub fn standing(space: &SpaceName, role: PageRole, thread: Option<&ThreadKey>) -
 /// What a page carries besides its identity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PageFields {
-    /// What it is for.
+    /// What the page is for.
     pub role: PageRole,
-    /// What it is called.
+    /// The page's title.
     pub title: String,
-    /// The page that contains it (`document_has_document`).
+    /// The page that contains this one (`document_has_document`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<PageId>,
-    /// The thread that it belongs to.
+    /// The thread that the page belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<ThreadKey>,
-    /// The run that it belongs to (`homework_run_id`).
+    /// The run that the page belongs to (`homework_run_id`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// Which branch: the path of task slugs from the root, `survey/hot-files/look-inside`.
+    /// The branch, as the path of task slugs from the root: `survey/hot-files/look-inside`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_id: Option<String>,
-    /// In which iteration of the plan it was made, from 1.
+    /// The iteration of the plan in which the page was made, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
-    /// Who writes it.
+    /// Who writes the page.
     pub owner: Owner,
-    /// Words to find it by.
+    /// Tags to find the page by.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<Tag>,
-    /// `open` while it is written to; then the outcome of the work (`ok`, `failed` …).
+    /// `open` while the page is written to; afterwards the outcome of the work (`ok`, `failed` …).
     pub status: String,
-    /// Anything else.
+    /// Any other properties.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub props: Option<Value>,
-    /// Its times in the place that it was brought from; nothing for what was made here.
+    /// The page's original times if it was brought in; `None` if it was made here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought: Option<Brought>,
 }
 
 impl PageFields {
-    /// A page of `role` called `title`, without parent, run or thread.
+    /// Creates the fields of a page of `role` with the given title, without parent, run or thread.
     #[must_use]
     pub fn new(role: PageRole, title: impl Into<String>, owner: Owner) -> Self {
         Self {
@@ -180,21 +180,21 @@ impl PageFields {
     }
 }
 
-/// A page as it stands.
+/// A page in its current form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
-    /// For ever.
+    /// The page's permanent id.
     pub id: PageId,
-    /// In its space.
+    /// The page's handle in its space.
     pub handle: PageHandle,
-    /// Counts the changes to the page's own fields, from 1. Entries do not count.
+    /// Counts the changes to the page's own fields, from 1. Changes of its entries do not count.
     pub version: u32,
-    /// When it was added.
+    /// When the page was added.
     pub created_at: Timestamp,
-    /// When its own fields last changed.
+    /// When the page's own fields last changed.
     pub updated_at: Timestamp,
-    /// The commit that added it.
+    /// The commit that added the page.
     pub created_seq: Seq,
-    /// What it carries.
+    /// What the page carries.
     pub fields: PageFields,
 }

@@ -1,7 +1,7 @@
-//! What happened besides the log: questions, refusals, warnings, decisions (M7.10).
+//! What happened beside the log: queries, refusals, warnings, decisions (M7.10).
 //!
-//! Changes of memory trace themselves: the log has them. A note is for everything else that somebody may want to
-//! explain later. Notes are no part of the log, have no number in it, and are kept for a while only.
+//! Changes of memory need no note, since the log records them. A note is for everything else that somebody may want to
+//! explain later. Notes are not part of the log, have no number in it, and are kept for a limited time.
 
 use std::time::Duration;
 
@@ -14,62 +14,63 @@ use crate::id::{EntryHandle, EntryId, RunId, Seq, TurnId};
 use crate::time::Timestamp;
 use crate::warning::Warning;
 
-/// The name of the operation that reads the trace, for those who decide who may.
+/// The name of the operation that reads the trace, for authorization.
 pub const READ_TRACE: &str = "read_trace";
 
-/// It did what it was to do.
+/// The operation succeeded.
 pub const SUCCESS: &str = "success";
-/// It did, and put something right on the way.
+/// The operation succeeded, and corrected a value on the way.
 pub const WARNING: &str = "warning";
-/// It was not allowed.
+/// The operation was not permitted.
 pub const DENIED: &str = "denied";
-/// It was not accepted.
+/// The input was not accepted.
 pub const REJECTED: &str = "rejected";
-/// It could not be done.
+/// The operation could not be carried out.
 pub const FAILED: &str = "failed";
-/// How things go, as programs read it.
+/// All statuses, in their written form.
 pub const STATUSES: [&str; 5] = [SUCCESS, WARNING, DENIED, REJECTED, FAILED];
 
-/// Which part of the program forgets, and how that is called ([`TraceNote::of_forgetting`]).
+/// The component and operation of a note about forgetting ([`TraceNote::of_forgetting`]).
 const FORGETTING: (&str, &str) = ("memory", "forget");
-/// How long after something was forgotten a note may still say it: who was asked before may be at it for a while.
+/// How long after a forgetting notes may still arrive whose words must not be kept: an operation that began before it
+/// may still be running.
 const STILL_SAID: Duration = Duration::from_secs(1);
 
 /// One thing that happened and is not in the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TraceNote {
-    /// When it was over.
+    /// When the operation ended.
     pub at: Timestamp,
-    /// The last commit that whoever did it knew of.
+    /// The last commit that the operation knew of.
     #[serde(default)]
     pub as_of: Seq,
-    /// Which part of the program: `scratch_page`, `scratchbook`, `page`, `router`, a tool.
+    /// The part of the program: `scratch_page`, `scratchbook`, `page`, `router`, or a tool.
     pub component: String,
-    /// What was done, for example `list_observations`.
+    /// The name of the operation, for example `list_observations`.
     pub operation: String,
-    /// The entry that it was done to.
+    /// The entry that the operation concerned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<EntryId>,
-    /// The type of the observation, or the kind of another entry.
+    /// The type of the observation, or the kind of any other entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_type: Option<String>,
-    /// Who: the tool's or user's name, or the role if there is none.
+    /// The name of the tool or user that acted, or the role if there is no name.
     pub source: String,
-    /// How it went: [`SUCCESS`], [`WARNING`], [`DENIED`], [`REJECTED`], [`FAILED`].
+    /// How the operation ended: [`SUCCESS`], [`WARNING`], [`DENIED`], [`REJECTED`] or [`FAILED`].
     pub status: String,
-    /// In which turn.
+    /// The turn in which it happened.
     #[serde(default, rename = "turn_id", skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// In which run.
+    /// The run in which it happened.
     #[serde(default, rename = "run_id", skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// At which node of the run's tree, by its engine id.
+    /// The node of the run's tree, by its engine id.
     #[serde(default, rename = "node_id", skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// How long it took, by a clock that nobody can set.
+    /// How long the operation took, in microseconds, by a monotonic clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_us: Option<u64>,
-    /// More: the filters of a question and how much was found, a reason, a value before and after.
+    /// Details: the filters of a query and how much it found, a reason, a value before and after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Value>,
     /// The entries that a decision used.
@@ -78,7 +79,7 @@ pub struct TraceNote {
 }
 
 impl TraceNote {
-    /// That `actor` did something at `at`, and that it went well.
+    /// Creates a note that `actor` did something at `at`, with the status [`SUCCESS`].
     #[must_use]
     pub fn new(at: Timestamp, actor: &Actor, component: &str, operation: &str) -> Self {
         Self {
@@ -99,14 +100,15 @@ impl TraceNote {
         }
     }
 
-    /// That `actor` has something forgotten. What others have noted by then and bring later is kept without its words
-    /// ([`TraceNote::may_say`]).
+    /// Creates a note that `actor` had something forgotten. Notes that others made before it but deliver later are kept
+    /// without their words ([`TraceNote::may_say`]).
     #[must_use]
     pub fn of_forgetting(at: Timestamp, actor: &Actor) -> Self {
         Self::new(at, actor, FORGETTING.0, FORGETTING.1)
     }
 
-    /// The entry that a store files it under: those of forgetting have one of their own, by which the last one is found.
+    /// The entry that a store files the note under. Notes of forgetting share an id of their own, by which the last one
+    /// is found.
     #[must_use]
     pub fn filed_under(&self) -> Option<EntryId> {
         let is_of_forgetting =
@@ -118,25 +120,25 @@ impl TraceNote {
         }
     }
 
-    /// What notes of forgetting are filed under.
+    /// The id that notes of forgetting are filed under.
     #[must_use]
     pub fn filed_of_forgetting() -> EntryId {
         EntryId::derived(&["notes", "of forgetting"])
     }
 
-    /// Whether a note made `at` may say what it says if it is kept after something was forgotten at `forgotten`.
+    /// Whether a note made `at` may keep its words if it is stored after something was forgotten at `forgotten`.
     #[must_use]
     pub fn may_say(at: Timestamp, forgotten: Timestamp) -> bool {
         at > forgotten.plus(STILL_SAID)
     }
 
-    /// The same without what people or tools said: only that it happened.
+    /// Returns the note without anything that people or tools said: only that it happened.
     #[must_use]
     pub fn without_words(self) -> Self {
         Self { detail: None, ..self }
     }
 
-    /// The same with another status.
+    /// Returns the note with another status.
     #[must_use]
     pub fn with_status(self, status: &str) -> Self {
         Self {
@@ -145,7 +147,7 @@ impl TraceNote {
         }
     }
 
-    /// The same with more to say.
+    /// Returns the note with details.
     #[must_use]
     pub fn with_detail(self, detail: impl Into<Value>) -> Self {
         Self {
@@ -154,7 +156,7 @@ impl TraceNote {
         }
     }
 
-    /// The same about an entry of a type.
+    /// Returns the note as being about an entry and its type.
     #[must_use]
     pub fn about(self, entry: EntryId, entry_type: Option<String>) -> Self {
         Self {
@@ -164,7 +166,7 @@ impl TraceNote {
         }
     }
 
-    /// The same with the time that it took.
+    /// Returns the note with the time that the operation took.
     #[must_use]
     pub fn taking(self, duration: Duration) -> Self {
         Self {
@@ -173,7 +175,7 @@ impl TraceNote {
         }
     }
 
-    /// The same for a decision that used `entries`.
+    /// Returns the note of a decision that used `entries`.
     #[must_use]
     pub fn using(self, entries: impl IntoIterator<Item = EntryHandle>) -> Self {
         Self {
@@ -182,7 +184,7 @@ impl TraceNote {
         }
     }
 
-    /// The same with what was put right: its status becomes [`WARNING`]. Nothing changes if there is no warning.
+    /// Returns the note with `warnings`, and [`WARNING`] as its status. Without warnings nothing changes.
     #[must_use]
     pub fn with_warnings(self, warnings: &[Warning]) -> Self {
         if warnings.is_empty() {
@@ -197,29 +199,30 @@ impl TraceNote {
     }
 }
 
-/// Which notes are wanted. What is not said restricts nothing.
+/// Which notes are wanted. A field that is not set restricts nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NoteQuery {
-    /// Of this turn.
+    /// Only notes of this turn.
     pub turn: Option<TurnId>,
-    /// Of this run.
+    /// Only notes of this run.
     pub run: Option<RunId>,
-    /// About this entry.
+    /// Only notes about this entry.
     pub entry: Option<EntryId>,
-    /// Of this part of the program.
+    /// Only notes of this part of the program.
     pub component: Option<String>,
-    /// Made by somebody who knew of this commit or a later one; then the first ones are given. Without it, the last.
+    /// Only notes made with knowledge of this commit or a later one. With it, `limit` keeps the first notes, without it
+    /// the last.
     pub since: Option<Seq>,
-    /// Made at this instant or later.
+    /// Only notes made at this instant or later.
     pub from: Option<Timestamp>,
-    /// Made at this instant or before.
+    /// Only notes made at this instant or before.
     pub until: Option<Timestamp>,
-    /// How many at most.
+    /// The maximum number of notes.
     pub limit: usize,
 }
 
 impl NoteQuery {
-    /// Whether `note` is wanted, order and limit aside.
+    /// Whether `note` matches the query, order and limit aside.
     #[must_use]
     pub fn matches(&self, note: &TraceNote) -> bool {
         self.turn.is_none_or(|turn| note.turn == Some(turn))
@@ -235,24 +238,24 @@ impl NoteQuery {
     }
 }
 
-/// How much a space keeps of what happened.
+/// Which notes a space keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotesKept {
-    /// Notes from before this instant go.
+    /// Notes from before this instant are dropped.
     pub from: Timestamp,
-    /// More than so many go, the oldest first.
+    /// Only this many notes are kept; the oldest are dropped first.
     pub notes_max: u64,
 }
 
-/// What a space keeps of what happened: the section `trace` of its policy. In minutes; `null` is for ever.
+/// What a space keeps of its trace: the section `trace` of its policy. Times are in minutes; `null` means forever.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct TracePolicy {
-    /// How long notes are kept; 30 days unless it is said.
+    /// How long notes are kept; 30 days by default.
     pub keep_minutes: Option<u64>,
-    /// How many notes are kept at most; 200,000 unless it is said.
+    /// The maximum number of notes; 200,000 by default.
     pub notes_max: u64,
-    /// Whether questions are noted, and not only refusals, warnings and decisions.
+    /// Whether queries are noted as well as refusals, warnings and decisions.
     pub questions: bool,
 }
 

@@ -1,4 +1,4 @@
-//! From what somebody says they noticed to the fields of an entry (M7.1, M7.3): clamp, default, warn, refuse.
+//! From an observation as its writer sends it to the fields of an entry (M7.1, M7.3): clamp, default, warn, refuse.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,33 +19,33 @@ use crate::warning::{Invalid, Warning};
 
 const MAX_CONTEXT_BYTES: usize = 16 * 1024;
 const MAX_CONTEXT_DEPTH: usize = 8;
-/// As much as a text may have to stand in the entry itself: whoever lists entries reads it with each.
+/// The limit for metadata, that of a text that is kept in the entry itself: every listing of entries reads it.
 const MAX_METADATA_BYTES: usize = 64 * 1024;
 
-/// An observation as a tool, a model or a person writes it. Numbers are taken raw, so that they can be put right and
-/// reported instead of refused.
+/// An observation as a tool, a model or a person writes it. Numbers are read as raw JSON, so that they can be corrected
+/// with a warning instead of refused.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ObservationInput {
     /// The registered type; `observation` if left out.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_name: Option<String>,
-    /// The text.
+    /// The text of the observation.
     pub content: String,
-    /// One line above it.
+    /// The title: one line above the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// A number from 0 to 1, or `low`, `medium`, `high`.
+    /// The confidence: a number from 0 to 1, or `low`, `medium`, `high`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Value>,
-    /// Words to find it by.
+    /// Tags to find it by.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Minutes that it holds; `null` for ever, left out for the type's default.
+    /// The lifetime in minutes. `null` means forever; if left out, the default of the type applies.
     #[serde(default, skip_serializing_if = "TtlInput::is_absent")]
     #[schemars(with = "Option<f64>")]
     pub ttl_minutes: TtlInput,
-    /// The end, instead of `ttl_minutes`.
+    /// The end of the lifetime, instead of `ttl_minutes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
     /// Who should act; `agent` if left out.
@@ -54,13 +54,13 @@ pub struct ObservationInput {
     /// `active`, `pending_review` or `resolved`; `active` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// What it is about.
+    /// What the observation is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
-    /// Anything else.
+    /// Any other data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// Where its writer says that it comes from: kept as a claim, because only the connection tells (M7.3.31).
+    /// The source that the writer claims. Kept only as a claim: the actual source is that of the connection (M7.3.31).
     #[serde(
         default,
         rename = "source",
@@ -68,33 +68,33 @@ pub struct ObservationInput {
         skip_serializing_if = "Option::is_none"
     )]
     pub claimed_source: Option<Value>,
-    /// The id that its writer has for it: kept with the claimed source, because the space gives ids.
+    /// The id that the writer uses. Kept with the claimed source, because the space assigns its own ids.
     #[serde(default, rename = "observation_id", skip_serializing_if = "Option::is_none")]
     pub claimed_id: Option<String>,
 }
 
-/// What became of an input: fields of an entry, and what was put right on the way.
+/// The result of reading an input: the fields of an entry, and warnings about corrected values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
-    /// The fields.
+    /// The fields of the entry.
     pub fields: EntryFields,
-    /// What was put right.
+    /// Warnings about corrected values.
     pub warnings: Vec<Warning>,
-    /// A type that is to be registered with it.
+    /// A type that has to be registered together with the entry.
     pub registers: Option<TypePolicy>,
 }
 
-/// What becomes of a type that nobody registered (M7.3.22).
+/// What happens to an input with an unregistered type (M7.3.22).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownType {
-    /// It is refused.
+    /// The input is refused.
     Refused,
-    /// It is registered, as an observation.
+    /// The type is registered, with the class of a plain observation.
     Registered,
 }
 
 impl UnknownType {
-    /// What `policy` says for somebody in `role`.
+    /// What `policy` says for `role`.
     #[must_use]
     pub fn under(policy: &SpacePolicy, role: Role) -> Self {
         if policy.strict_types.holds_for(role) {
@@ -107,8 +107,8 @@ impl UnknownType {
 
 /// Makes the fields of an observation that is recorded at `now`.
 ///
-/// Numbers out of range are put right with a warning; text that cannot be kept, a malformed type, tag, owner or context
-/// is refused. What becomes of an unknown but well-formed type, `unknown` says.
+/// Numbers out of range are corrected with a warning. A text that cannot be kept, and a malformed type, tag, owner or
+/// context, is refused. `unknown` says what happens to an unknown but well-formed type.
 ///
 /// # Errors
 ///
@@ -188,15 +188,15 @@ pub(super) fn type_invalid(name: &str) -> Invalid {
     Invalid::new("type_invalid", "type", message)
 }
 
-/// A title that can be kept: in one line, without NUL, and as long as that of an item at most, because everybody who lists entries reads
-/// it.
+/// Returns a title that can be kept: one line, without NUL, and no longer than an item's title, because every listing
+/// of entries reads it.
 pub(super) fn title(text: String, warnings: &mut Vec<Warning>) -> Result<String, Invalid> {
     let line = one_line(&without_nul(text, warnings));
     check_title(&line)?;
     Ok(line)
 }
 
-/// Text that can be kept: NUL is taken out with a warning, the rest stays byte for byte.
+/// Returns text that can be kept: NUL is removed with a warning, and the rest stays byte for byte.
 pub(super) fn content(text: String, warnings: &mut Vec<Warning>) -> Result<String, Invalid> {
     let kept = without_nul(text, warnings);
     if is_blank(&kept) {
@@ -230,7 +230,8 @@ fn confidence_invalid(raw: Option<&Value>) -> Invalid {
     )
 }
 
-/// What something is about, if it is neither too deep nor too large: with each number in one form, by which it is found.
+/// Checks that a context is neither too deep nor too large, and brings its numbers into the one form by which they are
+/// found.
 pub(crate) fn check_context(context: Value) -> Result<Value, Invalid> {
     small_enough(context).map(in_one_form)
 }
@@ -246,12 +247,12 @@ fn small_enough(context: Value) -> Result<Value, Invalid> {
     within(context, MAX_CONTEXT_BYTES).map_err(|message| Invalid::new("context_too_large", "context", message))
 }
 
-/// What else is said of it, if that is not too large.
+/// Checks that metadata is not too large.
 pub(crate) fn check_metadata(metadata: Value) -> Result<Value, Invalid> {
     within(metadata, MAX_METADATA_BYTES).map_err(|message| Invalid::new("metadata_too_large", "metadata", message))
 }
 
-/// `value`, or in words that it has more bytes as JSON than `most`.
+/// Returns `value`, or a message if it has more than `most` bytes as JSON.
 fn within(value: Value, most: usize) -> Result<Value, String> {
     match value.to_string().len() {
         bytes if bytes > most => Err(format!("has {bytes} bytes, which are more than {most}")),
@@ -259,7 +260,7 @@ fn within(value: Value, most: usize) -> Result<Value, String> {
     }
 }
 
-/// What is claimed of the source, and beside it the id that was sent, if one was.
+/// The claimed source, together with the id that was sent, if any.
 fn with_id(claimed: Option<Value>, id: Option<String>, warnings: &mut Vec<Warning>) -> Option<Value> {
     let Some(id) = id else { return claimed };
     let message = "the space gives ids; the one that was sent is kept in claimed_source";
@@ -273,7 +274,8 @@ fn with_id(claimed: Option<Value>, id: Option<String>, warnings: &mut Vec<Warnin
     Some(parts.into())
 }
 
-/// A claim as large as a context may be; a larger one is no reason to refuse what was noticed.
+/// Returns a claim that is no larger than a context may be. A larger one is dropped rather than refusing the
+/// observation.
 fn claim(claimed: Value, warnings: &mut Vec<Warning>) -> Option<Value> {
     match small_enough(claimed) {
         Ok(claimed) => Some(claimed).filter(|claimed| !claimed.is_null()),

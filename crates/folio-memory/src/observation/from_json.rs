@@ -1,4 +1,4 @@
-//! Observations and changes of them as JSON: strict, so that nothing that somebody meant is silently left out.
+//! Parsing observations and patches of them from JSON. Strict, so that nothing that was sent is silently ignored.
 
 use serde_json::{Map, Value};
 
@@ -6,11 +6,11 @@ use super::{ObservationInput, ObservationPatch, standing};
 use crate::warning::Invalid;
 
 impl ObservationInput {
-    /// Reads an observation. One tag may stand where a list of them is meant (M7.2.12).
+    /// Parses an observation. A single tag is accepted in place of a list (M7.2.12).
     ///
     /// # Errors
     ///
-    /// `observation_malformed` if it is no object, lacks `content`, or has a field that nobody knows.
+    /// `observation_malformed` if `item` is not an object, lacks `content`, or has an unknown field.
     pub fn from_json(item: &Value) -> Result<Self, Invalid> {
         let mut fields = object(item)?;
         one_or_more(&mut fields, "tags");
@@ -19,13 +19,13 @@ impl ObservationInput {
 }
 
 impl ObservationPatch {
-    /// Reads a change of an observation: only what is to change, or the whole as an answer had it. A field that is `null` is to have
-    /// nothing in it.
+    /// Parses a patch of an observation: only the fields to change, or a whole observation as an answer showed it. A
+    /// field that is `null` is to be cleared.
     ///
     /// # Errors
     ///
-    /// `observation_malformed` if it is no object, has nothing in it, or has a field that nobody knows. Whether a field that nobody
-    /// changes says what is there already, [`patch`](super::patch()) finds out.
+    /// `observation_malformed` if `item` is not an object, is empty, or has an unknown field. [`patch`](super::patch())
+    /// checks that read-only fields have their present values.
     pub fn from_json(item: &Value) -> Result<Self, Invalid> {
         let mut fields = object(item)?;
         let said_again = standing::take(&mut fields);
@@ -50,7 +50,7 @@ fn object(item: &Value) -> Result<Map<String, Value>, Invalid> {
     }
 }
 
-/// The fields that are `null`, in one order in whatever order they were written.
+/// The names of the fields that are `null`, in an order that does not depend on how they were written.
 pub(crate) fn nulls_of(fields: &Map<String, Value>) -> Vec<String> {
     let nulls = fields.iter().filter(|(_, value)| value.is_null());
     let mut names: Vec<_> = nulls.map(|(name, _)| name.clone()).collect();
@@ -62,7 +62,7 @@ fn read<T: serde::de::DeserializeOwned>(fields: Map<String, Value>) -> Result<T,
     serde_json::from_value(Value::Object(fields)).map_err(|error| malformed(error.to_string()))
 }
 
-/// A single text where a list is meant becomes a list; `null` is the same as nothing.
+/// Turns a single string into a list where a list is expected, and treats `null` as if the field were left out.
 pub(crate) fn one_or_more(fields: &mut Map<String, Value>, name: &str) {
     match fields.get_mut(name) {
         Some(value @ Value::String(_)) => *value = Value::Array(vec![value.take()]),

@@ -27,7 +27,7 @@ pub use standing::ttl_minutes;
 pub use ttl::TtlInput;
 pub use types::{Class, ObservationType, TypeRegistry};
 
-/// The scratch page of `space`: the same id wherever it is asked for.
+/// The scratch page of `space`. Its id is the same wherever it is computed.
 #[must_use]
 pub fn page_of(space: &SpaceName) -> (PageId, PageFields) {
     let id = PageId::derived(&["scratch_page", space.as_str()]);

@@ -1,10 +1,10 @@
-//! How the fields of an entry are called where it is an observation: as whoever adds one calls them.
+//! The names that the fields of an entry have in an observation, as writers of observations use them.
 
 use serde_json::Value;
 
 use crate::history::{FieldConflict, FieldDiff};
 
-/// The name that the field `field` of an entry has in an observation.
+/// The name that the entry field `field` has in an observation.
 #[must_use]
 pub fn field_name(field: &str) -> &str {
     match field {
@@ -16,7 +16,7 @@ pub fn field_name(field: &str) -> &str {
     }
 }
 
-/// The value of the field `field` of an entry as an observation has it: of a lifetime its end.
+/// The value of the entry field `field` in an observation: for a lifetime, its end.
 fn value(field: &str, value: Value) -> Value {
     match (field, value) {
         ("lifetime", Value::Object(mut until)) => until.remove("until").unwrap_or(Value::Null),
@@ -26,7 +26,7 @@ fn value(field: &str, value: Value) -> Value {
 }
 
 impl FieldDiff {
-    /// The same of an observation, in its names.
+    /// Returns the same difference with the field names and values of an observation.
     #[must_use]
     pub fn of_observation(self) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl FieldDiff {
 }
 
 impl FieldConflict {
-    /// The same of an observation, in its names.
+    /// Returns the same conflict with the field names and values of an observation.
     #[must_use]
     pub fn of_observation(self) -> Self {
         Self {

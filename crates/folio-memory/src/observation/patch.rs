@@ -1,4 +1,4 @@
-//! What may be changed of an observation once it is recorded.
+//! Changes of an observation that is already recorded.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,39 +11,40 @@ use crate::lifecycle::unmarked;
 use crate::scratchbook::{ItemPatch, always_something};
 use crate::warning::{Invalid, Warning};
 
-/// What is to change of an observation; what is left out stays. Its type and its end do not change:
-/// an update does not make it hold longer (M7.1.6).
+/// The fields of an observation to change; a field that is left out stays as it is. The type and the end cannot be
+/// changed: an update does not make an observation hold longer (M7.1.6).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ObservationPatch {
-    /// Another text.
+    /// The new text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// Another title.
+    /// The new title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// A number from 0 to 1, or `low`, `medium`, `high`.
+    /// The new confidence: a number from 0 to 1, or `low`, `medium`, `high`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Value>,
-    /// Other tags, all of them.
+    /// The new tags, which replace all old ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// Another owner.
+    /// The new owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// Another status.
+    /// The new status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Another context, all of it.
+    /// The new context, which replaces all of the old one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
-    /// Other metadata, all of it.
+    /// The new metadata, which replaces all of the old.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// What nobody changes and was sent all the same, as by whoever sends the whole of an answer back: it has to be what is there.
+    /// Read-only fields that were sent as well, as by a caller that sends a whole answer back. Their values must be the
+    /// present ones.
     #[serde(skip)]
     pub said_again: Map<String, Value>,
-    /// The fields that are to have nothing in them: those that were said to be `null`.
+    /// The fields to clear: those that were sent as `null`.
     #[serde(skip)]
     pub cleared: Vec<String>,
 }
@@ -51,7 +52,7 @@ pub struct ObservationPatch {
 impl TryFrom<ItemPatch> for ObservationPatch {
     type Error = Invalid;
 
-    /// What is to change of an observation, from what would of an item.
+    /// Converts a patch of an item into one of an observation.
     fn try_from(patch: ItemPatch) -> Result<Self, Invalid> {
         let other = [("phase", patch.phase.is_some()), ("progress", patch.progress.is_some())];
         if let Some((field, _)) = other.into_iter().find(|(_, is_said)| *is_said) {
@@ -69,7 +70,7 @@ impl TryFrom<ItemPatch> for ObservationPatch {
     }
 }
 
-/// A field of an item as observations call it.
+/// The name that a field of an item has in an observation.
 fn name_of_observation(field: String) -> String {
     match field.as_str() {
         "body" => "content".to_owned(),
@@ -77,7 +78,7 @@ fn name_of_observation(field: String) -> String {
     }
 }
 
-/// What clearing the fields called `cleared` means for `observation`: one that has nothing in it stays so.
+/// The field changes that clear the fields `cleared` of `observation`. A field that is empty already stays so.
 fn clear(observation: &Entry, cleared: &[String]) -> Result<Vec<FieldChange>, Invalid> {
     let fields = &observation.fields;
     let mut changes = Vec::new();
@@ -94,12 +95,14 @@ fn clear(observation: &Entry, cleared: &[String]) -> Result<Vec<FieldChange>, In
     Ok(changes)
 }
 
-/// The field changes that `patch` means for `observation`, in a fixed order, and what was put right.
+/// Returns the field changes that `patch` means for `observation`, in a fixed order, and the warnings about corrected
+/// values.
 ///
 /// # Errors
 ///
-/// The first field that is wrong; `field_not_cleared` for one that always has something in it; `field_immutable` for one that nobody changes and is not as it stands there; `kind_invalid` if the entry is no observation; `archived` if it is
-/// put away, which is final for updates (M7.5.39).
+/// The first field that is wrong; `field_not_cleared` for a field that cannot be empty; `field_immutable` for a
+/// read-only field with a value other than the present one; `kind_invalid` if the entry is not an observation;
+/// `archived` if it is archived, which is final for updates (M7.5.39).
 pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldChange>, Vec<Warning>), Invalid> {
     let (handle, kind) = (observation.handle, observation.kind);
     if kind != EntryKind::Observation {
@@ -110,7 +113,7 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
         ));
     }
     standing::check(observation, &patch.said_again)?;
-    // Of a long text an answer has the beginning, which is no text to put in the place of all of it.
+    // Answers show only the beginning of a long text, and that must not replace the whole.
     let is_beginning = patch.said_again.contains_key("content_ref") && observation.fields.body_ref.is_some();
     if is_beginning
         && patch
@@ -153,7 +156,7 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
     if let Some(metadata) = patch.metadata {
         changes.push(FieldChange::Metadata(Some(draft::check_metadata(metadata)?)));
     }
-    // Whoever asks again for what is so already, as after an answer that was lost, is told that it is (M7.4.34).
+    // A repeated request for what already holds, such as after a lost answer, succeeds (M7.4.34).
     if observation.fields.status == Status::Archived && !observation.already_has(&changes) {
         let message = format!("{handle} is archived, which is final; add a new observation");
         return Err(Invalid::new("archived", "status", message));

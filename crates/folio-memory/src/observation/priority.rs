@@ -1,4 +1,4 @@
-//! Which observation matters most (M7.2.14).
+//! The order of observations by importance (M7.2.14).
 
 use std::cmp::Ordering;
 
@@ -7,26 +7,26 @@ use crate::entry::Entry;
 use crate::query::TypeRanks;
 
 impl TypeRegistry {
-    /// What entries of the type `name` are treated as; an unknown type is an insight.
+    /// The class of the type `name`. An unknown type is an insight.
     #[must_use]
     pub fn class_of(&self, name: Option<&str>) -> Class {
         name.and_then(|name| self.get(name))
             .map_or(Class::Insight, |known| known.class)
     }
 
-    /// How important entries of the type `name` are, lower first; an unknown type is as important as an insight.
+    /// The priority of the type `name`; lower comes first. An unknown type has the priority of an insight.
     #[must_use]
     pub fn priority_of(&self, name: Option<&str>) -> u32 {
         name.and_then(|name| self.get(name))
             .map_or_else(|| Class::Insight.priority(), |known| known.priority)
     }
 
-    /// How important each type is, for a query by priority.
+    /// The ranks of all types, for a query by priority.
     #[must_use]
     pub fn ranks(&self) -> TypeRanks {
         let other = self.priority_of(None);
-        // A type that ranks as those that nobody registered need not be named. So a list goes on where it was when somebody registers one
-        // meanwhile, as a write does by itself: its order is the same (M7.2.15).
+        // A type with the same rank as unregistered ones need not be listed. This keeps the order, and with it the
+        // cursors of lists, valid when a write registers such a type meanwhile (M7.2.15).
         let known = self.names().map(|name| (name.to_owned(), self.priority_of(Some(name))));
         TypeRanks {
             known: known.filter(|(_, rank)| *rank != other).collect(),
@@ -40,7 +40,8 @@ impl TypeRegistry {
     }
 }
 
-/// Orders by the priority of the type, which is that of its class unless the space says otherwise, then the surer first, then the newer first. Total: no two entries are equal.
+/// Compares by the priority of the type (that of its class, unless the space sets another), then by confidence, highest
+/// first, then newest first. A total order: no two entries are equal.
 #[must_use]
 pub fn by_priority(types: &TypeRegistry, a: &Entry, b: &Entry) -> Ordering {
     let priority = |entry: &Entry| types.priority_of(entry.fields.type_name.as_deref());

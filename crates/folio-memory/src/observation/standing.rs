@@ -1,5 +1,5 @@
-//! What an answer shows of an observation and nobody changes. Whoever sends the whole of it back, with what is to change changed, means
-//! no harm by the rest: what stands there already may be said again.
+//! The fields of an observation that answers show but nobody can change. A caller may send a whole answer back with a
+//! few fields changed, so these fields are accepted as long as their values are the present ones.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::entry::Entry;
 use crate::warning::Invalid;
 
-/// The fields, each with what is done instead.
+/// The read-only fields, each group with advice on what to do instead.
 pub(super) const IMMUTABLE: [(&[&str], &str); 5] = [
     (
         &[
@@ -52,17 +52,17 @@ pub(super) const IMMUTABLE: [(&[&str], &str); 5] = [
     ),
 ];
 
-/// Takes what nobody changes out of `fields`.
+/// Removes the read-only fields from `fields` and returns them.
 pub(super) fn take(fields: &mut Map<String, Value>) -> Map<String, Value> {
     let names = IMMUTABLE.iter().flat_map(|(names, _)| *names);
     names.filter_map(|name| fields.remove_entry(*name)).collect()
 }
 
-/// Refuses what `said` would change of `entry`.
+/// Checks that `said` would not change `entry`.
 ///
 /// # Errors
 ///
-/// `field_immutable` names the first field that is not as it stands there.
+/// `field_immutable`, naming the first field whose value is not the present one.
 pub(super) fn check(entry: &Entry, said: &Map<String, Value>) -> Result<(), Invalid> {
     for (name, value) in said {
         if stands(entry, name, value) {
@@ -80,7 +80,7 @@ pub(super) fn check(entry: &Entry, said: &Map<String, Value>) -> Result<(), Inva
     Ok(())
 }
 
-/// Whether `said` is what `entry` has as `name`, as answers show it.
+/// Whether `said` is the value that answers show as `name` of `entry`.
 fn stands(entry: &Entry, name: &str, said: &Value) -> bool {
     let fields = &entry.fields;
     let expires_at = fields.lifetime.expires_at();
@@ -92,7 +92,7 @@ fn stands(entry: &Entry, name: &str, said: &Value) -> bool {
         "created_at" => json!(entry.created_at),
         "updated_at" => json!(entry.updated_at),
         "version" => json!(entry.version),
-        // They follow from when somebody looked, and for what.
+        // These values depend on when, and with which query, the answer was made.
         "state" | "score" => return true,
         "source" => json!({
             "tool": fields.source.tool,
@@ -125,7 +125,7 @@ fn stands(entry: &Entry, name: &str, said: &Value) -> bool {
     }
 }
 
-/// The same without what is null or empty: it may be left out.
+/// Returns `value` without parts that are null or empty, which may be left out.
 fn bare(value: &Value) -> Value {
     match value {
         Value::Object(parts) => {
@@ -137,8 +137,8 @@ fn bare(value: &Value) -> Value {
     }
 }
 
-/// How long `entry` was to hold, in minutes, to a thousandth: the store moves an instant by less than that to keep those of a space in
-/// order. What was confirmed has its whole time from then on.
+/// The lifetime that `entry` was given, in minutes, rounded to a thousandth: the store shifts instants by less than
+/// that to keep those of a space in order. The lifetime of a confirmed entry counts from its confirmation.
 #[must_use]
 pub fn ttl_minutes(entry: &Entry) -> Option<f64> {
     let begin = entry.fields.validated_at.unwrap_or(entry.created_at);

@@ -1,11 +1,12 @@
-//! Whether an observation that was written elsewhere could have been written here.
+//! Checks whether an observation that was written elsewhere could have been written here.
 
 use super::draft;
 use super::types::TypeRegistry;
 use crate::entry::EntryFields;
 use crate::warning::{Invalid, Warning};
 
-/// Brings `fields` of an observation into the form that writing it here would have given, and says what was put right.
+/// Brings the `fields` of an observation into the form that writing it here would have produced, and adds warnings
+/// about corrected values.
 ///
 /// # Errors
 ///
@@ -16,7 +17,7 @@ pub(crate) fn check_stored(fields: &mut EntryFields, warnings: &mut Vec<Warning>
     {
         return Err(draft::type_invalid(name));
     }
-    // Of a text that is kept beside the entry only the beginning stands here.
+    // If the text is kept beside the entry, `fields` contains only its beginning.
     if fields.body_ref.is_none() {
         fields.body = draft::content(std::mem::take(&mut fields.body), warnings)?;
     }

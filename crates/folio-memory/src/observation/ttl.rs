@@ -1,4 +1,4 @@
-//! How long an observation holds: what was asked for, the default of its type, and what is put right (M7.1.2 to M7.1.5).
+//! The lifetime of an observation: the requested value, the default of its type, and corrections (M7.1.2 to M7.1.5).
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use crate::policy::MAX_TTL_MINUTES;
 use crate::time::Timestamp;
 use crate::warning::{Invalid, Warning};
 
-/// A lifetime as it was written: leaving it out and writing `null` are different things (M7.1.5).
+/// A lifetime as it was written. Leaving it out differs from `null` (M7.1.5).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum TtlInput {
-    /// Left out.
+    /// The field was left out.
     #[default]
     Absent,
-    /// `null`, or `"never"` where null says nothing.
+    /// `null`, or `"never"` in places where `null` has no meaning.
     Never,
-    /// Anything else.
+    /// Any other value.
     Given(Value),
 }
 
 impl TtlInput {
-    /// Whether it was left out.
+    /// Whether the field was left out.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
@@ -49,12 +49,12 @@ impl<'de> Deserialize<'de> for TtlInput {
     }
 }
 
-/// What of `input` says how long something holds, as it was sent.
+/// The fields that state the lifetime, as they were sent.
 fn sent(ttl: &TtlInput, expires_at: &str) -> Value {
     json!({"ttl_minutes": ttl, "expires_at": expires_at})
 }
 
-/// The end that `ttl` and `expires_at` mean for what is recorded at `now`: the earlier one if both are given.
+/// The lifetime that `ttl` and `expires_at` give an entry recorded at `now`: the earlier end if both are given.
 pub(super) fn lifetime(
     ttl: &TtlInput,
     expires_at: Option<&str>,
@@ -89,8 +89,8 @@ pub(super) fn lifetime(
     })
 }
 
-/// The instant that `text` says, within the same bounds as minutes have: what is too far becomes the default (M7.1.4), which may be no
-/// end at all. What is past ends at once, which is said.
+/// The end given by `text`, with the same bounds as minutes have. An end that is too far away is replaced by the
+/// default (M7.1.4), which may be no end at all. An end in the past takes effect at once, with a warning.
 fn end_of(
     text: &str,
     default_ttl: Option<Duration>,
@@ -113,7 +113,7 @@ fn end_of(
     Ok(Some(end))
 }
 
-/// Minutes as a duration; what makes no sense becomes the default (M7.1.4), not the nearest sensible value.
+/// Converts minutes to a duration. An invalid value is replaced by the default (M7.1.4), not by the nearest valid one.
 fn ttl_of(value: &Value, default_ttl: Option<Duration>, warnings: &mut Vec<Warning>) -> Option<Duration> {
     let minutes = match value {
         Value::Number(number) => number.as_f64(),
@@ -121,7 +121,8 @@ fn ttl_of(value: &Value, default_ttl: Option<Duration>, warnings: &mut Vec<Warni
         _ => None,
     };
     match minutes.filter(|m| (0.0..=f64::from(MAX_TTL_MINUTES)).contains(m)) {
-        // Stored as millisecond instants (M7.1.2). The range above keeps the seconds finite and not negative.
+        // Lifetimes are stored as instants in milliseconds (M7.1.2). The range above keeps the seconds finite and not
+        // negative.
         Some(minutes) => Some(Duration::from_secs_f64((minutes * 60_000.0).round() / 1000.0)),
         None => {
             let used = default_ttl.map_or_else(|| Value::from("never"), |ttl| (ttl.as_secs() / 60).into());

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{SpacePolicy, TypePolicy};
 
-/// What a type is treated as. Ordered as a reader wants it: an alert first (M7.2.14).
+/// How a type is treated. Ordered by importance to a reader: alerts first (M7.2.14).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// Something is wrong or dangerous.
     Alert,
-    /// Somebody has to say yes or no.
+    /// Somebody has to confirm or decline.
     PendingConfirmation,
-    /// Something has to happen first, or at a time.
+    /// Something has to happen first, or at a certain time.
     #[serde(alias = "reminder")]
     Dependency,
     /// Something could be done.
@@ -39,7 +39,7 @@ impl Class {
         Self::Pattern,
     ];
 
-    /// Its place in the order of importance, from 1.
+    /// The class's priority, from 1 for the most important.
     #[must_use]
     pub fn priority(self) -> u32 {
         match self {
@@ -53,14 +53,14 @@ impl Class {
     }
 }
 
-/// What is known of a type.
+/// The properties of an observation type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObservationType {
-    /// What it is treated as.
+    /// The class of the type.
     pub class: Class,
-    /// How long it holds unless something else is said; none for ever.
+    /// The lifetime of its observations if their writer gives none; `None` means forever.
     pub default_ttl: Option<Duration>,
-    /// Its place in the order of importance, lower first.
+    /// The type's priority; lower comes first.
     pub priority: u32,
 }
 
@@ -76,13 +76,13 @@ impl From<&TypePolicy> for ObservationType {
     }
 }
 
-/// The types that a space knows.
+/// The observation types that a space knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeRegistry {
     types: BTreeMap<String, ObservationType>,
 }
 
-/// Names that a refusal lists.
+/// The maximum number of names that a refusal lists.
 const NAMES_TOLD: usize = 20;
 
 const BUILT_IN: [(&str, Class); 13] = [
@@ -109,7 +109,7 @@ impl Default for TypeRegistry {
 }
 
 impl TypeRegistry {
-    /// The built-in types, and those that `policy` registers or makes different.
+    /// The built-in types, with those that `policy` adds or overrides.
     #[must_use]
     pub fn of(policy: &SpacePolicy) -> Self {
         let built_in = BUILT_IN
@@ -121,13 +121,13 @@ impl TypeRegistry {
         }
     }
 
-    /// What is known of `name`.
+    /// The properties of the type `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&ObservationType> {
         self.types.get(name)
     }
 
-    /// The names for people, sorted; of very many only the first.
+    /// The names for people, sorted. If there are very many, only the first are listed.
     pub(super) fn listed(&self) -> String {
         let names: Vec<&str> = self.names().take(NAMES_TOLD).collect();
         match self.types.len() - names.len() {
@@ -136,12 +136,12 @@ impl TypeRegistry {
         }
     }
 
-    /// The names, sorted.
+    /// The names of all types, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.types.keys().map(String::as_str)
     }
 
-    /// Whether `name` could be a type: `^[a-z][a-z0-9_]{0,63}$`.
+    /// Whether `name` is a valid name of a type: `^[a-z][a-z0-9_]{0,63}$`.
     #[must_use]
     pub fn is_well_formed(name: &str) -> bool {
         name.len() <= 64
