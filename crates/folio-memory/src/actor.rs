@@ -1,4 +1,4 @@
-//! Who did something, and how far it may be believed.
+//! Actors: who did something, and how far to believe it.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{RunId, TurnId};
 
-/// What somebody is to the memory (M7.7). Decides what they may do.
+/// The role of an actor toward memory (M7.7). It decides what the actor may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -24,9 +24,9 @@ pub enum Role {
     Clarifier,
     /// Judges what came back.
     Evaluator,
-    /// Tidies up after a turn.
+    /// Tidies after a turn.
     Reflector,
-    /// Tidies up at any time: what has ended, what is old.
+    /// Tidies at any time what has ended or is old.
     Cleaner,
     /// Shortens history.
     Compactor,
@@ -37,7 +37,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Every role, in the order of the table that says what each may do.
+    /// Every role, in the order of the table of permissions.
     pub const ALL: [Self; 11] = [
         Self::Tool,
         Self::Executor,
@@ -52,13 +52,13 @@ impl Role {
         Self::Human,
     ];
 
-    /// Reads what [`Self::as_str`] gives.
+    /// Parses a name that [`Self::as_str`] returns.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == text)
     }
 
-    /// The name as it is written.
+    /// The role's name in its written form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -83,24 +83,24 @@ impl fmt::Display for Role {
     }
 }
 
-/// Who makes a commit. Stamped by the surface from the connection, never taken from the content (M7.3.31).
+/// The actor who makes a commit. Set by the interface from the connection, never taken from the content (M7.3.31).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
-    /// In which role.
+    /// The actor's role.
     pub role: Role,
-    /// Under which name: a tool, a user, a program. Empty if the role says it all.
+    /// The actor's name: a tool, a user, a program. Empty if the role alone identifies the actor.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// In which turn.
+    /// The turn in which the actor acts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// In which run.
+    /// The run in which the actor acts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
 }
 
 impl Actor {
-    /// Somebody in `role`, outside any run.
+    /// Creates an actor in `role`, outside any run.
     #[must_use]
     pub fn new(role: Role, name: impl Into<String>) -> Self {
         Self {
@@ -111,13 +111,13 @@ impl Actor {
         }
     }
 
-    /// The same, within `run`.
+    /// Returns the actor within `run`.
     #[must_use]
     pub fn in_run(self, run: RunId) -> Self {
         Self { run: Some(run), ..self }
     }
 
-    /// The same, within `turn`.
+    /// Returns the actor within `turn`.
     #[must_use]
     pub fn in_turn(self, turn: TurnId) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl Actor {
         }
     }
 
-    /// What a trace calls somebody: the name, or the role if there is none.
+    /// The name of the actor in a trace: its name, or its role if there is none.
     #[must_use]
     pub fn source_name(&self) -> &str {
         if self.name.is_empty() {
@@ -150,43 +150,43 @@ impl fmt::Display for Actor {
 /// Where an entry came from.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Source {
-    /// Who wrote it, as the commit knows: the role, and the name if there is one.
+    /// Who wrote the entry according to its commit: the role, and the name if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// The tool, if one said it.
+    /// The tool that reported it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The turn.
+    /// The turn in which it was written.
     #[serde(default, rename = "turn_id", skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// The run.
+    /// The run in which it was written.
     #[serde(default, rename = "run_id", skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
     /// The node of the run's tree, by its engine id.
     #[serde(default, rename = "node_id", skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// The array of a tool's response that it stood in: `observations` or `scratch_page_writes`.
+    /// The array of the tool's response that contained it: `observations` or `scratch_page_writes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
 }
 
 impl Source {
-    /// Whether it says nothing.
+    /// Whether no field is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// How far content may be believed. Ordered: what is derived is as trustworthy as its weakest source.
+/// How far to believe content. Ordered: derived content is only as trustworthy as its weakest source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// From a file that somebody gave us.
+    /// From an imported file.
     Imported,
     /// From a tool that reads what strangers wrote.
     ToolExternal,
-    /// From a tool that reads what we own.
+    /// From a tool that reads the user's own data.
     ToolInternal,
     /// From a model.
     Model,

@@ -1,30 +1,30 @@
-//! Edges between pages and entries.
+//! Links: directed edges between pages and entries.
 
 use serde::{Deserialize, Serialize};
 
-/// What an edge means.
+/// The meaning of a link.
 ///
-/// `contains` between pages is not stored as a link: it is the page's parent, and seeds know it as
+/// `contains` between pages is not stored as a link: it is the page's parent, which the seeds call
 /// `document_has_document`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
-    /// Mentions.
+    /// The source mentions the target.
     References,
-    /// Takes the place of.
+    /// The source replaces the target.
     Supersedes,
-    /// Was made from.
+    /// The source was made from the target.
     DerivedFrom,
-    /// Supports.
+    /// The source supports the target.
     EvidenceFor,
-    /// Must be done first.
+    /// The source must be done before the target.
     Blocks,
-    /// Answers.
+    /// The source answers the target.
     RepliesTo,
 }
 
 impl Relation {
-    /// All of them.
+    /// All relations.
     pub const ALL: [Self; 6] = [
         Self::References,
         Self::Supersedes,
@@ -34,7 +34,7 @@ impl Relation {
         Self::RepliesTo,
     ];
 
-    /// The name as it is written and stored.
+    /// The relation's name in its written and stored form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -47,20 +47,20 @@ impl Relation {
         }
     }
 
-    /// Reads a name that [`Relation::as_str`] gives.
+    /// Parses a name that [`Relation::as_str`] returns.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|relation| relation.as_str() == text)
     }
 }
 
-/// An edge. The ends are written ids (`obs_…`, `page_…`), both in the same space.
+/// A link. Its ends are written ids (`obs_…`, `page_…`) in the same space.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Link {
-    /// From.
+    /// The id of the source.
     pub src: String,
-    /// What it means.
+    /// The meaning of the link.
     pub rel: Relation,
-    /// To.
+    /// The id of the target.
     pub dst: String,
 }

@@ -1,4 +1,4 @@
-//! What may be asked of a space.
+//! Queries for the content of a space.
 
 mod size;
 
@@ -17,38 +17,38 @@ use crate::space::ThreadKey;
 use crate::text::{self, TextMatch, TextQuery};
 use crate::time::Timestamp;
 
-/// Entries given when nothing is said (M7.2.11).
+/// The number of entries in an answer if no limit is given (M7.2.11).
 pub const DEFAULT_LIMIT: u32 = 10;
-/// Most entries that one answer gives.
+/// The maximum number of entries in one answer.
 pub const MAX_LIMIT: u32 = 1_000;
 
-/// In which order entries come.
+/// The order of the entries in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// What fits the text best first, then the newest (M7.2.17); without a text that is newest first.
+    /// Best match for the text first, then the newest (M7.2.17). Without a text, the same as newest first.
     #[default]
     Relevance,
-    /// Newest first, by the number of the entry: a total order without ties (M7.2.14).
+    /// Newest first, by handle: a total order without ties (M7.2.14).
     Newest,
-    /// Oldest first: how a page is read.
+    /// Oldest first, as a page is read.
     Oldest,
-    /// What matters most first: by the rank of its type, then the surer, then the newer (M7.2.14).
+    /// Most important first: by the rank of the type, then by confidence, then newest first (M7.2.14).
     Priority,
 }
 
-/// How much the types of entries matter: a lower rank comes first.
+/// The ranks of entry types by importance; a lower rank comes first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TypeRanks {
-    /// Of the types that are registered.
+    /// The ranks of registered types.
     pub known: BTreeMap<String, u32>,
-    /// Of every other type, and of entries without one.
+    /// The rank of every other type, and of entries without a type.
     pub other: u32,
 }
 
 impl TypeRanks {
-    /// The rank of a type.
+    /// The rank of the type `type_name`.
     #[must_use]
     pub fn of(&self, type_name: Option<&str>) -> u32 {
         let known = type_name.and_then(|name| self.known.get(name));
@@ -56,62 +56,64 @@ impl TypeRanks {
     }
 }
 
-/// A question for entries. Inside one field a list means any of it, fields together mean all of them, and an empty list
+/// A query for entries. A list in one field matches any of its values, several fields must all match, and an empty list
 /// restricts nothing (M7.2.12).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EntryQuery {
-    /// On this page.
+    /// Only entries on this page.
     pub page: Option<PageId>,
-    /// Of one of these kinds.
+    /// Only entries of one of these kinds.
     pub kinds: Vec<EntryKind>,
-    /// Of one of these types.
+    /// Only entries of one of these types.
     #[serde(rename = "type")]
     pub types: Vec<String>,
-    /// In one of these statuses. Empty: everything live or settled that is not archived; with `since`, a workspace gives that, too.
+    /// Only entries in one of these statuses. If empty, live and settled entries that are not archived; with `since`, a
+    /// workspace adds the archived ones.
     pub status: Vec<Status>,
-    /// Of one of these owners.
+    /// Only entries of one of these owners.
     pub owner: Vec<Owner>,
-    /// With all of these tags.
+    /// Only entries with all of these tags.
     pub tags: Vec<Tag>,
-    /// With at least one of these tags.
+    /// Only entries with at least one of these tags.
     pub tags_any: Vec<Tag>,
-    /// With none of these tags.
+    /// Only entries with none of these tags.
     pub tags_none: Vec<Tag>,
-    /// Whose context has these values at these dotted paths (M7.2.18).
+    /// Only entries whose context has these values at these dotted paths (M7.2.18).
     pub context: Vec<(String, Value)>,
-    /// Only what is pinned, or only what is not.
+    /// Only pinned entries, or only unpinned ones.
     #[serde(skip_serializing_if = "crate::is_default")]
     pub pinned: Option<bool>,
-    /// At least this sure; entries without confidence do not pass.
+    /// Only entries with at least this confidence; entries without one do not match.
     pub min_confidence: Option<f64>,
-    /// Added or changed after this commit: what a parallel turn has not seen yet (M7.2.16).
+    /// Only entries added or changed after this commit: what a parallel turn has not seen yet (M7.2.16).
     pub since: Option<Seq>,
-    /// With these words in title, text or tags (M7.2.17); only entries that are found by their text.
+    /// Only entries with these words in title, text or tags (M7.2.17), of kinds whose text is searched.
     pub text: Option<String>,
-    /// With how many of them.
+    /// How many of the words must match.
     #[serde(rename = "match")]
     pub text_match: TextMatch,
-    /// As memory stood at this commit (M7.2.16); what is not memory of its own, the steps of a plan and blocks of a log,
-    /// is given as it is.
+    /// Answers as of this commit (M7.2.16). The steps of plans and the blocks of logs, which are not memory in their
+    /// own right, are given in their current form.
     pub as_of: Option<Seq>,
-    /// Expired ones, too.
+    /// Whether to include expired entries.
     pub include_expired: bool,
-    /// Replaced ones, too. What is archived is given to whoever asks for that status, replaced or not.
+    /// Whether to include superseded entries. A query for the status `archived` gives archived entries whether they are
+    /// superseded or not.
     pub include_superseded: bool,
-    /// In which order.
+    /// The order of the answer.
     pub order: Order,
-    /// How much types matter, for [`Order::Priority`]. A workspace fills it in from the types that its space knows.
+    /// The ranks of types for [`Order::Priority`]. A workspace fills them in from the types of its space.
     #[serde(skip_serializing_if = "crate::is_default")]
     pub ranks: TypeRanks,
-    /// How many at most; 0 means [`DEFAULT_LIMIT`].
+    /// The maximum number of entries; 0 means [`DEFAULT_LIMIT`].
     pub limit: u32,
-    /// Where an earlier answer ended.
+    /// The cursor at which an earlier answer ended.
     pub cursor: Option<String>,
 }
 
 impl EntryQuery {
-    /// The number of entries that an answer gives at most.
+    /// The maximum number of entries in the answer.
     #[must_use]
     pub fn limit(&self) -> u32 {
         if self.limit == 0 {
@@ -121,7 +123,7 @@ impl EntryQuery {
         }
     }
 
-    /// Whether `entry` is part of the answer at `now`, order, limit and cursor aside.
+    /// Whether `entry` matches at `now`, regardless of order, limit and cursor.
     #[must_use]
     pub fn matches(&self, entry: &Entry, now: Timestamp) -> bool {
         let fields = &entry.fields;
@@ -155,8 +157,9 @@ impl EntryQuery {
                 .is_none_or(|text| text::is_searchable(entry.kind) && text.matches(fields))
     }
 
-    /// The same question as whoever reads on with `since` means it: unless he says which statuses he wants, he is told of what was
-    /// put away or replaced since then, too (M7.2.16). Otherwise he would go on with entries that are not there any more.
+    /// The same query as a reader means it who continues with `since`: if no statuses are asked for, the answer
+    /// includes entries that were archived or superseded since then (M7.2.16). Otherwise the reader would keep entries
+    /// that are gone.
     #[must_use]
     pub fn telling_what_went(&self) -> Cow<'_, Self> {
         if self.since.is_none() || !self.status.is_empty() {
@@ -169,7 +172,7 @@ impl EntryQuery {
         })
     }
 
-    /// What is searched for, if anything is.
+    /// The text query, if there is a text.
     #[must_use]
     pub fn text_query(&self) -> Option<TextQuery> {
         self.text.as_deref().map(|text| TextQuery::of(text, self.text_match))
@@ -177,8 +180,8 @@ impl EntryQuery {
 }
 
 impl EntryQuery {
-    /// Which of two entries comes first in the order that is asked for. Total: no two entries are equal. How well an entry
-    /// fits a text only a store knows; here the newest comes first.
+    /// Compares two entries in the requested order. A total order: no two entries are equal. Only a store knows how
+    /// well an entry matches a text, so here [`Order::Relevance`] means newest first.
     #[must_use]
     pub fn compare(&self, a: &Entry, b: &Entry) -> Ordering {
         let newest = b.handle.cmp(&a.handle);
@@ -197,15 +200,15 @@ impl EntryQuery {
     }
 }
 
-/// The value at a dotted path; `None` if there is none (M7.2.18). A dot that is part of a key has a backslash before it, and so has
-/// a backslash before a dot or another one: [`keys_of`].
+/// The value at a dotted path, or `None` if there is none (M7.2.18). A dot within a key is escaped by a backslash, and
+/// so is a backslash before a dot or another backslash: see [`keys_of`].
 #[must_use]
 pub fn at_path<'v>(value: Option<&'v Value>, path: &str) -> Option<&'v Value> {
     keys_of(path).try_fold(value?, |inner, key| inner.get(&*key))
 }
 
-/// The keys that a dotted path names, from the outside: `user.id` is `user` and `id`, `file\.rs` is `file.rs`, `a\\.b` is `a\` and
-/// `b`. Any other backslash stands for itself.
+/// The keys of a dotted path, outermost first: `user.id` is `user` and `id`, `file\.rs` is `file.rs`, `a\\.b` is `a\`
+/// and `b`. Any other backslash stands for itself.
 pub fn keys_of(path: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let mut rest = Some(path);
     std::iter::from_fn(move || {
@@ -229,27 +232,27 @@ pub fn keys_of(path: &str) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// A question for pages. As in [`EntryQuery`], an empty list restricts nothing.
+/// A query for pages. As in [`EntryQuery`], an empty list restricts nothing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PageQuery {
-    /// Of one of these roles.
+    /// Only pages of one of these roles.
     pub roles: Vec<PageRole>,
-    /// Contained in this page.
+    /// Only pages contained in this page.
     pub parent: Option<PageId>,
-    /// Of this run.
+    /// Only pages of this run.
     pub run: Option<RunId>,
-    /// Of this thread.
+    /// Only pages of this thread.
     pub thread: Option<ThreadKey>,
-    /// Behind the page with this number, in the order that is asked for.
+    /// Only pages after the one with this number, in the requested order.
     pub after: Option<u64>,
-    /// The newest first; otherwise in the order in which they were made.
+    /// Newest first; otherwise in the order in which the pages were made.
     pub newest_first: bool,
-    /// How many at most; 0 means [`MAX_LIMIT`].
+    /// The maximum number of pages; 0 means [`MAX_LIMIT`].
     pub limit: u32,
 }
 
 impl PageQuery {
-    /// The number of pages that an answer gives at most.
+    /// The maximum number of pages in the answer.
     #[must_use]
     pub fn limit(&self) -> u32 {
         if self.limit == 0 {
@@ -260,33 +263,34 @@ impl PageQuery {
     }
 }
 
-/// How many entries a text may find before counting and ranking end (M7.2.17): a word that very many entries have says
-/// little about any of them, so the newest count. Of several words, any of which may stand there, the rarest count.
+/// The number of matches of a text at which counting and ranking stop (M7.2.17). A word that very many entries contain
+/// says little about any of them, so only the newest of them count. If any of several words may match, those with the
+/// rarest words count.
 pub const FOUND_MAX: u32 = 1_000;
 
-/// An answer that may go on.
+/// One part of a list, which may have more.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ListAnswer<T> {
-    /// What was found, in order.
+    /// The matches, in order.
     pub items: Vec<T>,
-    /// How many these are.
+    /// The number of `items`.
     pub returned: usize,
-    /// How many match altogether; of what a text finds at most [`FOUND_MAX`] are counted.
+    /// The number of all matches; matches of a text are counted up to [`FOUND_MAX`].
     pub total: u64,
-    /// What to ask with to go on.
+    /// The cursor with which to get the next part.
     pub next: Option<String>,
-    /// The commit up to which the answer knows.
+    /// The commit up to which the answer is current.
     pub as_of: Seq,
-    /// How well each of `items` fits the text that was asked for: higher is better. Empty if none was.
+    /// How well each of `items` matches the text, higher is better. Empty if the query has no text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<f64>,
-    /// Whether more than `total` match. Then the list is ordered by relevance among the newest [`FOUND_MAX`] of them.
+    /// Whether there are more than `total` matches. The list then ranks only the newest [`FOUND_MAX`] of them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
 }
 
 impl<T> ListAnswer<T> {
-    /// That nothing matches, as of commit `as_of`.
+    /// An answer without matches, as of commit `as_of`.
     #[must_use]
     pub fn nothing(as_of: Seq) -> Self {
         Self {
@@ -300,7 +304,7 @@ impl<T> ListAnswer<T> {
         }
     }
 
-    /// How many match, as people read it: `12`, or `more than 5000`.
+    /// The number of matches for people: `12`, or `more than 5000`.
     #[must_use]
     pub fn count(&self) -> String {
         if self.at_least {

@@ -1,4 +1,4 @@
-//! Who may do what (M7.7).
+//! Authorization: who may do what (M7.7).
 
 mod read;
 mod write;
@@ -13,43 +13,43 @@ use crate::change::FieldChange;
 use crate::entry::{Entry, EntryKind, Status};
 use crate::id::RunId;
 
-/// Something that somebody may or may not do to memory. The columns of the table.
+/// An operation on memory that may need permission: the columns of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
-    /// Read what is in the space.
+    /// Read the content of the space.
     Read,
     /// Add an entry.
     Add,
-    /// Say that one's own entry has done its work, or was replaced.
+    /// Settle or supersede one's own entry.
     SettleOwn,
     /// Change one's own entry.
     PatchOwn,
-    /// Change where somebody else's entry stands.
+    /// Change the status of another's entry.
     SetStatusOfOthers,
-    /// Change anything else of somebody else's entry.
+    /// Change any other field of another's entry.
     PatchOthers,
-    /// Say that an entry still holds.
+    /// Confirm that an entry still holds.
     Confirm,
-    /// Pin an entry, or take its pin away.
+    /// Pin or unpin an entry.
     Pin,
-    /// Put an entry away.
+    /// Archive an entry.
     Archive,
-    /// Take an entry out of the archive.
+    /// Restore an entry from the archive.
     Restore,
-    /// Take out what an entry says.
+    /// Erase the content of an entry.
     Forget,
-    /// Add a page, link it, or say where it stands.
+    /// Add a page, link it, or set its status.
     Pages,
-    /// Set what holds in the space.
+    /// Set the policy of the space.
     SetPolicy,
-    /// Read what happened besides the log.
+    /// Read the trace.
     ReadTrace,
-    /// Bring in what was made elsewhere, with its own times and its own word on where it comes from.
+    /// Import what was made elsewhere, with its original times and the source that it claims.
     Import,
-    /// End a turn: it puts away what is resolved.
+    /// End a turn, which archives what is resolved.
     EndTurn,
-    /// Write and ask in the name of a tool.
+    /// Write and query on behalf of a tool.
     SpeakForTool,
     /// Start, stop or answer a run.
     Steer,
@@ -78,7 +78,7 @@ impl Operation {
         Self::Steer,
     ];
 
-    /// What it is, after "may not".
+    /// The operation as a verb that follows "may not".
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -103,23 +103,23 @@ impl Operation {
     }
 }
 
-/// How far somebody may do something.
+/// How far somebody may carry out an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reach {
     /// Not at all.
     No,
-    /// Within what is theirs: their run, the book of their thread, the scratch page.
+    /// Within their own scope: their run, their thread's scratchbook, the scratch page.
     Within,
     /// Anywhere in the space.
     Yes,
 }
 
-/// How far somebody in `role` may do `operation`. This is the table of M7.7.
+/// How far `role` may carry out `operation`: the table of M7.7.
 #[must_use]
 pub fn reach(role: Role, operation: Operation) -> Reach {
     use Reach::{No, Within, Yes};
-    //  read, add, settle own, patch own, status of others, others, confirm, pin, archive, restore, forget, pages, policy, trace, import,
-    //  end a turn, speak for a tool, steer
+    // The columns: read, add, settle own, patch own, status of others, others, confirm, pin, archive, restore, forget,
+    // pages, policy, trace, import, end a turn, speak for a tool, steer
     let row = match role {
         Role::Tool => [
             Within, Yes, Yes, No, No, No, No, No, No, No, No, No, No, No, No, No, Within, No,
@@ -157,7 +157,7 @@ pub fn reach(role: Role, operation: Operation) -> Reach {
     column.map_or(No, |column| row[column])
 }
 
-/// What `changes` of `entry` by `actor` come to.
+/// The operation that `changes` of `entry` by `actor` amount to.
 #[must_use]
 pub fn operation_of(actor: &Actor, entry: &Entry, changes: &[FieldChange]) -> Operation {
     let only = |wanted: fn(&FieldChange) -> bool| changes.iter().all(wanted);
@@ -175,7 +175,7 @@ pub fn operation_of(actor: &Actor, entry: &Entry, changes: &[FieldChange]) -> Op
     }
 }
 
-/// What `changes` come to, if that is the same whosever the entry is.
+/// The operation that `changes` amount to if it is the same for every entry's author.
 fn operation_whoever(changes: &[FieldChange]) -> Option<Operation> {
     let has = |wanted: fn(&FieldChange) -> bool| changes.iter().any(wanted);
     if has(|change| matches!(change, FieldChange::Restored(_))) {
@@ -187,14 +187,14 @@ fn operation_whoever(changes: &[FieldChange]) -> Option<Operation> {
     } else if has(|change| matches!(change, FieldChange::ValidatedAt(_))) {
         Some(Operation::Confirm)
     } else if matches!(changes, [FieldChange::Expired(_)]) {
-        // To note that its time is past is for those who put away.
+        // Noting that an entry has expired belongs to those who may archive.
         Some(Operation::Archive)
     } else {
         None
     }
 }
 
-/// Whether `change` is part of `operation`, and nothing besides.
+/// Whether `change` belongs to `operation` and needs no other permission.
 fn belongs_to(operation: Operation, change: &FieldChange) -> bool {
     match operation {
         Operation::Restore => matches!(
@@ -215,11 +215,12 @@ fn belongs_to(operation: Operation, change: &FieldChange) -> bool {
     }
 }
 
-/// Whether `actor` may make `changes` of `entry`, each of them. `within` says whether it is within what is theirs for such an operation.
+/// Checks that `actor` may make each of `changes` of `entry`. `within` says whether the entry is within the actor's own
+/// scope for an operation.
 ///
 /// # Errors
 ///
-/// What is not allowed, and who may do it.
+/// The operation that is not allowed, and who may carry it out.
 pub fn may_patch(
     actor: &Actor,
     entry: &Entry,
@@ -230,7 +231,7 @@ pub fn may_patch(
     loop {
         let operation = operation_of(actor, entry, &left);
         may(actor, operation, within(operation), &entry.handle.to_string())?;
-        // Nothing rides along with what is allowed.
+        // A change that belongs to another operation needs that permission as well.
         left.retain(|change| !belongs_to(operation, change));
         if left.is_empty() {
             return Ok(());
@@ -259,7 +260,7 @@ pub fn is_own(actor: &Actor, entry: &Entry) -> bool {
     match (&source.principal, actor.role) {
         (principal, Role::Tool) => match &source.tool {
             Some(tool) => *tool == actor.name,
-            // One without a name is known by its role only.
+            // An actor without a name is recorded by its role only.
             None => actor.name.is_empty() && principal.as_deref() == Some(actor.role.as_str()),
         },
         (Some(principal), _) => *principal == actor.to_string(),
@@ -267,7 +268,7 @@ pub fn is_own(actor: &Actor, entry: &Entry) -> bool {
     }
 }
 
-/// Whether `entry` is within what the table calls the role's own.
+/// Whether `entry` is within the actor's own scope, as the table defines it for the role.
 #[must_use]
 pub fn is_within(actor: &Actor, entry: &Entry) -> bool {
     let in_run = actor.run.is_some() && entry.fields.source.run == actor.run;
@@ -278,11 +279,11 @@ pub fn is_within(actor: &Actor, entry: &Entry) -> bool {
     }
 }
 
-/// Whether `actor` may do `operation` to something that is `within` what is theirs, or is not.
+/// Checks that `actor` may carry out `operation` on `what`. `within` says whether that is within the actor's own scope.
 ///
 /// # Errors
 ///
-/// What is not allowed, and who may do it.
+/// The operation that is not allowed, and who may carry it out.
 pub fn may(actor: &Actor, operation: Operation, within: bool, what: &str) -> Result<(), Denied> {
     match reach(actor.role, operation) {
         Reach::Yes => return Ok(()),
@@ -296,23 +297,24 @@ pub fn may(actor: &Actor, operation: Operation, within: bool, what: &str) -> Res
     })
 }
 
-/// Refuses to end the turn called `turn`, which was begun in `run` if in one, to all but those who began it and the stages that come
-/// last; a run ends its own.
+/// Checks that `actor` may end the turn called `turn`, which was begun in `run` if it belongs to one. Roles that may
+/// end any turn, and the run that a turn belongs to, may.
 ///
 /// # Errors
 ///
-/// Who may.
+/// The operation that is not allowed, and who may carry it out.
 pub fn may_end_turn(actor: &Actor, run: Option<RunId>, turn: &str) -> Result<(), Denied> {
     let is_own = run.is_some() && run == actor.run;
     may(actor, Operation::EndTurn, is_own, turn)
 }
 
-/// The tool called `tool` as `actor` speaks for it: by those who call tools. A tool is no other than itself, whatever is said. What
-/// the rest may read and write is less than what some tool may.
+/// Returns the actor for the tool called `tool`, on whose behalf `actor` speaks. Only those who call tools may do so; a
+/// tool always stays itself, whatever name is given. Other roles are refused, because what they may read and write is
+/// less than what some tools may.
 ///
 /// # Errors
 ///
-/// Who may.
+/// Who may speak for a tool.
 pub fn speaking_for(actor: &Actor, tool: &str) -> Result<Actor, Denied> {
     let is_tool = actor.role == Role::Tool;
     may(actor, Operation::SpeakForTool, is_tool, "a tool")?;
@@ -324,7 +326,8 @@ pub fn speaking_for(actor: &Actor, tool: &str) -> Result<Actor, Denied> {
     })
 }
 
-/// Refuses what is done to runs to those whom runs do not concern: tools, and roles within a run or a turn. Those see no run that they start.
+/// Checks that `actor` may start, stop or answer runs. Tools, and roles within a run or a turn, may not: they could not
+/// see the runs that they start.
 ///
 /// # Errors
 ///
@@ -333,22 +336,22 @@ pub fn may_steer(actor: &Actor) -> Result<(), Denied> {
     may(actor, Operation::Steer, false, "a run")
 }
 
-/// Something that a role may not do.
+/// An operation that a role may not carry out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Denied {
-    /// The role.
+    /// The role that was refused.
     pub role: Role,
-    /// What it wanted to do.
+    /// The operation that was attempted.
     pub operation: Operation,
-    /// To what.
+    /// The object of the operation.
     pub what: String,
 }
 
 impl Denied {
-    /// A stable name, for programs.
+    /// The stable code of the error, for programs.
     pub const CODE: &str = "role_denied";
 
-    /// The other roles that may do it anywhere.
+    /// The other roles that may carry out the operation anywhere.
     #[must_use]
     pub fn who_may(&self) -> Vec<Role> {
         let may = |role: &Role| *role != self.role && reach(*role, self.operation) == Reach::Yes;

@@ -1,4 +1,4 @@
-//! Whose memory it is: the hard boundary (M7.6.51), and the thread inside it.
+//! Spaces, the boundary between tenants (M7.6.51), and the threads inside them.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 pub struct SpaceName(String);
 
 impl SpaceName {
-    /// The space that is used when none is named.
+    /// The default space.
     #[must_use]
     pub fn main() -> Self {
         Self("main".to_owned())
     }
 
-    /// Brings `text` into the form above, or says why it cannot.
+    /// Parses the name of a space.
     ///
     /// # Errors
     ///
@@ -68,13 +68,14 @@ impl From<SpaceName> for String {
     }
 }
 
-/// Names a thread. Opaque: `a/b`, `a_b` and any script are different keys, and none is ever made a path (M7.4.38).
+/// The key of a thread. Opaque: `a/b`, `a_b` and any script are different keys, and none is ever used as a path
+/// (M7.4.38).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ThreadKey(pub String);
 
 impl ThreadKey {
-    /// The thread that is used when none is named.
+    /// The default thread.
     #[must_use]
     pub fn main() -> Self {
         Self("main".to_owned())

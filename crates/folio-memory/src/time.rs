@@ -1,4 +1,4 @@
-//! Instants, and the one source that they come from.
+//! Instants, and the clock that they come from.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The first instant that can be written down.
+    /// The earliest instant that can be represented.
     pub const MIN: Self = Self(i64::MIN);
-    /// The last instant that can be written down.
+    /// The latest instant that can be represented.
     pub const MAX: Self = Self(i64::MAX);
 
     /// The instant this many nanoseconds after the epoch.
@@ -41,25 +41,25 @@ impl Timestamp {
         self.0.div_euclid(1_000_000)
     }
 
-    /// This instant, `by` later.
+    /// The instant `by` later than this one.
     #[must_use]
     pub fn plus(self, by: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(by.as_nanos()).unwrap_or(i64::MAX)))
     }
 
-    /// This instant, `by` earlier.
+    /// The instant `by` earlier than this one.
     #[must_use]
     pub fn minus(self, by: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(by.as_nanos()).unwrap_or(i64::MAX)))
     }
 
-    /// How long after `earlier` this instant is; zero if it is not after it.
+    /// The time from `earlier` to this instant; zero if this instant is not after it.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Reads RFC 3339, any offset.
+    /// Parses RFC 3339 with any offset.
     ///
     /// # Errors
     ///
@@ -73,17 +73,19 @@ impl Timestamp {
             .map_err(|_| format!("{text:?} is outside the years 1678 to 2262"))
     }
 
-    /// The same, but the first instant that can be written down for what is before it, and the last one for what is after it.
+    /// Parses like [`Self::parse`], but returns the earliest or latest representable instant for a text outside the
+    /// range.
     ///
     /// # Errors
     ///
-    /// The reason in words if `text` is no instant.
+    /// The reason in words if `text` is not an instant.
     pub fn parse_nearest(text: &str) -> Result<Self, String> {
         Self::parse(text).or_else(|why| beyond(text).ok_or(why))
     }
 }
 
-/// Whether `text` is RFC 3339 of a year that no [`Timestamp`] reaches, and then the nearest one that does: many write the year 9999 for "never".
+/// The nearest representable instant if `text` is RFC 3339 of a year outside the range: many programs write the year
+/// 9999 for "never".
 fn beyond(text: &str) -> Option<Timestamp> {
     let pieces = jiff::fmt::temporal::Pieces::parse(text).ok()?;
     let is_instant = pieces.time().is_some() && pieces.offset().is_some();
@@ -124,7 +126,7 @@ impl<'de> Deserialize<'de> for Timestamp {
 
 /// The only source of time (M7.1.9). Pure code takes `now` instead.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// The present instant.
+    /// The current instant.
     fn now(&self) -> Timestamp;
 }
 

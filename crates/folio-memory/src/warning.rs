@@ -1,4 +1,4 @@
-//! What was wrong with an input: put right and said, or refused and said.
+//! Problems with an input: corrected with a warning, or refused with an error.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,14 @@ use serde_json::Value;
 
 use crate::excerpt::MORE;
 
-/// Bytes of a text that came, as it is said again: a value in the wrong place may be of any length, and whoever gave it knows it.
+/// The maximum length of an input text that a message repeats, in bytes: a misplaced value may be of any length, and
+/// its sender knows it.
 const SAID_BYTES: usize = 1024;
-/// Bytes of the name of a field.
+/// The maximum length of a field's name in a message, in bytes.
 const FIELD_BYTES: usize = 256;
 
-/// `text`, or its beginning and how many bytes it has. Where words end it is cut between two of them: half a word may be half a secret.
+/// Returns `text`, or its beginning with the number of its bytes. It is cut between words where possible, because half
+/// a word may be half a secret.
 pub(crate) fn brief(text: &str, bytes: usize) -> Cow<'_, str> {
     if text.len() <= bytes {
         return Cow::Borrowed(text);
@@ -24,7 +26,7 @@ pub(crate) fn brief(text: &str, bytes: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}{MORE} ({} bytes)", text.len()))
 }
 
-/// The same of any value.
+/// Shortens any JSON value in the same way.
 fn brief_value(value: Value) -> Value {
     let text = match &value {
         Value::String(text) => Cow::Borrowed(text.as_str()),
@@ -37,21 +39,22 @@ fn brief_value(value: Value) -> Value {
     }
 }
 
-/// A value that was put right. The answer carries it, and so does the trace (M7.1.4, M7.3.21).
+/// A value that was corrected. The answer reports it, and so does the trace (M7.1.4, M7.3.21).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// A stable name, such as `confidence_clamped`.
+    /// A stable code, such as `confidence_clamped`.
     pub code: String,
-    /// What happened, in words.
+    /// What was corrected, in words.
     pub message: String,
-    /// The value as it came, a number as a number; words where it is none that JSON has.
+    /// The value as it was sent: a number as a number, or as text if JSON has no such number.
     pub given: Value,
     /// The value that is used instead.
     pub used: Value,
 }
 
 impl Warning {
-    /// A warning that `given` became `used`. Of what is longer than a kilobyte it has the beginning.
+    /// Creates a warning that `given` was replaced by `used`. A text of more than a kilobyte is shortened to its
+    /// beginning.
     #[must_use]
     pub fn new(code: &str, message: impl Into<String>, given: impl Into<Value>, used: impl Into<Value>) -> Self {
         Self {
@@ -62,7 +65,7 @@ impl Warning {
         }
     }
 
-    /// The whole in one line, for people.
+    /// The whole warning in one line, for people.
     #[must_use]
     pub fn told(&self) -> String {
         let values = self.values();
@@ -70,7 +73,7 @@ impl Warning {
         format!("{}{values}", self.message)
     }
 
-    /// What was given and what is used, as people read it: a text without quotes. `None` where nothing was given.
+    /// The given and the used value for people, a text without quotes. `None` if nothing was given or nothing differs.
     #[must_use]
     pub fn values(&self) -> Option<(String, String)> {
         let told = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -78,20 +81,20 @@ impl Warning {
     }
 }
 
-/// An input that cannot be used. Names the field, the rule and the value.
+/// An input that cannot be used. It names the field, the rule and the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{field}: {message}")]
 pub struct Invalid {
-    /// A stable name, such as `content_empty`.
+    /// A stable code, such as `content_empty`.
     pub code: String,
     /// The field that is wrong.
     pub field: String,
-    /// Why, in words.
+    /// The reason in words.
     pub message: String,
 }
 
 impl Invalid {
-    /// An error about `field`. Of a message that is longer than a kilobyte it has the beginning.
+    /// Creates an error about `field`. A message of more than a kilobyte is shortened to its beginning.
     #[must_use]
     pub fn new(code: &str, field: &str, message: impl Into<String>) -> Self {
         Self {

@@ -1,33 +1,33 @@
-//! Texts that are too long to stand in an entry (M7.3.29).
+//! Texts that are too long to be kept in an entry (M7.3.29).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::warning::{Invalid, Warning};
 
-/// Bytes of text that stand in the entry itself.
+/// The maximum size of a text that is kept in the entry itself, in bytes.
 pub const MAX_INLINE_BYTES: usize = 64 * 1024;
 
-/// Bytes of the longest text that is kept at all.
+/// The maximum size of a text that is kept at all, in bytes.
 pub const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of the beginning that an entry shows of a longer text.
+/// The maximum size of the beginning that an entry shows of a longer text, in bytes.
 const PREVIEW_BYTES: usize = 2 * 1024;
 
-/// A text that is kept beside the entry.
+/// A reference to a text that is kept beside the entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BodyRef {
-    /// The SHA-256 of the text, by which it is found; of one in pieces the SHA-256 of the hashes of its pieces.
+    /// The SHA-256 of the text, by which it is found; for a text in pieces, the SHA-256 of the hashes of its pieces.
     pub hash: String,
-    /// How long it is.
+    /// The length of the text in bytes.
     pub bytes: u64,
-    /// The pieces that it is kept in, in order. Empty for a text that is kept as one.
+    /// The pieces of the text, in order. Empty for a text that is kept whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pieces: Vec<BodyPiece>,
 }
 
 impl BodyRef {
-    /// The hashes of what it is kept as, in order: of its pieces, or of the whole.
+    /// The hashes under which the text is kept, in order: those of its pieces, or that of the whole.
     pub fn hashes(&self) -> impl Iterator<Item = &String> {
         let whole = std::iter::once(&self.hash).filter(|_| self.pieces.is_empty());
         whole.chain(self.pieces.iter().map(|piece| &piece.hash))
@@ -39,15 +39,15 @@ impl BodyRef {
 pub struct BodyPiece {
     /// The SHA-256 of the piece, by which it is found.
     pub hash: String,
-    /// How long it is.
+    /// The length of the piece in bytes.
     pub bytes: u64,
-    /// Ends of lines in it.
+    /// The number of line breaks in the piece.
     pub newlines: u64,
 }
 
-/// What an entry shows of `text` that is kept beside it; none if the text stands in the entry itself.
+/// Returns the part of `text` that an entry shows if the text is kept beside it; `None` if the text fits in the entry.
 ///
-/// The beginning, up to 2 KiB and whole characters, ending with a line if one ends in the second half of that.
+/// The beginning consists of whole characters, at most 2 KiB, and ends with a line if a line ends in its second half.
 #[must_use]
 pub fn preview_of(text: &str) -> Option<&str> {
     if text.len() <= MAX_INLINE_BYTES {
@@ -58,11 +58,11 @@ pub fn preview_of(text: &str) -> Option<&str> {
     Some(end.map_or(start, |end| &start[..end]))
 }
 
-/// Whether `text` is short enough to be kept.
+/// Checks that `text` is short enough to be kept.
 ///
 /// # Errors
 ///
-/// `content_too_large` or `body_too_large`, as the field is called, for more than 16 MiB.
+/// `content_too_large` or `body_too_large`, according to the name of the field, for more than 16 MiB.
 pub fn check_text(text: &str, field: &str) -> Result<(), Invalid> {
     if text.len() <= MAX_TEXT_BYTES {
         return Ok(());
@@ -77,8 +77,8 @@ pub fn check_text(text: &str, field: &str) -> Result<(), Invalid> {
     })
 }
 
-/// `text` without the characters NUL, which databases and terminals do not keep, and that there were some; said once for all texts of
-/// an entry (M7.3.29).
+/// Returns `text` without NUL characters, which databases and terminals do not keep. Adds a warning if there were any,
+/// but only one for all texts of an entry (M7.3.29).
 #[must_use]
 pub fn without_nul(text: String, warnings: &mut Vec<Warning>) -> String {
     if !text.contains('\0') {

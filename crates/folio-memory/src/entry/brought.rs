@@ -1,10 +1,10 @@
-//! The times of what was made elsewhere.
+//! The original times of what was brought in from elsewhere.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// When something was made, and last changed, in the place that it was brought from.
+/// When something was made and last changed in the place that it was brought from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Brought {
     /// When it was made.
@@ -14,8 +14,8 @@ pub struct Brought {
 }
 
 impl Brought {
-    /// When something was made and last changed that is added at `at`: then, or at its times in the place that it was `brought`
-    /// from. Nothing comes from later than now, and nothing changed before it was made.
+    /// Returns when something that is added at `at` was made and last changed: at `at`, or at its original times if it
+    /// was `brought` in. No time is later than `at`, and no change is earlier than the making.
     #[must_use]
     pub fn times(brought: Option<Self>, at: Timestamp) -> (Timestamp, Timestamp) {
         let Some(brought) = brought else { return (at, at) };

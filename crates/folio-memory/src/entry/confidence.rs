@@ -1,26 +1,28 @@
-//! How sure somebody was.
+//! The confidence of an observation.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
 use crate::warning::Warning;
 
-/// A degree of belief from 0 to 1, stored as it was given (M7.3.21). Never changed in place afterwards.
+/// A degree of belief from 0 to 1, stored as it was given (M7.3.21) and never changed in place.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Confidence(f64);
 
-/// `number` as it is written: a whole one without a point, and one that is not finite, which JSON has not, in words.
+/// Formats `number` as JSON: a whole number without a decimal point, and one that is not finite, which JSON cannot
+/// express, as text.
 fn shown(number: f64) -> Value {
     let text = number.to_string();
     text.parse::<Number>().map_or_else(|_| text.into(), Value::Number)
 }
 
 impl Confidence {
-    /// What is assumed when nothing was said.
+    /// The confidence that is assumed if none is given.
     pub const DEFAULT: Self = Self(0.5);
 
-    /// Brings `raw` into range: below 0 becomes 0, above 1 becomes 1, not finite becomes the default. Says so if it did.
+    /// Clamps `raw` to the range: below 0 becomes 0, above 1 becomes 1, and a value that is not finite becomes the
+    /// default. Returns a warning if it did.
     #[must_use]
     pub fn clamped(raw: f64) -> (Self, Option<Warning>) {
         let warn = |code, used: Self| {
@@ -41,12 +43,12 @@ impl Confidence {
         } else if raw > 1.0 {
             warn("confidence_clamped", Self(1.0))
         } else {
-            // A zero below nothing is zero.
+            // Adding zero turns -0.0 into 0.0.
             (Self(raw + 0.0), None)
         }
     }
 
-    /// Reads the three words that some tools use instead of a number, in whatever case.
+    /// Parses the three words that some tools use instead of a number, ignoring case.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word.trim().to_ascii_lowercase().as_str() {
@@ -57,7 +59,7 @@ impl Confidence {
         }
     }
 
-    /// The number.
+    /// The confidence as a number.
     #[must_use]
     pub fn value(self) -> f64 {
         self.0

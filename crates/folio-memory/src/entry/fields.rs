@@ -1,4 +1,4 @@
-//! An entry as it stands.
+//! The fields of an entry.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,88 +16,90 @@ pub struct EntryFields {
     /// The registered type of an observation (`risk_alert` …).
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_name: Option<String>,
-    /// One line.
+    /// The title, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// The text; what seeds 002 and 004 call `content`.
+    /// The text; called `content` in seeds 002 and 004.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
-    /// Where the whole text is, if it is too long to stand here: then `body` is its beginning (M7.3.29).
+    /// Where the whole text is kept if it is too long for the entry; `body` is then its beginning (M7.3.29).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_ref: Option<BodyRef>,
     /// Structured parts of a log block, a step or a summary: actions, results, artifacts, remaining, questions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Value>,
-    /// Where it stands.
+    /// The entry's status.
     pub status: Status,
-    /// How sure its writer was; only observations have it.
+    /// How sure the writer was; only observations have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
-    /// Words to find it by, in the order given.
+    /// Tags to find the entry by, in the order given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<Tag>,
     /// Who should act.
     pub owner: Owner,
-    /// What it is about, as dotted paths can reach it (`goal_id`, `user.id`).
+    /// What the entry is about, as JSON that dotted paths can reach (`goal_id`, `user.id`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
-    /// Anything else; kept, not searched.
+    /// Any other data; kept but not searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// The stage that a task is in, in its writer's words; of a step, how it ended.
+    /// The stage of a task in its writer's words; for a step, how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// How far a task is, from 0 to 1.
+    /// The progress of a task, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
-    /// Whether it is pinned to its page, and in which place: a lower rank comes first.
+    /// The rank of the pin if the entry is pinned to its page; lower ranks come first.
     #[serde(default, rename = "pin", skip_serializing_if = "Option::is_none")]
     pub pin_rank: Option<u32>,
-    /// Until when whoever claimed it is expected to be at it (M7.4.35).
+    /// Until when the claim on the entry holds (M7.4.35).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<Timestamp>,
-    /// How long it holds.
+    /// The entry's lifetime.
     #[serde(default, skip_serializing_if = "Lifetime::is_unlimited")]
     pub lifetime: Lifetime,
-    /// The end of its time, once somebody has noticed that it is past (M7.1.8).
+    /// The end of the lifetime, set once somebody has noticed that it is past (M7.1.8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expired_at: Option<Timestamp>,
-    /// When somebody last said that it still holds.
+    /// When somebody last confirmed that the entry still holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validated_at: Option<Timestamp>,
-    /// How far it may be believed.
+    /// How far to believe the content.
     pub trust: Trust,
-    /// Where it came from. Empty for what a run writes itself: its page and its commit say which run.
+    /// Where the entry came from. Empty for what a run writes itself: the page and the commit name the run.
     #[serde(default, skip_serializing_if = "Source::is_empty")]
     pub source: Source,
-    /// Where its writer said that it came from: kept, never believed (M7.3.31).
+    /// The source that the writer claimed: kept, never believed (M7.3.31).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_source: Option<Value>,
-    /// In which iteration of a plan it was written, from 1.
+    /// The iteration of the plan in which the entry was written, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
-    /// The entry that took its place.
+    /// The entry that replaced this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<EntryId>,
-    /// Whether it came true, as far as somebody has said.
+    /// Whether it came true, if somebody has said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// What of persons its texts name or once named, sorted; a policy decides what follows (M7.6.48).
+    /// The kinds of personal data in its texts, now or in earlier revisions, sorted. A policy decides what follows
+    /// (M7.6.48).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pii: Vec<Pii>,
-    /// Why keeping the space small put it away; nothing if somebody did.
+    /// Which retention rule archived the entry; `None` if a writer did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived_for: Option<ArchivedFor>,
-    /// Why its content is gone. What is left says that there was something, when, from whom and why it went.
+    /// Why the content was erased. The tombstone tells that there was an entry, when, by whom, and why its content is
+    /// gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased: Option<ErasedFor>,
-    /// Its times in the place that it was brought from; nothing for what was made here.
+    /// The entry's original times if it was brought in; `None` if it was made here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought: Option<Brought>,
 }
 
 impl EntryFields {
-    /// Fields of an entry of `kind` with nothing in them, in the first status of its family.
+    /// Creates empty fields for an entry of `kind`, with the first status of its family.
     #[must_use]
     pub fn new(kind: EntryKind, owner: Owner, trust: Trust) -> Self {
         Self {
@@ -136,33 +138,33 @@ impl EntryFields {
     }
 }
 
-/// An entry as it stands.
+/// An entry in its current form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// For ever.
+    /// The entry's permanent id.
     pub id: EntryId,
-    /// In its space. Also its place on the page: entries of a page are ordered by it.
+    /// The entry's handle in its space. It is also its position: entries of a page are ordered by handle.
     pub handle: EntryHandle,
     /// The page that it stands on.
     pub page: PageId,
-    /// What sort of content it holds.
+    /// The kind of content that the entry holds.
     pub kind: EntryKind,
-    /// Counts its revisions, from 1.
+    /// Counts the entry's revisions, from 1.
     pub version: u32,
-    /// When it was added.
+    /// When the entry was added.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// When the entry last changed.
     pub updated_at: Timestamp,
-    /// The commit that added it.
+    /// The commit that added the entry.
     pub created_seq: Seq,
-    /// The commit that last changed it.
+    /// The commit that last changed the entry.
     pub updated_seq: Seq,
-    /// What it carries.
+    /// What the entry carries.
     pub fields: EntryFields,
 }
 
 impl Entry {
-    /// Where it stands at `now`, as a reader cares. What something else took the place of is settled.
+    /// The entry's state at `now`. A superseded entry is settled.
     #[must_use]
     pub fn state(&self, now: Timestamp) -> State {
         let fields = &self.fields;

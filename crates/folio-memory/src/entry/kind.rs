@@ -1,4 +1,4 @@
-//! What sort of content an entry holds.
+//! The kinds of content that an entry holds.
 
 use std::fmt;
 
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use super::status::Family;
 
-/// What sort of content an entry holds.
+/// The kind of content that an entry holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EntryKind {
-    /// Something noticed (seeds 002 and 004).
+    /// Something that somebody noticed (seeds 002 and 004).
     Observation,
     /// A note of the scratchbook.
     Note,
-    /// Something to do, without stages.
+    /// Something to do, without phases.
     Todo,
-    /// Something to do, with phase and progress.
+    /// Something to do, with a phase and progress.
     Task,
     /// What is wanted (seed 004).
     Goal,
-    /// What waits for a confirmation (seed 004).
+    /// An action that waits for confirmation (seed 004).
     PendingAction,
     /// One step of a plan.
     Step,
     /// One block of an append-only log.
     Log,
-    /// What a range of other entries comes to.
+    /// A summary of a range of other entries.
     Summary,
 }
 
@@ -46,7 +46,7 @@ impl EntryKind {
         Self::Summary,
     ];
 
-    /// The name as it is written and stored.
+    /// The kind's name in its written and stored form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -62,13 +62,13 @@ impl EntryKind {
         }
     }
 
-    /// Reads what [`Self::as_str`] gives.
+    /// Parses a name that [`Self::as_str`] returns.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// Which statuses it goes through.
+    /// The family of statuses that entries of this kind go through.
     #[must_use]
     pub fn family(self) -> Family {
         match self {
@@ -83,13 +83,13 @@ impl EntryKind {
         matches!(self, Self::Note | Self::Todo | Self::Task)
     }
 
-    /// Whether it is memory of its own, and not what a run writes on its pages.
+    /// Whether the kind is memory in its own right, as opposed to what a run writes on its pages.
     #[must_use]
     pub fn is_memory(self) -> bool {
         !matches!(self, Self::Step | Self::Log | Self::Summary)
     }
 
-    /// Whether its text never changes once written.
+    /// Whether the text of such an entry never changes once written.
     #[must_use]
     pub fn is_append_only(self) -> bool {
         matches!(self, Self::Log | Self::Summary)

@@ -8,15 +8,16 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lifetime {
-    /// For ever.
+    /// Forever.
     #[default]
     Unlimited,
-    /// Until an instant, which itself is no longer part of it (M7.1.1).
+    /// Until an instant, which is itself no longer part of the lifetime (M7.1.1).
     Until(Timestamp),
 }
 
 impl Lifetime {
-    /// Whether it still holds at `now`: half-open, so that consecutive lifetimes neither overlap nor leave a gap.
+    /// Whether the lifetime includes `now`. Lifetimes are half-open, so consecutive ones neither overlap nor leave a
+    /// gap.
     #[must_use]
     pub fn is_live(self, now: Timestamp) -> bool {
         match self {
@@ -25,7 +26,7 @@ impl Lifetime {
         }
     }
 
-    /// The instant at which it ends.
+    /// The instant at which the lifetime ends.
     #[must_use]
     pub fn expires_at(self) -> Option<Timestamp> {
         match self {
@@ -34,7 +35,7 @@ impl Lifetime {
         }
     }
 
-    /// Whether there is no end, as written records leave it out.
+    /// Whether the lifetime has no end, in which case written records leave it out.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         matches!(self, Self::Unlimited)

@@ -1,4 +1,4 @@
-//! The only unit of content.
+//! Entries: the only unit of content.
 
 mod body;
 mod brought;

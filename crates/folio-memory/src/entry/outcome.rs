@@ -1,19 +1,20 @@
-//! Whether what somebody noticed turned out to be so.
+//! Whether an observation came true.
 
 use serde::{Deserialize, Serialize};
 
-/// Whether what an observation said came true. Given when it is resolved or superseded; calibration counts it (M7.11.6).
+/// Whether an observation came true. It is set when the observation is resolved or superseded, and calibration counts
+/// it (M7.11.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was so.
+    /// It came true.
     Confirmed,
-    /// It was not so.
+    /// It did not come true.
     Refuted,
 }
 
 impl Outcome {
-    /// The name as it is written and stored.
+    /// The outcome's name in its written and stored form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -13,13 +13,13 @@ use crate::warning::Invalid;
 pub struct Owner(String);
 
 impl Owner {
-    /// The agent: what an observation belongs to unless something else is said.
+    /// The agent, the default owner of an observation.
     #[must_use]
     pub fn agent() -> Self {
         Self("agent".to_owned())
     }
 
-    /// The person.
+    /// The user.
     #[must_use]
     pub fn user() -> Self {
         Self("user".to_owned())
@@ -37,17 +37,18 @@ impl Owner {
         Self("executor".to_owned())
     }
 
-    /// Whether it names a kind of worker and nobody in particular: the agent, the planner, the executor.
+    /// Whether the owner is a kind of worker rather than anybody in particular: the agent, the planner or the executor.
     #[must_use]
     pub fn is_anybody(&self) -> bool {
         [Self::agent(), Self::planner(), Self::executor()].contains(self)
     }
 
-    /// Reads a name of 1 to 128 visible characters.
+    /// Parses a name of 1 to 128 visible characters.
     ///
     /// # Errors
     ///
-    /// `owner_invalid` if it is empty, too long, has white space or control characters, or is a tool or a role without a name.
+    /// `owner_invalid` if the name is empty or too long, has white space or control characters, or is a tool or role
+    /// without a name.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let fine = !is_blank(text) && text.len() <= 128 && !text.chars().any(|c| c.is_whitespace() || c.is_control());
         let message = if !fine {

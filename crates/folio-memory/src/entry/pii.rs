@@ -1,4 +1,4 @@
-//! What of a person a text names.
+//! Personal data in texts.
 
 use std::fmt;
 
@@ -17,16 +17,16 @@ pub enum Pii {
     CreditCard,
     /// The number of a bank account, with its check digits.
     Iban,
-    /// A number that a state gives to a person.
+    /// An identification number that a state issues to a person.
     NationalId,
-    /// An address of a machine that may be a person's: not a loopback, private or documentation address.
+    /// The network address of a machine that may be a person's: not a loopback, private or documentation address.
     IpAddress,
-    /// The address of a network card.
+    /// The hardware address of a network card.
     MacAddress,
 }
 
 impl Pii {
-    /// The name as it is written.
+    /// The name in its written form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

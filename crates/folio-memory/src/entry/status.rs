@@ -1,4 +1,4 @@
-//! The life cycle (M7.5.39): two families of statuses, one shared state.
+//! The life cycle (M7.5.39): two families of statuses, and one state that they share.
 
 use std::fmt;
 
@@ -13,23 +13,23 @@ use crate::time::Timestamp;
 pub enum Status {
     /// Knowledge that holds.
     Active,
-    /// Knowledge that somebody should look at.
+    /// Knowledge that somebody should review.
     PendingReview,
     /// Knowledge that has done its work.
     Resolved,
-    /// Work not begun.
+    /// Work that has not begun.
     Open,
-    /// Work begun.
+    /// Work that has begun.
     InProgress,
     /// Work that waits for something.
     Blocked,
-    /// Work finished.
+    /// Work that is finished.
     Done,
-    /// Put away. Final, except for `restore`.
+    /// Archived. Final, except for `restore`.
     Archived,
 }
 
-/// Which statuses a kind of entry goes through.
+/// The statuses that a kind of entry goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
     /// `active`, `pending_review`, `resolved`.
@@ -38,17 +38,17 @@ pub enum Family {
     Work,
 }
 
-/// Where an entry stands, as a reader cares: computed, never stored.
+/// Where an entry stands from the reader's side: computed, never stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Counts.
+    /// Still counts.
     Live,
     /// Done or resolved.
     Settled,
-    /// Put away.
+    /// Archived.
     Archived,
-    /// Past its time (M7.1.10): kept, but no query gives it unasked.
+    /// Past the end of its lifetime (M7.1.10): kept, but queries leave it out by default.
     Expired,
 }
 
@@ -65,7 +65,7 @@ impl Status {
         Self::Archived,
     ];
 
-    /// The canonical name.
+    /// The status's canonical name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -80,13 +80,13 @@ impl Status {
         }
     }
 
-    /// Reads a canonical name.
+    /// Parses a canonical name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 
-    /// Reads a canonical name or one of the accepted synonyms (M7.5.40), for an entry of `family`.
+    /// Parses a canonical name or one of the accepted synonyms (M7.5.40) for an entry of `family`.
     #[must_use]
     pub fn parse_in(text: &str, family: Family) -> Option<Self> {
         let status = match (text, family) {
@@ -98,7 +98,7 @@ impl Status {
         status.is_of(family).then_some(status)
     }
 
-    /// Whether entries of `family` can have it.
+    /// Whether entries of `family` can have this status.
     #[must_use]
     pub fn is_of(self, family: Family) -> bool {
         match self {
@@ -108,13 +108,14 @@ impl Status {
         }
     }
 
-    /// Whether an ordinary update may lead from here to `next`. Archived is final; `restore` is a separate act.
+    /// Whether an ordinary update may change this status to `next`. Archived is final; `restore` is a separate
+    /// operation.
     #[must_use]
     pub fn may_become(self, next: Self) -> bool {
         self == next || self.next().contains(&next)
     }
 
-    /// Where an ordinary update may lead from here (M7.5.39). What is settled may be reopened.
+    /// The statuses that an ordinary update may set from here (M7.5.39). What is settled may be reopened.
     #[must_use]
     pub fn next(self) -> &'static [Self] {
         use Status::{Active, Archived, Blocked, Done, InProgress, Open, PendingReview, Resolved};
@@ -130,7 +131,7 @@ impl Status {
         }
     }
 
-    /// Live, settled or archived, expiry aside.
+    /// Whether the status is live, settled or archived, regardless of expiry.
     #[must_use]
     pub fn state(self) -> State {
         match self {
@@ -140,7 +141,8 @@ impl Status {
         }
     }
 
-    /// As [`Self::state`], with expiry: a pinned entry does not expire (M7.1.7), an archived one stays archived.
+    /// As [`Self::state`], but with expiry: a pinned entry does not expire (M7.1.7), and an archived one stays
+    /// archived.
     #[must_use]
     pub fn state_at(self, lifetime: Lifetime, pinned: bool, now: Timestamp) -> State {
         let state = self.state();

@@ -1,4 +1,4 @@
-//! Words to find things by.
+//! Tags: words to find entries by.
 
 use std::fmt;
 
@@ -8,21 +8,22 @@ use unicode_normalization::UnicodeNormalization;
 use crate::view::is_blank;
 use crate::warning::Invalid;
 
-/// A tag in canonical form (M7.3.28): NFC, trimmed, inner white space as `_`, case kept, 1 to 64 bytes. `/` and `:` stay,
-/// so that people can build hierarchies; `sys:` is ours.
+/// A tag in canonical form (M7.3.28): NFC, trimmed, inner white space as `_`, case kept, 1 to 64 bytes. `/` and `:` are
+/// allowed, so that people can build hierarchies; the prefix `sys:` is reserved.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Tag(String);
 
 impl Tag {
-    /// How many an entry may carry.
+    /// The maximum number of tags of an entry.
     pub const MAX_PER_ENTRY: usize = 32;
 
     /// Brings `text` into canonical form.
     ///
     /// # Errors
     ///
-    /// `tag_invalid` if nothing is left, more than 64 bytes are, it has control characters, or it begins with `sys:`.
+    /// `tag_invalid` if nothing is left or more than 64 bytes are, or if the tag has control characters or begins with
+    /// `sys:`.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let normal: String = text.nfc().collect();
         let canonical = normal.split_whitespace().collect::<Vec<_>>().join("_");
@@ -44,11 +45,11 @@ impl Tag {
         ))
     }
 
-    /// Brings a list into canonical form, in the order given, each tag once.
+    /// Brings a list of tags into canonical form, in the order given and without duplicates.
     ///
     /// # Errors
     ///
-    /// The first tag that is invalid, or `tags_too_many` at the first that is one too many: what follows is not read.
+    /// The first tag that is invalid, or `tags_too_many` at the first tag beyond the limit; the rest is not read.
     pub fn parse_all<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Self>, Invalid> {
         let mut tags = Vec::new();
         for text in texts {
@@ -64,19 +65,19 @@ impl Tag {
         Ok(tags)
     }
 
-    /// The tags that `names` can be, to ask for; nothing if one of them can be none, which then no entry has (M7.2.13).
+    /// Parses the tags of a query. `None` if a name cannot be a tag, because then no entry has it (M7.2.13).
     #[must_use]
     pub fn asked_for(names: &[String]) -> Option<Vec<Self>> {
         names.iter().map(|name| Self::parse(name).ok()).collect()
     }
 
-    /// That there are more tags than an entry may carry.
+    /// The error that there are more tags than an entry may carry.
     pub(crate) fn too_many() -> Invalid {
         let message = format!("there are more than {}", Self::MAX_PER_ENTRY);
         Invalid::new("tags_too_many", "tags", message)
     }
 
-    /// The text.
+    /// The tag as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,4 +1,4 @@
-//! What is to be done with one entry at an instant.
+//! What retention requires for one entry at an instant.
 
 use super::policy::minutes;
 use super::{ArchivedFor, ErasedFor, RetentionPolicy};
@@ -6,19 +6,20 @@ use crate::change::{Change, FieldChange};
 use crate::entry::{Entry, EntryFields, EntryKind, Status};
 use crate::time::Timestamp;
 
-/// What is to be done with an entry.
+/// What retention requires for an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Due {
-    /// It is put away.
+    /// The entry is to be archived.
     Archive(ArchivedFor),
-    /// Its content is taken out.
+    /// The content of the entry is to be erased.
     Erase(ErasedFor),
 }
 
-/// What is to be done with `entry` at `now`, quota aside. Doing it and asking again ends with nothing to do.
+/// Returns what is to be done with `entry` at `now`, apart from quotas. Doing it and asking again ends with nothing to
+/// do.
 ///
-/// If it names a person, it has done so since `personal_since`, which the log tells ([`brings_personal_data`]). Steps of plans are
-/// left to their run.
+/// An entry with personal data has had it since `personal_since`, which the log tells ([`brings_personal_data`]). Steps
+/// of plans are left to their run.
 #[must_use]
 pub fn due(entry: &Entry, personal_since: Timestamp, policy: &RetentionPolicy, now: Timestamp) -> Option<Due> {
     let fields = &entry.fields;
@@ -38,14 +39,15 @@ pub fn due(entry: &Entry, personal_since: Timestamp, policy: &RetentionPolicy, n
             archive.zip(erase).map(|(archive, erase)| archive.saturating_add(erase)),
         ) && is_past(entry.updated_at, erase)
         {
-            // It was put away a whole second period ago, whoever was late with that, so anybody had the time to miss it.
+            // However late the archiving was, a whole second period has passed since, in which anybody could have
+            // missed the entry.
             return Some(Due::Erase(ErasedFor::Pii));
         }
     }
     if fields.pin_rank.is_some() {
         return None;
     }
-    // What somebody put away himself is kept; what only made room was going to end anyway.
+    // An entry that a writer archived is kept; one that a rule archived may expire as it would have otherwise.
     let may_end = !is_archived || fields.archived_for.is_some();
     if may_end && ends_since(entry, policy).is_some_and(|end| is_past(end, policy.purge_after_minutes)) {
         return Some(Due::Erase(ErasedFor::Expired));
@@ -65,7 +67,8 @@ pub fn due(entry: &Entry, personal_since: Timestamp, policy: &RetentionPolicy, n
     .then_some(Due::Archive(why(fields.status, ArchivedFor::Age)))
 }
 
-/// Why an entry with `status` is archived that a `rule` puts away: of what was settled before, that stays known, since it has answered (M7.11.3).
+/// The reason recorded when a `rule` archives an entry with `status`. For a settled entry that is `Resolved`, since it
+/// did answer (M7.11.3).
 fn why(status: Status, rule: ArchivedFor) -> ArchivedFor {
     match status {
         Status::Resolved | Status::Done => ArchivedFor::Resolved,
@@ -73,8 +76,8 @@ fn why(status: Status, rule: ArchivedFor) -> ArchivedFor {
     }
 }
 
-/// Whether `change` brought personal data into the entry that it adds or changes. The first that did is the one that the periods are
-/// counted from: an entry does not say it, and may be older, or have been changed since.
+/// Whether `change` brought personal data into its entry. Retention periods count from the first such change, which the
+/// entry itself does not record: it may be older, or may have changed since.
 #[must_use]
 pub fn brings_personal_data(change: &Change) -> bool {
     match change {
@@ -86,8 +89,9 @@ pub fn brings_personal_data(change: &Change) -> bool {
     }
 }
 
-/// From when on it counts that the time of an entry is over, if that ends: from its end, or from when somebody cared for it after that,
-/// as by taking it out of the archive. Of what a rule put away that was at least so long before as the rule waits.
+/// From when the expiry of an entry counts, if its lifetime ends: from the end, or from a later sign that somebody
+/// cared, such as a restore. For an archived entry that sign is taken to be earlier than the archiving by the period
+/// after which the rule archives.
 fn ends_since(entry: &Entry, policy: &RetentionPolicy) -> Option<Timestamp> {
     let fields = &entry.fields;
     let end = fields.lifetime.expires_at()?;
@@ -99,8 +103,8 @@ fn ends_since(entry: &Entry, policy: &RetentionPolicy) -> Option<Timestamp> {
     Some(end.max(cared))
 }
 
-/// When somebody last changed or confirmed an entry. That its time is over may be noted in it at that very instant, and is no
-/// sign that anybody cared.
+/// When somebody last changed or confirmed an entry. An update at the very instant of its end only notes the expiry and
+/// does not count.
 pub(super) fn last_sign(fields: &EntryFields, created_at: Timestamp, updated_at: Timestamp) -> Timestamp {
     let is_its_end = fields.lifetime.expires_at() == Some(updated_at);
     let changed = if is_its_end { created_at } else { updated_at };

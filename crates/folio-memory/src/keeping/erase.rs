@@ -1,4 +1,4 @@
-//! What is left of an entry and of the changes that made it, once its content is taken out.
+//! What remains of an entry and of the changes that made it once its content is erased.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::id::{EntryId, Seq};
 use crate::time::Timestamp;
 
 impl EntryFields {
-    /// Takes out everything that somebody wrote.
+    /// Removes everything that somebody wrote.
     fn without_content(&mut self) {
         self.title.clear();
         self.body.clear();
@@ -25,8 +25,8 @@ impl EntryFields {
 }
 
 impl Entry {
-    /// Takes the content out, and counts the revision. Whether anything changed: what is gone stays gone, and why it went
-    /// first is what is remembered, unless somebody wanted it forgotten.
+    /// Erases the content, increments the version, and returns whether anything changed. Erased content stays erased,
+    /// and the first reason is kept, unless somebody now wants it forgotten.
     pub fn erase(&mut self, why: ErasedFor, seq: Seq, at: Timestamp) -> bool {
         let fields = &mut self.fields;
         if fields
@@ -47,24 +47,26 @@ impl Entry {
     }
 }
 
-/// Takes the content of entries out of the changes that stand in the log.
+/// Erases the content of entries from the changes in the log.
 ///
-/// Folding what is left and then [`Change::EraseEntry`] gives the same entries, in the same versions, as folding what was.
+/// Replaying what remains, followed by [`Change::EraseEntry`], gives the same entries in the same versions as replaying
+/// the original changes.
 #[derive(Debug)]
 pub struct Eraser {
-    /// The entries, as they were after the changes seen so far.
+    /// The entries, in their form after the changes seen so far.
     states: HashMap<EntryId, Option<EntryFields>>,
 }
 
 impl Eraser {
-    /// For the content of the entries `gone`.
+    /// Creates an eraser for the content of the entries `gone`.
     pub fn of(gone: impl IntoIterator<Item = EntryId>) -> Self {
         Self {
             states: gone.into_iter().map(|id| (id, None)).collect(),
         }
     }
 
-    /// Takes the content out of `change`; whether there was any. Changes of one entry come in the order of the log.
+    /// Erases the content from `change` and returns whether there was any. Changes of one entry must come in the order
+    /// of the log.
     pub fn clean(&mut self, change: &mut Change) -> bool {
         match change {
             Change::AddEntry(new) => {

@@ -1,7 +1,7 @@
-//! Keeping a space small (M7.6): what is due for being put away, what is taken out for good, and what is left of it.
+//! Keeping a space small (M7.6): what is due to be archived or erased, and what remains of it.
 //!
-//! Archived content is kept, made smaller. Erased content is gone from every revision; what is left is a tombstone: the
-//! entry's id, its times, who wrote it, and why it went.
+//! Archived content is kept, in compressed form. Erased content is gone from every revision; a tombstone remains: the
+//! entry's id, its times, who wrote it, and why the content went.
 
 mod due;
 mod erase;
@@ -19,23 +19,23 @@ pub use policy::{QuotaPolicy, Redaction, RetentionPolicy};
 pub use quota::{EvictionKey, eviction_key};
 pub use watch::{PACKED_FROM, Watch, Watched, watched, watched_of};
 
-/// Why keeping the space small put an entry away.
+/// Which rule archived an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ArchivedFor {
-    /// Nobody changed or confirmed it for long (M7.6.44).
+    /// Nobody changed or confirmed it for a long time (M7.6.44).
     Age,
-    /// It was resolved, and nobody put it away (M7.5.42).
+    /// It was resolved, and nobody archived it (M7.5.42).
     Resolved,
-    /// There were more live observations than the space may have (M7.6.46).
+    /// The space had more live observations than its quota allows (M7.6.46).
     Quota,
-    /// It names a person, and that was long enough (M7.6.49).
+    /// It contains personal data, and the period for that is over (M7.6.49).
     Pii,
 }
 
 impl ArchivedFor {
-    /// The name as it is written.
+    /// The name in its written form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -53,21 +53,21 @@ impl fmt::Display for ArchivedFor {
     }
 }
 
-/// Why the content of an entry is gone.
+/// Why the content of an entry was erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErasedFor {
-    /// Its time was over long ago (M7.1.10).
+    /// Its lifetime ended long ago (M7.1.10).
     Expired,
-    /// It named a person, and that was long enough (M7.6.49).
+    /// It contained personal data, and the period for that is over (M7.6.49).
     Pii,
     /// Somebody wanted it forgotten (M7.6.50).
     Forgotten,
 }
 
 impl ErasedFor {
-    /// The name as it is written.
+    /// The name in its written form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

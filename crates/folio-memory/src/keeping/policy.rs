@@ -1,4 +1,4 @@
-//! What a space wants kept, and for how long: the sections of its policy that this folder reads.
+//! What a space keeps, and for how long: the sections of the policy that this folder reads.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 use crate::from_object::read_from_an_object;
 use crate::warning::Invalid;
 
-/// What is taken out of texts before they are stored (M7.6.48).
+/// What is redacted from texts before they are stored (M7.6.48).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Redaction {
     /// Nothing. Personal data is still flagged.
     Off,
-    /// Keys, tokens and passwords; personal data is flagged.
+    /// Keys, tokens and passwords. Personal data is flagged.
     #[default]
     Secrets,
-    /// Those, and personal data too.
+    /// Keys, tokens, passwords and personal data.
     Pii,
 }
 
 impl Redaction {
-    /// The name as it is written.
+    /// The name in its written form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -32,21 +32,21 @@ impl Redaction {
     }
 }
 
-/// How long what is kept. In minutes; `null` is for ever.
+/// How long content is kept. Times are in minutes; `null` means forever.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct RetentionPolicy {
-    /// After how long without a change an observation is put away whose time is over (M7.6.44).
+    /// How long after its last change an expired observation is archived (M7.6.44).
     pub archive_after_minutes: Option<u64>,
-    /// After how long a resolved observation is put away (M7.5.42).
+    /// How long after its resolution a resolved observation is archived (M7.5.42).
     pub archive_resolved_after_minutes: Option<u64>,
     /// How long after its end the content of an entry is kept (M7.1.10).
     pub purge_after_minutes: Option<u64>,
-    /// After how long an entry that names a person is put away, pinned or not (M7.6.49).
+    /// After how long an entry with personal data is archived, pinned or not (M7.6.49).
     pub pii_archive_after_minutes: Option<u64>,
-    /// How much later its content is erased.
+    /// How long after that its content is erased.
     pub pii_erase_after_minutes: Option<u64>,
-    /// How long the tombstone of purged content is kept before only its numbers are.
+    /// How long the tombstone of purged content is kept before only its numbers remain.
     pub tombstone_minutes: Option<u64>,
 }
 
@@ -67,19 +67,19 @@ impl Default for RetentionPolicy {
     }
 }
 
-/// A number of minutes as a length of time; `None` is for ever.
+/// Converts minutes to a duration; `None` means forever.
 pub(super) fn minutes(minutes: Option<u64>) -> Option<Duration> {
     minutes.map(|minutes| Duration::from_secs(minutes.saturating_mul(60)))
 }
 
 impl RetentionPolicy {
-    /// After how long without a sign an observation is put away whose time is over.
+    /// How long after its last sign of use an expired observation is archived.
     #[must_use]
     pub fn archive_after(&self) -> Option<Duration> {
         minutes(self.archive_after_minutes)
     }
 
-    /// After how long a resolved observation is put away.
+    /// How long after its resolution a resolved observation is archived.
     #[must_use]
     pub fn archive_resolved_after(&self) -> Option<Duration> {
         minutes(self.archive_resolved_after_minutes)
@@ -91,29 +91,29 @@ impl RetentionPolicy {
         minutes(self.purge_after_minutes)
     }
 
-    /// After how long what names a person is put away.
+    /// After how long an entry with personal data is archived.
     #[must_use]
     pub fn pii_archive_after(&self) -> Option<Duration> {
         minutes(self.pii_archive_after_minutes)
     }
 
-    /// How long a tombstone of purged content stays.
+    /// How long the tombstone of purged content is kept.
     #[must_use]
     pub fn tombstone(&self) -> Option<Duration> {
         minutes(self.tombstone_minutes)
     }
 }
 
-/// How much a space may hold.
+/// The quotas of a space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct QuotaPolicy {
-    /// Observations that are neither archived nor past their time (M7.6.46).
+    /// The maximum number of observations that are neither archived nor expired (M7.6.46).
     pub live_observations: u64,
 }
 
 impl QuotaPolicy {
-    /// That something may be held at all.
+    /// Checks that the quota is not zero.
     pub(crate) fn check(&self) -> Result<(), Invalid> {
         if self.live_observations > 0 {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Which observations have to go when there are too many.
+//! Which observations are archived when there are too many.
 
 use std::cmp::Reverse;
 
@@ -7,9 +7,9 @@ use crate::id::EntryHandle;
 use crate::observation::{Class, TypeRegistry};
 use crate::time::Timestamp;
 
-/// In which order observations go when the space is full (M7.6.46): the least key first.
+/// The order in which observations are archived when the space is full (M7.6.46): the least key first.
 ///
-/// What is settled goes before what counts, then what matters less, then what is older.
+/// Settled ones go before live ones, then less important ones, then older ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EvictionKey {
     counts: bool,
@@ -17,7 +17,7 @@ pub struct EvictionKey {
     handle: EntryHandle,
 }
 
-/// Where `entry` stands in that order; nothing if it does not go, because it is pinned.
+/// The key of `entry` in that order; `None` if it is pinned, because then it stays.
 #[must_use]
 pub fn eviction_key(entry: &Entry, types: &TypeRegistry, now: Timestamp) -> Option<EvictionKey> {
     let key = || EvictionKey {

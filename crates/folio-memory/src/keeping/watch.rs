@@ -1,7 +1,7 @@
-//! Where a store has to look for what may be due, so that it need not look at everything.
+//! Watches: rows that tell a store where to look for what may be due, so that it need not scan everything.
 //!
-//! What is watched follows from the entry alone. The policy of the space says how long after an instant something is due,
-//! and may change at any time.
+//! The watches of an entry follow from the entry alone. The policy says how long after an instant something is due, and
+//! may change at any time.
 
 use super::ErasedFor;
 use super::due::last_sign;
@@ -9,30 +9,30 @@ use crate::entry::{Entry, EntryFields, EntryKind, Status};
 use crate::lifecycle::ends_at;
 use crate::time::Timestamp;
 
-/// What an entry is watched for.
+/// The reason for watching an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Watch {
-    /// It is an observation that nobody put away, and whose end nobody has noted; from the end of its time.
+    /// An observation that is not archived and whose end is not noted yet; from the end of its lifetime.
     Live,
-    /// It is resolved; since then.
+    /// A resolved entry; since its resolution.
     Resolved,
-    /// Its content ends; from the end of its time.
+    /// An entry whose content ends; from the end of its lifetime.
     Ending,
-    /// It names a person; since it was added.
+    /// An entry with personal data; since it was added.
     Personal,
-    /// It is archived, and could take less room; since then.
+    /// An archived entry that could take less room; since it was archived.
     Archived,
-    /// Only its tombstone is left; since then.
+    /// An entry of which only the tombstone remains; since its erasure.
     Tombstone,
-    /// It is no observation that could be read, and its time ends without anybody having noted it; from that end.
+    /// An entry other than a readable observation, whose lifetime ends without the end being noted; from that end.
     Unnoted,
-    /// It is an observation that nobody put away although its end was noted; since that end.
+    /// An observation that is not archived although its end is noted; since that end.
     Past,
 }
 
 impl Watch {
-    /// Every one of them.
+    /// All reasons.
     pub const ALL: [Self; 8] = [
         Self::Live,
         Self::Resolved,
@@ -44,7 +44,7 @@ impl Watch {
         Self::Past,
     ];
 
-    /// The name as it is stored.
+    /// The name in its stored form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -60,27 +60,27 @@ impl Watch {
     }
 }
 
-/// That an entry is watched.
+/// One watch of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Watched {
-    /// For what.
+    /// The reason.
     pub what: Watch,
-    /// From or since when.
+    /// The instant from or since which the reason holds.
     pub at: Timestamp,
-    /// When somebody last cared for it.
+    /// When somebody last changed or confirmed the entry.
     pub since: Timestamp,
 }
 
-/// Bytes of a body from which on an archived entry is made smaller (M7.6.45).
+/// The size of a body, in bytes, from which an archived entry is compressed (M7.6.45).
 pub const PACKED_FROM: usize = 512;
 
-/// What `entry` is watched for, sorted.
+/// The watches of `entry`, sorted.
 #[must_use]
 pub fn watched(entry: &Entry) -> Vec<Watched> {
     watched_of(entry.kind, &entry.fields, entry.created_at, entry.updated_at)
 }
 
-/// What an entry of `kind` with `fields` is watched for, sorted.
+/// The watches of an entry of `kind` with `fields`, sorted.
 #[must_use]
 pub fn watched_of(kind: EntryKind, fields: &EntryFields, created_at: Timestamp, updated_at: Timestamp) -> Vec<Watched> {
     let end = fields.lifetime.expires_at();
@@ -88,7 +88,7 @@ pub fn watched_of(kind: EntryKind, fields: &EntryFields, created_at: Timestamp, 
     let watched = |what, at| Watched { what, at, since };
     let mut all = Vec::new();
     if let Some(why) = fields.erased {
-        // What somebody wanted forgotten leaves its tombstone for ever.
+        // A tombstone of forgotten content stays forever.
         if why != ErasedFor::Forgotten {
             all.push(watched(Watch::Tombstone, updated_at));
         }
@@ -97,10 +97,10 @@ pub fn watched_of(kind: EntryKind, fields: &EntryFields, created_at: Timestamp, 
     }
     let is_archived = fields.status == Status::Archived;
     let is_observation = kind == EntryKind::Observation;
-    // A pinned one does not end.
+    // A pinned entry does not expire.
     let end = end.filter(|_| fields.pin_rank.is_none());
     if is_observation && !is_archived {
-        // Its content does not end before it is put away, and it is found by its end here.
+        // An observation's content is not erased before it is archived, and its end is found here.
         match end.filter(|end| fields.expired_at == Some(*end)) {
             Some(noted) => all.push(watched(Watch::Past, noted)),
             None => all.push(watched(Watch::Live, end.unwrap_or(Timestamp::MAX))),

@@ -1,23 +1,23 @@
-//! A policy with what is built in wherever it says nothing: for people, who look at what holds.
+//! The effective policy, with built-in values wherever nothing is set: for people who want to see what applies.
 
 use serde_json::{Map, Value, json};
 
 use super::{SpacePolicy, TypePolicy};
 use crate::observation::TypeRegistry;
 
-/// A value of a policy.
+/// One value of a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyValue {
-    /// Its place, as `folio policy set` takes it: `retention.archive_after_minutes`.
+    /// The key of the value as `folio policy set` takes it: `retention.archive_after_minutes`.
     pub key: String,
-    /// What holds; `null` is for ever.
+    /// The effective value; `null` means forever.
     pub value: Value,
-    /// Whether that is another than what is built in.
+    /// Whether the value differs from the built-in one.
     pub is_set: bool,
 }
 
 impl SpacePolicy {
-    /// All that holds, also where nothing was set: the document as it would be if every value were written down.
+    /// The whole effective policy as one document, as if every value were written down.
     #[must_use]
     pub fn whole(&self) -> Value {
         let mut types = Map::new();
@@ -49,7 +49,7 @@ impl SpacePolicy {
         })
     }
 
-    /// The same value by value, in the order of their keys.
+    /// The effective policy value by value, in the order of the keys.
     #[must_use]
     pub fn in_force(&self) -> Vec<PolicyValue> {
         let built_in = Self::default().whole();
@@ -60,7 +60,7 @@ impl SpacePolicy {
     }
 }
 
-/// Adds what is below `key`; `built_in` is what holds there if nothing is set.
+/// Adds the values below `key`; `built_in` is the value that applies if nothing is set.
 fn add(all: &mut Vec<PolicyValue>, key: String, value: &Value, built_in: Option<&Value>) {
     let Value::Object(inside) = value else {
         return all.push(PolicyValue {

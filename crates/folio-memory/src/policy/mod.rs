@@ -1,7 +1,7 @@
-//! What holds in a space beyond what is built in: one JSON document, kept in the log like everything else.
+//! The policy of a space: one JSON document, kept in the log like everything else.
 //!
 //! Every section has defaults, so an empty document is the policy of a new space. A person replaces the document as a
-//! whole; a type that an open space meets for the first time is added to it by itself.
+//! whole. A type that an open space meets for the first time is added automatically.
 
 mod in_force;
 mod registered;
@@ -21,20 +21,20 @@ use crate::tool_exchange::ManifestsPolicy;
 use crate::trace::TracePolicy;
 use crate::warning::Invalid;
 
-/// What holds in a space. Each section is a file of this folder.
+/// The rules of a space. Each section is a file of this folder.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct SpacePolicy {
-    /// The observation types that are registered besides the built-in ones, or that differ from them (M7.3.22).
+    /// Observation types registered in addition to the built-in ones, or overriding them (M7.3.22).
     #[serde(skip_serializing_if = "TypesPolicy::is_empty")]
     pub types: TypesPolicy,
-    /// For whom a type that nobody registered is an error.
+    /// For whom an unregistered type is an error.
     #[serde(skip_serializing_if = "crate::is_default")]
     pub strict_types: StrictTypes,
-    /// What is taken out of texts before they are stored (M7.6.48).
+    /// What is redacted from texts before they are stored (M7.6.48).
     #[serde(skip_serializing_if = "crate::is_default")]
     pub redaction: Redaction,
-    /// How long what is kept (M7.6.44, M7.6.49).
+    /// How long content is kept (M7.6.44, M7.6.49).
     #[serde(skip_serializing_if = "crate::is_default")]
     pub retention: RetentionPolicy,
     /// How much the space may hold (M7.6.46).
@@ -46,7 +46,7 @@ pub struct SpacePolicy {
     /// How much of a scratchbook a model reads, and where (M7.8).
     #[serde(alias = "scratchbook_policy", skip_serializing_if = "crate::is_default")]
     pub scratchbook: ScratchbookPolicy,
-    /// What is kept of what happened besides the log (M7.10).
+    /// Which notes of the trace are kept, and for how long (M7.10).
     #[serde(skip_serializing_if = "crate::is_default")]
     pub trace: TracePolicy,
 }
@@ -54,7 +54,7 @@ pub struct SpacePolicy {
 read_from_an_object!(SpacePolicy);
 
 impl SpacePolicy {
-    /// Whether everything in it makes sense.
+    /// Checks that every section is valid.
     ///
     /// # Errors
     ///
@@ -70,17 +70,17 @@ impl SpacePolicy {
 /// A policy with its place in the log.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct KeptPolicy {
-    /// Counts its revisions; zero is the policy of a space where nobody has set one.
+    /// The number of revisions; zero for a space whose policy was never set.
     pub version: u32,
-    /// The commit that last changed it; zero if none did.
+    /// The commit that last changed the policy; zero if none did.
     pub changed_seq: Seq,
-    /// What holds.
+    /// The policy itself.
     pub policy: SpacePolicy,
 }
 
 impl KeptPolicy {
-    /// What is kept after `change`, made by commit `seq`. Whether anything changed: a document like the one that is
-    /// there, or a type that is there already, changes nothing.
+    /// Applies `change`, made by commit `seq`, and returns whether anything changed. A document equal to the current
+    /// one, or a type that is registered already, changes nothing.
     pub fn apply(&mut self, change: &Change, seq: Seq) -> bool {
         let changed = match change {
             Change::SetPolicy { policy, .. } if **policy != self.policy => {

@@ -1,4 +1,4 @@
-//! The section `types`: which observation types there are, and who may use others (M7.3.22).
+//! The section `types`: the registered observation types, and who may use others (M7.3.22).
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,26 @@ use crate::from_object::read_from_an_object;
 use crate::observation::{Class, TypeRegistry};
 use crate::warning::Invalid;
 
-/// How long an observation holds if neither its writer nor its type says anything (M7.1.5): seven days.
+/// The lifetime of an observation if neither its writer nor its type sets one (M7.1.5): seven days.
 pub const DEFAULT_TTL_MINUTES: u32 = 7 * 24 * 60;
 
-/// The longest lifetime that can be given: a year.
+/// The longest lifetime that can be set: a year.
 pub const MAX_TTL_MINUTES: u32 = 525_600;
 
-/// Most types that a space registers. Beyond, somebody makes names of what should be tags.
+/// The maximum number of types that a space registers. More types than this are really tags.
 const MAX_TYPES: usize = 1000;
 
-/// What is known of a registered type.
+/// The settings of a registered type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct TypePolicy {
-    /// What it is treated as.
+    /// The class of the type.
     #[serde(default)]
     pub class: Class,
-    /// How long it holds unless something else is said; `null` for ever.
+    /// The lifetime of its observations if their writer gives none; `null` means forever.
     #[serde(default = "default_ttl_minutes")]
     pub default_ttl_minutes: Option<u32>,
-    /// Its place in the order of importance, lower first; left out, that of its class (M7.2.14).
+    /// The type's priority, lower first; if left out, that of its class (M7.2.14).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u32>,
 }
@@ -36,7 +36,7 @@ pub struct TypePolicy {
 read_from_an_object!(TypePolicy);
 
 impl TypePolicy {
-    /// A type of `class` with the usual lifetime.
+    /// A type of `class` with the default lifetime.
     #[must_use]
     pub fn of(class: Class) -> Self {
         Self {
@@ -52,21 +52,21 @@ fn default_ttl_minutes() -> Option<u32> {
     Some(DEFAULT_TTL_MINUTES)
 }
 
-/// For whom a type that nobody registered is an error; for all others it is registered by its first use.
+/// For whom an unregistered type is an error. For everybody else its first use registers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StrictTypes {
-    /// For tools and everybody else who is no person.
+    /// For tools and everybody else who is not a person.
     #[default]
     Tools,
-    /// For people, too.
+    /// For people as well.
     Everybody,
     /// For nobody.
     Nobody,
 }
 
 impl StrictTypes {
-    /// Whether it is one for somebody in `role`.
+    /// Whether an unregistered type is an error for `role`.
     #[must_use]
     pub fn holds_for(self, role: Role) -> bool {
         match self {
@@ -83,24 +83,24 @@ impl StrictTypes {
 pub struct TypesPolicy(BTreeMap<String, TypePolicy>);
 
 impl TypesPolicy {
-    /// Whether there is none.
+    /// Whether no type is registered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What is said of `name`.
+    /// The settings of the type `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&TypePolicy> {
         self.0.get(name)
     }
 
-    /// All of them, by name.
+    /// All registered types, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &TypePolicy)> {
         self.0.iter().map(|(name, known)| (name.as_str(), known))
     }
 
-    /// Adds `name`, unless it is there; whether it was added.
+    /// Registers `name` unless it is registered; returns whether it was added.
     pub fn register(&mut self, name: &str, as_type: TypePolicy) -> bool {
         let is_new = !self.0.contains_key(name);
         if is_new {

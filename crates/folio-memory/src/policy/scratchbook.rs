@@ -6,51 +6,52 @@ use crate::from_object::read_from_an_object;
 use crate::view::Placement;
 use crate::warning::Invalid;
 
-/// Tokens of a window up to which it counts as small (M7.8 V6).
+/// The largest window, in tokens, that counts as small (M7.8 V6).
 pub const SMALL_WINDOW: u32 = 8 * 1024;
-/// What is said to who asks for a scratchbook where the policy has none.
+/// The reason given to those who ask for a scratchbook in a space whose policy has none.
 pub const SCRATCHBOOKS_OFF: &str = "scratchbooks are switched off by the policy of the space (scratchbook.enabled)";
-/// Per cent of a window that a view has at most (M7.8 V1).
+/// The maximum share of a window that a view takes, in percent (M7.8 V1).
 const WINDOW_SHARE: u64 = 20;
-/// Tokens that a view can be given.
+/// The maximum number of tokens that can be set for a view.
 const MAX_TOKENS: u32 = 100_000;
-/// Lines that a section of a view can be given.
+/// The maximum number of lines that can be set for a section of a view.
 const MAX_ITEMS: u32 = 200;
 
-/// For what sort of model the defaults are.
+/// The kind of model that the defaults are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// A model on the same machine with a small window: 700 tokens, 20 lines a section, no list of tools in the prompt.
+    /// A model on the same machine with a small window: 700 tokens, 20 lines per section, no list of tools in the
+    /// prompt.
     OnDevice,
-    /// Any other: 800 tokens, 40 lines a section, with the list of tools.
+    /// Any other model: 800 tokens, 40 lines per section, with the list of tools.
     #[default]
     Cloud,
 }
 
-/// What holds for scratchbooks. What is left out is as the profile says.
+/// The settings of scratchbooks. The profile provides what is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct ScratchbookPolicy {
-    /// Whether models get scratchbooks at all: without, there is no view, and no `scratch_*` tool.
+    /// Whether models get scratchbooks at all. If not, there is no view and no `scratch_*` tool.
     pub enabled: bool,
-    /// For what sort of model the rest is.
+    /// The kind of model that the defaults are for.
     pub profile: Profile,
-    /// Where files of scratchbooks stand in the virtual file system; begins with `/`.
+    /// The folder of scratchbook files in the virtual file system; begins with `/`.
     pub path_prefix: String,
-    /// Tokens of a view; 20 % of the window if that is less.
+    /// The maximum number of tokens of a view; 20 % of the window if that is less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub view_token_limit: Option<u32>,
-    /// Lines of one section of a view.
+    /// The maximum number of lines in one section of a view.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rendered_items: Option<u32>,
-    /// Whether the conversation of a run's task that outgrows the window is put away, with a summary in its place.
+    /// Whether the conversation of a run's task that outgrows the window is offloaded, with a summary in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_compact: Option<bool>,
-    /// Whether the system prompt lists the tools, though their definitions are sent beside it.
+    /// Whether the system prompt lists the tools, although their definitions are sent separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_tool_list_in_system_prompt: Option<bool>,
-    /// Where the view stands in what a model is sent.
+    /// Where the view stands in the request to a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
 }
@@ -72,7 +73,7 @@ impl Default for ScratchbookPolicy {
     }
 }
 
-/// `limit`, or the share of a window that a view may have, if that is less (M7.8 V1).
+/// Returns `limit`, or the share of the window that a view may take if that is less (M7.8 V1).
 #[must_use]
 pub fn within_share(limit: u32, window: Option<u32>) -> u32 {
     let share = window.map(|window| u64::from(window) * WINDOW_SHARE / 100);
@@ -80,7 +81,8 @@ pub fn within_share(limit: u32, window: Option<u32>) -> u32 {
 }
 
 impl ScratchbookPolicy {
-    /// Tokens that a view may have for a model with a window of so many tokens; nothing if it is off (M7.8 V1).
+    /// The maximum number of tokens of a view for a model with a window of this size; 0 if scratchbooks are off (M7.8
+    /// V1).
     #[must_use]
     pub fn budget(&self, window: Option<u32>) -> u32 {
         if !self.enabled {
@@ -89,7 +91,7 @@ impl ScratchbookPolicy {
         within_share(self.view_tokens(), window)
     }
 
-    /// The same for a window of any size.
+    /// The maximum number of tokens of a view, regardless of the window.
     pub(super) fn view_tokens(&self) -> u32 {
         self.view_token_limit.unwrap_or(match self.profile {
             Profile::OnDevice => 700,
@@ -97,7 +99,7 @@ impl ScratchbookPolicy {
         })
     }
 
-    /// Lines that one section of a view has at most.
+    /// The maximum number of lines in one section of a view.
     #[must_use]
     pub fn max_rendered_items(&self) -> u32 {
         self.max_rendered_items.unwrap_or(match self.profile {
@@ -106,7 +108,7 @@ impl ScratchbookPolicy {
         })
     }
 
-    /// Whether the conversation of a run's task that outgrows the window is put away; it is unless it is said.
+    /// Whether the conversation of a run's task that outgrows the window is offloaded; true by default.
     #[must_use]
     pub fn auto_compact(&self) -> bool {
         self.auto_compact.unwrap_or(true)
@@ -119,8 +121,8 @@ impl ScratchbookPolicy {
             .unwrap_or(self.profile == Profile::Cloud)
     }
 
-    /// Where the view stands for a model with a window of so many tokens: in the system prompt of a small one, at the end
-    /// otherwise (M7.8 V6). If nobody knows the window, the profile says which it is.
+    /// Where the view stands for a model with a window of this size: in the system prompt if the window is small, at
+    /// the tail otherwise (M7.8 V6). If the size is unknown, the profile decides.
     #[must_use]
     pub fn placement(&self, window: Option<u32>) -> Placement {
         let is_small = window.map_or(self.profile == Profile::OnDevice, |window| window <= SMALL_WINDOW);

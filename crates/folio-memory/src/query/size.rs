@@ -1,16 +1,16 @@
-//! How much one question may name.
+//! Limits on the size of a query.
 
 use super::EntryQuery;
 use crate::entry::Tag;
 use crate::warning::Invalid;
 
-/// Values in a context that one question may name.
+/// The maximum number of context values in one query.
 const CONTEXT_MAX: usize = 64;
-/// Values that one question may name where an entry has to have any, or none, of them.
+/// The maximum number of values in a filter that matches any or none of them.
 const ANY_MAX: usize = 1_000;
 
 impl EntryQuery {
-    /// That it names no more than one question may.
+    /// Checks that the query stays within these limits.
     ///
     /// # Errors
     ///

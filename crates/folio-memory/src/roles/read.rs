@@ -1,4 +1,4 @@
-//! How far somebody may read: the first column of the table of M7.7.
+//! Read permissions: the first column of the table of M7.7.
 
 use super::{Operation, Reach, reach};
 use crate::actor::{Actor, Role};
@@ -10,22 +10,23 @@ use crate::space::ThreadKey;
 use crate::tool_exchange::ReadScope;
 use crate::turn::{NewTurn, TurnQuery};
 
-/// What of a space somebody may read.
+/// The part of a space that somebody may read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sight {
-    /// All of it.
+    /// The whole space.
     Space,
-    /// The pages of a run and what was written in it, and observations that ask the agent or a role of the run to act
+    /// The pages of a run, what was written in it, and the observations that ask the agent or a role of the run to act
     /// (M7.11.2). Without a run, only those observations.
     Run(Option<RunId>),
     /// The pages of a thread.
     Thread(ThreadKey),
-    /// Observations that a manifest lets a tool see.
+    /// The observations that a manifest lets a tool see.
     Manifest(ReadScope),
 }
 
 impl Sight {
-    /// What `actor` may read. `thread` is the one that it works in, `scope` what its manifest says if it is a tool.
+    /// The part that `actor` may read. `thread` is the thread that the actor works in, and `scope` gives the read scope
+    /// of the manifest if the actor is a tool.
     #[must_use]
     pub fn of(actor: &Actor, thread: &ThreadKey, scope: impl FnOnce() -> ReadScope) -> Self {
         match (actor.role, reach(actor.role, Operation::Read)) {
@@ -36,7 +37,7 @@ impl Sight {
         }
     }
 
-    /// Whether it takes in a page with these fields.
+    /// Whether it includes a page with these fields.
     #[must_use]
     pub fn takes_in_page(&self, page: &PageFields) -> bool {
         match self {
@@ -47,7 +48,8 @@ impl Sight {
         }
     }
 
-    /// Whether it takes in a turn that began as `turn`: a run's turns are its own, a thread's turns are those in it.
+    /// Whether it includes a turn that began as `turn`: for a run, the turns of that run; for a thread, the turns in
+    /// it.
     #[must_use]
     pub fn takes_in_turn(&self, turn: &NewTurn) -> bool {
         match self {
@@ -58,21 +60,21 @@ impl Sight {
         }
     }
 
-    /// `query` for no more turns than it takes in; none if there can be none.
+    /// Restricts `query` to turns that it includes; `None` if there can be none.
     #[must_use]
     pub fn narrowed(&self, query: &TurnQuery) -> Option<TurnQuery> {
         let mut query = query.clone();
         self.narrow(&mut query.run, &mut query.thread).then_some(query)
     }
 
-    /// The same for pages.
+    /// Restricts `query` to pages that it includes; `None` if there can be none.
     #[must_use]
     pub fn narrowed_pages(&self, query: &PageQuery) -> Option<PageQuery> {
         let mut query = query.clone();
         self.narrow(&mut query.run, &mut query.thread).then_some(query)
     }
 
-    /// Asks for no more than it takes in of what belongs to a run or a thread; false if nothing is left.
+    /// Restricts the filters for run and thread to what it includes; false if nothing can match any more.
     fn narrow(&self, run: &mut Option<RunId>, thread: &mut Option<ThreadKey>) -> bool {
         match self {
             Self::Space => true,
@@ -82,7 +84,7 @@ impl Sight {
         }
     }
 
-    /// Whether it takes in `entry`, which stands on a page with the fields `page`.
+    /// Whether it includes `entry`, which stands on a page with the fields `page`.
     #[must_use]
     pub fn takes_in(&self, entry: &Entry, page: &PageFields) -> bool {
         let fields = &entry.fields;

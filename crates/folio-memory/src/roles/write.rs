@@ -1,4 +1,4 @@
-//! Whether a whole write is within what its writer may do (M7.7).
+//! Write permissions: whether its writer may make a write as a whole (M7.7).
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,29 +14,29 @@ use crate::page::{self, PageFields, PageRole};
 use crate::scratchbook;
 use crate::space::{SpaceName, ThreadKey};
 
-/// What is there already of what a write touches.
+/// The existing pages and entries that a write touches.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// Entries that it changes or links.
+    /// The entries that the write changes or links.
     pub entries: HashMap<EntryId, Entry>,
-    /// Pages that it is about, and those that contain them.
+    /// The pages that the write concerns, and the pages that contain them.
     pub pages: HashMap<PageId, PageFields>,
-    /// The thread that the writer works in: the one that was named when the connection was made.
+    /// The thread that the writer works in, as named when the connection was made.
     pub thread: ThreadKey,
 }
 
-/// What has to be known of a write before it can be judged.
+/// What has to be looked up before a write can be judged.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Entries that it changes: without one of them there is nothing to change.
+    /// The entries that the write changes; each of them must exist.
     pub entries: HashSet<EntryId>,
-    /// Entries that it links.
+    /// The entries that the write links.
     pub linked: HashSet<EntryId>,
-    /// Pages, with all pages that contain them.
+    /// The pages that the write concerns, with all pages that contain them.
     pub pages: HashSet<PageId>,
 }
 
-/// What [`may_write`] has to know to judge `changes` by `actor`.
+/// What [`may_write`] needs to know to judge `changes` by `actor`.
 #[must_use]
 pub fn needs(actor: &Actor, changes: &[Change]) -> Needs {
     let mut needs = Needs::default();
@@ -83,9 +83,10 @@ pub fn needs(actor: &Actor, changes: &[Change]) -> Needs {
     needs
 }
 
-/// Whether `actor` may make `changes` in `space`, all of them. `known` is what [`needs`] asks for, as far as it is there.
+/// Checks that `actor` may make all of `changes` in `space`. `known` holds what [`needs`] asks for, as far as it
+/// exists.
 ///
-/// Turns and what happens in a run are not in the table: whoever holds the run writes its journal.
+/// The table does not cover turns and the events of runs: whoever holds a run writes its journal.
 ///
 /// # Errors
 ///
@@ -130,7 +131,7 @@ struct Judged<'a> {
     added: HashSet<EntryId>,
     patched: HashSet<EntryId>,
     ensured: HashMap<PageId, &'a PageFields>,
-    /// The written ids of what is said to be derived from something.
+    /// The written ids of entries that the write declares to be derived from others.
     derived: HashSet<&'a str>,
 }
 
@@ -146,10 +147,10 @@ impl Judged<'_> {
             Change::PatchEntry { entry, fields, .. } => self.judge_patch(*entry, fields),
             Change::AddLink(link) => self.judge_link(link),
             Change::SetPolicy { .. } => may(actor, Operation::SetPolicy, false, "the policy of the space"),
-            // Part of adding something of that type.
+            // Registering a type is part of adding an entry of that type.
             Change::RegisterType { .. } => may(actor, Operation::Add, true, "a type"),
             Change::EraseEntry { entry, why, .. } => {
-                // What is due by the policy is taken out by those who tidy up.
+                // Erasing what is due by the policy is part of tidying.
                 let operation = match why {
                     ErasedFor::Forgotten => Operation::Forget,
                     _ => Operation::Archive,
@@ -165,7 +166,7 @@ impl Judged<'_> {
         if new.fields.brought.is_some() {
             may(self.actor, Operation::Import, false, &what)?;
         }
-        // The scratch page and the books begin to exist with what is added to them.
+        // The scratch page and the scratchbooks are created by the first entry added to them.
         if self.is_standing(new) {
             return Ok(());
         }
@@ -185,7 +186,7 @@ impl Judged<'_> {
             (Role::Clarifier, EntryKind::PendingAction) | (Role::Reflector | Role::Cleaner, EntryKind::Summary) => true,
             (Role::Clarifier, EntryKind::Observation) => class() == Class::PendingConfirmation,
             (Role::Reflector | Role::Cleaner, _) => self.derived.contains(new.id.to_string().as_str()),
-            // What it puts away goes onto the page for that.
+            // A compactor adds the messages that it offloads to the history page.
             (Role::Compactor, EntryKind::Log) => self.is_history(new.page),
             (Role::Compactor, EntryKind::Summary | EntryKind::Note | EntryKind::Todo) => self.is_own_page(new.page),
             _ => false,
@@ -198,7 +199,7 @@ impl Judged<'_> {
         if new.fields.brought.is_some() {
             may(actor, Operation::Import, false, &what)?;
         }
-        // What a compactor leaves behind is pinned until the next does so.
+        // A compactor pins its summary until the next summary replaces it.
         if new.fields.pin_rank.is_some() && actor.role != Role::Compactor {
             let within = match actor.role {
                 Role::Executor => self.is_own_page(new.page),
@@ -215,7 +216,7 @@ impl Judged<'_> {
         if is_allowed_anyhow(actor, fields) || self.added.contains(&id) {
             return Ok(());
         }
-        // To put what one has derived in the place of what it was derived from is to put that away (M7.4.37).
+        // To supersede an entry by one that was derived from it is to archive it (M7.4.37).
         if let [FieldChange::SupersededBy(Some(by))] = fields
             && reach(actor.role, Operation::Archive) == Reach::Yes
             && self.added.contains(by)
@@ -235,7 +236,8 @@ impl Judged<'_> {
         }
     }
 
-    /// Of which run an entry of its tree is, its page says.
+    /// Whether `entry` is within the actor's own scope. For an entry in a run's tree, the page says which run it
+    /// belongs to.
     fn is_within(&self, entry: &Entry) -> bool {
         let actor = self.actor;
         let is_of_run = |page: &PageFields| page.run.is_some() && page.run == actor.run;
@@ -251,7 +253,8 @@ impl Judged<'_> {
             let within = pages.iter().all(|page| self.is_own_page(*page));
             return may(actor, Operation::Pages, within, "a link of pages");
         }
-        // It says something of what the write adds or changes, which is judged by itself, or of what is the writer's.
+        // A link says something about entries that the write adds or changes, which are judged by themselves, or about
+        // the writer's own.
         let is_theirs = |entry: EntryId| {
             let is_known = |entry: &Entry| is_own(actor, entry) || self.is_within(entry);
             self.added.contains(&entry)
@@ -269,7 +272,7 @@ impl Judged<'_> {
         fields.is_some_and(|fields| fields.role == PageRole::History && self.is_of_thread(fields))
     }
 
-    /// Whether `page` is the scratchbook of another thread than the writer's.
+    /// Whether `page` is the scratchbook of a thread other than the writer's.
     fn is_other_book(&self, page: PageId) -> bool {
         let fields = self.fields_of(page);
         fields.is_some_and(|fields| fields.role == PageRole::Scratchbook && !self.is_of_thread(fields))
@@ -279,7 +282,7 @@ impl Judged<'_> {
         self.fields_of(page).is_some_and(|fields| self.is_own_fields(fields))
     }
 
-    /// Whether a page with these fields is within what the column of pages says of the role.
+    /// Whether a page with these fields is within the scope that the column of pages gives the role.
     fn is_own_fields(&self, fields: &PageFields) -> bool {
         match self.actor.role {
             Role::Executor => {
@@ -292,7 +295,7 @@ impl Judged<'_> {
             }
             Role::Reflector | Role::Cleaner => fields.role == PageRole::IterationSummary,
             Role::Compactor => fields.role == PageRole::Scratchbook && self.is_of_thread(fields),
-            // Its thread has no run's pages, but for a run that it started.
+            // A client's thread has no pages of runs, except of a run that it started.
             Role::Client => {
                 (fields.run.is_none() || fields.run == self.actor.run)
                     && (fields.thread.is_none() || self.is_of_thread(fields))
@@ -320,13 +323,13 @@ impl Judged<'_> {
     }
 
     fn fields_of(&self, page: PageId) -> Option<&PageFields> {
-        // A page that is there stays as it is, whatever the write says.
+        // A page that exists stays as it is, whatever the write says about it.
         let known = self.known.pages.get(&page);
         known.or_else(|| self.ensured.get(&page).copied())
     }
 }
 
-/// Whether `actor` may set `fields` whosever the entry is, so that nobody has to look at it.
+/// Whether `actor` may set `fields` whoever wrote the entry, so that the entry need not be looked up.
 fn is_allowed_anyhow(actor: &Actor, fields: &[FieldChange]) -> bool {
     super::operation_whoever(fields).is_some_and(|operation| {
         reach(actor.role, operation) == Reach::Yes && fields.iter().all(|field| super::belongs_to(operation, field))
