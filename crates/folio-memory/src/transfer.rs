@@ -1,8 +1,9 @@
-//! A space as lines of JSON that another store reads: `folio export`, `folio import --from folio`.
+//! A space as lines of JSON that another store can read: `folio export`, `folio import --from folio`.
 //!
-//! The first line says which form it is and which space, then come the policy, the pages, the entries as they stand with their
-//! long texts behind them, the links, and at the end how many there were. Pages and entries come in the order of their handles, so
-//! that a store with nothing in it gives them the same ones. How entries came to be what they are, runs and turns stay behind.
+//! The first line names the format and the space. Then come the policy, the pages, the entries in their current form,
+//! each followed by its long text if it has one, the links, and at the end the counts. Pages and entries come in the
+//! order of their handles, so that an empty store assigns the same handles. Revisions of entries, runs and turns are
+//! not included.
 
 mod check;
 pub mod markdown;
@@ -25,80 +26,80 @@ use crate::warning::Invalid;
 
 pub use check::{check_entry, check_page};
 
-/// The version of the form that this build writes, and the last one that it reads.
+/// The version of the format that this build writes, and the latest that it reads.
 pub const FORMAT: u32 = 1;
 
-/// One line.
+/// One line of an export.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Line {
     /// The first line.
     Space {
-        /// The version of the form.
+        /// The version of the format.
         format: u32,
-        /// Whose memory it was.
+        /// The name of the exported space.
         space: SpaceName,
-        /// The last commit when it was written.
+        /// The last commit at the time of the export.
         as_of: Seq,
     },
-    /// What held in the space, if anybody had set it.
+    /// The policy of the space, if one was set.
     Policy {
         /// The whole document.
         policy: Box<SpacePolicy>,
     },
-    /// A page. Its parent stands before it.
+    /// A page. It comes after its parent.
     Page(Box<PageLine>),
-    /// An entry. Its page stands before it. One with a `body_ref` is followed by the pieces of its text.
+    /// An entry. It comes after its page. If it has a `body_ref`, the pieces of its text follow.
     Entry(Box<EntryLine>),
-    /// A piece of a text that is kept beside its entry: of the one before it.
+    /// A piece of the text that is kept beside the preceding entry.
     Piece(PieceLine),
-    /// A link. Both of its ends stand before it.
+    /// A link. It comes after both of its ends.
     Link(Link),
-    /// The last line: without it the file is not whole.
+    /// The last line. Without it the file is incomplete.
     End {
-        /// How many pages there were.
+        /// The number of pages.
         pages: u64,
-        /// How many entries.
+        /// The number of entries.
         entries: u64,
-        /// How many links.
+        /// The number of links.
         links: u64,
     },
 }
 
-/// A page as it stood.
+/// A page in its exported form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PageLine {
-    /// Its id.
+    /// The page's id.
     pub id: PageId,
-    /// What it was called there.
+    /// The page's handle in the exported space.
     pub handle: PageHandle,
-    /// When it was made.
+    /// When the page was made.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// When the page last changed.
     pub updated_at: Timestamp,
-    /// What it carries.
+    /// What the page carries.
     #[serde(flatten)]
     pub fields: PageFields,
 }
 
-/// An entry as it stood.
+/// An entry in its exported form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EntryLine {
-    /// Its id.
+    /// The entry's id.
     pub id: EntryId,
-    /// What it was called there.
+    /// The entry's handle in the exported space.
     pub handle: EntryHandle,
     /// The page that it stands on.
     pub page: PageId,
-    /// What sort of content it holds.
+    /// The kind of content that the entry holds.
     pub kind: EntryKind,
-    /// How many revisions it had had.
+    /// The number of the entry's revisions.
     pub version: u32,
-    /// When it was made.
+    /// When the entry was made.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// When the entry last changed.
     pub updated_at: Timestamp,
-    /// What it carries.
+    /// What the entry carries.
     #[serde(flatten)]
     pub fields: EntryFields,
 }
@@ -106,27 +107,27 @@ pub struct EntryLine {
 /// A piece of a long text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PieceLine {
-    /// The entry.
+    /// The entry that the text belongs to.
     pub of: EntryId,
-    /// Which piece, from 1.
+    /// The number of the piece, from 1.
     pub number: u64,
-    /// What it says, if it is text.
+    /// The content, if it is text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The bytes otherwise, in base 64.
+    /// The content in base 64, if it is not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
 }
 
 impl Line {
-    /// Reads one line.
+    /// Parses one line.
     ///
     /// # Errors
     ///
-    /// `line_malformed` with the reason; `transfer_unknown` for a first line of a newer form.
+    /// `line_malformed` with the reason; `transfer_unknown` for the first line of a newer format.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let malformed = |why: String| Invalid::new("line_malformed", "line", why);
-        // What could not be made a line is the reason why.
+        // A line that could not be read is passed on as a JSON string with the reason.
         if let Ok(why) = serde_json::from_str::<String>(text) {
             return Err(malformed(why));
         }
@@ -140,7 +141,7 @@ impl Line {
         }
     }
 
-    /// The keys of `text` that nothing reads, in their order.
+    /// The keys of `text` that the format does not know, in their order.
     #[must_use]
     pub fn unknown_keys(&self, text: &str) -> Vec<String> {
         let known: &[&str] = match self {
@@ -159,7 +160,7 @@ impl Line {
         unknown.map(Cow::into_owned).collect()
     }
 
-    /// As JSON, without an end of line.
+    /// The line as JSON, without a line ending.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
@@ -167,7 +168,7 @@ impl Line {
 }
 
 impl PageLine {
-    /// `page` as it stands.
+    /// The line for `page`.
     #[must_use]
     pub fn of(page: Page) -> Self {
         Self {
@@ -182,7 +183,7 @@ impl PageLine {
         }
     }
 
-    /// The page to be.
+    /// Converts the line to a page to be added.
     #[must_use]
     pub fn into_new(self) -> NewPage {
         let brought = Some(Brought {
@@ -197,7 +198,7 @@ impl PageLine {
 }
 
 impl EntryLine {
-    /// `entry` as it stands.
+    /// The line for `entry`.
     #[must_use]
     pub fn of(entry: Entry) -> Self {
         Self {
@@ -215,14 +216,14 @@ impl EntryLine {
         }
     }
 
-    /// How many lines with pieces of its text follow.
+    /// The number of lines with pieces of the entry's text that follow.
     #[must_use]
     pub fn pieces(&self) -> u64 {
         let body = self.fields.body_ref.as_ref();
         body.map_or(0, |body| body.pieces.len().max(1) as u64)
     }
 
-    /// The entry to be, onto `page`.
+    /// Converts the line to an entry to be added to `page`.
     #[must_use]
     pub fn into_new(self, page: PageId) -> NewEntry {
         let brought = Some(Brought {
@@ -238,13 +239,13 @@ impl EntryLine {
     }
 }
 
-/// `text` without the mark of its bytes that some editors put before everything.
+/// Returns `text` without the byte order mark that some editors put at the beginning.
 #[must_use]
 pub fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-/// The keys of the line of a page.
+/// The keys of a page line.
 const PAGE_KEYS: [&str; 15] = [
     "id",
     "handle",
@@ -263,7 +264,7 @@ const PAGE_KEYS: [&str; 15] = [
     "props",
 ];
 
-/// The keys of the line of an entry.
+/// The keys of an entry line.
 const ENTRY_KEYS: [&str; 34] = [
     "id",
     "handle",

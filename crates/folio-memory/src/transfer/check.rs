@@ -1,4 +1,4 @@
-//! Whether what a file says could have been written here: the rules are those of the writes themselves.
+//! Checks whether imported content could have been written here: the rules are those of ordinary writes.
 
 use crate::change::{NewEntry, NewPage};
 use crate::entry::{Confidence, EntryKind, Owner, Tag, check_text, without_nul};
@@ -6,11 +6,12 @@ use crate::time::Timestamp;
 use crate::warning::{Invalid, Warning};
 use crate::{observation, scratchbook};
 
-/// Brings an entry that a file has into the form that writing it would have given, as it is at `now`, and says what was put right.
+/// Brings an imported entry into the form that writing it at `now` would have produced, and returns warnings about
+/// corrected values.
 ///
 /// # Errors
 ///
-/// The first field that a write would have refused. What has no content any more needs none.
+/// The first field that a write would have refused. An erased entry needs no content.
 pub fn check_entry(new: &mut NewEntry, now: Timestamp) -> Result<Vec<Warning>, Invalid> {
     let (id, kind) = (new.id, new.kind);
     let fields = &mut new.fields;
@@ -50,7 +51,7 @@ pub fn check_entry(new: &mut NewEntry, now: Timestamp) -> Result<Vec<Warning>, I
     fields.progress = fields.progress.map(scratchbook::checked_progress).transpose()?;
     fields.context = fields.context.take().map(observation::check_context).transpose()?;
     fields.metadata = fields.metadata.take().map(observation::check_metadata).transpose()?;
-    // Nothing was said from later than now.
+    // No confirmation is later than now.
     fields.validated_at = fields.validated_at.map(|at| at.min(now));
     if fields.superseded_by == Some(id) {
         let message = "cannot take its own place";
@@ -59,7 +60,7 @@ pub fn check_entry(new: &mut NewEntry, now: Timestamp) -> Result<Vec<Warning>, I
     Ok(warnings)
 }
 
-/// The same of a page.
+/// Brings an imported page into the form that writing it would have produced.
 ///
 /// # Errors
 ///

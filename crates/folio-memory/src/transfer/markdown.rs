@@ -1,8 +1,8 @@
-//! The same lines as a folder of markdown: a file for each page, with its entries as text; `folio.md` for the rest.
+//! The same lines as a folder of markdown: a file for each page with its entries as text, and `folio.md` for the rest.
 //!
-//! A line is a *section*: a comment with everything that is no text, which markdown does not show, and below it the text as it is.
-//! The comment has the number of the line (`n`), so that the lines come back in their order, byte for byte. A title on one line
-//! stands as a heading; then the comment says `"title": true`.
+//! Each line becomes a *section*: a comment with everything but the text, which rendered markdown does not show,
+//! followed by the text as it is. The comment contains the number of the line (`n`), so that the lines come back in
+//! their order, byte for byte. A title of one line becomes a heading, and the comment then says `"title": true`.
 //!
 //! ```text
 //! <!-- folio:page {"n":3,"id":"page_…","handle":"p2",…,"title":true} -->
@@ -12,11 +12,11 @@
 //! It is.
 //! ```
 //!
-//! A section `<!-- folio:entry -->` without an id is an entry that somebody adds.
+//! A section `<!-- folio:entry -->` without an id is an entry that somebody added by hand.
 //!
-//! A line of a text that looks like the beginning of a section gets a backslash before it, and so does one that begins with
-//! backslashes and then looks like it. A section whose comment ends with CR LF comes from an editor that ends every line so: each of
-//! them is read as LF.
+//! A line of text that looks like the beginning of a section is escaped by a backslash, and so is one that looks like
+//! it after leading backslashes. A section whose comment ends with CR LF comes from an editor that ends every line this
+//! way, so each CR LF in it is read as LF.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -33,32 +33,32 @@ use crate::page::PageRole;
 use crate::time::Timestamp;
 use crate::warning::Invalid;
 
-/// The file with what belongs to no page: which space it is, its policy, links, and the end.
+/// The file for what belongs to no page: the space, its policy, the links, and the end line.
 pub const ROOT: &str = "folio.md";
-/// The folder of the pages.
+/// The folder of the page files.
 pub const PAGES: &str = "pages";
-/// What a section begins with.
+/// The beginning of a section.
 const BEGIN: &str = "<!-- folio:";
-/// What its comment ends with.
+/// The end of a section's comment.
 const END: &str = " -->";
-/// Characters of a title in the name of a file.
+/// The maximum number of characters of the title in a file name.
 const NAME_CHARS: usize = 40;
 
-/// Tells which file a line stands in, and how.
+/// Determines the file and the text of each line's section.
 #[derive(Debug, Default)]
 pub struct Writer {
     n: u64,
     files: HashMap<PageId, String>,
-    /// The page of the entry that was written last: its pieces stand behind it.
+    /// The entry written last, and its page: its pieces follow it.
     last: Option<(EntryId, PageId)>,
 }
 
 impl Writer {
-    /// Where the next line goes, below the folder, and what is put to the end of that file.
+    /// Returns the file of the line's section, relative to the folder, and the text to append to that file.
     ///
     /// # Errors
     ///
-    /// `line_malformed` for an entry whose page, or a piece whose entry, did not come before it.
+    /// `line_malformed` for an entry that comes before its page, or a piece that comes before its entry.
     pub fn section(&mut self, line: &Line) -> Result<(String, String), Invalid> {
         self.n += 1;
         let malformed = |message: &str| Invalid::new("line_malformed", "line", message);
@@ -103,7 +103,7 @@ impl Writer {
             fields.insert("title".to_owned(), Value::Bool(true));
         }
         fields.insert("n".to_owned(), self.n.into());
-        // Nothing within ends the comment.
+        // Escaped so that no value can end the comment.
         let fields = canonical(Value::Object(fields)).to_string().replace('>', "\\u003e");
         section.extend([BEGIN, name, " ", &fields, END, "\n"]);
         if let Some(title) = title {
@@ -126,33 +126,33 @@ impl Writer {
     }
 }
 
-/// A section as it lies in a file: from which byte to which, and the number of its line.
+/// The position of a section in a file, with the number of its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The number of its line; none if somebody wrote it by hand: those come after the others.
+    /// The number of its line; `None` if somebody wrote the section by hand. Those come after the others.
     pub n: Option<u64>,
-    /// Its first byte.
+    /// The offset of its first byte.
     pub from: usize,
-    /// The byte behind its last one.
+    /// The offset after its last byte.
     pub to: usize,
 }
 
-/// Finds the sections of a file while its lines go by: a file may be larger than what is held at once. What stands before the first is no
-/// section.
+/// Finds the sections of a file line by line, since a file may be too large for memory. Text before the first section
+/// belongs to none.
 #[derive(Debug, Default)]
 pub struct Places {
     found: Vec<Place>,
-    /// Bytes that went by.
+    /// The number of bytes read so far.
     at: usize,
-    /// What the first section of a page says of it, if it can be read.
+    /// What the first page section says about its page, if it can be read.
     page: Option<Option<PageOfFile>>,
     has_text_before: bool,
 }
 
 impl Places {
-    /// Takes the next line, with its end.
+    /// Takes the next line, including its line ending.
     pub fn line(&mut self, line: &str) {
-        // Some editors put a mark before everything.
+        // Some editors put a byte order mark at the beginning.
         let bare = if self.at == 0 { without_mark(line) } else { line };
         let from = self.at + line.len() - bare.len();
         self.at += line.len();
@@ -173,19 +173,19 @@ impl Places {
         }
     }
 
-    /// Whether anything but white space stands before the first section.
+    /// Whether there is anything but white space before the first section.
     #[must_use]
     pub fn has_text_before(&self) -> bool {
         self.has_text_before
     }
 
-    /// The page that the file is of.
+    /// The page that the file belongs to.
     #[must_use]
     pub fn page(&self) -> Option<PageOfFile> {
         self.page.flatten()
     }
 
-    /// Bytes that went by.
+    /// The number of bytes read so far.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.at
@@ -198,17 +198,18 @@ impl Places {
     }
 }
 
-/// The line that a section stands for.
+/// Parses the line that a section stands for.
 ///
 /// # Errors
 ///
-/// `line_malformed` with what cannot be read.
+/// `line_malformed` with the part that cannot be read.
 pub fn line(section: &str) -> Result<Line, Invalid> {
     read(section, None)
 }
 
-/// The line of `section`, which may say no more than that it is an entry: then somebody added it at `now`, on the page of its file, and
-/// it gets what it needs. None if it has an id, or is something else. The same text gives the same entry.
+/// Parses a section that somebody added by hand, which need only say that it is an entry. The entry is added at `now`
+/// to the page of its file, and missing fields are filled in. `None` if the section has an id or is not an entry. The
+/// same text gives the same entry.
 #[must_use]
 pub fn added(section: &str, page: Option<&PageOfFile>, now: Timestamp) -> Option<Result<Line, Invalid>> {
     let (name, fields) = comment(section.lines().next()?.trim_end())?;
@@ -221,7 +222,7 @@ pub fn added(section: &str, page: Option<&PageOfFile>, now: Timestamp) -> Option
     })
 }
 
-/// The page that a file is of, as far as new entries on it need to know.
+/// The page of a file, as far as new entries on it require.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageOfFile {
     id: PageId,
@@ -229,7 +230,7 @@ pub struct PageOfFile {
 }
 
 impl PageOfFile {
-    /// That of which a comment says `fields`.
+    /// Reads the page from the `fields` of a comment.
     fn read(fields: &Map<String, Value>) -> Option<Self> {
         let field = |name: &str| fields.get(name).and_then(Value::as_str);
         Some(Self {
@@ -238,7 +239,7 @@ impl PageOfFile {
         })
     }
 
-    /// What a new entry on it is that says no more of itself than `fields`.
+    /// Builds a new entry on the page from `fields`, filling in what they leave out.
     fn entry(&self, fields: &Map<String, Value>, now: Timestamp) -> Result<EntryLine, Invalid> {
         let text = |name: &str| fields.get(name).and_then(Value::as_str);
         let (kinds, owner) = match self.role {
@@ -287,7 +288,7 @@ fn malformed(message: String) -> Invalid {
     Invalid::new("line_malformed", "section", message)
 }
 
-/// The line that a section stands for; what is new on a page since some instant is made whole.
+/// Parses the line that a section stands for. An entry that is `new` on the page is completed.
 fn read(section: &str, new: Option<(&PageOfFile, Timestamp)>) -> Result<Line, Invalid> {
     let (first, rest) = section.split_once('\n').unwrap_or((section, ""));
     let rest = if first.ends_with('\r') {
@@ -300,7 +301,7 @@ fn read(section: &str, new: Option<(&PageOfFile, Timestamp)>) -> Result<Line, In
     fields.remove("n");
     let mut rest = &*rest;
     if new.is_some() {
-        // Whoever writes it minds no empty lines, and a heading is its title.
+        // In a section written by hand, surrounding empty lines do not count, and a heading is the title.
         rest = rest.trim_matches('\n');
         let is_titled = !fields.contains_key("title") && (rest.starts_with("## ") || rest.starts_with("# "));
         fields.extend(is_titled.then(|| ("title".to_owned(), Value::Bool(true))));
@@ -313,9 +314,9 @@ fn read(section: &str, new: Option<(&PageOfFile, Timestamp)>) -> Result<Line, In
         rest = below.strip_prefix('\n').unwrap_or(below);
     }
     if let Some(field) = text_field(&name) {
-        // The line that ends the text, and the empty one behind the section.
+        // The line ending of the text, and the empty line after the section.
         let text = rest.strip_suffix('\n').unwrap_or(rest);
-        // A hand may have left the last one out.
+        // An editor may have removed the last line ending.
         let text = text.strip_suffix('\n').or(Some(text).filter(|text| !text.is_empty()));
         if let Some(text) = text {
             let lines: Vec<_> = text.split('\n').map(without_escape).collect();
@@ -334,7 +335,8 @@ fn read(section: &str, new: Option<(&PageOfFile, Timestamp)>) -> Result<Line, In
     Line::parse(&line.to_json())
 }
 
-/// That somebody wrote something below a section which has no text, such as that of a page: it is no entry, and nothing takes it in.
+/// An error if somebody wrote text below a section that has none, such as that of a page: it is not an entry and would
+/// be lost.
 #[must_use]
 pub fn written_below(section: &str) -> Option<Invalid> {
     let (first, rest) = section.split_once('\n')?;
@@ -363,14 +365,14 @@ fn text_field(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What a section is and what its comment says.
+/// Parses a comment into the name of its section and its fields.
 fn comment(line: &str) -> Option<(String, Map<String, Value>)> {
     let inner = line.strip_prefix(BEGIN)?.strip_suffix(END)?;
     let (name, fields) = inner.split_once(' ').unwrap_or((inner, "{}"));
     Some((name.to_owned(), serde_json::from_str(fields).ok()?))
 }
 
-/// Whether a title can stand as a heading and come back as it was.
+/// Whether a title can be written as a heading and read back unchanged.
 fn is_heading(title: &str) -> bool {
     !title.is_empty() && title.trim() == title && !title.contains(['\n', '\r'])
 }
@@ -386,12 +388,12 @@ fn without_escape(line: &str) -> &str {
     }
 }
 
-/// The beginning of a line, for people.
+/// The beginning of a line, for messages.
 fn shortened(line: &str) -> String {
     cut(line, 80)
 }
 
-/// The file of a page, by its handle and what its title begins with.
+/// The file name of a page, from its handle and the beginning of its title.
 fn file_of(page: &PageLine) -> String {
     let mut name = String::new();
     for c in page.fields.title.chars().take(NAME_CHARS) {

@@ -1,4 +1,4 @@
-//! Whether an input is clear (M7.11.2), and what to ask if it is not.
+//! The clarifier: whether an input is clear (M7.11.2), and what to ask if it is not.
 
 use std::fmt;
 
@@ -30,33 +30,35 @@ const NO: &[&str] = &[
     "cancel", "decline", "declined", "deny", "nein", "never", "no", "nope", "reject", "stop",
 ];
 const POINTING: &[&str] = &["it", "that", "them", "these", "this", "those"];
-/// An input of more words explains itself.
+/// An input with more words than this explains itself.
 const FEW: usize = 6;
-/// Begins the name of what waits for an unclear input to be explained: `clarify_t5`.
+/// The prefix of the name of a pending action that waits for an unclear input to be explained: `clarify_t5`.
 const CLARIFY: &str = "clarify_";
-/// Begins the question which of several confirmations was answered. Nobody means that one.
+/// The beginning of the question which of several confirmations was answered. No confirmation with this question is
+/// itself offered as an answer.
 const WHICH: &str = "Which of these do you mean";
 
-/// The name of what waits for the input of `turn` to be explained.
+/// The name of the pending action that waits for the input of `turn` to be explained.
 #[must_use]
 pub fn clarification_of(turn: TurnHandle) -> String {
     format!("{CLARIFY}{turn}")
 }
 
-/// Whether `entry` asks what an earlier input meant, or is what waits for that.
+/// Whether `entry` asks what an earlier input meant, or is the pending action that waits for the explanation.
 #[must_use]
 pub fn is_clarification(entry: &Entry) -> bool {
     key_of(entry).is_some_and(|key| key.starts_with(CLARIFY))
 }
 
-/// What asks what an earlier input of the thread meant, and is settled by the one of `situation`, which says it in other words or is about
-/// something else (seed 004: the observation is updated when the clarification is received). What `clarity` answers is settled by that.
+/// The requests for clarification that the input of `situation` settles, because it restates the earlier input of the
+/// thread or moves on to something else (seed 004: the observation is updated when the clarification is received). A
+/// confirmation that `clarity` answers is settled by that answer instead.
 #[must_use]
 pub fn clarified(situation: &Situation<'_>, clarity: &Clarity) -> Vec<Used> {
     if situation.background || situation.input.trim().is_empty() {
         return Vec::new();
     }
-    // What waits for it is in the book of the thread that is asked.
+    // The pending action is in the scratchbook of the thread that was asked.
     let waits: Vec<_> = situation
         .active
         .iter()
@@ -73,35 +75,35 @@ fn key_of(entry: &Entry) -> Option<&str> {
     at_path(entry.fields.context.as_ref(), ACTION_PATH)?.as_str()
 }
 
-/// What an answer to a confirmation says.
+/// The answer to a confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Go ahead.
+    /// The action may proceed.
     Yes,
-    /// Do not.
+    /// The action must not proceed.
     No,
 }
 
-/// Whether an input is clear.
+/// The clarifier's assessment of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Clarity {
-    /// It can be worked on. Names what a word like *it* was taken for.
+    /// The input can be worked on. Lists the entries that words like *it* were resolved to.
     Clear(Vec<Used>),
-    /// It answers this confirmation.
+    /// The input answers this confirmation.
     Answers(Used, Answer),
     /// Somebody has to be asked.
     Ambiguous {
-        /// What to ask.
+        /// The question to ask.
         question: String,
-        /// Why.
+        /// Why the input is unclear.
         reason: String,
-        /// What it may be about.
+        /// The entries that it may refer to.
         options: Vec<Used>,
     },
 }
 
 impl Clarity {
-    /// As it is recorded.
+    /// The assessment as a recorded decision.
     #[must_use]
     pub fn decision(&self) -> Decision {
         let of = |verdict: &str, reasons: Vec<String>, used: Vec<Used>| {
@@ -125,16 +127,16 @@ impl Clarity {
     }
 }
 
-/// The seam of the clarifier: rules by default, of which [`Stages`](super::Stages) may have others.
+/// The interface of the clarifier. Rules are the default; [`Stages`](super::Stages) may replace them.
 pub trait Clarifier: fmt::Debug + Send + Sync {
-    /// Whether the input of `situation` is clear.
+    /// Assesses whether the input of `situation` is clear.
     fn assess(&self, situation: &Situation<'_>) -> Clarity;
 }
 
-/// The clarifier without a model: it asks only where an input cannot be understood by itself.
+/// The clarifier without a model. It asks only if an input cannot be understood by itself.
 ///
-/// A bare yes or no belongs to the one confirmation that is waited for; if several are, or none, that is asked. A short
-/// input that points at something ("fix it") means the one thing that is open; if several are, or none, that is asked.
+/// A bare yes or no answers the only confirmation that is outstanding; if there are several or none, it asks. A short
+/// input that points at something ("fix it") refers to the only open entry; if there are several or none, it asks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RuleClarifier;
 
@@ -238,7 +240,7 @@ fn by_pointing(situation: &Situation<'_>, word: &str) -> Clarity {
     }
 }
 
-/// A few candidates with their handles.
+/// Lists a few candidates with their handles.
 fn texts(entries: &[&Entry]) -> String {
     let line = |entry: &&Entry| {
         let text = [&entry.fields.title, &entry.fields.body]

@@ -1,4 +1,4 @@
-//! What a stage of a turn decided, and on which entries.
+//! Decisions: what a stage of a turn decided, and on which entries.
 
 use std::fmt;
 
@@ -13,20 +13,20 @@ use crate::id::{EntryHandle, EntryId};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Stage {
-    /// How urgent an input is.
+    /// Decides how urgent an input is.
     Router,
-    /// Whether an input is clear.
+    /// Decides whether an input is clear.
     Clarifier,
-    /// In which order things are done.
+    /// Decides the order of the work.
     Executor,
-    /// Whether the work is complete.
+    /// Decides whether the work is complete.
     Evaluator,
-    /// What is put away and what is learned.
+    /// Decides what is archived and what is learned.
     Reflector,
 }
 
 impl Stage {
-    /// The name as it is written and stored.
+    /// The stage's name in its written and stored form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,9 +48,9 @@ impl fmt::Display for Stage {
 /// An entry that a decision rests on, in the version that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Used {
-    /// Its handle.
+    /// The entry's handle.
     pub handle: EntryHandle,
-    /// Its id.
+    /// The entry's id.
     #[serde(rename = "observation_id")]
     pub id: EntryId,
     /// The version that was read.
@@ -58,7 +58,7 @@ pub struct Used {
 }
 
 impl Used {
-    /// `entry` as it was read.
+    /// Creates the reference to `entry` as it was read.
     #[must_use]
     pub fn of(entry: &Entry) -> Self {
         Self {
@@ -75,24 +75,24 @@ impl fmt::Display for Used {
     }
 }
 
-/// What a stage decided. It stands in the log with the turn, so that "which observation changed which decision" has an
-/// answer for as long as the log is kept.
+/// What a stage decided. It is kept in the log with the turn, so that "which observation changed which decision" can be
+/// answered for as long as the log is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
-    /// The stage.
+    /// The stage that decided.
     pub stage: Stage,
-    /// What came out, in a word: `high`, `clear`, `complete` …
+    /// The result, in one word: `high`, `clear`, `complete` …
     pub verdict: String,
-    /// Why, in words.
+    /// The reasons, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
-    /// The entries that made a difference, sorted, each once.
+    /// The entries that made a difference, sorted and without duplicates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used: Vec<Used>,
 }
 
 impl Decision {
-    /// A decision of `stage`; what was used is brought into order.
+    /// Creates a decision of `stage`; `used` is sorted and deduplicated.
     #[must_use]
     pub fn new(stage: Stage, verdict: impl Into<String>, reasons: Vec<String>, mut used: Vec<Used>) -> Self {
         used.sort_unstable();

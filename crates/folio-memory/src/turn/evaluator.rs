@@ -1,4 +1,4 @@
-//! Whether the work of a turn is complete (M7.11.2).
+//! The evaluator: whether the work of a turn is complete (M7.11.2).
 
 use std::fmt;
 
@@ -6,32 +6,32 @@ use super::decision::{Decision, Stage, Used};
 use crate::entry::{Entry, EntryKind, Family, State, Status};
 use crate::time::Timestamp;
 
-/// What the evaluator looks at.
+/// The input of the evaluator.
 #[derive(Debug, Clone, Copy)]
 pub struct Finished<'a> {
-    /// Observations that somebody should look at.
+    /// Observations that somebody should review.
     pub pending_review: &'a [Entry],
-    /// Work of the turn or its thread, whatever its status.
+    /// The work of the turn or its thread, whatever its status.
     pub work: &'a [Entry],
-    /// How the run of the turn ended, if it had one.
+    /// How the run of the turn ended, if the turn had one.
     pub run_status: Option<&'a str>,
-    /// The present instant.
+    /// The current instant.
     pub now: Timestamp,
 }
 
-/// What the evaluator came to.
+/// The result of the evaluator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evaluation {
     /// Whether nothing is left to do.
     pub complete: bool,
-    /// What is left to do.
+    /// What is left to do, in words.
     pub reasons: Vec<String>,
     /// The entries that leave something to do.
     pub used: Vec<Used>,
 }
 
 impl Evaluation {
-    /// As it is recorded.
+    /// The result as a recorded decision.
     #[must_use]
     pub fn decision(&self) -> Decision {
         let verdict = if self.complete { "complete" } else { "more_work" };
@@ -39,13 +39,13 @@ impl Evaluation {
     }
 }
 
-/// The seam of the evaluator: rules by default, of which [`Stages`](super::Stages) may have others.
+/// The interface of the evaluator. Rules are the default; [`Stages`](super::Stages) may replace them.
 pub trait Evaluator: fmt::Debug + Send + Sync {
-    /// Whether the work is complete.
+    /// Assesses whether the work is complete.
     fn assess(&self, finished: &Finished<'_>) -> Evaluation;
 }
 
-/// The evaluator without a model: complete is what leaves nothing to review, nothing open and no failed run.
+/// The evaluator without a model: the work is complete if there is nothing to review, nothing open and no failed run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RuleEvaluator;
 
@@ -61,7 +61,7 @@ impl Evaluator for RuleEvaluator {
             }
             let reason = match (entry.kind.family(), entry.fields.status) {
                 (Family::Knowledge, Status::PendingReview) => format!("{} is to be reviewed", entry.handle),
-                // A goal outlives a turn; its progress says how far it is.
+                // A goal outlives a turn; its progress shows how far it is.
                 (Family::Work, _) if entry.kind == EntryKind::Goal => continue,
                 (Family::Work, status) => format!("{} ({}) is {status}", entry.handle, entry.kind),
                 (Family::Knowledge, _) => continue,

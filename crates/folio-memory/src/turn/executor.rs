@@ -1,4 +1,4 @@
-//! In which order things are done (M7.11.2).
+//! The order of the work of a turn (M7.11.2).
 
 use std::fmt;
 
@@ -9,19 +9,19 @@ use crate::observation::{Class, TypeRegistry, by_priority};
 use crate::query::at_path;
 use crate::time::Timestamp;
 
-/// In which order what the agent has before it is done.
+/// The order in which the agent should do the work before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkOrder {
-    /// What is the agent's to act on, first things first.
+    /// The entries that the agent is to act on, in order.
     pub order: Vec<Used>,
-    /// What moved, and why.
+    /// What was moved, and why.
     pub reasons: Vec<String>,
     /// The confirmations that moved something.
     pub used: Vec<Used>,
 }
 
 impl WorkOrder {
-    /// As it is recorded.
+    /// The order as a recorded decision.
     #[must_use]
     pub fn decision(&self) -> Decision {
         let verdict = match self.order.first() {
@@ -33,16 +33,16 @@ impl WorkOrder {
     }
 }
 
-/// The seam of the executor's order: rules by default, of which [`Stages`](super::Stages) may have others.
+/// The interface that orders the work. Rules are the default; [`Stages`](super::Stages) may replace them.
 pub trait Orderer: fmt::Debug + Send + Sync {
-    /// Brings those of `active` that are the agent's into order.
+    /// Orders the entries of `active` that the agent owns.
     fn order(&self, active: &[Entry], types: &TypeRegistry, now: Timestamp) -> WorkOrder;
 
-    /// Brings things to do, told by their words, into order: indexes into `candidates`, first things first.
+    /// Orders work that is described only by words. Returns indexes into `candidates`, first things first.
     fn prefer(&self, candidates: &[String], active: &[Entry], types: &TypeRegistry, now: Timestamp) -> Vec<usize>;
 }
 
-/// The order without a model: a confirmation that is waited for and what it needs come first, then the most important.
+/// The order without a model: outstanding confirmations and what they need come first, then the most important.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RuleOrderer;
 
@@ -86,7 +86,7 @@ impl Orderer for RuleOrderer {
         let waiting = waiting(active, types, now);
         let needs: Vec<_> = waiting.into_iter().map(subjects_of).collect();
         let mut order: Vec<usize> = (0..candidates.len()).collect();
-        // Stable: what no confirmation needs stays in the order in which it was planned.
+        // The sort is stable: what no confirmation needs keeps its planned order.
         order.sort_by_cached_key(|index| {
             let about = subjects(&candidates[*index]);
             let verifies = ["check", "confirm", "validate", "verification", "verify"]
@@ -116,7 +116,7 @@ fn waiting<'e>(active: &'e [Entry], types: &TypeRegistry, now: Timestamp) -> Vec
     found
 }
 
-/// By what `confirmation` needs `entry`, if it does: the same pending action, the same goal, or a tag of the same name.
+/// Why `confirmation` needs `entry`, if it does: the same pending action, the same goal, or a common tag.
 fn needs(confirmation: &Entry, entry: &Entry) -> Option<String> {
     for path in ["pending_action_id", "goal_id"] {
         let of = |entry: &Entry| at_path(entry.fields.context.as_ref(), path).cloned();

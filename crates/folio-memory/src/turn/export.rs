@@ -1,8 +1,10 @@
-//! What a turn leaves behind (M7.6.47): which entries it touched, and a manifest of all that are memory of their own.
+//! The export of a turn (M7.6.47): the entries that it touched, and a manifest of all entries that are memory in their
+//! own right.
 //!
-//! An export holds no text: an entry in it is its id, its version and the hash of what it was. Who reads an export gets the
-//! texts from the revisions, so that what is forgotten there is forgotten here, and nothing is kept twice. The manifest is cut into
-//! parts of [`PART`] handles; a part in which nothing changed has the hash that it had, and is not written again.
+//! An export contains no texts: it lists an entry by its id, its version and a hash of its content. Readers of an
+//! export take the texts from the revisions, so that what is forgotten there is forgotten here, and nothing is stored
+//! twice. The manifest is cut into parts of [`PART`] handles. A part in which nothing changed keeps its hash and is not
+//! written again.
 
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
@@ -13,27 +15,27 @@ use crate::entry::{Entry, EntryKind};
 use crate::id::{EntryHandle, EntryId, Seq, TurnId};
 use crate::time::Timestamp;
 
-/// The version of the form.
+/// The version of the format.
 pub const FORMAT: u32 = 1;
-/// How many handles one part of a manifest covers.
+/// The number of handles that one part of a manifest covers.
 pub const PART: u64 = 512;
 
 /// One entry in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
-    /// Its handle.
+    /// The entry's handle.
     pub handle: EntryHandle,
-    /// Its id.
+    /// The entry's id.
     #[serde(rename = "observation_id")]
     pub id: EntryId,
-    /// Its version.
+    /// The entry's version.
     pub version: u32,
-    /// The SHA-256 of what it was, as [`hash_of`] computes it.
+    /// The SHA-256 of the entry, as [`hash_of`] computes it.
     pub hash: String,
 }
 
 impl Listed {
-    /// `entry` as a manifest lists it.
+    /// The line for `entry` in a manifest.
     #[must_use]
     pub fn of(entry: &Entry) -> Self {
         Self {
@@ -48,11 +50,11 @@ impl Listed {
 /// One entry that a turn added or changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Touched {
-    /// What it is.
+    /// The kind of the entry.
     pub kind: EntryKind,
-    /// The version that the turn found; none if it added it.
+    /// The version before the turn; `None` if the turn added the entry.
     pub old_version: Option<u32>,
-    /// What it was at the end.
+    /// The entry at the end of the turn.
     #[serde(flatten)]
     pub listed: Listed,
 }
@@ -60,29 +62,29 @@ pub struct Touched {
 /// One part of a manifest, by the number of its first handle divided by [`PART`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartRef {
-    /// Which part.
+    /// The number of the part.
     pub part: u64,
-    /// How many entries it lists.
+    /// The number of entries in the part.
     pub entries: u64,
-    /// The hash of the body that holds it.
+    /// The hash of the body that contains the part.
     pub body: String,
 }
 
-/// What one line of an export says.
+/// One line of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Line {
     /// The first line.
     Turn {
-        /// The version of the form.
+        /// The version of the format.
         format: u32,
-        /// Which turn.
+        /// The id of the turn.
         turn_id: TurnId,
         /// When the export was made.
         at: Timestamp,
         /// The commit that it describes.
         as_of: Seq,
-        /// How many entries the manifest lists.
+        /// The number of entries in the manifest.
         entries: u64,
     },
     /// An entry that the turn touched.
@@ -94,26 +96,26 @@ pub enum Line {
 /// The export of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
-    /// Which turn.
+    /// The id of the turn.
     pub turn: TurnId,
-    /// When it was made.
+    /// When the export was made.
     pub at: Timestamp,
     /// The commit that it describes.
     pub as_of: Seq,
-    /// What the turn touched, by handle.
+    /// The entries that the turn touched, by handle.
     pub touched: Vec<Touched>,
     /// The parts of the manifest, in order.
     pub parts: Vec<PartRef>,
 }
 
 impl Export {
-    /// How many entries the manifest lists.
+    /// The number of entries in the manifest.
     #[must_use]
     pub fn entries(&self) -> u64 {
         self.parts.iter().map(|part| part.entries).sum()
     }
 
-    /// As JSON, one record a line.
+    /// The export as JSON, one record per line.
     #[must_use]
     pub fn to_jsonl(&self) -> String {
         let first = Line::Turn {
@@ -128,11 +130,11 @@ impl Export {
         jsonl(std::iter::once(first).chain(touched).chain(parts))
     }
 
-    /// Reads what [`Self::to_jsonl`] gave.
+    /// Parses what [`Self::to_jsonl`] returns.
     ///
     /// # Errors
     ///
-    /// The reason in words if it is no export, or one of a newer form.
+    /// The reason in words if `text` is not an export, or has a newer format.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut lines = text.lines();
         let first = lines.next().ok_or("it is empty")?;
@@ -161,26 +163,26 @@ impl Export {
     }
 }
 
-/// The part of a manifest that `handle` stands in.
+/// The part of the manifest that contains `handle`.
 #[must_use]
 pub fn part_of(handle: EntryHandle) -> u64 {
     handle.0 / PART
 }
 
-/// The handles of a part, the last one included.
+/// The first and the last handle of a part, both inclusive.
 #[must_use]
 pub fn handles_of(part: u64) -> (EntryHandle, EntryHandle) {
     let first = part.saturating_mul(PART);
     (EntryHandle(first), EntryHandle(first.saturating_add(PART - 1)))
 }
 
-/// A part of a manifest as JSON, one entry a line.
+/// A part of a manifest as JSON, one entry per line.
 #[must_use]
 pub fn part_to_jsonl(listed: &[Listed]) -> String {
     jsonl(listed)
 }
 
-/// Reads what [`part_to_jsonl`] gave.
+/// Parses what [`part_to_jsonl`] returns.
 ///
 /// # Errors
 ///
@@ -191,7 +193,7 @@ pub fn parse_part(text: &str) -> Result<Vec<Listed>, String> {
         .collect()
 }
 
-/// The SHA-256 over all that an entry is, as 64 hexadecimal digits.
+/// The SHA-256 over everything in an entry, as 64 hexadecimal digits.
 #[must_use]
 pub fn hash_of(entry: &Entry) -> String {
     let content = serde_json::json!({
@@ -208,7 +210,7 @@ pub fn hash_of(entry: &Entry) -> String {
 fn jsonl<T: Serialize>(lines: impl IntoIterator<Item = T>) -> String {
     let mut text = String::new();
     for line in lines {
-        // Ids, numbers and names: there is nothing in a line that could not be written.
+        // A line contains only ids, numbers and names, so serializing it cannot fail.
         text.push_str(&serde_json::to_string(&line).unwrap_or_default());
         text.push('\n');
     }

@@ -1,8 +1,8 @@
 //! Turns: one input handled in a thread, and what its stages decide (seed 004, M7.11).
 //!
-//! Each stage is a small trait with rules as its default, and somebody else may take the place of one of them ([`Stages`]):
-//! [`Router`] → [`Clarifier`] → [`Orderer`] → the work → [`Evaluator`] → [`Reflector`] → [`export`]. Every stage names the
-//! entries that its decision rests on.
+//! Each stage is a small trait with rules as its default implementation, which can be replaced ([`Stages`]): [`Router`]
+//! → [`Clarifier`] → [`Orderer`] → the work → [`Evaluator`] → [`Reflector`] → [`export`]. Every stage names the entries
+//! that its decision rests on.
 
 mod clarifier;
 mod decision;

@@ -1,4 +1,4 @@
-//! A turn as the log has it.
+//! Turns as the log records them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,25 +7,25 @@ use crate::id::{RunId, Seq, TurnHandle, TurnId};
 use crate::space::ThreadKey;
 use crate::time::Timestamp;
 
-/// A turn to be.
+/// A turn that begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewTurn {
-    /// Its id.
+    /// The turn's id.
     pub id: TurnId,
-    /// In which thread.
+    /// The thread of the turn.
     pub thread: ThreadKey,
-    /// What came in, in its writer's words.
+    /// The input in its writer's words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub input: String,
-    /// The run that it is the turn of.
+    /// The run that the turn belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// Whether nobody waits for it (M7.11.7).
+    /// Whether the turn runs in the background, with nobody waiting for it (M7.11.7).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
-    /// The last commit that its decisions knew of. A turn that reads at it sees what it saw then.
+    /// The last commit that the turn's decisions knew of. Reading as of this commit shows what the turn saw.
     pub as_of: Seq,
-    /// What was decided before the work.
+    /// The decisions before the work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
 }
@@ -35,45 +35,45 @@ pub struct NewTurn {
 pub struct TurnEnd {
     /// Whether nothing was left to do.
     pub complete: bool,
-    /// What was decided after the work.
+    /// The decisions after the work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
-    /// The hash of the export's first body (M7.6.47).
+    /// The hash of the first body of the export (M7.6.47).
     pub export: String,
-    /// How many entries the turn touched.
+    /// The number of entries that the turn touched.
     pub touched: u64,
-    /// The commit that the export describes: all that the turn did up to it.
+    /// The commit up to which the export describes the turn.
     pub as_of: Seq,
 }
 
 /// How a turn ended, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnEnded {
-    /// When.
+    /// When the turn ended.
     pub at: Timestamp,
-    /// The commit that ended it.
+    /// The commit that ended the turn.
     pub seq: Seq,
-    /// What came of it.
+    /// How the turn ended.
     pub end: TurnEnd,
 }
 
-/// A turn as it stands.
+/// A turn in its current form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// In its space.
+    /// The turn's handle in its space.
     pub handle: TurnHandle,
-    /// When it began.
+    /// When the turn began.
     pub started_at: Timestamp,
-    /// The commit that began it.
+    /// The commit that began the turn.
     pub started_seq: Seq,
-    /// What it is.
+    /// The turn as it began.
     pub begun: NewTurn,
-    /// How it ended, once it has.
+    /// How the turn ended, once it has ended.
     pub ended: Option<TurnEnded>,
 }
 
 impl Turn {
-    /// The turn that `new` becomes.
+    /// Builds the turn that `new` becomes.
     #[must_use]
     pub fn begun(new: NewTurn, handle: TurnHandle, seq: Seq, at: Timestamp) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Turn {
         }
     }
 
-    /// Ends it. A turn ends once: whether this did it.
+    /// Ends the turn unless it has ended already; returns whether this call ended it.
     pub fn end(&mut self, end: TurnEnd, seq: Seq, at: Timestamp) -> bool {
         if self.ended.is_some() {
             return false;
@@ -94,43 +94,43 @@ impl Turn {
         true
     }
 
-    /// All its decisions, in order.
+    /// All decisions of the turn, in order.
     pub fn decisions(&self) -> impl Iterator<Item = &Decision> {
         let after = self.ended.iter().flat_map(|ended| &ended.end.decisions);
         self.begun.decisions.iter().chain(after)
     }
 
-    /// What `stage` decided.
+    /// The decision of `stage`.
     #[must_use]
     pub fn decision(&self, stage: Stage) -> Option<&Decision> {
         self.decisions().find(|decision| decision.stage == stage)
     }
 }
 
-/// A question for turns, newest first. What is left out restricts nothing.
+/// A query for turns, newest first. A field that is not set restricts nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TurnQuery {
-    /// In this thread.
+    /// Only turns in this thread.
     pub thread: Option<ThreadKey>,
-    /// Of this run.
+    /// Only turns of this run.
     pub run: Option<RunId>,
-    /// Only those that have ended, or only those that have not.
+    /// Only turns that have ended, or only those that have not.
     pub ended: Option<bool>,
-    /// Only those that had ended with this commit.
+    /// Only turns that had ended as of this commit.
     pub ended_by: Option<Seq>,
-    /// Begun at this instant or later.
+    /// Only turns begun at this instant or later.
     pub from: Option<Timestamp>,
-    /// Begun before this instant.
+    /// Only turns begun before this instant.
     pub until: Option<Timestamp>,
-    /// Older than the turn with this number.
+    /// Only turns older than the one with this number.
     pub before: Option<u64>,
-    /// How many at most; 0 means 100.
+    /// The maximum number of turns; 0 means 100.
     pub limit: u32,
 }
 
 impl TurnQuery {
-    /// The number of turns that an answer gives at most; one more than any list has, so that whoever makes one knows whether there are
-    /// more.
+    /// The maximum number of turns in the answer. It is one more than any list shows, so that the maker of a list knows
+    /// whether there are more.
     #[must_use]
     pub fn limit(&self) -> u32 {
         match self.limit {
@@ -139,7 +139,7 @@ impl TurnQuery {
         }
     }
 
-    /// Whether `turn` is part of the answer, the limit aside.
+    /// Whether `turn` matches the query, regardless of the limit.
     #[must_use]
     pub fn matches(&self, turn: &Turn) -> bool {
         self.thread.as_ref().is_none_or(|thread| *thread == turn.begun.thread)

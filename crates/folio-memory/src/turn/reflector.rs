@@ -1,4 +1,4 @@
-//! What is put away when a turn ends (M7.11.2), after it was exported (M7.5.42).
+//! The reflector: what is archived when a turn ends (M7.11.2), after it was exported (M7.5.42).
 
 use std::fmt;
 
@@ -8,32 +8,32 @@ use crate::goals::Proposal;
 use crate::patterns::Found;
 use crate::time::Timestamp;
 
-/// What the reflector looks at.
+/// The input of the reflector.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending<'a> {
     /// Settled observations.
     pub resolved: &'a [Entry],
-    /// The patterns that there are now.
+    /// The current patterns.
     pub patterns: &'a [Found],
-    /// What could be made a goal.
+    /// Observations that could become goals.
     pub proposals: &'a [Proposal],
-    /// The present instant.
+    /// The current instant.
     pub now: Timestamp,
 }
 
-/// What the reflector came to.
+/// The result of the reflector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reflection {
-    /// What is archived.
+    /// The entries to archive.
     pub archive: Vec<Used>,
     /// What happened, in words.
     pub reasons: Vec<String>,
-    /// The members of patterns and what is archived.
+    /// The members of patterns, and the entries to archive.
     pub used: Vec<Used>,
 }
 
 impl Reflection {
-    /// As it is recorded.
+    /// The result as a recorded decision.
     #[must_use]
     pub fn decision(&self) -> Decision {
         let verdict = format!("archives {}", self.archive.len());
@@ -41,13 +41,13 @@ impl Reflection {
     }
 }
 
-/// The seam of the reflector: rules by default, of which [`Stages`](super::Stages) may have others.
+/// The interface of the reflector. Rules are the default; [`Stages`](super::Stages) may replace them.
 pub trait Reflector: fmt::Debug + Send + Sync {
-    /// What is put away, and why.
+    /// Decides what is archived, and why.
     fn reflect(&self, ending: &Ending<'_>) -> Reflection;
 }
 
-/// The reflector without a model: every resolved observation that is not pinned has done its work.
+/// The reflector without a model: it archives every resolved observation that is not pinned.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RuleReflector;
 

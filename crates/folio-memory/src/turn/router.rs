@@ -1,4 +1,4 @@
-//! How urgent an input is (M7.11.2): what the router of seed 004 asks the scratch page.
+//! The router: how urgent an input is (M7.11.2), judged by what seed 004 has the router ask the scratch page.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use crate::entry::{Entry, State};
 use crate::observation::{Class, TypeRegistry, by_priority};
 use crate::time::Timestamp;
 
-/// How sure an alert must be to make what it matches critical.
+/// The confidence from which an alert makes an input that it matches critical.
 const CRITICAL_FROM: f64 = 0.8;
 
-/// Words by which an input says itself that it cannot wait.
+/// Words by which an input itself says that it is urgent.
 const URGENT: &[&str] = &[
     "asap",
     "critical",
@@ -31,18 +31,18 @@ const URGENT: &[&str] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Urgency {
-    /// Can wait: work in the background.
+    /// The input can wait: work in the background.
     Low,
-    /// An input like others.
+    /// An ordinary input.
     Normal,
-    /// Before others.
+    /// The input comes before others.
     High,
-    /// Before everything, and with care.
+    /// The input comes before everything else, and needs care.
     Critical,
 }
 
 impl Urgency {
-    /// The name as it is written.
+    /// The name in its written form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -68,25 +68,25 @@ impl fmt::Display for Urgency {
     }
 }
 
-/// What the stages before the work look at.
+/// The input of the stages before the work.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
-    /// The input, in its writer's words.
+    /// The input in its writer's words.
     pub input: &'a str,
     /// Whether nobody waits for the answer.
     pub background: bool,
-    /// The live observations, and whatever else is live, in any order.
+    /// The live observations and all other live entries, in any order.
     pub active: &'a [Entry],
     /// The types that the space knows.
     pub types: &'a TypeRegistry,
-    /// How often stated confidences came true.
+    /// How often stated confidences proved right.
     pub calibration: &'a Calibration,
-    /// The present instant.
+    /// The current instant.
     pub now: Timestamp,
 }
 
 impl<'a> Situation<'a> {
-    /// The live entries of `class`, the most important first.
+    /// The live entries of `class`, most important first.
     pub(super) fn of_class(&self, class: Class) -> Vec<&'a Entry> {
         let mut found: Vec<_> = self
             .active
@@ -100,19 +100,19 @@ impl<'a> Situation<'a> {
     }
 }
 
-/// What the router came to.
+/// The router's assessment of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment {
     /// How urgent the input is.
     pub urgency: Urgency,
-    /// Why it is not what it would be otherwise.
+    /// Why the urgency differs from the default.
     pub reasons: Vec<String>,
-    /// The entries that raised it.
+    /// The entries that raised the urgency.
     pub used: Vec<Used>,
 }
 
 impl Assessment {
-    /// As it is recorded.
+    /// The assessment as a recorded decision.
     #[must_use]
     pub fn decision(&self) -> Decision {
         Decision::new(
@@ -124,17 +124,17 @@ impl Assessment {
     }
 }
 
-/// The seam of the router: rules by default, of which [`Stages`](super::Stages) may have others.
+/// The interface of the router. Rules are the default; [`Stages`](super::Stages) may replace them.
 pub trait Router: fmt::Debug + Send + Sync {
-    /// How urgent the input of `situation` is.
+    /// Assesses how urgent the input of `situation` is.
     fn assess(&self, situation: &Situation<'_>) -> Assessment;
 }
 
 /// The router without a model.
 ///
-/// A live alert that matches the input by tags or context makes it high, or critical if it is believed at 0.8 and more
-/// and does not come from strangers; one that says nothing of what it is about concerns every input. Confirmations
-/// that somebody waits for raise by one step.
+/// A live alert that matches the input by tags or context makes the input high, or critical if its confidence is at
+/// least 0.8 and it does not come from strangers. An alert without tags or context that say what it is about concerns
+/// every input. Outstanding confirmations raise the urgency by one step.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RuleRouter;
 

@@ -1,4 +1,4 @@
-//! Who decides in each stage of a turn.
+//! The implementations of the stages of a turn.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use super::{
     RuleRouter,
 };
 
-/// Who decides in each stage of a turn (M7.11.1): rules, unless somebody else takes the place of one of them. Cheap to clone.
+/// The implementations of the stages of a turn (M7.11.1): rules, unless replaced. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Stages {
-    /// How urgent an input is.
+    /// Decides how urgent an input is.
     pub router: Arc<dyn Router>,
-    /// Whether it is clear.
+    /// Decides whether the input is clear.
     pub clarifier: Arc<dyn Clarifier>,
-    /// In which order things are done.
+    /// Decides the order of the work.
     pub orderer: Arc<dyn Orderer>,
-    /// Whether the work is complete.
+    /// Decides whether the work is complete.
     pub evaluator: Arc<dyn Evaluator>,
-    /// What is put away.
+    /// Decides what is archived.
     pub reflector: Arc<dyn Reflector>,
 }
 

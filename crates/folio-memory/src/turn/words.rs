@@ -1,4 +1,4 @@
-//! Which words a text, a tag or a context is about: as much understanding as rules have.
+//! The words that a text, a tag or a context is about: all the understanding that rules have.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::entry::Entry;
 
-/// Words that say nothing of what something is about.
+/// Words that do not say what a text is about.
 const STOP: &[&str] = &[
     "a", "about", "action", "agent", "alert", "an", "and", "are", "as", "at", "be", "by", "can", "could", "do", "for",
     "from", "goal", "have", "how", "i", "id", "in", "is", "it", "me", "my", "of", "on", "or", "our", "please",
@@ -14,7 +14,7 @@ const STOP: &[&str] = &[
     "will", "with", "would", "you", "your",
 ];
 
-/// What belongs together although the words differ: an alert about fraud concerns a payment.
+/// Words that belong together although they differ: an alert about fraud concerns a payment.
 const TOPICS: &[(&str, &[&str])] = &[
     (
         "money",
@@ -73,9 +73,9 @@ const TOPICS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The words of `text` that say what it is about, in one form: lower case, without a plural's `s`.
+/// The words of `text` that say what it is about, normalized: lower case, without a plural `s`.
 ///
-/// Han, kana and hangul are written without spaces, so there every two characters in a row are a word.
+/// Han, kana and hangul are written without spaces, so every two consecutive characters count as a word there.
 #[must_use]
 pub fn words(text: &str) -> BTreeSet<String> {
     let lower = text.to_lowercase();
@@ -97,13 +97,13 @@ pub fn words(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// [`words`], and the topics that they belong to.
+/// The [`words`] of `text`, and the topics that they belong to.
 #[must_use]
 pub fn subjects(text: &str) -> BTreeSet<String> {
     with_topics(words(text))
 }
 
-/// What an entry is about by its tags and its context, topics included. Empty if they say nothing.
+/// What an entry is about according to its tags and its context, topics included. Empty if they do not say.
 #[must_use]
 pub fn subjects_of(entry: &Entry) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
@@ -116,7 +116,7 @@ pub fn subjects_of(entry: &Entry) -> BTreeSet<String> {
     with_topics(found)
 }
 
-/// The words in `a` and in `b`, as a reason names them.
+/// The words in both `a` and `b`, as a reason names them.
 #[must_use]
 pub fn common(a: &BTreeSet<String>, b: &BTreeSet<String>) -> Vec<String> {
     a.intersection(b).cloned().collect()
