@@ -1,8 +1,8 @@
-//! A part of a long text: by bytes, by lines, or the lines that hold a text.
+//! Parts of a long text: a range of bytes or lines, or the lines that contain a text.
 //!
-//! The text may be kept in pieces. Whoever reads a part of it asks [`pieces_for`] which pieces that takes, puts those together
-//! as a [`Window`], and cuts the part out with [`cut_out`]; a search is fed piece by piece. So neither takes more memory than
-//! what it answers, however long the text is.
+//! The text may be kept in pieces. To read a part, ask [`pieces_for`] which pieces it needs, join those in a
+//! [`Window`], and cut the part out with [`cut_out`]; a search is fed piece by piece. So neither takes more memory than
+//! its answer, however long the text is.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,46 +11,48 @@ use schemars::JsonSchema;
 
 use crate::entry::{BodyPiece, BodyRef};
 
-/// Characters of one line that a search shows.
+/// The maximum number of characters of a line that a search shows.
 const LINE_CHARS: usize = 300;
 
-/// Bytes of a line that a search looks at in one go; what comes after them is searched as if it were the next.
+/// The maximum number of bytes of a line that a search examines at once; the rest is searched as if it were the next
+/// line.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes of a character behind its first one, at most.
+/// The maximum number of bytes of a character after its first one.
 const INSIDE_MAX: u64 = 3;
 
-/// Which part is wanted.
+/// The part to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// From a byte, counted from 0, to the byte to stop before.
+    /// A range of bytes, counted from 0, with an exclusive end.
     Bytes {
-        /// The first.
+        /// The first byte.
         from: u64,
-        /// The one to stop before; `u64::MAX` is the end.
+        /// The byte to stop before; `u64::MAX` means the end.
         to: u64,
     },
-    /// Lines, counted from 1, both included.
+    /// A range of lines, counted from 1, with an inclusive end.
     Lines {
-        /// The first.
+        /// The first line.
         from: u64,
-        /// The last; `u64::MAX` is the end.
+        /// The last line; `u64::MAX` means the end.
         to: u64,
     },
-    /// The lines that hold a text, whatever its capital letters.
+    /// The lines that contain a text, ignoring case.
     Search {
-        /// The text.
+        /// The text to search for.
         words: String,
-        /// Only lines that begin at this byte or after it: where an earlier search ended.
+        /// Only lines that begin at this byte or later: where an earlier search ended.
         from: u64,
     },
 }
 
 impl Part {
-    /// All of it.
+    /// The whole text.
     pub const WHOLE: Self = Self::Bytes { from: 0, to: u64::MAX };
 
-    /// Reads lines as `10-20`, `10:20`, `10-` or `10`; nothing if `text` is none of these, or ends before it begins.
+    /// Parses a range of lines: `10-20`, `10:20`, `10-` or `10`. `None` for anything else, or if the range ends before
+    /// it begins.
     #[must_use]
     pub fn lines(text: &str) -> Option<Self> {
         let number = |text: &str| text.trim().parse::<u64>().ok();
@@ -63,83 +65,83 @@ impl Part {
     }
 }
 
-/// Some of a text that follows on itself.
+/// A contiguous section of a text.
 #[derive(Debug, Clone, Copy)]
 pub struct Window<'t> {
-    /// Its bytes.
+    /// The bytes of the section.
     pub bytes: &'t [u8],
-    /// Which byte of the whole the first of them is.
+    /// The offset of the first byte in the whole text.
     pub at: u64,
-    /// Ends of lines in the whole before that byte.
+    /// The number of line breaks before that byte.
     pub newlines_before: u64,
-    /// Whether the text goes on after them.
+    /// Whether the text continues after the section.
     pub goes_on: bool,
 }
 
-/// A part that was cut out: whole characters, ending with a line where it was cut off and a line ends there.
+/// A part that was cut out: whole characters. If it was cut short, it ends with a line where possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// The bytes.
+    /// The bytes of the part.
     pub bytes: Vec<u8>,
-    /// Which byte of the whole is the first.
+    /// The offset of the first byte in the whole text.
     pub from: u64,
-    /// The byte before which it stops.
+    /// The offset after the last byte.
     pub to: u64,
-    /// In which line it begins, counted from 1.
+    /// The line in which the part begins, counted from 1.
     pub from_line: u64,
-    /// What reads on, if it was cut off.
+    /// The part with which to continue, if this one was cut short.
     pub next: Option<Part>,
 }
 
 impl Passage {
-    /// The bytes as text; what is no text is replaced by `U+FFFD`.
+    /// The part as text. Invalid UTF-8 is replaced by `U+FFFD`.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }
 }
 
-/// A line that holds what was searched for.
+/// A line that a search found.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, JsonSchema)]
 pub struct FoundLine {
-    /// Its number, counted from 1.
+    /// The number of the line, counted from 1.
     pub line: u64,
-    /// The line, or about 300 characters around what was searched for.
+    /// The line, or about 300 characters around the match.
     pub text: String,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The lines, as many as were wanted.
+    /// The matching lines, as many as were wanted.
     pub matches: Vec<FoundLine>,
-    /// How many there are from where the search began.
+    /// The number of matching lines from the start of the search.
     pub count: u64,
-    /// The byte at which the first line begins that is not shown.
+    /// The offset of the first matching line that is not shown.
     pub next: Option<u64>,
 }
 
-/// What came of reading a part.
+/// The result of reading a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
     /// The part itself.
     Passage(Passage),
-    /// The lines that hold a text.
+    /// The lines that contain a text.
     Found(Found),
 }
 
-/// A part of a text, and how long the whole is.
+/// A part of a text, with the size of the whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartRead {
     /// The part.
     pub reading: Reading,
-    /// Bytes of the whole.
+    /// The length of the whole text in bytes.
     pub total_bytes: u64,
-    /// Lines of the whole.
+    /// The number of lines of the whole text.
     pub total_lines: u64,
 }
 
-/// Reads `part` of a text that is at hand, at most `max_bytes` of it.
+/// Reads at most `max_bytes` of `part` from a text in memory.
 #[must_use]
 pub fn read(bytes: &[u8], part: &Part, max_bytes: usize) -> PartRead {
     let reading = match part {
@@ -165,10 +167,11 @@ pub fn read(bytes: &[u8], part: &Part, max_bytes: usize) -> PartRead {
     }
 }
 
-/// The pieces of `body`, by their place, that `part` is cut out of when at most `max_bytes` of it are wanted.
+/// The range of the pieces of `body` that are needed to read at most `max_bytes` of `part`.
 #[must_use]
 pub fn pieces_for(body: &[BodyPiece], part: &Part, max_bytes: usize) -> Range<usize> {
-    // A character more than wanted shows that there is more, behind one in which the part may be said to begin.
+    // Room for one more character, which shows whether there is more, and for the rest of a character in which the part
+    // may begin.
     let room = max_bytes as u64 + 4 + INSIDE_MAX;
     let mut ends = 0_u64;
     let mut lines = 0_u64;
@@ -189,7 +192,7 @@ pub fn pieces_for(body: &[BodyPiece], part: &Part, max_bytes: usize) -> Range<us
             Some(_) => after_first += piece.bytes,
         }
         let is_enough = match part {
-            // The character that the first byte is inside of may end in the piece behind, where the part begins then.
+            // The character that contains the first byte may end in the next piece, and then the part begins there.
             Part::Bytes { from, to } => {
                 let end = (*to).min(from.saturating_add(room));
                 ends >= end.max(from.saturating_add(INSIDE_MAX)) && begins <= *to
@@ -206,8 +209,8 @@ pub fn pieces_for(body: &[BodyPiece], part: &Part, max_bytes: usize) -> Range<us
     first..last.max(first)
 }
 
-/// Which piece holds the end of the line with this number, counted from 1, and how many lines end in it before that one; nothing
-/// if no line does with which the text does not end.
+/// The index of the piece that contains the end of the given line, counted from 1, and the number of lines that end in
+/// the piece before it. `None` if no line break ends that line.
 #[must_use]
 pub fn piece_with_end_of(body: &[BodyPiece], line: u64) -> Option<(usize, u64)> {
     let mut before = 0_u64;
@@ -221,7 +224,7 @@ pub fn piece_with_end_of(body: &[BodyPiece], line: u64) -> Option<(usize, u64)> 
     None
 }
 
-/// Where `pieces` of `body` begin: the byte, and the ends of lines before it.
+/// The offset at which `pieces` of `body` begin, and the number of line breaks before it.
 #[must_use]
 pub fn start_of(body: &BodyRef, pieces: &Range<usize>) -> (u64, u64) {
     body.pieces[..pieces.start]
@@ -231,17 +234,17 @@ pub fn start_of(body: &BodyRef, pieces: &Range<usize>) -> (u64, u64) {
         })
 }
 
-/// Cuts `part` out of `window`, at most `max_bytes` of it: to the end of a line if one ends there, else between two
-/// characters. A search gives nothing; it is for [`Search`].
+/// Cuts at most `max_bytes` of `part` out of `window`, up to the end of a line if one ends there, or else between two
+/// characters. A search gives nothing; use [`Search`] for it.
 ///
-/// What reads on in the midst of a line reads to the end of the text if the last line ends behind the window: whoever has more of it
-/// than that finds out where by [`piece_with_end_of`].
+/// If a range of lines is cut short within a line and its last line ends beyond the window, the part to continue with
+/// reads to the end of the text; a caller with more of the text can find the actual end by [`piece_with_end_of`].
 #[must_use]
 pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
     let bytes = window.bytes;
     let within = |at: u64| usize::try_from(at.saturating_sub(window.at)).map_or(bytes.len(), |at| at.min(bytes.len()));
     let (start, end, last_line) = match part {
-        // Nothing is wanted: then no character has to be whole.
+        // Nothing is requested, so no character has to be completed.
         Part::Bytes { from, to } if to <= from => (within(*from), within(*from), None),
         Part::Bytes { from, to } => {
             let end = within(*to);
@@ -274,7 +277,7 @@ pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
     let kept = &whole[..max_bytes];
     let len = match kept.iter().rposition(|byte| *byte == b'\n') {
         Some(at) => at + 1,
-        // At least one character, or reading on would never end.
+        // At least one character, or continuing would never end.
         None => match whole_characters(kept) {
             0 => 1 + whole[1..].iter().take(3).take_while(|byte| is_inside(**byte)).count(),
             len => len,
@@ -305,7 +308,7 @@ pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
     }
 }
 
-/// A search for lines that hold a text, fed piece by piece.
+/// A search for the lines that contain a text, fed piece by piece.
 #[derive(Debug)]
 pub struct Search {
     words: String,
@@ -313,14 +316,14 @@ pub struct Search {
     room: usize,
     at: u64,
     line: u64,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line whose end has not been fed yet.
     begun: Vec<u8>,
     found: Found,
 }
 
 impl Search {
-    /// Looks for `words`, in any letters, in lines that begin at byte `from` or after it, and shows about `max_bytes`
-    /// of them, at least one.
+    /// Creates a search for `words`, ignoring case, in lines that begin at byte `from` or later. It shows about
+    /// `max_bytes` of matching lines, but at least one.
     #[must_use]
     pub fn new(words: &str, from: u64, max_bytes: usize) -> Self {
         Self {
@@ -334,7 +337,7 @@ impl Search {
         }
     }
 
-    /// Looks through the next piece.
+    /// Searches the next piece.
     pub fn feed(&mut self, mut bytes: &[u8]) {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             if self.begun.is_empty() {
@@ -355,7 +358,7 @@ impl Search {
         }
     }
 
-    /// What was found.
+    /// Returns the result of the search.
     #[must_use]
     pub fn finish(mut self) -> Found {
         let line = std::mem::take(&mut self.begun);
@@ -395,10 +398,10 @@ impl Search {
     }
 }
 
-/// Ends of lines in `bytes`.
+/// The number of line breaks in `bytes`.
 #[must_use]
 pub fn newlines(bytes: &[u8]) -> u64 {
-    // Sums of a few bytes each fit into a byte, so that many are added at a time.
+    // Sums of up to 255 bytes fit into a `u8`, so that many can be added in parallel.
     let in_chunk = |chunk: &[u8]| chunk.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>();
     bytes
         .chunks(usize::from(u8::MAX))
@@ -406,7 +409,7 @@ pub fn newlines(bytes: &[u8]) -> u64 {
         .sum()
 }
 
-/// Where the line with this number begins, counted from 1; the end if there is none.
+/// The offset at which the given line begins, counted from 1; the end if there is no such line.
 #[must_use]
 pub fn line_start(bytes: &[u8], line: u64) -> usize {
     let Some(before) = line.checked_sub(2) else { return 0 };
@@ -422,7 +425,7 @@ fn is_inside(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-/// The place itself, or that of the next character if it is inside of one.
+/// The given offset, or that of the next character if it is inside of one.
 fn character_start(bytes: &[u8], from: usize) -> usize {
     (from..from + 4)
         .find(|at| !bytes.get(*at).is_some_and(|byte| is_inside(*byte)))
@@ -430,10 +433,10 @@ fn character_start(bytes: &[u8], from: usize) -> usize {
         .min(bytes.len())
 }
 
-/// How many of `bytes` there are without a character that is cut off at the end.
+/// The length of `bytes` without an incomplete character at the end.
 #[must_use]
 pub fn whole_characters(bytes: &[u8]) -> usize {
-    // A character has at most four bytes, and the last of an unfinished one may be the fourth missing.
+    // A character has at most four bytes, so an incomplete one has at most three.
     for back in 1..=bytes.len().min(3) {
         let at = bytes.len() - back;
         let wanted = match bytes[at] {

@@ -1,7 +1,8 @@
-//! What of memory goes into a prompt (M7.11.4): sections with shares of one budget, and a receipt of what was left out.
+//! The assembled context (M7.11.4): the part of memory that goes into a prompt, in sections with shares of one budget,
+//! with a receipt of what was left out.
 //!
-//! The scratch page has a reservation of its own, a tenth unless something else is said. Everything else is as in every
-//! [view](crate::view): shares, what flows on, lengths of lines, and what is said of what is left out.
+//! The scratch page has its own reservation, a tenth by default. Everything else works as in every [view](crate::view):
+//! shares, unused room, lengths of lines, and notices of what is left out.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,10 +12,10 @@ use crate::tokens::Tokens;
 use crate::turn::words::{common, subjects, subjects_of, words};
 use crate::view::{Audience, BookSections, Candidate, Part, Rendered, fit, parts_of};
 
-/// Tokens of an assembly when nothing is said.
+/// The default budget of an assembled context, in tokens.
 pub const DEFAULT_BUDGET: u32 = 4_000;
 
-/// A part of the assembled context.
+/// A section of the assembled context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -25,14 +26,14 @@ pub enum Section {
     Scratchbook,
     /// Tails and roll-ups of the pages at hand.
     Pages,
-    /// What earlier turns were about.
+    /// Earlier turns.
     Episodic,
     /// Patterns and facts.
     Semantic,
 }
 
 impl Section {
-    /// Every section with its share of the budget in per cent, in the order in which they are shown.
+    /// Every section with its share of the budget in percent, in the order in which they are shown.
     pub const SHARES: [(Self, u32); 5] = [
         (Self::ScratchPage, 10),
         (Self::Scratchbook, 30),
@@ -41,7 +42,7 @@ impl Section {
         (Self::Semantic, 15),
     ];
 
-    /// The name as it is written.
+    /// The name in its written form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -64,29 +65,29 @@ impl Section {
     }
 }
 
-/// What a section has to show, the most important first.
+/// What a section could show, most important first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offered {
-    /// Which section.
+    /// The section.
     pub section: Section,
-    /// Its share of the budget in per cent.
+    /// The section's share of the budget, in percent.
     pub share: u32,
-    /// What it has.
+    /// The section's content.
     pub content: Content,
 }
 
-/// What a section of a context consists of.
+/// The content of a section of the context.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// One line after the other, and how many more there are that nobody looked at.
+    /// Lines, with the number of further entries that were not looked at.
     Lines(Vec<Candidate>, u64),
-    /// The view of a scratchbook, with sections of its own.
+    /// The view of a scratchbook, which has sections of its own.
     Book(BookSections),
 }
 
-/// Fits `offered` into `budget` tokens, as [`fit`] does for every view; the scratchbook is its view.
+/// Fits `offered` into `budget` tokens, as [`fit`] does for every view. The scratchbook is included as its view.
 ///
-/// A budget of nothing gives nothing. One section has `max_rendered_items` lines at most.
+/// A budget of zero gives an empty text. Each section has at most `max_rendered_items` lines.
 #[must_use]
 pub fn assemble(offered: Vec<Offered>, budget: u32, max_rendered_items: usize, tokens: &dyn Tokens) -> Rendered {
     let mut parts: Vec<Part> = Vec::new();
@@ -127,7 +128,7 @@ pub fn assemble(offered: Vec<Offered>, budget: u32, max_rendered_items: usize, t
     fit(parts, budget, tokens)
 }
 
-/// Orders by how many words `prompt` and an entry have in common; the given order where that is the same.
+/// Orders entries by the number of words that they share with `prompt`; ties keep the given order.
 pub fn by_relevance(prompt: &str, entries: &mut [Entry]) {
     let about = subjects(prompt);
     entries.sort_by_cached_key(|entry| {

@@ -1,7 +1,7 @@
-//! A scratchbook as seed 003 keeps it: a file of JSON for each thread, with sorted keys and instants in nanoseconds.
+//! A scratchbook in the format of seed 003: one JSON file per thread, with sorted keys and instants in nanoseconds.
 //!
-//! What the form cannot say is left out on the way there; what a scratchbook cannot hold as it stands is put right on the way
-//! here, told, and kept beside the item, so that it goes back as it came while nobody changes it.
+//! Export drops what the format cannot express. Import corrects, with a warning, what a scratchbook cannot hold, and
+//! keeps the original value beside the item, so that an unchanged item is exported exactly as it came.
 
 mod file_name;
 mod item;
@@ -20,46 +20,47 @@ use crate::entry::Entry;
 use crate::transfer::without_mark;
 use crate::warning::Invalid;
 
-/// A scratchbook in the form of seed 003. The fields stand in the order of their names, and so does what is written.
+/// A scratchbook in the format of seed 003. The fields are declared in the order of their names, which is the order in
+/// which they are written.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Book {
     /// The items, in the order in which they were added.
     pub items: Vec<Item>,
-    /// Those that are pinned, in the order of their pins.
+    /// The ids of the pinned items, in the order of their pins.
     #[serde(rename = "pinnedItemIDs")]
     pub pinned: Vec<String>,
 }
 
-/// An item in the form of seed 003.
+/// An item in the format of seed 003.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Item {
-    /// The text.
+    /// The text of the item.
     pub body: String,
-    /// When it was made, in nanoseconds since 1970.
+    /// When the item was made, in nanoseconds since 1970.
     pub created_at_nanoseconds: u64,
-    /// Its name in the book: opaque, unique.
+    /// The item's id in the book: opaque and unique.
     pub id: String,
     /// `note`, `todo` or `task`.
     pub kind: String,
-    /// The stage of a task.
+    /// The phase of a task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// How far a task is, from 0 to 1.
+    /// The progress of a task, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
     /// `open`, `in_progress`, `blocked`, `done` or `archived`, whatever the kind.
     pub status: String,
-    /// Words to find it by.
+    /// Tags to find the item by.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// One line.
+    /// The title, in one line.
     pub title: String,
-    /// When it last changed, in nanoseconds since 1970.
+    /// When the item last changed, in nanoseconds since 1970.
     pub updated_at_nanoseconds: u64,
 }
 
-/// The keys of an item.
+/// The known keys of an item.
 const KEYS: [&str; 10] = [
     "body",
     "createdAtNanoseconds",
@@ -73,32 +74,32 @@ const KEYS: [&str; 10] = [
     "updatedAtNanoseconds",
 ];
 
-/// One item of a file, as it could be read.
+/// One item of a file, as far as it could be read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read {
-    /// What it is called; its place, `#3`, if it says nothing of that.
+    /// The item's id, or its position (`#3`) if it has none.
     pub name: String,
-    /// The item, or why it is none.
+    /// The item, or why it is invalid.
     pub item: Result<Item, Invalid>,
-    /// Its place among the pins, if it is pinned.
+    /// The rank of its pin, if it is pinned.
     pub pin: Option<u32>,
-    /// Keys that nothing reads.
+    /// Keys that the format does not know.
     pub unknown: Vec<String>,
 }
 
 impl Book {
-    /// The book as the file of a thread has it: JSON with sorted keys, without white space between them.
+    /// The book in the form of a thread's file: JSON with sorted keys and without white space.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads the file of a thread item by item: what is wrong with one takes nothing away from the others. Gives, beside the
-    /// items, the pins that name none.
+    /// Parses the file of a thread item by item, so that an invalid item does not affect the others. Also returns the
+    /// pins that name no item.
     ///
     /// # Errors
     ///
-    /// `book_malformed` if it is not JSON with a list of items.
+    /// `book_malformed` if `text` is not JSON with a list of items.
     pub fn read(text: &str) -> Result<(Vec<Read>, Vec<String>), Invalid> {
         let malformed = |why: String| Invalid::new("book_malformed", "items", why);
         let book: Map<String, Value> =
@@ -133,8 +134,8 @@ impl Book {
         Ok((read, pins.into_keys().map(str::to_owned).collect()))
     }
 
-    /// The book of `entries`, each with its whole text, in the order of their handles. What is no note, todo or task, or has no
-    /// content any more, has no place in it.
+    /// The book of `entries`, which have their whole texts, in the order of their handles. Entries other than notes,
+    /// todos and tasks, and erased ones, are left out.
     #[must_use]
     pub fn of(entries: &[Entry], now: crate::Timestamp) -> Self {
         let mut items: Vec<(&Entry, Item)> = entries
@@ -155,7 +156,7 @@ impl Book {
     }
 }
 
-/// Whether the form has a place for `entry`.
+/// Whether the format can represent `entry`.
 #[must_use]
 pub fn has_place(entry: &Entry) -> bool {
     entry.kind.is_item() && entry.fields.erased.is_none()

@@ -1,4 +1,4 @@
-//! An item as seed 003 writes it.
+//! An item in the form that programs get (seed 003).
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,44 +9,44 @@ use crate::keeping::ErasedFor;
 /// A note, a todo or a task, as programs get it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ScratchItem {
-    /// `e42`.
+    /// The item's handle, such as `e42`.
     pub handle: String,
-    /// For ever.
+    /// The item's permanent id.
     pub item_id: String,
     /// `note`, `todo`, `task`.
     pub kind: &'static str,
-    /// Where it stands.
+    /// The item's status.
     pub status: &'static str,
-    /// One line.
+    /// The title, in one line.
     pub title: String,
-    /// The text; of a long one the beginning.
+    /// The text; of a long text, the beginning.
     pub body: String,
-    /// Where the whole text is, if `body` is its beginning.
+    /// Where the whole text is kept, if `body` is only its beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_ref: Option<BodyRef>,
-    /// Words to find it by.
+    /// Tags to find the item by.
     pub tags: Vec<String>,
-    /// Whether it is kept at the top.
+    /// Whether the item is pinned.
     pub pinned: bool,
-    /// The stage of a task.
+    /// The phase of a task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// How far it is, from 0 to 1.
+    /// The progress of a task, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
-    /// Why its content is gone, if it is.
+    /// Why the content was erased, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<&'static str>,
-    /// Since 1970. No two items of a space have the same.
+    /// When the item was made, in nanoseconds since 1970. No two items of a space share this value.
     pub created_at_nanoseconds: i64,
-    /// Since 1970.
+    /// When the item last changed, in nanoseconds since 1970.
     pub updated_at_nanoseconds: i64,
-    /// Counts its revisions, from 1.
+    /// Counts the item's revisions, from 1.
     pub version: u32,
 }
 
 impl ScratchItem {
-    /// `entry` as an item.
+    /// Converts `entry` to an item.
     #[must_use]
     pub fn of(entry: &Entry) -> Self {
         let fields = &entry.fields;

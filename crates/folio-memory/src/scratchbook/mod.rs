@@ -1,4 +1,4 @@
-//! Notes, todos and tasks of a thread (seed 003).
+//! The scratchbook of a thread: notes, todos and tasks (seed 003).
 
 pub mod colony;
 mod item;
@@ -28,10 +28,10 @@ use crate::view::is_blank;
 use crate::warning::{Invalid, Warning};
 
 const MAX_TITLE_BYTES: usize = 512;
-/// Bytes of the longest phase of a task.
+/// The maximum length of a task's phase, in bytes.
 const MAX_PHASE_BYTES: usize = 512;
 
-/// An item to be.
+/// An item to be added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ItemInput {
@@ -39,25 +39,25 @@ pub struct ItemInput {
     #[serde(deserialize_with = "item_kind")]
     #[schemars(with = "ItemKind")]
     pub kind: EntryKind,
-    /// One line. Left out, the first line of the body serves.
+    /// The title, in one line. If left out, the first line of the body is the title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The text.
+    /// The text of the item.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
-    /// Words to find it by.
+    /// Tags to find the item by.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// The stage of a task.
+    /// The phase of a task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// How far a task is, from 0 to 1.
+    /// The progress of a task, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
 }
 
 impl ItemInput {
-    /// A `kind` called `title`, with nothing more.
+    /// Creates the input for an item of `kind` with a title and nothing else.
     #[must_use]
     pub fn new(kind: EntryKind, title: impl Into<String>) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl ItemInput {
     }
 }
 
-/// The kinds that items have.
+/// The kinds of items.
 const ITEM_KINDS: [&str; 3] = ["note", "todo", "task"];
 
 /// The kind of an item.
@@ -84,45 +84,45 @@ enum ItemKind {
     Task,
 }
 
-/// Reads a kind of entry. Of a word that is none, only those are told that an item may have.
+/// Deserializes the kind of an item. The error for an unknown word lists only the kinds that an item may have.
 fn item_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EntryKind, D::Error> {
     let name = String::deserialize(deserializer)?;
     EntryKind::parse(&name).ok_or_else(|| D::Error::unknown_variant(&name, &ITEM_KINDS))
 }
 
-/// What is to change of an item; what is left out stays.
+/// The fields of an item to change; a field that is left out stays as it is.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ItemPatch {
-    /// Another title.
+    /// The new title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Another text.
+    /// The new text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// Another status, or a synonym of one.
+    /// The new status or one of its synonyms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Other tags, all of them.
+    /// The new tags, which replace all old ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// Another stage.
+    /// The new phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// Other progress.
+    /// The new progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
-    /// The fields that are to have nothing in them: those that were said to be `null`.
+    /// The fields to clear: those that were sent as `null`.
     #[serde(skip)]
     pub cleared: Vec<String>,
 }
 
 impl ItemPatch {
-    /// Reads a change of an item. A field that is `null` is to have nothing in it.
+    /// Parses a patch of an item. A field that is `null` is to be cleared.
     ///
     /// # Errors
     ///
-    /// Why it cannot be read; also if it has nothing in it.
+    /// The reason if `given` cannot be parsed or is empty.
     pub fn from_json(given: Value) -> Result<Self, serde_json::Error> {
         if given.as_object().is_some_and(serde_json::Map::is_empty) {
             return Err(serde::de::Error::custom("it says nothing that is to change"));
@@ -135,7 +135,7 @@ impl ItemPatch {
     }
 }
 
-/// That a field cannot be without anything in it.
+/// The error that a field cannot be empty.
 pub(crate) fn always_something(field: &str) -> Invalid {
     Invalid::new(
         "field_not_cleared",
@@ -144,7 +144,7 @@ pub(crate) fn always_something(field: &str) -> Invalid {
     )
 }
 
-/// What clearing the fields called `cleared` means for `item`: one that has nothing in it stays so.
+/// The field changes that clear the fields `cleared` of `item`. A field that is empty already stays so.
 fn clear(item: &Entry, cleared: &[String]) -> Result<Vec<FieldChange>, Invalid> {
     let fields = &item.fields;
     let mut changes = Vec::new();
@@ -160,7 +160,7 @@ fn clear(item: &Entry, cleared: &[String]) -> Result<Vec<FieldChange>, Invalid> 
     Ok(changes)
 }
 
-/// The scratchbook page of `thread`: the same id wherever it is asked for.
+/// The scratchbook page of `thread`. Its id is the same wherever it is computed.
 #[must_use]
 pub fn page_of(space: &SpaceName, thread: &ThreadKey) -> (PageId, PageFields) {
     let id = PageId::derived(&["scratchbook", space.as_str(), &thread.0]);
@@ -175,14 +175,14 @@ pub fn page_of(space: &SpaceName, thread: &ThreadKey) -> (PageId, PageFields) {
 
 /// Makes the fields of an item.
 ///
-/// NUL is taken out of texts, and that is said. A title of more than 512 bytes is a text: it becomes the body, and its beginning the title, if there is no body. A title or a phase
-/// with nothing in it is none.
+/// NUL is removed from texts, with a warning. If the title has more than 512 bytes and there is no body, it becomes the
+/// body and its beginning the title. An empty title or phase counts as left out.
 ///
 /// # Errors
 ///
-/// The first field that is wrong: a kind that is no item, nothing in it, too long, progress out of range, a bad tag.
-/// `title_too_long` if such a title comes with a body: there is no place for the rest of it. `phase_too_long` for a phase of more than
-/// 512 bytes.
+/// The first field that is wrong: a kind that is not an item's, no content, a text that is too long, progress out of
+/// range, an invalid tag. `title_too_long` if such a long title comes with a body, because there is no place for the
+/// rest of it. `phase_too_long` for a phase of more than 512 bytes.
 pub fn draft(input: ItemInput, trust: Trust) -> Result<(EntryFields, Vec<Warning>), Invalid> {
     if !input.kind.is_item() {
         return Err(Invalid::new(
@@ -222,13 +222,14 @@ pub fn draft(input: ItemInput, trust: Trust) -> Result<(EntryFields, Vec<Warning
     Ok((fields, warnings))
 }
 
-/// The field changes that `patch` means for `item`, in a fixed order, and what was put right: NUL is taken out of texts.
+/// Returns the field changes that `patch` means for `item`, in a fixed order, and the warnings about corrected values:
+/// NUL is removed from texts.
 ///
 /// # Errors
 ///
-/// The first field that is wrong, or `archived` if the item is put away, which is final for updates (M7.5.39).
-/// `title_too_long` for a title of more than 512 bytes: what stands in the body is not to be written over with it. `phase_too_long` for
-/// such a phase.
+/// The first field that is wrong, or `archived` if the item is archived, which is final for updates (M7.5.39).
+/// `title_too_long` for a title of more than 512 bytes, because it must not overwrite the body. `phase_too_long` for a
+/// phase of more than 512 bytes.
 pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Warning>), Invalid> {
     let (mut changes, mut warnings) = (clear(item, &patch.cleared)?, Vec::new());
     if let Some(title) = patch.title {
@@ -265,21 +266,21 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
         changes.push(FieldChange::Progress(Some(checked_progress(progress)?)));
     } else if !is_cleared && item.fields.status != Status::Done && changes.contains(&FieldChange::Status(Status::Done))
     {
-        // What is done is done in whole, by whichever way it is said (M7.5.41).
+        // Done means complete, whether stated as status or as progress (M7.5.41).
         changes.push(FieldChange::Progress(Some(1.0)));
     } else if item.fields.status == Status::Done
         && item.fields.progress.is_some_and(|progress| progress >= 1.0)
         && changes.iter().any(is_reopening)
     {
-        // All of it is done no longer, and how far it is nobody has said.
+        // A reopened item is no longer complete, and nobody has said how far it is.
         changes.push(FieldChange::Progress(None));
     }
     let moves = |change: &FieldChange| is_reopening(change) && *change != FieldChange::Status(item.fields.status);
     if item.fields.lease_until.is_some() && changes.iter().any(moves) {
-        // How long somebody was believed to be at it is over with what it was believed of (M7.4.35).
+        // A claim ends with the status that it was made for (M7.4.35).
         changes.push(FieldChange::LeaseUntil(None));
     }
-    // Whoever asks again for what is so already, as after an answer that was lost, is told that it is (M7.4.34).
+    // A repeated request for what already holds, such as after a lost answer, succeeds (M7.4.34).
     if item.fields.status == Status::Archived && !item.already_has(&changes) {
         let message = format!("{} is archived, which is final; add a new item", item.handle);
         return Err(Invalid::new("archived", "status", message));
@@ -287,7 +288,7 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
     Ok((changes, warnings))
 }
 
-/// The field changes that completing `item` means (M7.5.41): done and all of it; knowledge is resolved.
+/// The field changes that complete `item` (M7.5.41): work becomes done with full progress, and knowledge resolved.
 #[must_use]
 pub fn complete(item: &Entry) -> Vec<FieldChange> {
     match item.kind.family() {
@@ -296,7 +297,7 @@ pub fn complete(item: &Entry) -> Vec<FieldChange> {
     }
 }
 
-/// Whether `change` makes something work that is to be done.
+/// Whether `change` turns something into work to be done.
 fn is_reopening(change: &FieldChange) -> bool {
     matches!(
         change,
@@ -304,8 +305,8 @@ fn is_reopening(change: &FieldChange) -> bool {
     )
 }
 
-/// The status of an item of `kind` that `text` names. Seed 003 calls every item open that is not done, so that a note is
-/// active by that name, too.
+/// The status that `text` names for an item of `kind`. Seed 003 calls every item that is not done open, so `open` means
+/// active for a note.
 fn status_of(kind: EntryKind, text: &str) -> Result<Status, Invalid> {
     let family = kind.family();
     let status = match (kind, text) {
@@ -329,7 +330,8 @@ fn check_is_of_kind(kind: EntryKind, phase: Option<&str>, progress: Option<f64>)
     Err(Invalid::new("field_not_of_kind", field, message))
 }
 
-/// `text` as a title: one line, of a long one the beginning. For who keeps the rest of it elsewhere.
+/// Returns `text` as a title of one line. A longer text is cut to its beginning, for callers that keep the rest
+/// elsewhere.
 #[must_use]
 pub fn short_title(text: &str) -> String {
     let line = one_line(text);
@@ -342,7 +344,7 @@ pub fn short_title(text: &str) -> String {
     )
 }
 
-/// As [`short_title`], if there is something in it.
+/// As [`short_title`], but refuses an empty title.
 pub(crate) fn checked_title(title: &str) -> Result<String, Invalid> {
     let line = short_title(title);
     if is_blank(&line) {
@@ -352,13 +354,13 @@ pub(crate) fn checked_title(title: &str) -> Result<String, Invalid> {
     Ok(line)
 }
 
-/// `title` in one line, if all of it can stand there.
+/// Returns `title` in one line if it fits completely.
 fn whole_title(title: &str) -> Result<String, Invalid> {
     check_title(&one_line(title))?;
     checked_title(title)
 }
 
-/// That all of `line` can stand in a title.
+/// Checks that all of `line` fits in a title.
 pub(crate) fn check_title(line: &str) -> Result<(), Invalid> {
     let bytes = line.len();
     if bytes > MAX_TITLE_BYTES {
@@ -368,7 +370,7 @@ pub(crate) fn check_title(line: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// `phase`, if it is no more than the name of a stage.
+/// Checks that `phase` is no longer than the name of a phase may be.
 pub(crate) fn checked_phase(phase: String) -> Result<String, Invalid> {
     let bytes = phase.len();
     if bytes > MAX_PHASE_BYTES {
@@ -380,7 +382,7 @@ pub(crate) fn checked_phase(phase: String) -> Result<String, Invalid> {
 
 pub(crate) fn checked_progress(progress: f64) -> Result<f64, Invalid> {
     if (0.0..=1.0).contains(&progress) {
-        // A zero below nothing is zero.
+        // Adding zero turns -0.0 into 0.0.
         Ok(progress + 0.0)
     } else {
         Err(Invalid::new(

@@ -1,35 +1,35 @@
-//! What of a scratchbook comes first (seed 003, A1).
+//! The order of the items of a scratchbook (seed 003, A1).
 
 use std::cmp::Ordering;
 
 use crate::entry::{Entry, EntryKind, State, Status};
 use crate::time::Timestamp;
 
-/// Orders items as a reader needs them: pinned ones by rank; then tasks and todos, begun before open
-/// before blocked; then notes, the newest first; then what is settled, the last touched first. Total.
+/// Orders items by what a reader needs first: pinned items by rank; then tasks and todos, in progress before open
+/// before blocked; then notes, newest first; then settled items, last touched first. A total order.
 #[must_use]
 pub fn by_urgency(now: Timestamp, a: &Entry, b: &Entry) -> Ordering {
     BookPlace::of(now, a).cmp(&BookPlace::of(now, b))
 }
 
-/// Where an item stands among the others of its book: what a list goes on after.
+/// The position of an item in its book's order, as a cursor from which a list continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BookPlace {
     urgency: Urgency,
-    /// What decides among those that are as urgent.
+    /// What decides between items of equal urgency.
     then: [u64; 3],
 }
 
 impl BookPlace {
-    /// The place of `item` at `now`.
+    /// The position of `item` at `now`.
     #[must_use]
     pub fn of(now: Timestamp, item: &Entry) -> Self {
         let urgency = urgency(now, item);
         let then = match urgency {
-            // Work is done in the order in which it was thought of.
+            // Work is done in the order in which it was added.
             Urgency::Pinned(_) | Urgency::Task(_) | Urgency::Todo(_) => [item.handle.0, 0, 0],
             Urgency::Note => [!item.handle.0, 0, 0],
-            // By the instant, which goes with an item to another store, and not by the number of the commit.
+            // By the instant, which an item keeps when it moves to another store, before the number of the commit.
             Urgency::Settled => [
                 !(item.updated_at.as_nanos().cast_unsigned() ^ (1 << 63)),
                 !item.updated_seq.0,
@@ -39,7 +39,7 @@ impl BookPlace {
         Self { urgency, then }
     }
 
-    /// As text that [`BookPlace::parse`] reads.
+    /// The position as text that [`BookPlace::parse`] reads.
     #[must_use]
     pub fn to_text(self) -> String {
         let (class, stage) = match self.urgency {
@@ -53,7 +53,7 @@ impl BookPlace {
         format!("{class}{stage:x}.{first:x}.{second:x}.{third:x}")
     }
 
-    /// The place that is written `text`.
+    /// Parses a position.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('.');

@@ -1,10 +1,10 @@
-//! Whether an item that was written elsewhere could have been written here.
+//! Checks whether an item that was written elsewhere could have been written here.
 
 use super::{checked_title, whole_title};
 use crate::view::is_blank;
 use crate::warning::Invalid;
 
-/// The title that an item with `title` and `body` has: in one line; without one the first line of the body serves.
+/// The title of an item with `title` and `body`, in one line. Without a title, the first line of the body is the title.
 ///
 /// # Errors
 ///

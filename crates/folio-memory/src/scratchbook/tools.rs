@@ -1,7 +1,7 @@
-//! The six tools by which a model works on its scratchbook: what they are called, what they take, and what a call means
+//! The six tools with which a model works on its scratchbook: their names, their parameters, and what a call means
 //! (seed 003 A4; memory part A, "Tool surface").
 //!
-//! Their definitions are sent with every request, so they are short: all six together are at most 700 tokens.
+//! Their definitions are sent with every request, so they are short: all six together take at most 700 tokens.
 
 use std::collections::BTreeSet;
 
@@ -13,80 +13,80 @@ use crate::id::EntryRef;
 use crate::observation::ObservationInput;
 use crate::warning::Invalid;
 
-/// Tokens that an answer has at most unless more are asked for.
+/// The maximum number of tokens of an answer unless the call asks for more.
 pub const ANSWER_TOKENS: u32 = 2_000;
-/// Tokens that can be asked for.
+/// The maximum number of tokens that a call can ask for.
 pub const MAX_ANSWER_TOKENS: u32 = 20_000;
 
-/// A tool as a model is told of it.
+/// The definition of a tool as a model gets it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
-    /// Its name.
+    /// The name of the tool.
     pub name: &'static str,
-    /// What it does.
+    /// What the tool does.
     pub description: &'static str,
-    /// The JSON Schema of what it takes.
+    /// The JSON Schema of the tool's arguments.
     pub schema: Value,
-    /// Whether it leaves memory as it is.
+    /// Whether the tool leaves memory unchanged.
     pub only_reads: bool,
 }
 
-/// What is wanted of `scratch_read`.
+/// The arguments of `scratch_read`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Read {
-    /// One entry (`e42`) or page (`p7`), with its whole text.
+    /// One entry (`e42`) or page (`p7`) to read with its whole text.
     pub id: Option<String>,
-    /// Words to look for.
+    /// Words to search for.
     pub query: Option<String>,
-    /// What stands on a page (`p7`), or everything of `book`, `observations` or `tree`.
+    /// Lists the entries of a page (`p7`), or everything of `book`, `observations` or `tree`.
     pub page: Option<String>,
-    /// With all of these tags.
+    /// Only entries with all of these tags.
     pub tags: Vec<String>,
-    /// Where an earlier answer ended.
+    /// The cursor at which an earlier answer ended.
     pub cursor: Option<String>,
-    /// Tokens of the answer.
+    /// The maximum number of tokens of the answer.
     pub budget: Option<u32>,
 }
 
-/// A call of one of the tools, with arguments that make sense.
+/// A call of one of the tools, with valid arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Call {
-    /// `scratch_read`.
+    /// A call of `scratch_read`.
     Read(Read),
-    /// `scratch_add` of a note, a todo or a task.
+    /// A call of `scratch_add` with a note, a todo or a task.
     AddItem(Box<ItemInput>),
-    /// `scratch_add` of an observation.
+    /// A call of `scratch_add` with an observation.
     AddObservation(Box<ObservationInput>),
-    /// `scratch_add` onto a page.
+    /// A call of `scratch_add` that appends to a page.
     Append {
-        /// Which page.
+        /// The page.
         page: String,
-        /// One line; may be empty.
+        /// The title, in one line; may be empty.
         title: String,
-        /// The text.
+        /// The text of the entry.
         body: String,
-        /// Words to find it by.
+        /// Tags to find the entry by.
         tags: Vec<String>,
     },
-    /// `scratch_update`.
+    /// A call of `scratch_update`.
     Update {
-        /// Which item, or which observation.
+        /// The item or observation to change.
         id: EntryRef,
-        /// What changes: of an observation its text and content are one.
+        /// The changes. For an observation, the patch's text is its content.
         patch: Box<ItemPatch>,
-        /// The version that it must have.
+        /// The version that the entry must have.
         expected_version: Option<u32>,
     },
-    /// `scratch_complete`.
+    /// A call of `scratch_complete`.
     Complete(EntryRef),
-    /// `scratch_pin`.
+    /// A call of `scratch_pin`.
     Pin(EntryRef),
-    /// `scratch_unpin`.
+    /// A call of `scratch_unpin`.
     Unpin(EntryRef),
 }
 
 const KINDS: [&str; 4] = ["note", "todo", "task", "observation"];
-/// Of work, and of observations.
+/// The statuses of work and of observations.
 const STATUSES: [&str; 8] = [
     "open",
     "in_progress",
@@ -98,7 +98,7 @@ const STATUSES: [&str; 8] = [
     "archived",
 ];
 
-/// The six tools, in the order in which a model is told of them.
+/// The six tools, in the order in which a model gets them.
 #[must_use]
 pub fn definitions() -> [Definition; 6] {
     let id = || json!({"type": "string"});
@@ -174,11 +174,11 @@ fn object(properties: Value, required: &[&str]) -> Value {
 }
 
 impl Call {
-    /// What `arguments` to the tool `name` mean.
+    /// Parses the `arguments` of a call of the tool `name`.
     ///
     /// # Errors
     ///
-    /// `arguments_invalid`, or the code of the field that is wrong: with the field, and what it could be.
+    /// `arguments_invalid`, or the code of the field that is wrong, with the field and its possible values.
     pub fn parse(name: &str, arguments: &Value) -> Result<Self, Invalid> {
         let all = definitions();
         let Some(tool) = all.iter().find(|tool| tool.name == name) else {
@@ -207,8 +207,8 @@ fn wrong(field: &str, message: String) -> Invalid {
     Invalid::new("arguments_invalid", field, message)
 }
 
-/// That a call which asks for one thing says which: nobody who wants the view says an empty `id` and nothing else. Who gives every argument
-/// leaves so out what is not meant.
+/// Refuses a call whose only argument is an empty `id` or `query`: it does not mean the view. Beside other arguments an
+/// empty one is ignored, because some models have to give every argument.
 fn names_something(arguments: &Value) -> Result<(), Invalid> {
     let asked = ["id", "query", "page", "tags", "cursor"].map(|field| (field, &arguments[field]));
     let mut asked = asked.into_iter().filter(|(_, value)| !value.is_null());
@@ -222,8 +222,8 @@ fn names_something(arguments: &Value) -> Result<(), Invalid> {
     Err(wrong(what.0, message))
 }
 
-/// The arguments of a call, without those that are null, and, where nothing is changed by it, without empty texts: models that have to give
-/// every argument leave so out what they do not mean.
+/// The arguments of a call, without nulls and, except for `scratch_update`, without empty texts: models that have to give
+/// every argument use these for arguments that they do not mean.
 struct Given(Map<String, Value>);
 
 impl Given {
@@ -263,7 +263,7 @@ impl Given {
     fn number(&self, field: &str) -> Result<Option<f64>, Invalid> {
         match self.0.get(field) {
             None => Ok(None),
-            // Models write numbers as texts now and then.
+            // Models sometimes write numbers as strings.
             Some(value) => match value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()) {
                 Some(number) => Ok(Some(number)),
                 None => Err(wrong(field, format!("is a number, not {value}"))),
@@ -402,7 +402,7 @@ impl Given {
             tags: self.texts("tags")?,
             phase: self.text("phase")?,
             progress: self.number("progress")?,
-            // A model that has to give every argument says null of those that it leaves out.
+            // Nulls come from models that have to give every argument, and do not mean that a field is to be cleared.
             cleared: Vec::new(),
         };
         if patch == ItemPatch::default() {

@@ -1,4 +1,4 @@
-//! Fitting lines into a budget of tokens: shares, slack, three lengths, and a last line that says how many are left out.
+//! Fitting lines into a budget of tokens: shares, slack, three lengths, and a last line that counts what is left out.
 
 use std::cell::Cell;
 
@@ -8,36 +8,37 @@ use super::line::Candidate;
 use super::receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt, hash_of};
 use crate::tokens::Tokens;
 
-/// One section of a text to be.
+/// One section of a text to be rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// What a receipt calls it.
+    /// The section's name in a receipt.
     pub section: String,
-    /// The line above the first of neighbouring parts that have the same; empty for none.
+    /// The line above the first of adjacent parts that have the same group; empty for none.
     pub group: &'static str,
-    /// The line above its own; empty for none.
+    /// The line above the part's own lines; empty for none.
     pub heading: &'static str,
-    /// Its share of the budget in per cent, for the receipt.
+    /// The share of the budget in percent, for the receipt.
     pub share: u32,
-    /// Tokens that it can count on.
+    /// The tokens reserved for the part.
     pub reserved: u32,
-    /// What it has, the most important first.
+    /// The candidates, most important first.
     pub candidates: Vec<Candidate>,
-    /// Names of what it has no line for, because a section has so many.
+    /// The names of candidates beyond the maximum number of lines of a section.
     pub beyond_limit: Vec<String>,
-    /// How many more there are that nobody looked at.
+    /// The number of further entries that were not looked at.
     pub beyond: u64,
 }
 
 /// Fits `parts` into `budget` tokens.
 ///
-/// A budget of nothing gives nothing. Each part, in order, first has what is reserved for it, less its share of what the line above
-/// its group costs: every line short, or as a head
-/// where that does not fit, up to the first that does not fit at all; then, from the first on, lines become as long as there is
-/// room. Then each part that has something and shows none of it says how many there are, at the cost of lines of later
-/// parts if need be: no line is shown behind a part that says nothing of what it has. Of what is left then each part that shows no
-/// line gets a first one, and then the parts get what they can show of the rest, from the first on. Headings and the lines `+3 more` are inside of the budget. If not even one line fits below its
-/// headings, the first line of all is shown alone, cut at the end of a character but never within its name.
+/// A budget of zero gives an empty text. In order, each part first gets what is reserved for it, less its share of the
+/// cost of its group's heading: every line in short length, or as a head where that does not fit, up to the first line
+/// that does not fit at all; then, from the first line on, lines are lengthened as far as there is room. Next, each
+/// part that has entries but shows none gets a line that counts them, if need be at the cost of lines of later parts:
+/// no line is shown after a part that does not mention what it has. What is left of the budget first gives each part
+/// without a line its first one, and then extends the parts, from the first on. Headings and the lines `+3 more` count
+/// toward the budget. If not even one line fits below its headings, the first line is shown alone, cut between
+/// characters but never within its name.
 #[must_use]
 pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
     let mut all: Vec<Filled<'_>> = parts.into_iter().map(|part| Filled::new(part, tokens)).collect();
@@ -47,13 +48,13 @@ pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
     }
     name_all(&mut all, budget);
     if all.iter().all(|part| part.taken.is_empty()) {
-        // The names of later parts must not stand in the way of the first line.
+        // The counts of later parts must not displace the first line.
         show_first(&mut all, budget);
         name_all(&mut all, budget);
     }
     begin_all(&mut all, budget);
     hand_out(&mut all, budget);
-    // A tokenizer may count a whole more than its parts.
+    // A tokenizer may count a whole text higher than the sum of its parts.
     let (mut text, mut ends) = text_of(&all);
     let mut total = tokens.count(&text);
     while total > budget {
@@ -83,7 +84,7 @@ pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
     Rendered { text, receipt, ends }
 }
 
-/// Has every part that has something say so, from the first on, as far as `budget` goes.
+/// Makes every part that has entries mention them, from the first part on, as far as `budget` allows.
 fn name_all(all: &mut [Filled<'_>], budget: u32) {
     for at in 0..all.len() {
         if all[at].is_empty() || all[at].says_something() {
@@ -102,7 +103,7 @@ fn name_all(all: &mut [Filled<'_>], budget: u32) {
     }
 }
 
-/// Leaves nothing but one line of the first part that has any, if that fits into `budget`.
+/// Leaves nothing but one line of the first part that has entries, if that fits into `budget`.
 fn show_first(all: &mut [Filled<'_>], budget: u32) {
     let Some(first) = all.iter().position(|part| !part.is_empty()) else {
         return;
@@ -115,7 +116,7 @@ fn show_first(all: &mut [Filled<'_>], budget: u32) {
     all[first].fill(own);
 }
 
-/// Gives each part that shows nothing its first line, from the first on, as far as `budget` goes.
+/// Gives each part that shows nothing its first line, from the first part on, as far as `budget` allows.
 fn begin_all(all: &mut [Filled<'_>], budget: u32) {
     for at in 0..all.len() {
         if all[at].is_empty() || !all[at].taken.is_empty() {
@@ -131,7 +132,7 @@ fn begin_all(all: &mut [Filled<'_>], budget: u32) {
     }
 }
 
-/// Gives what is left of `budget` to the parts that had to leave something out, from the first on.
+/// Distributes what is left of `budget` to the parts that had to leave something out, from the first part on.
 fn hand_out(all: &mut [Filled<'_>], budget: u32) {
     for at in 0..all.len() {
         if cost_of(all) >= budget || all[at].is_whole() {
@@ -145,7 +146,7 @@ fn hand_out(all: &mut [Filled<'_>], budget: u32) {
     }
 }
 
-/// What the part at `at` may cost where the others stay as they are.
+/// What the part at `at` may cost if the others stay as they are.
 fn room_of(all: &[Filled<'_>], at: usize, budget: u32) -> u32 {
     let left = budget.saturating_sub(cost_of(all));
     if all[at].says_something() {
@@ -155,8 +156,8 @@ fn room_of(all: &[Filled<'_>], at: usize, budget: u32) -> u32 {
     }
 }
 
-/// What is reserved for the part at `at`, less its share of what the line above its group costs: that stands above all parts of the group, and
-/// is paid for by all of them.
+/// What is reserved for the part at `at`, less its share of the cost of its group's heading, which all parts of the
+/// group pay for.
 fn own_share(all: &[Filled<'_>], at: usize) -> u32 {
     let part = &all[at].part;
     if part.group.is_empty() {
@@ -173,7 +174,7 @@ fn own_share(all: &[Filled<'_>], at: usize) -> u32 {
     part.reserved.saturating_sub(u32::try_from(share).unwrap_or(u32::MAX))
 }
 
-/// What all lines cost, one by one.
+/// The cost of all lines, counted one by one.
 fn cost_of(all: &[Filled<'_>]) -> u32 {
     let said = (0..all.len()).filter(|at| all[*at].says_something());
     said.fold(0, |sum: u32, at| {
@@ -182,7 +183,7 @@ fn cost_of(all: &[Filled<'_>]) -> u32 {
     })
 }
 
-/// What the heading of its group costs, if it stands above the part at `at`.
+/// The cost of the group's heading, if it stands above the part at `at`.
 fn group_cost(all: &[Filled<'_>], at: usize) -> u32 {
     if opens_group(all, at) {
         all[at].line_cost(all[at].part.group)
@@ -191,7 +192,7 @@ fn group_cost(all: &[Filled<'_>], at: usize) -> u32 {
     }
 }
 
-/// The first line of all as far as it fits, without anything around it.
+/// The first line of all, as far as it fits, without headings.
 fn alone(all: &mut [Filled<'_>], budget: u32, tokens: &dyn Tokens) -> Option<(String, u32)> {
     for part in all.iter_mut() {
         part.is_named = false;
@@ -205,11 +206,11 @@ fn alone(all: &mut [Filled<'_>], budget: u32, tokens: &dyn Tokens) -> Option<(St
     Some((text, total))
 }
 
-/// As much of `line`, which begins with `name`, as `budget` has room for, and what that costs: whole characters as people see them, and
-/// nothing if the name does not fit.
+/// The longest beginning of `line` that fits into `budget`, with its cost. It ends between grapheme clusters and
+/// contains all of `name`, with which the line begins; `None` if the name does not fit.
 pub(super) fn beginning<'l>(line: &'l str, name: &str, budget: u32, tokens: &dyn Tokens) -> Option<(&'l str, u32)> {
     let ends = line.grapheme_indices(true).map(|(at, _)| at).chain([line.len()]);
-    // Prefixes do not cost more the longer they are, so each is tried, from the longest on.
+    // A longer prefix does not always cost more, so each is tried, the longest first.
     let ends: Vec<usize> = ends.filter(|end| *end >= name.len().max(1)).collect();
     ends.into_iter().rev().find_map(|end| {
         let text = line[..end].trim_end();
@@ -219,14 +220,14 @@ pub(super) fn beginning<'l>(line: &'l str, name: &str, budget: u32, tokens: &dyn
     })
 }
 
-/// Whether the heading of its group stands above the part at `at`, if that has lines.
+/// Whether the heading of its group stands above the part at `at` if that part has lines.
 fn opens_group(all: &[Filled<'_>], at: usize) -> bool {
     let group = all[at].part.group;
     let before = all[..at].iter().rev().take_while(|part| part.part.group == group);
     !group.is_empty() && !before.into_iter().any(Filled::says_something)
 }
 
-/// The text, and where in it each part ends.
+/// The text, and the offset at which each part ends.
 fn text_of(all: &[Filled<'_>]) -> (String, Vec<usize>) {
     let mut text = String::new();
     let write = |(at, part): (usize, &Filled<'_>)| {
@@ -237,18 +238,18 @@ fn text_of(all: &[Filled<'_>]) -> (String, Vec<usize>) {
     (text, ends)
 }
 
-/// A part with what of it is shown.
+/// A part with the lines of it that are shown.
 #[derive(Debug)]
 struct Filled<'t> {
     part: Part,
     counter: &'t dyn Tokens,
-    /// What each line costs at each length, once somebody asked.
+    /// The cost of each line at each length, once computed.
     costs: Vec<[Cell<Option<u32>>; 3]>,
-    /// At which length each is shown, from the first on.
+    /// The length at which each line is shown, from the first line on.
     taken: Vec<usize>,
-    /// Whether it is said that there are some, though none is shown.
+    /// Whether the entries are counted although none is shown.
     is_named: bool,
-    /// If its only line is cut beyond the shortest length: what that costs.
+    /// The cost of the only line if it is cut below the shortest length.
     cut_off: Option<u32>,
 }
 
@@ -273,7 +274,7 @@ impl<'t> Filled<'t> {
         !self.taken.is_empty() || self.is_named
     }
 
-    /// How many have no line.
+    /// The number of entries without a line.
     fn left(&self) -> u64 {
         let left = self.part.candidates.len() - self.taken.len() + self.part.beyond_limit.len();
         u64::try_from(left).unwrap_or(u64::MAX).saturating_add(self.part.beyond)
@@ -296,7 +297,7 @@ impl<'t> Filled<'t> {
         })
     }
 
-    /// What its lines cost, without the heading of its group.
+    /// The cost of the part's lines, without the heading of its group.
     fn cost_of_own(&self) -> u32 {
         if self.taken.is_empty() {
             return if self.is_named { self.name_cost() } else { 0 };
@@ -317,12 +318,12 @@ impl<'t> Filled<'t> {
         }
     }
 
-    /// What it costs to say that there are some, without showing one.
+    /// The cost of counting the entries without showing one.
     fn name_cost(&self) -> u32 {
         self.line_cost(&format!("{} {}", self.part.heading, more(self.left())))
     }
 
-    /// What is enough for the first line at its shortest, if it has any.
+    /// What suffices to show the first line at its shortest, if there is a line.
     fn least(&self) -> Option<u32> {
         if self.part.candidates.is_empty() {
             return None;
@@ -331,8 +332,8 @@ impl<'t> Filled<'t> {
         Some(self.heading_cost().saturating_add(self.cost(0, 2)).saturating_add(more))
     }
 
-    /// The same as [`Filled::fill`] for one that shows something already, which does not become fewer lines: with more room one may be longer,
-    /// and then take that of others.
+    /// Like [`Filled::fill`], but for a part that shows something already and must not lose lines: given more room,
+    /// `fill` may lengthen one line at the cost of others.
     fn refill(&mut self, allowed: u32) {
         let before = (self.taken.clone(), self.is_named);
         self.fill(allowed);
@@ -341,13 +342,13 @@ impl<'t> Filled<'t> {
         }
     }
 
-    /// Shows as much as costs no more than `allowed`, without the heading of its group.
+    /// Shows as much as `allowed` permits, without the heading of its group.
     fn fill(&mut self, allowed: u32) {
         (self.taken, self.is_named) = (Vec::new(), false);
         if self.is_empty() {
             return;
         }
-        // If something is left out a last line says so, and that has its price.
+        // If something is left out, a last line says so, which has its own cost.
         let more = self.line_cost(&more(self.left()));
         let mut used = self.heading_cost().saturating_add(more);
         for at in 0..self.part.candidates.len() {
@@ -361,7 +362,7 @@ impl<'t> Filled<'t> {
         if self.left() == 0 {
             used -= more;
         } else if self.left() == 1 && self.part.candidates.len() > self.taken.len() {
-            // Only the line that says how many are left stands in the way of the last one.
+            // Only the cost of the line that counts the rest keeps the last line from fitting.
             let at = self.taken.len();
             let without = used - more;
             let fits = [1, 2]
@@ -385,7 +386,7 @@ impl<'t> Filled<'t> {
         self.is_named = self.taken.is_empty() && self.name_cost() <= allowed;
     }
 
-    /// Leaves out the last line; of the only one it says that there is one.
+    /// Drops the last line. If it was the only one, the part only counts its entries.
     fn drop_one(&mut self) {
         self.is_named = self.taken.pop().is_some() && self.taken.is_empty();
     }

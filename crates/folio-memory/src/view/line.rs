@@ -1,4 +1,4 @@
-//! One entry as one line (M7.8 V4), at three lengths.
+//! An entry as one line (M7.8 V4), at three lengths.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -8,38 +8,38 @@ use crate::entry::{Entry, EntryKind};
 use crate::excerpt::cut;
 use crate::text::is_ignored;
 
-/// Characters of text in a full, a short and a head line.
+/// The maximum number of characters of text in a full, a short and a head line.
 const CHARS: [usize; 3] = [480, 140, 48];
-/// Characters of a phase.
+/// The maximum number of characters of a phase.
 const PHASE_CHARS: usize = 40;
-/// Tags that a full and a short line have; a head has none.
+/// The maximum number of tags in a full, a short and a head line.
 const TAGS: [usize; 3] = [8, 3, 0];
 
-/// In whose name a model reads it.
+/// The part of a request in which a model reads a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Audience {
-    /// Beside what people and tools say.
+    /// A message, beside what people and tools say.
     #[default]
     Message,
-    /// As what it is told to be: what strangers wrote is not quoted there, only that it is there (M7.8 V11).
+    /// The system prompt. Content from strangers is not quoted there; the line only says that it exists (M7.8 V11).
     System,
 }
 
 /// Something that may be shown, at three lengths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// By what it can be asked for: `e42`, `p7`, `t3`. Each line begins with it.
+    /// The name by which it can be requested: `e42`, `p7`, `t3`. Each line begins with it.
     pub name: String,
-    /// Full, short, and as little as makes sense.
+    /// The full line, the short line, and the shortest that makes sense.
     pub lengths: [String; 3],
-    /// Whether even the full line is only a part.
+    /// Whether even the full line shows only a part of the content.
     pub cut: bool,
-    /// What is equal to it and has no line of its own.
+    /// The names of equal entries that have no line of their own.
     pub folded: Vec<String>,
 }
 
 impl Candidate {
-    /// Something with one line, which is cut where there is no room. The line begins with its name.
+    /// Creates a candidate from one line, which begins with its name and is cut where there is no room.
     #[must_use]
     pub fn of_line(name: impl Into<String>, line: &str) -> Self {
         let line = one_line(line);
@@ -53,23 +53,23 @@ impl Candidate {
     }
 }
 
-/// Whether what `entry` says is from strangers.
+/// Whether the content of `entry` comes from strangers.
 #[must_use]
 pub fn is_untrusted(entry: &Entry) -> bool {
     entry.fields.trust <= Trust::ToolExternal
 }
 
-/// `entry` as a line beside other messages.
+/// The candidate for `entry` in a message.
 #[must_use]
 pub fn candidate(entry: &Entry) -> Candidate {
     candidate_for(entry, Audience::Message, 1)
 }
 
-/// `entry` as a candidate for a view: `e42 [task/in_progress] title (phase, 60%) — body… #tag`.
+/// The candidate for `entry` in a view: `e42 [task/in_progress] title (phase, 60%) — body… #tag`.
 ///
-/// An observation says how sure it is. What strangers wrote stands in quotation marks and says from whom it is, or is not
-/// quoted at all for [`Audience::System`]. More than one `times` says how many entries are like it. No instants, so the
-/// same state gives the same bytes.
+/// The line of an observation shows its confidence. Content from strangers is put in quotation marks with its origin,
+/// or is not quoted at all for [`Audience::System`]. If `times` is more than one, the line says how many entries are
+/// equal to it. Lines contain no instants, so the same state gives the same bytes.
 #[must_use]
 pub fn candidate_for(entry: &Entry, audience: Audience, times: usize) -> Candidate {
     let mut is_cut = false;
@@ -86,7 +86,7 @@ pub fn candidate_for(entry: &Entry, audience: Audience, times: usize) -> Candida
     }
 }
 
-/// The line at one of the lengths, and whether it is less than there is.
+/// The line at one of the lengths, and whether it shows less than the whole content.
 fn line(entry: &Entry, length: usize, audience: Audience, times: usize) -> (String, bool) {
     let (fields, chars, is_head) = (&entry.fields, CHARS[length], length == 2);
     let kind = fields
@@ -118,7 +118,7 @@ fn line(entry: &Entry, length: usize, audience: Audience, times: usize) -> (Stri
     } else {
         remarks(entry, is_silent)
     };
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _infallible = match (remarks.is_empty(), times > 1) {
         (true, false) => Ok(()),
         (true, true) => write!(line, " (×{times})"),
@@ -147,14 +147,15 @@ fn line(entry: &Entry, length: usize, audience: Audience, times: usize) -> (Stri
     (line, is_less)
 }
 
-/// `text`, which a stranger wrote, in quotation marks that nothing in it can be taken for the end of.
+/// Puts `text`, which a stranger wrote, in quotation marks, and replaces quotation marks in it so that none can be
+/// taken for the closing one.
 #[must_use]
 pub(super) fn quoted(text: &str) -> String {
     let marks = ['"', '\u{201c}', '\u{201d}', '\u{201e}', '\u{201f}', '\u{ff02}'];
     format!("\"{}\"", text.replace(marks, "'"))
 }
 
-/// The phase and progress of a task, how sure an observation is, and who wrote what is from outside.
+/// The phase and progress of a task, the confidence of an observation, and the origin of content from outside.
 fn remarks(entry: &Entry, is_silent: bool) -> String {
     let fields = &entry.fields;
     let mut remarks: Vec<String> = Vec::new();
@@ -167,7 +168,7 @@ fn remarks(entry: &Entry, is_silent: bool) -> String {
                 .map(|phase| if is_untrusted(entry) { quoted(&phase) } else { phase }),
         );
     }
-    // A todo is open or done, and no more is said of it.
+    // A todo is open or done, so its progress is not shown.
     let progress = fields.progress.filter(|_| entry.kind != EntryKind::Todo);
     remarks.extend(progress.map(|progress| format!("{:.0}%", progress * 100.0)));
     if entry.kind == EntryKind::Observation {
@@ -194,7 +195,7 @@ fn stranger(entry: &Entry, is_silent: bool) -> Option<String> {
         .tool
         .as_deref()
         .map(one_line)
-        // What a file says that somebody gave us is no more than the rest of it.
+        // The tool named by an imported file is no more trustworthy than the rest of the file.
         .filter(|tool| !tool.is_empty() && (!is_silent || fields.trust != Trust::Imported))
         .map(|tool| cut(&tool, PHASE_CHARS));
     Some(match tool {
@@ -204,19 +205,20 @@ fn stranger(entry: &Entry, is_silent: bool) -> Option<String> {
     })
 }
 
-/// What `body` says besides `title`: a title that nobody gave is the first line of the text.
+/// The part of `body` beyond `title`: a title that was derived from the text is its first line.
 #[must_use]
 pub fn beyond_title<'t>(title: &str, body: &'t str) -> &'t str {
     let body = body.trim_start();
     let (first, rest) = body.split_once('\n').unwrap_or((body, ""));
     let (first, title) = (one_line(first), one_line(title));
-    // Of a long line it is the beginning.
+    // A derived title may be only the beginning of a long line.
     let is_first = first == title || title.strip_suffix('…').is_some_and(|title| first.starts_with(title));
     if is_first && !title.is_empty() { rest } else { body }
 }
 
-/// White space, line ends included, as single spaces; nothing that a terminal or a prompt would act upon, nothing that turns the
-/// direction of writing around, and no words that a model reads and a person does not see.
+/// Returns `text` as one line: white space, including line ends, becomes single spaces, and characters are removed that
+/// a terminal or a prompt would interpret, that change the writing direction, or that a model reads but a person does
+/// not see.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) && !text.contains("  ");
@@ -227,8 +229,9 @@ pub fn one_line(text: &str) -> String {
     harmless(&spaced).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// `text` without what a terminal or a prompt would act upon, without what turns the direction of writing around, and without words that
-/// a model reads and a person does not see. Its lines and tabs stay, and so does what joins letters or signs.
+/// Returns `text` without characters that a terminal or a prompt would interpret, that change the writing direction, or
+/// that a model reads but a person does not see. Line ends and tabs stay, and so do characters that join letters or
+/// symbols.
 #[must_use]
 pub fn harmless(text: &str) -> Cow<'_, str> {
     let is_harmless = |c: char| (!c.is_control() || matches!(c, '\n' | '\t')) && !turns_around(c) && !is_unseen(c);
@@ -247,7 +250,7 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     kept.into()
 }
 
-/// Whether nothing of `text` is seen: it is empty, or has only white space and characters without a width (M7.3.29).
+/// Whether `text` shows nothing: it is empty or has only white space and characters without a width (M7.3.29).
 #[must_use]
 pub fn is_blank(text: &str) -> bool {
     let is_filler = |c: char| {
@@ -262,18 +265,18 @@ pub fn is_blank(text: &str) -> bool {
         .all(|c| c.is_whitespace() || c.is_control() || has_no_width(c))
 }
 
-/// Whether `c` is seen nowhere, and joins nothing.
+/// Whether `c` is invisible and joins nothing.
 fn is_unseen(c: char) -> bool {
     matches!(c, '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{180e}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// Whether `c` says in which form the sign before it is written. There are enough of them to spell anything, unseen.
+/// Whether `c` is a variation selector. There are enough of them to spell out hidden text.
 fn is_variation(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Whether `base` is a sign that has the form which `variation` says: one of the last two is for pictures, and the first are for signs of
-/// mathematics and of East Asia.
+/// Whether `base` is a character that takes the variation selector `variation`: the last two select text or emoji
+/// style, and the first ones are for mathematical and East Asian characters.
 fn takes(base: char, variation: char) -> bool {
     let is_letter = base < '\u{2000}' && base.is_alphabetic();
     match variation {
@@ -296,12 +299,14 @@ fn turns_around(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{feff}')
 }
 
-/// Whether `c` is one of the characters that are ASCII again, unseen: they spell which flag a flag is, and could spell anything.
+/// Whether `c` is one of the tag characters, which mirror ASCII invisibly: they spell out the region of a flag, and
+/// could spell out any hidden text.
 fn is_tag(c: char) -> bool {
     matches!(c, '\u{e0000}'..='\u{e007f}')
 }
 
-/// Where in `text` tags stand that belong to a flag: up to six letters behind a black one, and the end (England, Scotland, Wales).
+/// The ranges of `text` with tag characters that belong to a flag: up to six letters after a black flag, and the end
+/// tag (England, Scotland, Wales).
 fn flags_in(text: &str) -> Vec<std::ops::Range<usize>> {
     const BLACK: char = '\u{1f3f4}';
     const END: char = '\u{e007f}';

@@ -1,7 +1,8 @@
 //! What a model reads of memory: lines in sections, within a budget of tokens, with a receipt (M7.8 V1 to V7).
 //!
-//! One way of fitting serves the view of a scratchbook and the assembled context: [`fit`]. The same entries, budget and
-//! tokenizer give the same bytes. Nothing here knows a clock: lines have no instants, and what is live is decided before.
+//! The view of a scratchbook and the assembled context use the same fitting: [`fit`]. The same entries, budget and
+//! tokenizer give the same bytes. Nothing here reads a clock: lines contain no instants, and the caller decides
+//! beforehand what is live.
 
 mod book;
 mod fit;

@@ -1,26 +1,26 @@
-//! Where a view stands in what a model is sent (M7.8 V6).
+//! Where a view stands in the request to a model (M7.8 V6).
 //!
-//! Providers keep what a prompt began with: bytes that are as they were cost a fraction. A view in the system prompt makes
-//! everything behind it new whenever it changes; one at the end, nothing.
+//! Providers cache the beginning of a prompt: bytes that did not change cost a fraction. A view in the system prompt
+//! invalidates everything after it whenever it changes; a view at the tail invalidates nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where the view stands.
+/// Where the view stands in the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
-    /// At the end of the system prompt (seed 003). For small windows, which keep nothing.
+    /// At the end of the system prompt (seed 003). For small windows, whose prompts are not cached.
     System,
-    /// As the last message, behind everything that is kept.
+    /// As the last message, after everything that is cached.
     Tail,
 }
 
-/// Who says a message.
+/// The speaker of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
-    /// Who asks.
+    /// The user.
     User,
     /// The model.
     Assistant,
@@ -31,34 +31,34 @@ pub enum Speaker {
 /// One message of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who says it.
+    /// The speaker of the message.
     pub speaker: Speaker,
-    /// What.
+    /// The text of the message.
     pub content: String,
 }
 
-/// What a model is sent, besides the definitions of tools.
+/// The request to a model, without the definitions of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Request {
-    /// What it is told to be.
+    /// The system prompt.
     pub system: String,
-    /// What was said, the oldest first.
+    /// The messages, oldest first.
     pub messages: Vec<Message>,
 }
 
-/// Begins a message that holds a view.
+/// The beginning of a message that holds a view.
 const BEGIN: &str = "<scratchbook>\n";
-/// Ends it.
+/// The end of a message that holds a view.
 const END: &str = "</scratchbook>";
-/// What it is called.
+/// The name of the block.
 const NAME: &str = "scratchbook";
 
-/// `request` with `view` in it.
+/// Adds `view` to `request`.
 ///
-/// In the system prompt it is the last part. At the end it is a message of the user, between marks, behind all others; it
-/// is added only if the last view among `messages` says something else, so that nothing is sent twice: earlier messages
-/// stay as they are, and after messages were put away it is there again. An empty view adds nothing, unless an
-/// earlier one has to be taken back. The view for the system prompt is one made for [`Audience::System`].
+/// In the system prompt, the view is the last part. At the tail, it is a user message between marks after all others.
+/// It is added only if it differs from the last view among `messages`, so that nothing is sent twice: earlier messages
+/// stay as they are, and after messages were offloaded the view is added again. An empty view adds nothing, unless it
+/// has to replace an earlier one. A view for the system prompt must be made for [`Audience::System`].
 ///
 /// [`Audience::System`]: super::Audience::System
 #[must_use]
@@ -72,7 +72,7 @@ pub fn place(mut request: Request, view: &str, placement: Placement) -> Request 
             request.system.push_str(view);
         }
         Placement::Tail => {
-            // A text that ends the block by itself would speak outside of it.
+            // Content that closed the block itself could speak outside of it.
             let inside = without_end(view);
             let earlier = request.messages.iter().rev().find_map(view_in);
             if earlier.unwrap_or_default() != inside {
@@ -86,7 +86,7 @@ pub fn place(mut request: Request, view: &str, placement: Placement) -> Request 
     request
 }
 
-/// `view` without anything that looks like the end of its block, in whatever letters and with whatever blanks.
+/// Returns `view` with anything escaped that looks like the closing mark of its block, ignoring case and white space.
 fn without_end(view: &str) -> String {
     let is_end = |rest: &str| {
         let named = rest.trim_start().strip_prefix('/').map(str::trim_start);
@@ -103,7 +103,7 @@ fn without_end(view: &str) -> String {
     inside
 }
 
-/// The view that a message holds, if it holds one.
+/// The view in a message, if there is one.
 fn view_in(message: &Message) -> Option<&str> {
     let is_ours = message.speaker == Speaker::User;
     message

@@ -1,4 +1,4 @@
-//! What planners are told of the pages of their run (seed 000, "Prompting Changes").
+//! The text that tells planners about the pages of their run (seed 000, "Prompting Changes").
 
 use super::rollup::{Fitted, PageLines, Standing, fit, unabridged};
 use crate::tokens::Tokens;
@@ -6,15 +6,17 @@ use crate::tokens::Tokens;
 const PLANNER: &str = "If assigning executor tasks, ensure each has a linked executor scratchpad. Do not repeat identical \
                        actions; update plan and branch notes.\n";
 
-/// Per cent of a planner's room that the main scratchpad has before the branches.
+/// The share of the planner's room, in percent, that the main scratchpad gets before the branches.
 const MAIN_SHARE: u64 = 40;
 
-/// What a planner is told: the tail of the main scratchpad, what each executor's scratchpad has come to, and what to mind.
+/// The block for a planner: the tail of the main scratchpad, the results so far of each executor's scratchpad, and what
+/// to keep in mind.
 ///
-/// Pages have their handles, entries do not: what a step wrote is told before it stands in the log. Within `budget` tokens; nothing if even the
-/// frame does not fit. What failed comes first, then what runs, then what ended well, the last first. The same pages give the same bytes.
+/// Pages are named by their handles, but entries are not: what a step wrote is told before it is in the log. The block
+/// fits into `budget` tokens, and is empty if not even its frame does. Failed work comes first, then running work, then
+/// work that ended well, latest first. The same pages give the same bytes.
 ///
-/// `more` executors' scratchpads are not among `executors`: they are counted in a line.
+/// A line counts `more` executors' scratchpads, which are not in `executors`.
 #[must_use]
 pub fn planner_block(
     main: &PageLines,
@@ -34,10 +36,10 @@ pub fn planner_block(
         let executors = if executors.is_empty() { "none yet\n" } else { executors };
         format!("Main scratchpad:\n{main}Executor scratchpads:\n{executors}{rest}{PLANNER}")
     };
-    // Those come first that somebody has to know of first, whether or not there is room for all of them (E9.16).
+    // What the planner has to know first comes first, whether or not everything fits (E9.16).
     let mut executors = executors.to_vec();
     executors.sort_by_key(PageLines::turn);
-    // Most runs have few pages: then there is nothing to choose.
+    // Most runs have few pages, so nothing has to be selected.
     let whole = block(&unabridged(std::slice::from_ref(main)), &unabridged(&executors));
     if tokens.count(&whole) <= budget {
         return whole;
@@ -53,7 +55,7 @@ pub fn planner_block(
     })
 }
 
-/// The text that `made` makes of as much room as `budget` tokens leave.
+/// The text that `made` produces from the room that its frame leaves of `budget` tokens.
 fn fitted(budget: u32, tokens: &dyn Tokens, made: impl Fn(u32) -> String) -> String {
     let frame = tokens.count(&made(0));
     if frame > budget {
@@ -66,7 +68,7 @@ fn fitted(budget: u32, tokens: &dyn Tokens, made: impl Fn(u32) -> String) -> Str
         if over == 0 {
             return text;
         }
-        // Parts cost less than the whole now and then; without any room the frame is left, which fits.
+        // Parts may cost less than the whole; without any room only the frame remains, which fits.
         room = room.saturating_sub(over);
     }
 }

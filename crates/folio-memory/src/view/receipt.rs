@@ -1,55 +1,56 @@
-//! What was shown, shortened and left out.
+//! The receipt of a view or a context: what was shown, shortened and left out.
 
 use data_encoding::HEXLOWER;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// What was left out, and why.
+/// An entry that was left out, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Omitted {
-    /// By what it can be asked for: `e42`, `p7`.
+    /// The name by which it can be requested: `e42`, `p7`.
     pub name: String,
-    /// `budget`: there was no room. `limit`: others of its section come first, and a section has so many lines.
+    /// `budget`: there was no room. `limit`: the section had reached its maximum number of lines.
     pub reason: String,
 }
 
-/// What is shown by the line of something equal.
+/// An entry that is shown by the line of an equal one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Folded {
-    /// By what it can be asked for.
+    /// The name by which it can be requested.
     pub name: String,
-    /// The line that stands for it.
+    /// The name of the line that stands for it.
     pub into: String,
 }
 
-/// What became of a section.
+/// The account of one section.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct SectionReceipt {
-    /// Which: `tasks`, `scratch_page`.
+    /// The name of the section: `tasks`, `scratch_page`.
     pub section: String,
-    /// Its share of the budget in per cent.
+    /// The section's share of the budget, in percent.
     pub share: u32,
-    /// What that is in tokens.
+    /// The tokens reserved for the section.
     pub reserved: u32,
-    /// What it took.
+    /// The tokens that the section used.
     pub tokens: u32,
-    /// What is shown whole.
+    /// The names of entries that are shown whole.
     pub shown: Vec<String>,
-    /// What is shown shortened.
+    /// The names of entries that are shown shortened.
     pub shortened: Vec<String>,
-    /// What is not shown.
+    /// The entries that are not shown.
     pub omitted: Vec<Omitted>,
-    /// What is shown by the line of something equal (M7.3.27).
+    /// The entries that are shown by the line of an equal one (M7.3.27).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folded: Vec<Folded>,
-    /// How many more there are that nobody looked at, because a section has so many lines.
+    /// The number of further entries that were not looked at, because the section had reached its maximum number of
+    /// lines.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub beyond: u64,
 }
 
 impl SectionReceipt {
-    /// What became of `name` in this section: `shown`, `shortened`, `folded into e7`, or why it was left out.
+    /// What happened to `name` in this section: `shown`, `shortened`, `folded into e7`, or why it was left out.
     #[must_use]
     pub fn fate_of(&self, name: &str) -> Option<String> {
         let has = |names: &[String]| names.iter().any(|known| known == name);
@@ -67,23 +68,23 @@ impl SectionReceipt {
     }
 }
 
-/// What was shown, shortened and left out.
+/// The account of a view or a context: what was shown, shortened and left out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Receipt {
-    /// The SHA-256 of the text.
+    /// The SHA-256 of the rendered text.
     pub hash: String,
-    /// The tokens that it could have.
+    /// The budget in tokens.
     pub budget: u32,
-    /// The tokens that it has.
+    /// The tokens used.
     pub tokens: u32,
-    /// How they were counted: `o200k_base`, `estimated`.
+    /// How tokens were counted: `o200k_base`, `estimated`.
     pub counted: String,
-    /// Section by section.
+    /// The account of each section.
     pub sections: Vec<SectionReceipt>,
 }
 
 impl Receipt {
-    /// How many are left out, those included that nobody looked at.
+    /// The number of entries left out, including those that were not looked at.
     #[must_use]
     pub fn omitted(&self) -> u64 {
         let sections = self.sections.iter();
@@ -92,7 +93,7 @@ impl Receipt {
             .sum()
     }
 
-    /// The names that are shown, whole or shortened, in order.
+    /// The names of entries shown whole or shortened, in order.
     pub fn shown(&self) -> impl Iterator<Item = &str> {
         let sections = self.sections.iter();
         sections
@@ -100,7 +101,7 @@ impl Receipt {
             .map(String::as_str)
     }
 
-    /// The section that had `name`, and what became of it there.
+    /// The section that contains `name`, and what happened to it there.
     #[must_use]
     pub fn fate_of(&self, name: &str) -> Option<(&str, String)> {
         self.sections
@@ -109,19 +110,19 @@ impl Receipt {
     }
 }
 
-/// A text that fits its budget, and what it holds and what not.
+/// A text that fits its budget, with its receipt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    /// What goes into the prompt.
+    /// The text for the prompt.
     pub text: String,
-    /// What it holds and what not.
+    /// The receipt of the text.
     pub receipt: Receipt,
-    /// Where in the text each section of the receipt ends, in bytes; the next one begins there.
+    /// The byte offset at which each section of the receipt ends; the next one begins there.
     pub(super) ends: Vec<usize>,
 }
 
 impl Rendered {
-    /// What each section of the receipt says, in order; nothing for those that say nothing.
+    /// The text of each section of the receipt, in order; empty for sections that show nothing.
     pub fn sections(&self) -> impl Iterator<Item = (&SectionReceipt, &str)> {
         let begins = std::iter::once(0).chain(self.ends.iter().copied());
         let texts = begins.zip(&self.ends).map(|(begin, end)| &self.text[begin..*end]);
@@ -129,7 +130,7 @@ impl Rendered {
     }
 }
 
-/// The SHA-256 of what is read, as 64 hexadecimal digits.
+/// The SHA-256 of the text, as 64 hexadecimal digits.
 pub(super) fn hash_of(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }

@@ -1,5 +1,5 @@
-//! What pages have come to, within a budget (M7.8 V10): first one line for each page, then what is newest on each, then
-//! more of their tails. Entry by entry: nothing ends within a line.
+//! The results so far of pages, within a budget (M7.8 V10): first one line per page, then the latest entries of each,
+//! then more of their tails. Whole entries only: nothing ends within a line.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,40 +13,41 @@ use crate::id::{EntryHandle, EntryId, PageHandle};
 use crate::page::{Page, PageFields, PageRole};
 use crate::tokens::Tokens;
 
-/// Characters of an entry's line in a roll-up.
+/// The maximum number of characters in an entry's line.
 const ENTRY_CHARS: usize = 240;
-/// Characters of a page's title and branch.
+/// The maximum number of characters of a page's title, and of its branch.
 const TITLE_CHARS: usize = 80;
-/// Characters of a last change.
+/// The maximum number of characters of a page's last change.
 const CHANGE_CHARS: usize = 40;
-/// The status of a page whose work goes on.
+/// The status of a page whose work continues.
 const OPEN: &str = "open";
-/// Characters of a status that is counted, and how many are told apart: pages may say of themselves what they like.
+/// The maximum number of characters of a counted status, and of statuses told apart: pages may carry any status.
 const STATUS_CHARS: usize = 20;
 const STATUSES: usize = 8;
-/// The rank of what nobody has to look at.
+/// The rank of pages that need no attention.
 const SETTLED: u8 = 2;
-/// Entries that stand for a page without a summary.
+/// The number of entries that represent a page without a summary.
 const LATEST: usize = 2;
 
-/// A page with the end of what is on it.
+/// A page with its last entries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageTail {
     /// The page.
     pub page: Page,
-    /// Its last entries, the oldest first.
+    /// The last entries of the page, oldest first.
     pub tail: Vec<Entry>,
 }
 
 impl PageTail {
-    /// `p7 [scratchpad_exec/ok] Title (branch; last change e42)`: whatever else is left out, this is not.
+    /// The page's own line, which is never left out: `p7 [scratchpad_exec/ok] Title (branch; last change e42)`.
     #[must_use]
     pub fn heading(&self) -> String {
         PageLines::of(&self.page, &self.tail, Naming::Entries).heading()
     }
 
-    /// The page in one line, with what stands for it. For [`Audience::System`] without what strangers wrote: entries of theirs, and the title
-    /// of a page that was brought in with such entries, or with none by which it could be told.
+    /// The page as a candidate: one line with the entries that represent it. For [`Audience::System`], content from
+    /// strangers is left out: their entries, and the title of a page that was brought in with such entries or with none
+    /// that would tell its origin.
     #[must_use]
     pub fn candidate_for(&self, audience: Audience) -> Candidate {
         let mut page = PageLines::of(&self.page, &self.tail, Naming::Entries);
@@ -75,17 +76,18 @@ impl PageTail {
     }
 }
 
-/// Whether lines of entries begin with their handles.
+/// Whether the lines of entries begin with their handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Naming {
-    /// They do.
+    /// They begin with handles.
     Entries,
-    /// They do not: they are told before the entries have any.
+    /// They do not: entries are told before they have handles.
     Pages,
 }
 
-/// What a roll-up tells of a page: its own line, and those of its last entries. A planner is told of the pages of its run by these, without
-/// handles of entries: so they can be told while what a step wrote is still on its way into the log.
+/// What a roll-up says about a page: the page's own line and the lines of its last entries. A planner is told of the
+/// pages of its run in this form, without handles of entries, so that a step's writes can be told while they are still
+/// on their way into the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageLines {
     handle: Option<PageHandle>,
@@ -97,25 +99,25 @@ pub struct PageLines {
     entries: Vec<EntryLine>,
 }
 
-/// What a roll-up tells of an entry.
+/// What a roll-up says about an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct EntryLine {
     id: EntryId,
-    /// Its place in time: its handle, or a number beyond.
+    /// The entry's position in time: its handle, or a number beyond all handles.
     at: u64,
     is_summary: bool,
-    /// How the line of the page names it as its last change.
+    /// How the page's line names the entry as its last change.
     change: String,
     line: String,
 }
 
-/// Whether nobody has to look at what stands on a page of that `status` first: it ended well, or another plan took its place.
+/// Whether a page with `status` needs no attention: its work ended well, or another plan superseded it.
 #[must_use]
 pub fn is_settled(status: &str) -> bool {
     matches!(status, "ok" | "superseded")
 }
 
-/// What did not go well comes before what goes on, and that before what nobody has to look at.
+/// The rank of a status: failed before open before settled.
 fn rank(status: &str) -> u8 {
     match status {
         settled if is_settled(settled) => SETTLED,
@@ -125,26 +127,27 @@ fn rank(status: &str) -> u8 {
 }
 
 impl PageLines {
-    /// What a planner is told of `page`, whose last entries are `tail`, the oldest first.
+    /// What a planner is told about `page`, whose last entries are `tail`, oldest first.
     #[must_use]
     pub fn told(page: &Page, tail: &[Entry]) -> Self {
         Self::of(page, tail, Naming::Pages)
     }
 
-    /// The same of a page that a commit is about to add. [`PageLines::is_named`] by [`PageLines::name_it`].
+    /// What a planner is told about a page that a commit is about to add. [`PageLines::name_it`] adds its handle later,
+    /// which [`PageLines::is_named`] checks.
     #[must_use]
     pub fn of_new(fields: &PageFields) -> Self {
         Self::with(None, fields, Naming::Pages)
     }
 
-    /// Whether nobody has to look at what it is about: that ended well, or counts no more.
+    /// Whether the page needs no attention: its work ended well, or it was superseded.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         is_settled(&self.status)
     }
 
-    /// When a planner is told of it: what did not go well before what goes on, and what ended well last,
-    /// the newest of it first.
+    /// The order in which a planner is told of pages: failed before open, and settled ones last, the latest of those
+    /// first.
     pub(super) fn turn(&self) -> (u8, Reverse<u64>) {
         match rank(&self.status) {
             SETTLED => (SETTLED, Reverse(self.last_at())),
@@ -152,7 +155,7 @@ impl PageLines {
         }
     }
 
-    /// The status that it has.
+    /// The page's status.
     #[must_use]
     pub fn status(&self) -> &str {
         &self.status
@@ -181,36 +184,36 @@ impl PageLines {
         lines
     }
 
-    /// Whether it is known under which handle the page stands in the log.
+    /// Whether the page's handle is known.
     #[must_use]
     pub fn is_named(&self) -> bool {
         self.handle.is_some()
     }
 
-    /// Says under which handle the page stands in the log.
+    /// Sets the page's handle once it is in the log.
     pub fn name_it(&mut self, handle: PageHandle) {
         self.handle = Some(handle);
     }
 
-    /// Changes its status.
+    /// Sets the page's status.
     pub fn set_status(&mut self, status: &str) {
         self.status = one_line(status);
     }
 
-    /// Adds an entry at its end. Of all, the last `most` stay.
+    /// Appends an entry and keeps only the last `most`.
     pub fn add(&mut self, entry: &Entry, most: usize) {
         self.entries.push(EntryLine::of(entry, self.naming));
         let beyond = self.entries.len().saturating_sub(most);
         self.entries.drain(..beyond);
     }
 
-    /// Whether it has a line for `entry`.
+    /// Whether there is a line for `entry`.
     #[must_use]
     pub fn tells_of(&self, entry: EntryId) -> bool {
         self.entries.iter().any(|line| line.id == entry)
     }
 
-    /// The place in time of its last entry; zero if it has none.
+    /// The position in time of the last entry; zero if there is none.
     #[must_use]
     pub fn last_at(&self) -> u64 {
         self.entries.last().map_or(0, |entry| entry.at)
@@ -240,7 +243,8 @@ impl PageLines {
         }
     }
 
-    /// Which entries stand for the page: its latest summary, or its last two. The others of the tail come later.
+    /// The entries that represent the page: its latest summary, or its last two entries. The rest of the tail comes
+    /// later.
     fn standing_for_it(&self) -> Vec<usize> {
         let summary = self.entries.iter().rposition(|entry| entry.is_summary);
         match summary {
@@ -275,10 +279,12 @@ impl EntryLine {
     }
 }
 
-/// Renders what `pages` have come to within `budget` tokens, in their order, each with its entries below it, the oldest first.
+/// Renders the results so far of `pages` within `budget` tokens, in their order, each followed by its entries, oldest
+/// first.
 ///
-/// If not all lines fit, the last one says how many pages are not shown and how they stand, or how many entries of their tails. Where not
-/// even one page fits beside it, the line of the first one stands alone, cut at the end of a character but never within its name.
+/// If not all lines fit, the last line says how many pages are not shown and in which statuses, or how many entries of
+/// their tails. If not even one page fits beside it, the line of the first page stands alone, cut between characters
+/// but never within its name.
 #[must_use]
 pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered {
     let pages: Vec<_> = pages
@@ -291,16 +297,16 @@ pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered 
     first.unwrap_or_else(|| receipted(fitted, &pages, budget, tokens))
 }
 
-/// What of pages has room.
+/// The part of the pages that fits.
 pub(super) struct Fitted {
     pub(super) text: String,
-    /// What it costs.
+    /// The cost of the text.
     pub(super) tokens: u32,
-    /// Of each page the entries that are told, if it is told of.
+    /// For each page that is shown, the entries shown.
     shown: Vec<Option<Vec<usize>>>,
 }
 
-/// What of `pages` has room in `budget` tokens.
+/// Selects the part of `pages` that fits into `budget` tokens.
 pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitted {
     let mut shown: Vec<Option<Vec<usize>>> = vec![None; pages.len()];
     let mut whole_line = String::new();
@@ -315,7 +321,7 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
     let all = headings
         .iter()
         .fold(all, |all, heading| all.saturating_add(cost("", heading)));
-    // Where all of it has room, nothing is said of more.
+    // If everything fits, no notice of more is needed.
     let mut used = match all <= budget {
         true => 0,
         false => cost("", &notice_of(&Standing::of(pages), 9_999)),
@@ -328,11 +334,11 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
         used += line;
         *shown = Some(Vec::new());
     }
-    // Newest first: the page that changed last tells its news first.
+    // Newest first: the page that changed last shows its entries first.
     let all_have_lines = shown.iter().all(Option::is_some);
     let mut newest: Vec<usize> = (0..pages.len()).filter(|_| all_have_lines).collect();
     newest.sort_by_key(|at| Reverse((pages[*at].entries.last().map(|entry| entry.at), *at)));
-    // Nothing older is told of a page whose newest did not fit.
+    // Once an entry of a page did not fit, none of its older ones is shown.
     let mut is_full = vec![false; pages.len()];
     for is_more in [false, true] {
         for &at in &newest {
@@ -364,8 +370,8 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
     within(pages, &headings, shown, budget, tokens)
 }
 
-/// The line of the first page as far as it fits, without anything beside it: where not even that has room together with the last line that
-/// says how many more there are (M7.8 V3, V10).
+/// The line of the first page alone, as far as it fits, for when it does not fit together with the last line that
+/// counts the rest (M7.8 V3, V10).
 fn alone(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Option<Rendered> {
     let first = pages.first()?;
     let heading = first.heading();
@@ -387,7 +393,7 @@ fn alone(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Option<Render
     Some(rendered)
 }
 
-/// What is to be `shown`, without what is too much for `budget` all the same.
+/// Renders the `shown` entries, dropping from the end until they fit into `budget`.
 fn within(
     pages: &[PageLines],
     headings: &[String],
@@ -395,7 +401,7 @@ fn within(
     budget: u32,
     tokens: &dyn Tokens,
 ) -> Fitted {
-    // A tokenizer may count a whole more than its parts.
+    // A tokenizer may count a whole text higher than the sum of its parts.
     loop {
         let text = written(pages, headings, &mut shown);
         let total = tokens.count(&text);
@@ -416,7 +422,7 @@ fn within(
     }
 }
 
-/// All that there is of `pages`, without a budget.
+/// All of `pages`, without a budget.
 pub(super) fn unabridged(pages: &[PageLines]) -> String {
     let mut text = String::new();
     for page in pages {
@@ -429,7 +435,7 @@ pub(super) fn unabridged(pages: &[PageLines]) -> String {
     text
 }
 
-/// `title: text`, in quotation marks if it is from strangers.
+/// The entry as `title: text`, in quotation marks if it comes from strangers.
 fn entry_text(entry: &Entry) -> String {
     let title = one_line(&entry.fields.title);
     let body = one_line(beyond_title(&entry.fields.title, &entry.fields.body));
@@ -446,7 +452,7 @@ fn entry_text(entry: &Entry) -> String {
     }
 }
 
-/// How pages stand that are not told of one by one: how many have each status, and how many nobody has to look at.
+/// The pages that are not told one by one: how many have each status, and how many need no attention.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standing {
     by_status: BTreeMap<String, usize>,
@@ -462,7 +468,7 @@ impl Standing {
         standing
     }
 
-    /// So many pages that nobody has to look at.
+    /// Counts `count` pages that need no attention.
     #[must_use]
     pub fn settled(count: usize) -> Self {
         Self {
@@ -471,7 +477,7 @@ impl Standing {
         }
     }
 
-    /// Takes in one more page of this status.
+    /// Adds a page with `status`.
     pub fn add(&mut self, status: &str) {
         if is_settled(status) {
             self.settled += 1;
@@ -481,13 +487,13 @@ impl Standing {
         }
     }
 
-    /// How many there are.
+    /// The number of pages.
     #[must_use]
     pub fn count(&self) -> usize {
         self.settled + self.by_status.values().sum::<usize>()
     }
 
-    /// `2 failed, 1 open, 9 ok or superseded`: what somebody has to look at first comes first.
+    /// The counts in words, what needs attention first: `2 failed, 1 open, 9 ok or superseded`.
     #[must_use]
     pub fn in_words(&self) -> String {
         let mut by_status: Vec<_> = self.by_status.iter().collect();

@@ -1,23 +1,24 @@
-//! Threads as names of files. A key of a thread is opaque, so its name has to lead back to it, and no two keys may have the
-//! same, also where a file system does not tell `A` from `a` or composes accents (M7.4.38).
+//! File names for threads. The key of a thread is opaque, so its name must lead back to it, and no two keys may share a
+//! name, even on a file system that ignores case or composes accents (M7.4.38).
 //!
-//! Lower-case letters, digits, `-`, `_` and dots inside stand as they are; every other byte of the key is `%` and two digits:
-//! `a/b` is `a%2Fb`. A name of more than 200 bytes is cut into folders whose names end with `%`.
+//! Lower-case letters, digits, `-`, `_` and inner dots stand for themselves; every other byte of the key is written as
+//! `%` and two hexadecimal digits: `a/b` is `a%2Fb`. A name of more than 200 bytes is split into folders whose names
+//! end with `%`.
 
 use std::fmt::Write as _;
 
 use crate::space::ThreadKey;
 
-/// Bytes of the longest key that has a name.
+/// The longest key that has a file name, in bytes.
 pub const MAX_THREAD_BYTES: usize = 1_000;
 
-/// Bytes of one part of a name.
+/// The longest part of a name, in bytes.
 const PART_BYTES: usize = 200;
 
 const SUFFIX: &str = ".json";
 
-/// The file of `thread`, below the folder of scratchbooks, with `/` between its parts; none for a key of more than
-/// [`MAX_THREAD_BYTES`], or an empty one.
+/// The file of `thread`, relative to the folder of scratchbooks, with `/` between its parts. `None` for an empty key or
+/// one of more than [`MAX_THREAD_BYTES`].
 #[must_use]
 pub fn file_name(thread: &ThreadKey) -> Option<String> {
     let key = thread.0.as_bytes();
@@ -39,7 +40,7 @@ pub fn file_name(thread: &ThreadKey) -> Option<String> {
             name.push(char::from(*byte));
             part += 1;
         } else {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _written = write!(name, "%{byte:02X}");
             part += 3;
         }
@@ -48,7 +49,7 @@ pub fn file_name(thread: &ThreadKey) -> Option<String> {
     Some(name)
 }
 
-/// The same without folders and ending, for whoever does not keep files: one name, however long.
+/// The same as one name without folders and extension, however long, for uses other than files.
 #[must_use]
 pub fn name_of(thread: &ThreadKey) -> Option<String> {
     let name = file_name(thread)?;
@@ -56,8 +57,8 @@ pub fn name_of(thread: &ThreadKey) -> Option<String> {
     Some(stem.replace("%/", ""))
 }
 
-/// The thread whose file is called `name`; none if that is not the name of a file of a scratchbook. What is no code of a byte is
-/// taken as it stands: others name their files otherwise.
+/// The thread whose file is called `name`; `None` if that is not the name of a scratchbook file. Characters that are
+/// not percent-encoded stand for themselves, since other programs name their files differently.
 #[must_use]
 pub fn thread_of(name: &str) -> Option<ThreadKey> {
     let mut joined = String::new();

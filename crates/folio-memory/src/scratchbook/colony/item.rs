@@ -1,4 +1,4 @@
-//! One item, there and here.
+//! Converting one item between the format of seed 003 and an entry.
 
 use serde_json::{Map, Value, json};
 
@@ -13,26 +13,27 @@ use crate::space::{SpaceName, ThreadKey};
 use crate::time::Timestamp;
 use crate::warning::{Invalid, Warning};
 
-/// The key of `claimed_source` under which an entry keeps what it was in the form of the seed.
+/// The key of `claimed_source` under which an entry keeps the original values of the seed's format.
 const ORIGIN: &str = "scratchbook_item";
 
-/// Bytes of a value that is kept beside the item because a scratchbook cannot hold it as it stands.
+/// The maximum size of an original value that is kept beside the item, in bytes.
 const GIVEN_BYTES: usize = 16 * 1024;
 
-/// An item that was read, as a scratchbook holds it.
+/// An imported item in the form of a scratchbook.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Incoming {
-    /// The entry to be. It is not pinned yet.
+    /// The entry to add, not pinned yet.
     pub new: NewEntry,
-    /// What was put right.
+    /// Warnings about corrected values.
     pub changed: Vec<Warning>,
 }
 
-/// Makes an entry of `item`, for the scratchbook of `thread`, as it is at `now`. The same item gives the same id.
+/// Converts `item` to an entry for the scratchbook of `thread` at `now`. The same item gives the same id.
 ///
 /// # Errors
 ///
-/// The first field that cannot be put right: an unknown kind or status, nothing in it, an empty id, too long a text.
+/// The first field that cannot be corrected: an unknown kind or status, no content, an empty id, a text that is too
+/// long.
 pub fn take_in(
     item: &Item,
     space: &SpaceName,
@@ -85,8 +86,8 @@ pub fn take_in(
     Ok(Incoming { new, changed })
 }
 
-/// `entry`, which has its whole text in it, in the form of the seed, as it is at `now`. What it came as goes back as it came
-/// unless it was changed here.
+/// Converts `entry`, which has its whole text, to an item in the format of the seed at `now`. Original values of an
+/// imported item are restored unless they were changed here.
 #[must_use]
 pub fn item_of(entry: &Entry, now: Timestamp) -> Item {
     let fields = &entry.fields;
@@ -112,12 +113,12 @@ pub fn item_of(entry: &Entry, now: Timestamp) -> Item {
     }
 }
 
-/// `item` with each value that was `given`, if what became of it is what still stands in `entry`.
+/// Restores each value that was `given` in `item` if the value derived from it still stands in `entry`.
 fn as_it_came(item: Item, given: &Map<String, Value>, entry: &Entry, now: Timestamp) -> Item {
     let Ok(Value::Object(mut values)) = serde_json::to_value(&item) else {
         return item;
     };
-    // Whose book it is makes no difference to its fields.
+    // The space, thread and source do not affect the fields.
     let (space, thread, source) = (SpaceName::main(), ThreadKey::main(), Source::default());
     for (key, value) in given {
         let before = values.insert(key.clone(), value.clone());
@@ -134,7 +135,7 @@ fn as_it_came(item: Item, given: &Map<String, Value>, entry: &Entry, now: Timest
     serde_json::from_value(Value::Object(values)).unwrap_or(item)
 }
 
-/// Whether the field `key` of `entry` is what it was made at first.
+/// Whether the field `key` of `entry` still has its initial value.
 fn is_same(key: &str, at_first: &EntryFields, entry: &Entry) -> bool {
     let fields = &entry.fields;
     match key {
@@ -149,8 +150,8 @@ fn is_same(key: &str, at_first: &EntryFields, entry: &Entry) -> bool {
     }
 }
 
-/// What the seed calls where `entry` stands. What something else took the place of is archived there: it has no other word for
-/// what no view shows.
+/// The status of `entry` in the format of the seed. A superseded or expired entry is archived there: the format has no
+/// other status for what no view shows.
 fn status_there(entry: &Entry, now: Timestamp) -> &'static str {
     if entry.fields.superseded_by.is_some() || entry.state(now) == State::Expired {
         return "archived";
@@ -164,7 +165,7 @@ fn status_there(entry: &Entry, now: Timestamp) -> &'static str {
     }
 }
 
-/// What was put right, and what it was.
+/// Values that were corrected, with their originals.
 #[derive(Default)]
 struct Changed {
     given: Map<String, Value>,
