@@ -1,7 +1,7 @@
-//! The exact words by which an entry is found: its tags and the values in its context.
+//! Exact-match index terms of an entry: its tags and the values in its context.
 //!
-//! Stores keep these words in an index. They stand in one list, so that one index answers for both: a tag stands as it is,
-//! a value in the context as a word that no tag can be.
+//! Stores keep these terms in one index for both: a tag is its own term, and a value in the context has a term that no
+//! tag can be.
 
 use data_encoding::HEXLOWER;
 use serde_json::Value;
@@ -11,17 +11,18 @@ use crate::entry::EntryFields;
 use crate::numbers::has_another_form;
 use crate::query::keys_of;
 
-/// Begins what is no tag: tags have no control characters.
+/// The prefix of terms that are not tags: tags have no control characters.
 const MARK: char = '\u{1}';
-/// Most values of one context that can be found by a word of their own.
+/// The maximum number of values of one context that have terms of their own.
 const VALUES_MAX: usize = 64;
-/// Bytes from which a word is replaced by its digest.
+/// The length in bytes beyond which a term is replaced by its digest.
 const WORD_MAX: usize = 128;
 
-/// The word of entries whose context has more values than have words: whether these match is seen in the entry alone.
+/// The term of entries whose context has more values than can have terms: only the entry itself shows whether it
+/// matches.
 pub const MORE: &str = "\u{1}";
 
-/// The words of an entry, each once.
+/// The terms of an entry, without duplicates.
 #[must_use]
 pub fn terms_of(fields: &EntryFields) -> Vec<String> {
     let mut terms: Vec<String> = Vec::with_capacity(fields.tags.len());
@@ -41,9 +42,10 @@ pub fn terms_of(fields: &EntryFields) -> Vec<String> {
     terms
 }
 
-/// The word for a value at a dotted path, or none if it has none: a list or an object is compared as a whole, and what stands below a key
-/// with a dot in it, or with nothing, is looked for in the entries themselves. So is a whole number that is not written as one: contexts have
-/// it in one form, but those of an earlier version may have it in this one.
+/// The term for a value at a dotted path, or `None` if there is none. A list or an object is compared as a whole, and a
+/// value below an empty key or a key with a dot is looked up in the entries themselves. So is a whole number written
+/// with a decimal point or exponent: contexts store it in one form, but those of an earlier version may have it in this
+/// one.
 #[must_use]
 pub fn context_term(path: &str, value: &Value) -> Option<String> {
     if has_another_form(value) {
@@ -59,17 +61,17 @@ pub fn context_term(path: &str, value: &Value) -> Option<String> {
     term_at(&keys.join("."), value)
 }
 
-/// Whether what stands below `key` has no word: joined with the others, one with a dot in it would be taken for two keys, and one
-/// that is empty for none.
+/// Whether values below `key` have no term: in a joined path, a key with a dot would look like two keys, and an empty
+/// key like none.
 fn has_no_word(key: &str) -> bool {
     key.is_empty() || key.contains('.')
 }
 
-/// The same for keys with dots between them, as they are.
+/// The term for a value at `path`, whose keys are already joined with dots.
 fn term_at(path: &str, value: &Value) -> Option<String> {
     let written = match value {
         Value::Array(_) | Value::Object(_) => return None,
-        // One number, written in two ways.
+        // One number that can be written in two ways: zero with and without a sign.
         Value::Number(number) if number.as_f64() == Some(0.0) && number.is_f64() => "0.0".to_owned(),
         value => value.to_string(),
     };
@@ -81,10 +83,10 @@ fn term_at(path: &str, value: &Value) -> Option<String> {
     Some(format!("{MARK}{MARK}{digest}"))
 }
 
-/// Adds the words of what `value`, which stands at `path`, has in it, until there are `enough`.
+/// Adds the terms of the values in `value`, which stands at `path`, until there are `enough`.
 fn walk(value: &Value, path: &mut String, terms: &mut Vec<String>, enough: usize) {
     let Value::Object(map) = value else {
-        // A context that is no object has no path that leads to it.
+        // A context that is not an object has no paths.
         if !path.is_empty() && terms.len() < enough {
             terms.extend(term_at(path, value));
         }

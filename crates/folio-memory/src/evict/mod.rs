@@ -1,8 +1,8 @@
-//! What of a tool's result goes into a prompt when all of it would be too much (M7.8 V9).
+//! Previews: the part of a tool's result that goes into a prompt for which the whole is too large (M7.8 V9).
 //!
-//! The result is read once, piece by piece, by a [`Sampler`], which keeps its beginning, its end and, if it is JSON, an
-//! outline. The whole is kept elsewhere under a name; [`preview`] makes of the [`Sample`] and that name a text that costs at
-//! most what was allowed, the notice with the name included.
+//! A [`Sampler`] reads the result once, piece by piece, and keeps its beginning, its end and, if it is JSON, an
+//! outline. The whole is stored elsewhere under a name. From the [`Sample`] and that name, [`preview`] makes a text
+//! within a budget of tokens, including a notice with the name.
 
 mod outline;
 mod preview;
@@ -20,29 +20,29 @@ use crate::passage::newlines;
 use crate::space::SpaceName;
 use crate::tokens::Tokens;
 
-/// Tokens that a result may cost if nobody says otherwise.
+/// The default maximum number of tokens of a result in a prompt.
 pub const LIMIT_TOKENS: u32 = 2_000;
 
-/// Bytes of the beginning and of the end that are kept for one token that may be shown. More would not be shown: most texts
-/// have less for a token, and what has more is mostly white space.
+/// The bytes of the beginning and of the end that are kept per token of the budget. More could not be shown: most texts
+/// have fewer bytes per token, and those with more consist mostly of white space.
 const BYTES_PER_TOKEN: usize = 8;
 const SAMPLE_BYTES_MIN: usize = 4 * 1024;
 const SAMPLE_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a result is of. Only those of tools are put away: the others can be read again where they came from.
+/// The origin of a result. Only results of tools are put away: the others can be read again from their origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultOf {
     /// A tool.
     #[default]
     Tool,
-    /// A file that was read, and is still there.
+    /// A file, which can be read again.
     File,
     /// Folio itself: memory, or a part of a result that was put away.
     Memory,
 }
 
-/// The page with the results of a space that were put away: the same id wherever it is asked for.
+/// The page with the results that a space has put away. Its id is the same wherever it is computed.
 #[must_use]
 pub fn page_of(space: &SpaceName) -> (PageId, PageFields) {
     (
@@ -51,11 +51,12 @@ pub fn page_of(space: &SpaceName) -> (PageId, PageFields) {
     )
 }
 
-/// How often a result may be forgotten and come again, and still be kept once.
+/// How often the same result may be forgotten and put away again, still being kept once.
 pub const GENERATIONS: u32 = 16;
 
-/// The entry of the result whose text is kept under `hash`: a result that comes twice is kept once. One that was forgotten is
-/// another entry when it comes again, of the next of [`GENERATIONS`], counted from 0.
+/// The id of the entry for the result whose text is kept under `hash`, so that a repeated result is kept once. A result
+/// that returns after it was forgotten gets another entry, of the next generation, counted from 0 and below
+/// [`GENERATIONS`].
 #[must_use]
 pub fn entry_of(space: &SpaceName, hash: &str, generation: u32) -> EntryId {
     let result = ["tool_result", space.as_str(), hash];
@@ -65,10 +66,10 @@ pub fn entry_of(space: &SpaceName, hash: &str, generation: u32) -> EntryId {
     }
 }
 
-/// What is kept of a result while it goes by.
+/// Collects what is kept of a result while it streams by.
 #[derive(Debug)]
 pub struct Sampler {
-    /// Bytes of the beginning, and of the end, that are kept.
+    /// The maximum number of bytes kept of the beginning, and of the end.
     room: usize,
     bytes: u64,
     newlines: u64,
@@ -79,7 +80,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// For a preview of at most `limit_tokens`.
+    /// Creates a sampler for a preview of at most `limit_tokens`.
     #[must_use]
     pub fn new(limit_tokens: u32) -> Self {
         let wanted = usize::try_from(limit_tokens)
@@ -96,13 +97,14 @@ impl Sampler {
         }
     }
 
-    /// Bytes from which on a result is certainly put away, since it is longer than what is kept of its beginning.
+    /// The number of bytes beyond which a result is certainly put away, because its beginning is no longer kept
+    /// completely.
     #[must_use]
     pub fn room(&self) -> usize {
         self.room
     }
 
-    /// Looks at the next bytes of the result.
+    /// Takes the next bytes of the result.
     pub fn feed(&mut self, bytes: &[u8]) {
         let Some(last) = bytes.last() else { return };
         self.bytes += bytes.len() as u64;
@@ -117,7 +119,7 @@ impl Sampler {
         self.outline.feed(bytes);
     }
 
-    /// What was kept, when all has gone by.
+    /// Returns the sample once the whole result was fed.
     #[must_use]
     pub fn finish(self) -> Sample {
         Sample {
@@ -130,7 +132,7 @@ impl Sampler {
     }
 }
 
-/// What is known of a result that went by.
+/// What is known of a result that was read.
 #[derive(Debug)]
 pub struct Sample {
     bytes: u64,
@@ -141,25 +143,25 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Bytes of the result.
+    /// The length of the result in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Lines of the result.
+    /// The number of lines of the result.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// Its beginning, or all of it.
+    /// The beginning of the result, or all of it.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// The result itself, if it costs at most `limit_tokens`: then nothing has to be put away.
+    /// The result itself, if it costs at most `limit_tokens` and need not be put away.
     #[must_use]
     pub fn whole_within(&self, limit_tokens: u32, tokens: &dyn Tokens) -> Option<Preview> {
         if self.head.len() as u64 != self.bytes {

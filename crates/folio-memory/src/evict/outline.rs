@@ -1,6 +1,7 @@
-//! The structure of a JSON text that goes by piece by piece: its keys, how long its lists are, their first and last items.
+//! The outline of a JSON text that streams by piece by piece: its keys, the lengths of its lists, their first and last
+//! items.
 //!
-//! Nothing is held but what may be shown, so a text of any length takes the same memory.
+//! Only what may be shown is kept, so memory use does not depend on the length of the text.
 
 mod node;
 
@@ -8,50 +9,51 @@ use std::collections::VecDeque;
 
 pub(super) use node::{DETAILS, Node};
 
-/// Containers inside one another. A text that is deeper is not taken for JSON.
+/// The maximum nesting depth. A deeper text is not treated as JSON.
 const DEPTH_MAX: usize = 128;
-/// Containers inside one another of which something is kept; deeper ones are counted.
+/// The nesting depth down to which content is kept; deeper containers are only counted.
 const KEPT_DEPTH: usize = 6;
-/// Values that are kept at a time.
+/// The maximum number of values kept at a time.
 const NODES_MAX: usize = 8_192;
-/// Bytes of a text or number that are kept.
+/// The maximum number of bytes kept of a string or number.
 const SCALAR_BYTES: usize = 480;
-/// Bytes of what went by last that are kept as they are, for the last items of a list. One that is longer is left out.
+/// The number of most recent bytes that are buffered, from which the last items of a list are read. A longer item is
+/// left out.
 const RECENT_BYTES: usize = 256 * 1024;
 
-/// How many first and last items of a list, and keys of an object, are kept, by depth: the outer ones say more.
+/// How many first and last items of a list, and keys of an object, are kept at each depth: the outer ones say more.
 const KEPT: [(usize, usize, usize); KEPT_DEPTH] =
     [(96, 12, 96), (24, 4, 48), (6, 2, 24), (3, 1, 16), (2, 1, 12), (1, 1, 8)];
 
-/// Reads a JSON text that goes by, as long as it is one.
+/// Parses a JSON text while it streams by, as long as it is valid.
 ///
-/// Of a long list nobody knows which items are the last until it ends. Beyond the first ones only where they stand is noted,
-/// and when the list ends, the last ones are read from what went by just before.
+/// Nobody knows which items of a long list are the last before the list ends. Beyond the first items, only the
+/// positions are noted, and when the list ends, its last items are parsed from the most recent bytes.
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     state: State,
     /// The containers that are kept, from the outermost to the innermost.
     frames: Vec<Frame>,
-    /// Those within of which nothing is kept.
+    /// The open containers of which nothing is kept.
     inside: Inside,
-    /// The text, number or word under way.
+    /// The string, number or word being read.
     scalar: Scalar,
     nodes: usize,
     root: Option<Node>,
-    /// What went by last.
+    /// The most recent bytes.
     recent: Vec<u8>,
-    /// How many bytes went by before that.
+    /// The number of bytes before those.
     gone: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
-    /// A value comes, or white space before it.
+    /// A value is next, possibly after white space.
     #[default]
     Value,
-    /// A value comes, or the end of the list that has just begun.
+    /// A value is next, or the end of the list that has just begun.
     ValueOrEnd,
-    /// A key comes, or, in an object that has just begun, its end.
+    /// A key is next, or, in an object that has just begun, its end.
     Key {
         or_end: bool,
     },
@@ -62,14 +64,14 @@ enum State {
         is_escaped: bool,
     },
     Plain,
-    /// The value is over; only white space may follow.
+    /// The value is complete; only white space may follow.
     Over,
-    /// It is no JSON, or not one value of it.
+    /// The text is not JSON, or not a single value.
     NoJson,
 }
 
 impl State {
-    /// That of a container that has just begun.
+    /// The state after a container has just begun.
     fn of_new(is_object: bool) -> Self {
         if is_object {
             Self::Key { or_end: true }
@@ -81,12 +83,12 @@ impl State {
 
 #[derive(Debug, Default)]
 struct Scalar {
-    /// What is kept, as it is written.
+    /// The bytes that are kept, as they are written.
     kept: Vec<u8>,
     bytes: u64,
 }
 
-/// Containers inside one another of which nothing is kept: only what kind each is, one bit for each.
+/// The nested containers of which nothing is kept: one bit each, for their kind.
 #[derive(Debug, Clone, Copy, Default)]
 struct Inside {
     kinds: u128,
@@ -104,7 +106,7 @@ impl Inside {
         self.depth -= 1;
     }
 
-    /// Whether the innermost is an object.
+    /// Whether the innermost container is an object.
     fn is_object(self) -> bool {
         self.kinds & 1 == 1
     }
@@ -115,9 +117,9 @@ struct Frame {
     is_object: bool,
     len: u64,
     head: Vec<Node>,
-    /// Where the last items behind `head` begin and end.
+    /// The start and end of the last items after `head`.
     tail: VecDeque<(u64, u64)>,
-    /// Where the item under way begins.
+    /// The start of the current item.
     item: u64,
     entries: Vec<(String, Node)>,
     key: Option<String>,
@@ -136,13 +138,13 @@ impl Frame {
         }
     }
 
-    /// Whether the next value is kept right away. `depth` is how many containers there are, this one included.
+    /// Whether the next value is kept at once. `depth` is the number of containers, including this one.
     fn keeps_next(&self, depth: usize) -> bool {
         let (head, _, keys) = KEPT[depth.clamp(1, KEPT_DEPTH) - 1];
         if self.is_object {
             self.entries.len() < keys
         } else {
-            // Behind what is not kept, nothing is of the beginning any more.
+            // After an item that is not kept, no further item belongs to the beginning.
             self.tail.is_empty() && self.head.len() < head
         }
     }
@@ -166,7 +168,7 @@ impl Outline {
         self.recent = recent;
     }
 
-    /// Reads `recent` from `at` on.
+    /// Parses `recent` from `at` on.
     fn read(&mut self, recent: &[u8], mut at: usize) {
         loop {
             if self.inside.depth > 0 {
@@ -186,8 +188,8 @@ impl Outline {
         }
     }
 
-    /// Goes on where nothing is kept, as far as everything is there and as it should be; gives how many bytes that is. Most of a
-    /// long text is that, and here each byte is looked at once.
+    /// Skims a section of which nothing is kept, as far as it is complete and valid, and returns the number of bytes
+    /// skimmed. Most of a long text is skimmed, and each byte is looked at only once.
     fn skim(&mut self, bytes: &[u8]) -> usize {
         let (mut state, mut inside, mut at) = (self.state, self.inside, 0);
         while let Some(&byte) = bytes.get(at) {
@@ -229,13 +231,13 @@ impl Outline {
         at
     }
 
-    /// The value, if what went by is one list or one object and nothing else.
+    /// The value, if the text is a single list or object and nothing else.
     pub(super) fn finish(self) -> Option<Node> {
         self.root
             .filter(|root| self.state == State::Over && matches!(root, Node::List { .. } | Node::Object { .. }))
     }
 
-    /// A sign outside of texts and numbers, or the first of one.
+    /// Handles a character outside of strings and numbers, or the first of one.
     fn sign(&mut self, recent: &[u8], at: usize, byte: u8) {
         let top_is_object = match self.inside.depth {
             0 => self.frames.last().map(|frame| frame.is_object),
@@ -256,7 +258,7 @@ impl Outline {
             }
             (State::Value | State::ValueOrEnd, b'"') => self.begin_text(false),
             (State::Key { .. }, b'"') => self.begin_text(true),
-            // A text by itself is shown as text; so is anything else that stands alone.
+            // A string by itself is shown as text, and so is any other single value.
             (State::Value | State::ValueOrEnd, b'-' | b'0'..=b'9' | b't' | b'f' | b'n') if top_is_object.is_some() => {
                 self.scalar.clear();
                 self.scalar.push(&[byte]);
@@ -280,13 +282,13 @@ impl Outline {
         }
     }
 
-    /// Whether the value under way, or the one whose key is, is kept right away.
+    /// Whether the current value, or the value of the current key, is kept at once.
     fn keeps_next(&self) -> bool {
         let depth = self.frames.len();
         self.inside.depth == 0 && self.frames.last().is_some_and(|frame| frame.keeps_next(depth))
     }
 
-    /// Goes on with a text; gives how many bytes belong to it.
+    /// Continues a string; returns the number of bytes that belong to it.
     fn text(&mut self, recent: &[u8], at: usize, is_key: bool, is_escaped: bool) -> usize {
         let bytes = &recent[at..];
         if is_escaped {
@@ -332,7 +334,7 @@ impl Outline {
         len + 1
     }
 
-    /// Goes on with a number or a word; gives how many bytes belong to it.
+    /// Continues a number or a word; returns the number of bytes that belong to it.
     fn plain(&mut self, recent: &[u8], at: usize) -> usize {
         let bytes = &recent[at..];
         let len = bytes.iter().position(|byte| !is_of_plain(*byte)).unwrap_or(bytes.len());
@@ -362,7 +364,7 @@ impl Outline {
         State::of_new(is_object)
     }
 
-    /// The container ends at `at`.
+    /// Ends the container at `at`.
     fn close(&mut self, recent: &[u8], at: usize) -> State {
         if self.inside.depth > 0 {
             self.inside.close();
@@ -381,7 +383,7 @@ impl Outline {
                 };
             }
             let depth = self.frames.len() + 1;
-            // Before one that cannot be read, none is of the end.
+            // Items before one that cannot be parsed do not belong to the end.
             let last = frame
                 .tail
                 .iter()
@@ -403,7 +405,7 @@ impl Outline {
         self.state
     }
 
-    /// An item of a list at `depth` that went by, if it has not gone too far.
+    /// Parses an item of a list at `depth` from the most recent bytes, if it is still within them.
     fn item(&self, recent: &[u8], (from, to): (u64, u64), depth: usize) -> Option<Node> {
         let from = usize::try_from(from.checked_sub(self.gone)?).ok()?;
         let to = usize::try_from(to.checked_sub(self.gone)?).ok()?;
@@ -419,7 +421,7 @@ impl Outline {
         outline.frames.pop().and_then(|mut frame| frame.head.pop())
     }
 
-    /// Puts a value that ends before `end` into the list or object that it stands in; `node` is there if it is kept.
+    /// Adds a value that ends before `end` to its list or object; `node` is set if the value is kept.
     fn place(&mut self, end: usize, node: Option<Node>) {
         self.state = State::CommaOrEnd;
         if self.inside.depth > 0 {
@@ -454,7 +456,7 @@ impl Scalar {
         self.bytes = 0;
     }
 
-    /// Whether it is a number, `true`, `false` or `null`, all of which is kept.
+    /// Whether it is a number, `true`, `false` or `null` that is kept completely.
     fn is_plain(&self) -> bool {
         self.kept.len() as u64 == self.bytes && is_plain(&self.kept)
     }
@@ -465,10 +467,10 @@ impl Scalar {
         self.kept.extend_from_slice(&bytes[..room]);
     }
 
-    /// What is kept of a text, read, and whether that is all of it.
+    /// The kept part of a string, unescaped, and whether it is the whole.
     fn text(&self) -> (String, bool) {
         let is_whole = self.kept.len() as u64 == self.bytes;
-        // What was cut off may end within a character or an escape, the longest of which has twelve bytes.
+        // The cut may be within a character or an escape, the longest of which has twelve bytes.
         for back in 0..=self.kept.len().min(12) {
             let kept = &self.kept[..self.kept.len() - back];
             if let Ok(text) = std::str::from_utf8(kept)
@@ -481,7 +483,7 @@ impl Scalar {
     }
 }
 
-/// How many bytes of `bytes` are the rest of a text with its closing quote, if that is there.
+/// The number of bytes up to and including the closing quote of a string, if the quote is in `bytes`.
 fn text_len(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -493,7 +495,7 @@ fn text_len(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether `byte` can stand in a number or a word.
+/// Whether `byte` can be part of a number or a word.
 fn is_of_plain(byte: u8) -> bool {
     matches!(byte, b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z')
 }
@@ -503,7 +505,7 @@ fn is_plain(text: &[u8]) -> bool {
     matches!(text, b"true" | b"false" | b"null") || is_number(text)
 }
 
-/// Whether `text` is a number as JSON writes them.
+/// Whether `text` is a JSON number.
 fn is_number(text: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let text = text.strip_prefix(b"-").unwrap_or(text);

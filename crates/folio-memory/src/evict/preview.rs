@@ -1,4 +1,4 @@
-//! A text that stands for a result, within a budget.
+//! The preview: a text that stands for a result, within a budget.
 
 use unicode_segmentation::GraphemeCursor;
 
@@ -7,25 +7,25 @@ use super::outline::DETAILS;
 use crate::passage::whole_characters;
 use crate::tokens::Tokens;
 
-/// Tokens below which nothing of the result itself is shown.
+/// The number of tokens below which nothing of the result itself is shown.
 const BODY_TOKENS_MIN: u32 = 8;
-/// How often a text that is too long by what its parts cost together is made shorter.
+/// How often a text is shortened that costs more than the sum of its parts.
 const ROUNDS: u32 = 12;
 
-/// A text and what it costs.
+/// A text with its cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
     /// The text.
     pub text: String,
-    /// Its tokens.
+    /// The number of tokens of the text.
     pub tokens: u32,
 }
 
-/// What stands for the result of `sample`, which is kept as `name`: a notice that says so and how to read it, and as much as fits
-/// of its structure, if it is JSON, or of its beginning and its end.
+/// The preview of the result in `sample`, which is stored as `name`: a notice that says so and how to read it, and as
+/// much as fits of its structure, if it is JSON, or of its beginning and end.
 ///
-/// Costs at most `limit_tokens`, whatever that is: the notice becomes shorter, then it is the name alone, then nothing. The
-/// same sample gives the same text.
+/// It costs at most `limit_tokens`, however few: the notice becomes shorter, then only the name is left, then nothing.
+/// The same sample gives the same text.
 #[must_use]
 pub fn preview(sample: &Sample, name: &str, limit_tokens: u32, tokens: &dyn Tokens) -> Preview {
     let (bytes, lines) = (sample.bytes, sample.lines);
@@ -48,7 +48,7 @@ pub fn preview(sample: &Sample, name: &str, limit_tokens: u32, tokens: &dyn Toke
         format!("[{name} cut]"),
         name.to_owned(),
     ];
-    // The longer a notice, the less it may take away from what it is about.
+    // The longer a notice, the smaller the share of the budget that it may take.
     let shares = [limit_tokens / 3, limit_tokens / 2, limit_tokens, limit_tokens];
     let fitting = notices
         .iter()
@@ -73,7 +73,7 @@ pub fn preview(sample: &Sample, name: &str, limit_tokens: u32, tokens: &dyn Toke
     }
 }
 
-/// The notice and as much structure as fits behind it.
+/// The notice, followed by as much structure as fits.
 fn structure(sample: &Sample, notice: &str, limit: u32, tokens: &dyn Tokens) -> Option<String> {
     let outline = sample.outline.as_ref()?;
     DETAILS
@@ -82,7 +82,7 @@ fn structure(sample: &Sample, notice: &str, limit: u32, tokens: &dyn Tokens) -> 
         .find(|text| tokens.count(text) <= limit)
 }
 
-/// The notice and as much of the beginning and the end as fits behind it.
+/// The notice, followed by as much of the beginning and the end as fits.
 fn ends(sample: &Sample, notice: &str, left: u32, limit: u32, tokens: &dyn Tokens) -> Option<String> {
     let is_all = sample.head.len() as u64 == sample.bytes;
     let head = if is_all {
@@ -110,8 +110,8 @@ fn ends(sample: &Sample, notice: &str, left: u32, limit: u32, tokens: &dyn Token
     None
 }
 
-/// The end of the longest beginning of `text` that costs at most `budget`: at the end of a line if one ends in its second
-/// half, else between two characters as people see them.
+/// The end of the longest prefix of `text` that costs at most `budget`: after a line, if one ends in the second half of
+/// the prefix, or else between grapheme clusters.
 fn prefix_within(text: &str, budget: u32, tokens: &dyn Tokens) -> usize {
     let len = longest(text.len(), budget, |len| {
         tokens.count(&text[..text.floor_char_boundary(len)]) <= budget
@@ -123,7 +123,7 @@ fn prefix_within(text: &str, budget: u32, tokens: &dyn Tokens) -> usize {
     }
 }
 
-/// The start of the longest end of `text` that costs at most `budget`, cut in the same way.
+/// The start of the longest suffix of `text` that costs at most `budget`, cut in the same way.
 fn suffix_within(text: &str, budget: u32, tokens: &dyn Tokens) -> usize {
     let len = longest(text.len(), budget, |len| {
         tokens.count(&text[text.ceil_char_boundary(text.len() - len)..]) <= budget
@@ -135,7 +135,7 @@ fn suffix_within(text: &str, budget: u32, tokens: &dyn Tokens) -> usize {
     }
 }
 
-/// The largest number up to `max` that `fits`, if whatever is smaller than one that fits does, too.
+/// The largest number up to `max` that `fits`, assuming that every smaller number fits if a larger one does.
 fn longest(max: usize, guess: u32, fits: impl Fn(usize) -> bool) -> usize {
     let (mut good, mut bad) = (0, max + 1);
     let mut next = (usize::try_from(guess).unwrap_or(max).saturating_mul(2)).clamp(1, max.max(1));
@@ -146,7 +146,7 @@ fn longest(max: usize, guess: u32, fits: impl Fn(usize) -> bool) -> usize {
         } else {
             bad = at;
         }
-        // Doubling finds the order of magnitude; what is far beyond it is never counted.
+        // Doubling finds the order of magnitude, so that what is far beyond it is never counted.
         next = if bad > max {
             at.saturating_mul(2).min(max)
         } else {
@@ -156,7 +156,7 @@ fn longest(max: usize, guess: u32, fits: impl Fn(usize) -> bool) -> usize {
     good
 }
 
-/// The nearest place at or before `at` that does not cut what people see as one character.
+/// The nearest grapheme boundary at or before `at`.
 fn grapheme_before(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
     match cursor.is_boundary(text, 0) {
@@ -165,7 +165,7 @@ fn grapheme_before(text: &str, at: usize) -> usize {
     }
 }
 
-/// The nearest place at or after `at` that does not.
+/// The nearest grapheme boundary at or after `at`.
 fn grapheme_after(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
     match cursor.is_boundary(text, 0) {
@@ -174,7 +174,7 @@ fn grapheme_after(text: &str, at: usize) -> usize {
     }
 }
 
-/// Where the first whole character of `bytes` begins.
+/// The offset of the first whole character of `bytes`.
 fn characters_from(bytes: &[u8]) -> usize {
     bytes
         .iter()

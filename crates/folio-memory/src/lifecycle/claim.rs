@@ -1,4 +1,4 @@
-//! Taking work on, so that no two do the same (M7.4.35).
+//! Claiming work, so that no two do the same (M7.4.35).
 
 use std::time::Duration;
 
@@ -8,26 +8,26 @@ use crate::entry::{Entry, Family, Owner, Status};
 use crate::time::Timestamp;
 use crate::warning::Invalid;
 
-/// Why work cannot be claimed: somebody else is at it.
+/// Why work cannot be claimed: somebody else has claimed it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{entry} is taken by {owner}{}", until.map(|until| format!(" until {until}")).unwrap_or_default())]
 pub struct Taken {
-    /// The entry's handle.
+    /// The handle of the entry.
     pub entry: String,
-    /// Who is at it.
+    /// Who has claimed the entry.
     pub owner: Owner,
-    /// How long that is believed; for as long as it takes if nothing was said.
+    /// When the claim ends; `None` if it has no end.
     pub until: Option<Timestamp>,
 }
 
-/// That `owner` begins with `entry` and is at it until `lease` is over, or as long as it takes.
+/// The changes by which `owner` claims `entry` until `lease` is over, or without an end.
 ///
-/// Open work can be claimed; the same owner may claim again, which renews the lease; work whose lease is over can be
+/// Open work can be claimed. The same owner may claim again, which renews the lease. Work whose lease is over can be
 /// claimed by anybody.
 ///
 /// # Errors
 ///
-/// The other owner, as a value; `Invalid` if it is no work, archived, blocked or done.
+/// The other owner, as a value; `Invalid` if the entry is not work, or is archived, blocked or done.
 pub fn claim(
     entry: &Entry,
     owner: &Owner,
@@ -70,7 +70,8 @@ pub fn claim(
     }))
 }
 
-/// That `owner` is no longer at `entry`: it is open again, for anybody. What is not in progress stays as it is.
+/// The changes by which `owner` gives up `entry`, which is then open for anybody. An entry that is not in progress
+/// stays as it is.
 ///
 /// # Errors
 ///

@@ -1,12 +1,12 @@
-//! Changing a part of a text without sending all of it (M7.4.36).
+//! Changing a part of a text without sending the whole (M7.4.36).
 
 use crate::warning::Invalid;
 
-/// `text` with its only occurrence of `old` replaced by `new`.
+/// Returns `text` with its only occurrence of `old` replaced by `new`.
 ///
 /// # Errors
 ///
-/// `text_not_found` or `text_not_unique`: then whoever asks has another text in mind than the one that is there.
+/// `text_not_found` or `text_not_unique`: the caller then has a different text in mind than the present one.
 pub fn str_replace(text: &str, old: &str, new: &str) -> Result<String, Invalid> {
     if old.is_empty() {
         return Err(Invalid::new("text_not_unique", "old", "is empty, which is everywhere"));
@@ -16,7 +16,7 @@ pub fn str_replace(text: &str, old: &str, new: &str) -> Result<String, Invalid> 
         let message = "the text does not hold it; read it again, it may have changed";
         return Err(Invalid::new("text_not_found", "old", message));
     };
-    // The second may overlap the first, which is just as unclear.
+    // The second occurrence may overlap the first, which is just as ambiguous.
     let next = at + text[at..].chars().next().map_or(1, char::len_utf8);
     if text[next..].contains(old) {
         let message = "the text holds it more than once; take in more of what is around it";

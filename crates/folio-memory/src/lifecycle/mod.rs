@@ -1,7 +1,7 @@
-//! What may become of an entry: confirmed, claimed, resolved, reopened, put away and taken out again (M7.1, M7.4, M7.5).
+//! The transitions of an entry: confirmed, claimed, resolved, reopened, archived and restored (M7.1, M7.4, M7.5).
 //!
-//! Every function says which fields change, and is decided from the entry as it stands. Whether somebody in a role may
-//! do it is another question.
+//! Every function returns the fields that change, decided from the current entry alone. Permissions are checked
+//! elsewhere.
 
 mod claim;
 mod edit;
@@ -18,7 +18,7 @@ use crate::entry::{Entry, EntryFields, Family, Lifetime, Status};
 use crate::time::Timestamp;
 use crate::warning::Invalid;
 
-/// That `entry` still holds: its time begins anew, as long as it was given at first (M7.1.6).
+/// Confirms that `entry` still holds: its lifetime begins anew, with its original length (M7.1.6).
 ///
 /// # Errors
 ///
@@ -34,7 +34,7 @@ pub fn confirm(entry: &Entry, now: Timestamp) -> Result<Vec<FieldChange>, Invali
     Ok(changes)
 }
 
-/// That `entry` has done its work (M7.5.41): knowledge is resolved, work is done and all of it.
+/// Completes `entry` (M7.5.41): knowledge is resolved, and work is done with full progress.
 ///
 /// # Errors
 ///
@@ -44,12 +44,12 @@ pub fn complete(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
     Ok(crate::scratchbook::complete(entry))
 }
 
-/// That `entry` counts again: knowledge is active, work is open and no longer all done. What is live stays as it is. That it came true, or
-/// did not, is no longer said of it.
+/// Reopens `entry`: knowledge becomes active, and work open and no longer complete. A live entry keeps its status. Its
+/// outcome is withdrawn.
 ///
 /// # Errors
 ///
-/// `archived`: that is left by `restore` only (M7.5.39).
+/// `archived`: only `restore` leaves the archive (M7.5.39).
 pub fn reopen(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
     check_not_archived(entry)?;
     Ok(match entry.fields.status {
@@ -74,16 +74,16 @@ pub fn reopen(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
     })
 }
 
-/// What else changes of `entry` if an update sets its status to `next`: a mark belongs to what is resolved or replaced (M7.11.6), so what
-/// becomes live again has none.
+/// The further change of `entry` when an update sets its status to `next`: the mark belongs to resolved or superseded
+/// entries (M7.11.6), so an entry that becomes live again loses it.
 pub(crate) fn unmarked(entry: &Entry, next: Status) -> Option<FieldChange> {
     let fields = &entry.fields;
     let is_reopened = fields.status == Status::Resolved && matches!(next, Status::Active | Status::PendingReview);
     (is_reopened && fields.outcome.is_some() && fields.superseded_by.is_none()).then_some(FieldChange::Outcome(None))
 }
 
-/// Takes `entry` out of the archive, into the status that it had `before` or the first one of its family (M7.5.39).
-/// What is not archived stays as it is.
+/// Restores `entry` from the archive, into the status that it had `before` or the first one of its family (M7.5.39). An
+/// entry that is not archived stays as it is.
 #[must_use]
 pub fn restore(entry: &Entry, before: Option<Status>) -> Vec<FieldChange> {
     if entry.fields.status != Status::Archived {
@@ -98,15 +98,16 @@ pub fn restore(entry: &Entry, before: Option<Status>) -> Vec<FieldChange> {
     vec![FieldChange::Restored(status.unwrap_or(first))]
 }
 
-/// Takes the pin away. An entry that only its pin kept beyond its lifetime is expired from then on (M7.1.7), which is noted as a
-/// revision of its own, as for any other entry (M7.1.8).
+/// Unpins an entry. If only the pin kept it from expiring, it is expired at once (M7.1.7). That is noted in a revision of
+/// its own, as for any other entry (M7.1.8).
 #[must_use]
 pub fn unpin(entry: &Entry) -> Vec<FieldChange> {
     let pin = entry.fields.pin_rank;
     pin.map(|_| FieldChange::PinRank(None)).into_iter().collect()
 }
 
-/// When an entry of these `fields` ends and nobody has noted it yet (M7.1.8). What is pinned or archived does not end.
+/// The end of an entry with these `fields`, if nobody has noted it yet (M7.1.8). A pinned or archived entry does not
+/// expire.
 #[must_use]
 pub fn ends_at(fields: &EntryFields) -> Option<Timestamp> {
     let end = fields.lifetime.expires_at()?;
@@ -114,7 +115,7 @@ pub fn ends_at(fields: &EntryFields) -> Option<Timestamp> {
     ends.then_some(end)
 }
 
-/// Whether `entry` can be changed by an ordinary update.
+/// Checks that an ordinary update may change `entry`.
 ///
 /// # Errors
 ///

@@ -1,10 +1,10 @@
-//! Which work can be begun now, and by whom (M7.4.35).
+//! Which work can begin now, and who can do it (M7.4.35).
 
 use crate::entry::{Entry, Family, Owner, State, Status};
 use crate::time::Timestamp;
 
-/// Whether `owner` may go on or begin with `entry` as far as the entry itself says: it is open and meant for them or for anybody, they are at
-/// it, or the lease of whoever is at it is over. What has to be done before it, [`holds_up`] says.
+/// Whether `owner` may begin or continue `entry` as far as the entry itself says: it is open and meant for them or for
+/// anybody, they have claimed it, or the lease of its owner is over. [`holds_up`] says what has to be done before it.
 #[must_use]
 pub fn is_free_for(entry: &Entry, owner: &Owner, now: Timestamp) -> bool {
     if !holds_up(entry, now) {
@@ -19,8 +19,8 @@ pub fn is_free_for(entry: &Entry, owner: &Owner, now: Timestamp) -> bool {
     }
 }
 
-/// Whether what `blocker` blocks has to wait for it: it is work that is still to be done. What is done, was put away or replaced, or is
-/// past its time, holds nothing up, and neither does what is no work.
+/// Whether what `blocker` blocks has to wait for it, because it is work that is still to be done. Work that is done,
+/// archived, superseded or expired holds nothing up, and neither does an entry that is not work.
 #[must_use]
 pub fn holds_up(blocker: &Entry, now: Timestamp) -> bool {
     blocker.kind.family() == Family::Work && blocker.state(now) == State::Live

@@ -1,4 +1,4 @@
-//! What becomes of work that somebody has taken on.
+//! Reporting progress on work that somebody has taken on.
 
 use super::{Taken, check_not_archived};
 use crate::change::FieldChange;
@@ -7,26 +7,28 @@ use crate::scratchbook;
 use crate::time::Timestamp;
 use crate::warning::Invalid;
 
-/// How far somebody has come with a piece of work.
+/// The state of a piece of work as its owner reports it.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Report {
-    /// It is done.
+    /// The work is done.
     Done,
-    /// They are at it; how much of it is done, from 0 to 1, where they say so.
+    /// The owner is working on it, with the progress from 0 to 1 if reported.
     Underway(Option<f64>),
-    /// It waits for something that is nobody's work here; whoever knows that it came sets it open.
+    /// The work waits for something that is nobody's task here. Whoever learns that it has come reopens the work.
     Blocked,
-    /// They are not or no longer at it: it is open, for whoever is named; the agent stands for anybody.
+    /// The owner is not, or no longer, working on it: it is open for the named owner; the agent stands for anybody.
     HandedTo(Owner),
 }
 
-/// That `owner` says how far they are with `entry`. Who is not at it yet takes it on with this, as by [`claim`](super::claim()).
+/// The changes by which `owner` reports on `entry`. An owner who has not claimed the entry claims it by this, as by
+/// [`claim`](super::claim()).
 ///
 /// # Errors
 ///
-/// The other owner who is at it, as a value; `not_claimable` if it is done, unless this says the same again; `kind_invalid` if it is no work;
-/// `archived`; `field_not_of_kind` and `progress_invalid` for progress that it cannot have.
+/// The other owner who has claimed it, as a value; `not_claimable` if it is done, unless the report says the same
+/// again; `kind_invalid` if it is not work; `archived`; `field_not_of_kind` and `progress_invalid` for progress that it
+/// cannot have.
 pub fn report(
     entry: &Entry,
     owner: &Owner,
@@ -66,7 +68,7 @@ pub fn report(
         Report::Underway(progress) => {
             let mut changes = vec![FieldChange::Status(Status::InProgress), mine];
             if fields.lease_until.is_some() && (is_over || !is_theirs) {
-                // Who says so is at it, for as long as it takes: a time that is over would let the next one take it.
+                // The reporter is working on it without an end: a lease that ends would let the next one take it.
                 changes.push(FieldChange::LeaseUntil(None));
             }
             if let Some(progress) = progress {

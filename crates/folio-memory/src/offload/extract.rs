@@ -1,4 +1,4 @@
-//! What a stretch of conversation comes to, found without a model (M7.8 V8).
+//! Summarizing a stretch of conversation without a model (M7.8 V8).
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,14 +11,14 @@ use super::{Message, Speaker, is_stand_in};
 use crate::actor::Trust;
 use crate::excerpt::short_line;
 
-/// Characters of a request, an error or a sentence that are kept.
+/// The maximum number of characters of a request, an error or a sentence.
 const CHARS: usize = 400;
-/// Files and addresses that are named.
+/// The maximum number of files and addresses.
 const TOUCHED: usize = 20;
-/// Sentences that are kept.
+/// The maximum number of sentences.
 const SENTENCES: usize = 12;
 
-/// Words by which a sentence says that something is to be done or to be kept to.
+/// Words that mark a sentence as an obligation: something to be done or observed.
 const OBLIGATIONS: [&str; 27] = [
     "must",
     "mustn't",
@@ -48,7 +48,7 @@ const OBLIGATIONS: [&str; 27] = [
     "なければ",
     "해야",
 ];
-/// Words by which a line of a result says that something failed.
+/// Words that mark a line of a result as an error.
 const ERRORS: [&str; 8] = [
     "error",
     "errors",
@@ -59,9 +59,9 @@ const ERRORS: [&str; 8] = [
     "failures",
     "fatal",
 ];
-/// What stands before such a word in a line that says that nothing failed: `0 failed`, `no errors`.
+/// Words before an error word that mean that nothing failed: `0 failed`, `no errors`.
 const NONE_OF_IT: [&str; 4] = ["0", "no", "without", "zero"];
-/// Arguments that name files, folders and addresses.
+/// Names of arguments that hold files, folders and addresses.
 const PLACES: [&str; 9] = [
     "path",
     "file",
@@ -74,39 +74,40 @@ const PLACES: [&str; 9] = [
     "directory",
 ];
 
-/// What the line with files and addresses begins with.
+/// The beginning of the line with files and addresses.
 pub(super) const TOUCHED_HEAD: &str = "Touched: ";
-/// What stands between two of them.
+/// The separator between files and addresses.
 pub(super) const TOUCHED_GAP: &str = ", ";
 /// The line before the sentences.
 pub(super) const SAID_HEAD: &str = "Said:";
-/// What each of them begins with.
+/// The beginning of each sentence's line.
 pub(super) const SAID_MARK: &str = "- ";
 
-/// What was found.
+/// The facts extracted from a conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extract {
-    /// The last thing that the user asked for.
+    /// The user's latest request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// What the model said last: where its work stood, which its own words tell better than any rule finds out.
+    /// The model's latest answer: its own words tell better than any rule where its work stood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// The last thing that went wrong.
+    /// The latest error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Files and addresses, the last touched last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub touched: Vec<String>,
-    /// Sentences that say what is to be done or kept to, in order, the last ones if there are many.
+    /// Sentences that state obligations, in order; if there are too many, the last ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub obligations: Vec<String>,
 }
 
-/// Looks through `messages`, which go on from where `found` was found. The same messages give the same.
+/// Extracts from `messages`, which continue from where `found` ended. The same messages give the same result.
 ///
-/// What stands for messages that were put away earlier is no speech of anybody: `found` has what they came to. What tools say that read what
-/// strangers wrote, as `is_external` tells by their names, is not quoted: of an error it is said where it is (M7.8 V11).
+/// A message that stands in for messages offloaded earlier is skipped, since `found` contains what they came to. Tools
+/// that read what strangers wrote, which `is_external` recognizes by name, are not quoted: of their errors, only the
+/// place is told (M7.8 V11).
 #[must_use]
 pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&str) -> bool) -> Extract {
     let callers = callers(messages);
@@ -165,7 +166,7 @@ pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&s
 }
 
 impl Extract {
-    /// What `body` still says of it: whoever edits a summary decides what goes on.
+    /// Keeps only what `body` still contains: whoever edits a summary decides what is carried on.
     #[must_use]
     pub fn still_in(mut self, body: &str) -> Self {
         let is_there = |text: &String| body.contains(text.as_str());
@@ -177,7 +178,8 @@ impl Extract {
         self
     }
 
-    /// As much as [`Extract::summary`] says in `bytes`: what was touched goes first, then sentences, of each the oldest.
+    /// Shortens the extract until its [`Extract::summary`] fits into `bytes`: first what was touched goes, then
+    /// sentences, the oldest of each first.
     #[must_use]
     pub fn within(mut self, bytes: usize) -> Self {
         while self.summary().len() > bytes {
@@ -192,11 +194,11 @@ impl Extract {
         self
     }
 
-    /// The text of the summary: what was asked and answered last, what went wrong, what was touched.
+    /// The text of the summary: the latest request and answer, the latest error, and what was touched.
     #[must_use]
     pub fn summary(&self) -> String {
         let mut text = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         if let Some(request) = &self.request {
             let _infallible = writeln!(text, "Last request: {request}");
         }
@@ -218,7 +220,7 @@ impl Extract {
         text
     }
 
-    /// What is to be done next, a line for each: work that is open (`open`), what went wrong last, what was asked last.
+    /// The next actions, one per line: open work (`open`), the latest error, the latest request.
     #[must_use]
     pub fn next_actions(&self, open: &[String]) -> Vec<String> {
         let mut actions: Vec<String> = open.iter().map(|item| short_line(item, CHARS)).collect();
@@ -228,19 +230,19 @@ impl Extract {
     }
 }
 
-/// The tools that were called, by the ids of their calls.
+/// The names of the tools that were called, by the ids of their calls.
 fn callers(messages: &[Message]) -> HashMap<&str, &str> {
     let calls = messages.iter().flat_map(|message| &message.calls);
     calls.map(|call| (call.id.as_str(), call.name.as_str())).collect()
 }
 
-/// The tool whose result it is; none if its call is not among the messages.
+/// The tool that gave `result`; empty if its call is not among the messages.
 fn tool_of<'m>(callers: &HashMap<&'m str, &'m str>, result: &CallResult) -> &'m str {
     callers.get(result.call_id.as_str()).copied().unwrap_or_default()
 }
 
-/// How far `messages` may be believed that somebody of `trust` handed in: as far as the least of those who speak in them. `of_tool` tells it of
-/// a tool by its name.
+/// The trust in `messages` handed in by somebody of `trust`: that of the least trusted speaker among them. `of_tool`
+/// gives the trust in a tool by its name.
 #[must_use]
 pub fn trust_in(messages: &[Message], trust: Trust, of_tool: &dyn Fn(&str) -> Trust) -> Trust {
     let callers = callers(messages);
@@ -255,7 +257,7 @@ pub fn trust_in(messages: &[Message], trust: Trust, of_tool: &dyn Fn(&str) -> Tr
     })
 }
 
-/// Adds `item`, behind the others also if it is among them, and gives up the first beyond `most`.
+/// Appends `item`, or moves it to the end if it is in the list already, and drops the first items beyond `most`.
 fn push_last(list: &mut Vec<String>, item: String, most: usize) {
     if item.is_empty() {
         return;
@@ -267,7 +269,7 @@ fn push_last(list: &mut Vec<String>, item: String, most: usize) {
     }
 }
 
-/// What arguments of a call name as files, folders and addresses.
+/// Collects the files, folders and addresses that the arguments of a call name.
 fn places(arguments: &Value, touched: &mut Vec<String>) {
     match arguments {
         Value::Object(map) => {
@@ -286,14 +288,14 @@ fn places(arguments: &Value, touched: &mut Vec<String>) {
     }
 }
 
-/// Whether `sentence` says that something is to be done or kept to.
+/// Whether `sentence` states an obligation.
 fn is_obligation(sentence: &str) -> bool {
-    // Models and telephones write another apostrophe than keyboards.
+    // Models and phones write a different apostrophe than keyboards.
     let lower = sentence.to_lowercase().replace('\u{2019}', "'");
     OBLIGATIONS.iter().any(|word| places_of(&lower, word).next().is_some())
 }
 
-/// Whether `line` says that something failed, and not only how much of it did not: tests that pass end with `0 failed`.
+/// Whether `line` reports a failure, as opposed to the absence of failures: tests that pass end with `0 failed`.
 fn tells_of_failure(line: &str) -> bool {
     let lower = line.to_lowercase();
     let is_none = |at: usize, word: &str| {
@@ -307,7 +309,7 @@ fn tells_of_failure(line: &str) -> bool {
         .any(|word| places_of(&lower, word).any(|at| !is_none(at, word)))
 }
 
-/// Where `word` stands in `text`: as a word, where its script has spaces between words.
+/// The offsets of `word` in `text`: as a whole word if its script puts spaces between words.
 fn places_of<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 't {
     let is_spaced = word.is_ascii();
     text.match_indices(word).map(|(at, _)| at).filter(move |at| {
@@ -317,7 +319,7 @@ fn places_of<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 
     })
 }
 
-/// The sentences of `text`. The marks of a list are not part of them.
+/// The sentences of `text`, without list markers.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .flat_map(|line| Sentences(without_marks(line)))
@@ -340,8 +342,8 @@ impl<'t> Iterator for Sentences<'t> {
     }
 }
 
-/// Where the sentence ends that `mark` ends, which stands in `line` at `at`: behind what closes with it. A dot within a name (`src/a.rs`,
-/// `example.org`, `1.2`) and one of an abbreviation (`e.g.`) end none.
+/// The end of the sentence that `mark`, at `at` in `line`, ends, including closing quotes and brackets. A dot within a
+/// name (`src/a.rs`, `example.org`, `1.2`) or of an abbreviation (`e.g.`) does not end a sentence.
 fn end_at(line: &str, at: usize, mark: char) -> Option<usize> {
     let is_spaced = matches!(mark, '.' | '!' | '?');
     if !is_spaced && !matches!(mark, '。' | '！' | '？') {
@@ -357,7 +359,7 @@ fn end_at(line: &str, at: usize, mark: char) -> Option<usize> {
     is_end.then_some(line.len() - rest.len())
 }
 
-/// `line` without what marks it as an item of a list.
+/// Returns `line` without list markers.
 fn without_marks(line: &str) -> &str {
     let mut line = line.trim_start();
     while let Some(item) = ["- ", "* ", "+ ", "• "].iter().find_map(|mark| line.strip_prefix(mark)) {

@@ -1,4 +1,4 @@
-//! What was said, in one form, whichever form it was given in.
+//! Messages of a conversation, in one form whatever form they were given in.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,57 +6,57 @@ use serde_json::Value;
 use crate::canonical::canonical;
 use crate::warning::Invalid;
 
-/// Who says something.
+/// The speaker of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
-    /// Whoever set the conversation up.
+    /// The system prompt.
     System,
     /// The user.
     User,
     /// The model.
     Assistant,
-    /// A tool that answers.
+    /// A tool's answer.
     Tool,
 }
 
-/// A tool is to be called.
+/// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// By which its result names it.
+    /// The id by which the result refers to the call.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// What it is given.
+    /// The arguments of the call.
     #[serde(default)]
     pub arguments: Value,
 }
 
-/// A tool has answered.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallResult {
-    /// Which call.
+    /// The id of the call.
     pub call_id: String,
-    /// What it said.
+    /// The text of the result.
     #[serde(default)]
     pub content: String,
-    /// Whether it failed.
+    /// Whether the call failed.
     #[serde(default)]
     pub is_error: bool,
 }
 
-/// One message. It is kept as it was given, with sorted keys; the rest is what Folio understands of it.
+/// One message. It keeps the message as it was given, with sorted keys, beside what Folio understands of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The speaker of the message.
     pub role: Speaker,
-    /// The text.
+    /// The text of the message.
     #[serde(default)]
     pub content: String,
-    /// Calls of tools.
+    /// The tool calls in the message.
     #[serde(default, rename = "tool_calls", skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Call>,
-    /// Results of tools.
+    /// The tool results in the message.
     #[serde(default, rename = "tool_results", skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<CallResult>,
     /// The message as it was given, with sorted keys.
@@ -65,11 +65,11 @@ pub struct Message {
 }
 
 impl Message {
-    /// Reads a list of messages, each in this form or in that of OpenAI or Anthropic.
+    /// Reads a list of messages, each in Folio's form, OpenAI's or Anthropic's.
     ///
     /// # Errors
     ///
-    /// `messages_invalid` with the place of the first that is none of these.
+    /// `messages_invalid` with the position of the first message in none of these forms.
     pub fn read_all(list: &Value) -> Result<Vec<Self>, Invalid> {
         let list = list.get("messages").unwrap_or(list);
         let Value::Array(items) = list else {
@@ -123,7 +123,7 @@ impl Message {
         for call in items_of(fields.get("tool_calls")) {
             let inner = call.get("function").unwrap_or(call);
             let arguments = match inner.get("arguments") {
-                // OpenAI writes them as a text.
+                // OpenAI writes arguments as a string.
                 Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str())),
                 Some(other) => other.clone(),
                 None => Value::Null,
@@ -140,7 +140,7 @@ impl Message {
         Ok(message)
     }
 
-    /// Takes in one block of a content that is a list.
+    /// Reads one block of a content that is a list.
     fn take_block(&mut self, block: &Value) {
         match block.get("type").and_then(Value::as_str) {
             Some("tool_use") => self.calls.push(Call {

@@ -1,7 +1,7 @@
-//! What becomes of a conversation that is longer than a window allows (M7.8 V8, seed 003 A6).
+//! Offloading: shortening a conversation that outgrows its window (M7.8 V8, seed 003 A6).
 //!
-//! The older messages are kept as they are, elsewhere; a summary stands for them. Which ones go is decided by [`cut`], what the
-//! summary says without a model by [`extract`].
+//! The older messages are kept unchanged elsewhere, and a summary stands in for them. [`cut`] decides which messages
+//! go, and [`extract`] finds what the summary says without a model.
 
 mod extract;
 mod message;
@@ -16,7 +16,7 @@ use crate::id::{EntryId, PageId};
 use crate::page::{PageFields, PageRole};
 use crate::space::{SpaceName, ThreadKey};
 
-/// The page with what was said in `thread` and is no longer in its prompt: the same id wherever it is asked for.
+/// The page with the offloaded messages of `thread`. Its id is the same wherever it is computed.
 #[must_use]
 pub fn page_of(space: &SpaceName, thread: &ThreadKey) -> (PageId, PageFields) {
     let id = PageId::derived(&["history", space.as_str(), &thread.0]);
@@ -25,19 +25,19 @@ pub fn page_of(space: &SpaceName, thread: &ThreadKey) -> (PageId, PageFields) {
     (id, fields)
 }
 
-/// The entries that one offload of a thread adds. Whoever does the same again names the same.
+/// The ids of the entries that one offload of a thread adds. Repeating the offload gives the same ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockIds {
-    /// The messages.
+    /// The entry with the messages.
     pub block: EntryId,
-    /// What they come to, and what is to be done next, found without a model.
+    /// The entries with the summary and the next actions, as extracted without a model.
     pub extracted: [EntryId; 2],
-    /// The same, as a compactor puts it.
+    /// The entries with the same, as a compactor writes them.
     pub compacted: [EntryId; 2],
 }
 
 impl BlockIds {
-    /// Those of the block of `thread` with this number, counted from 0.
+    /// The ids of the block of `thread` with this number, counted from 0.
     #[must_use]
     pub fn of(space: &SpaceName, thread: &ThreadKey, number: usize) -> Self {
         let number = number.to_string();
@@ -50,11 +50,11 @@ impl BlockIds {
     }
 }
 
-/// Which messages go: those from the first to before the second number. What stands before them says what holds throughout
-/// (`system`), what stands behind them is kept.
+/// Returns the range of messages to offload. The messages before it (`system`) apply throughout, and those after it are
+/// kept.
 ///
-/// The last `keep_last` messages are kept, and more where one of them is the result of a call: a call and its result are never
-/// parted.
+/// The last `keep_last` messages are kept, and more if one of them is the result of a call: a call and its result are
+/// never separated.
 #[must_use]
 pub fn cut(messages: &[Message], keep_last: usize) -> (usize, usize) {
     let from = messages
@@ -62,7 +62,8 @@ pub fn cut(messages: &[Message], keep_last: usize) -> (usize, usize) {
         .take_while(|message| message.role == Speaker::System)
         .count();
     let mut to = messages.len().saturating_sub(keep_last).max(from);
-    // For each message the first one whose call it answers. A result belongs to the nearest call of its id before it.
+    // For each message, the first message with a call that it answers. A result belongs to the nearest preceding call
+    // with its id.
     let needs: Vec<usize> = messages
         .iter()
         .enumerate()

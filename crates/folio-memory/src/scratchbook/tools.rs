@@ -222,8 +222,8 @@ fn names_something(arguments: &Value) -> Result<(), Invalid> {
     Err(wrong(what.0, message))
 }
 
-/// The arguments of a call, without nulls and, except for `scratch_update`, without empty texts: models that have to give
-/// every argument use these for arguments that they do not mean.
+/// The arguments of a call, without nulls and, except for `scratch_update`, without empty texts: models that have to
+/// give every argument use these for arguments that they do not mean.
 struct Given(Map<String, Value>);
 
 impl Given {

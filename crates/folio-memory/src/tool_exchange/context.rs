@@ -1,4 +1,4 @@
-//! What a tool wants to know of the scratch page: from `scratch_page_query` to a question, and the shape of the answer.
+//! The context that a tool asks for: from `scratch_page_query` to a query, and the form of the answer.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,21 +13,22 @@ use crate::time::Timestamp;
 use crate::view::is_blank;
 use crate::warning::Invalid;
 
-/// What a query comes to.
+/// The meaning of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ContextQuery {
-    /// A question for the scratch page.
+    /// A query for the scratch page.
     Asks(Box<EntryQuery>),
-    /// Nothing can match: it names a value that nothing has (M7.2.13), or what the tool may not see.
+    /// Nothing can match: the query names a value that no entry has (M7.2.13), or one that the tool may not see.
     Nothing,
 }
 
-/// Reads `{filters: {…}, limit}` for somebody who may see `scope`. One value may stand where a list is meant (M7.2.12).
+/// Parses `{filters: {…}, limit}` for a tool that may see `scope`. A single value is accepted in place of a list
+/// (M7.2.12).
 ///
 /// # Errors
 ///
-/// `filter_unknown` for a field that is no filter, because a misspelt filter that finds everything is a leak (M7.2.13);
-/// `filter_invalid` for one of the wrong kind.
+/// `filter_unknown` for a field that is not a filter, because a misspelt filter that matches everything would be a leak
+/// (M7.2.13); `filter_invalid` for a value of the wrong kind.
 pub fn context_query(query: &Value, scope: &ReadScope) -> Result<ContextQuery, Invalid> {
     let mut asked = EntryQuery {
         kinds: vec![EntryKind::Observation],
@@ -72,7 +73,7 @@ pub fn context_query(query: &Value, scope: &ReadScope) -> Result<ContextQuery, I
     })
 }
 
-/// Sets one filter; whether anything can pass it.
+/// Sets one filter; returns whether anything can pass it.
 fn filter(asked: &mut EntryQuery, name: &str, value: &Value) -> Result<bool, Invalid> {
     if value.is_null() {
         return Ok(true);
@@ -133,7 +134,7 @@ fn filter(asked: &mut EntryQuery, name: &str, value: &Value) -> Result<bool, Inv
     Ok(can_match)
 }
 
-/// How sure something is to be at least: a number, or one of the words that stand for one (M7.3.21).
+/// Parses a minimum confidence: a number, or one of the words that stand for one (M7.3.21).
 #[must_use]
 pub fn least_of(value: &Value) -> Option<f64> {
     let least = match value {
@@ -157,7 +158,7 @@ fn texts(name: &str, value: &Value) -> Result<Vec<String>, Invalid> {
         one => text(one).map(|one| vec![one]),
     };
     let texts = texts.ok_or_else(|| wrong(name, "is not a text or a list of texts"))?;
-    // Nothing has such a value, and nobody means it: a variable was empty.
+    // No entry has such a value, and nobody means it: a variable was empty.
     if texts.iter().any(|text| is_blank(text)) {
         return Err(wrong(
             name,
@@ -179,41 +180,41 @@ fn wrong(name: &str, message: &str) -> Invalid {
     Invalid::new("filter_invalid", name, message)
 }
 
-/// An observation as a tool sees it (seed 004).
+/// An observation in the form that a tool gets (seed 004).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ContextItem {
-    /// For ever.
+    /// The permanent id of the observation.
     pub id: EntryId,
-    /// In its space.
+    /// The handle in its space.
     pub handle: EntryHandle,
-    /// Its type.
+    /// The type of the observation.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// What it says.
+    /// The text of the observation.
     pub content: String,
-    /// How sure its writer was.
+    /// How sure the writer was.
     pub confidence: Option<f64>,
-    /// Its tags.
+    /// The tags of the observation.
     pub tags: Vec<Tag>,
-    /// Its status.
+    /// The status of the observation.
     pub status: Status,
     /// Who should act.
     pub owner: Owner,
-    /// What it is about.
+    /// What the observation is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
-    /// When it was added.
+    /// When the observation was added.
     pub created_at: Timestamp,
-    /// When it stops to hold.
+    /// When its lifetime ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// What took its place.
+    /// The entry that superseded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<EntryId>,
 }
 
 impl ContextItem {
-    /// `entry` as a tool sees it.
+    /// Converts `entry` to the form that a tool gets.
     #[must_use]
     pub fn of(entry: &Entry) -> Self {
         let fields = &entry.fields;

@@ -1,4 +1,4 @@
-//! One item of an answer, from JSON to an input.
+//! Parsing one item of an answer from JSON to an input.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::scratchbook::ItemInput;
 use crate::view::is_blank;
 use crate::warning::Invalid;
 
-/// What a tool says is worth knowing for longer, in the shapes that tools use for it.
+/// Something worth remembering for longer, in the forms that tools use for it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MemoryWrite {
@@ -19,12 +19,12 @@ struct MemoryWrite {
     title: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
-    /// `note` or `fact`, if the tool says so; both become a note.
+    /// `note` or `fact`, if the tool sends it; both become a note.
     #[serde(default, alias = "type")]
     kind: Option<String>,
 }
 
-/// Reads something worth knowing: a text, or an object with one.
+/// Parses something worth remembering: a text, or an object with one.
 pub(super) fn memory_write(item: &Value) -> Result<ItemInput, Invalid> {
     let write = match item {
         Value::String(content) => MemoryWrite {

@@ -1,4 +1,5 @@
-//! What a tool may put on the scratch page, and what it may see there: the section `manifests` of a policy (M7.3.23).
+//! Manifests: what a tool may add to the scratch page, and what it may see there. The section `manifests` of a policy
+//! (M7.3.23).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,39 +22,39 @@ const USUAL: [&str; 4] = [
     "action_suggestion",
     "pattern_detected",
 ];
-/// Stands for every registered type.
+/// Means every registered type.
 const ANY: &str = "*";
-/// Items of one call unless a manifest says otherwise.
+/// The maximum number of items of one call unless a manifest sets another.
 const MAX_PER_CALL: usize = 100;
 
-/// What is declared of one tool.
+/// The manifest of one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct ToolManifest {
-    /// The types of observations that it may add; `*` for all that the space knows.
+    /// The types of observations that the tool may add; `*` for every type of the space.
     pub observes: Vec<String>,
-    /// What it may see.
+    /// What the tool may see.
     pub reads: ReadScope,
-    /// How many items one answer may bring.
+    /// The maximum number of items of one answer.
     pub max_per_call: usize,
-    /// The longest lifetime that it may give, in minutes. May be written `ttl_max`, too.
+    /// The longest lifetime that the tool may give, in minutes. Also accepted as `ttl_max`.
     #[serde(alias = "ttl_max")]
     pub ttl_max_minutes: Option<u32>,
-    /// Whether what it adds may hold for ever.
+    /// Whether the tool's observations may hold forever.
     pub may_never_expire: bool,
-    /// Whether it reads what strangers wrote, so that what it adds is believed less. Left out, tools of servers do, which are called
-    /// `SERVER.TOOL`, and `http_get` does; others do not.
+    /// Whether the tool reads what strangers wrote, so that what it adds is trusted less. If left out, this is true for
+    /// tools of servers, which are called `SERVER.TOOL`, and for `http_get`, and false for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<bool>,
 }
 
-/// What of the scratch page somebody may see. An empty list restricts nothing.
+/// The part of the scratch page that somebody may see. An empty list restricts nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct ReadScope {
-    /// Observations of one of these types.
+    /// Only observations of one of these types.
     pub types: Vec<String>,
-    /// Observations with one of these tags.
+    /// Only observations with one of these tags.
     pub tags: Vec<Tag>,
 }
 
@@ -72,19 +73,19 @@ impl Default for ToolManifest {
     }
 }
 
-/// How a lifetime was asked for, as it was sent.
+/// How a lifetime was requested, with the value as it was sent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Bound {
-    /// Nothing was said: the type's own is used.
+    /// Not at all: that of the type is used.
     Unsaid,
-    /// It was given in minutes.
+    /// In minutes.
     Minutes(Value),
-    /// It was given as an instant, or both ways.
+    /// As an instant, or in both ways.
     Instant(Value),
 }
 
 impl Bound {
-    /// How `input` asks for it.
+    /// How `input` requests its lifetime.
     #[must_use]
     pub fn of(input: &ObservationInput) -> Self {
         match (&input.ttl_minutes, &input.expires_at) {
@@ -95,7 +96,8 @@ impl Bound {
         }
     }
 
-    /// The warning that `end` is used instead, in the unit that was asked for. Nobody is warned who asked for nothing.
+    /// The warning that `end` is used instead, in the unit of the request. There is no warning if no lifetime was
+    /// requested.
     fn warning(&self, code: &str, message: &str, end: Timestamp, now: Timestamp) -> Option<Warning> {
         let (given, used) = match self {
             Self::Unsaid => return None,
@@ -107,7 +109,7 @@ impl Bound {
 }
 
 impl ToolManifest {
-    /// How far what it adds may be believed.
+    /// How far to believe what the tool adds.
     #[must_use]
     pub fn trust(&self) -> Trust {
         match self.external {
@@ -116,13 +118,13 @@ impl ToolManifest {
         }
     }
 
-    /// Whether it may add an observation of type `name`.
+    /// Whether the tool may add an observation of type `name`.
     #[must_use]
     pub fn observes(&self, name: &str) -> bool {
         self.observes.iter().any(|known| known == name || known == ANY)
     }
 
-    /// Refuses an observation of type `name` that it has not declared (M7.3.23).
+    /// Refuses an observation of a type `name` that the tool has not declared (M7.3.23).
     ///
     /// # Errors
     ///
@@ -141,7 +143,7 @@ impl ToolManifest {
         Err(Invalid::new("type_undeclared", "type", message))
     }
 
-    /// Brings the lifetime of `fields` within what is declared. Says so if somebody asked for more.
+    /// Limits the lifetime of `fields` to what is declared, with a warning if the request was for more.
     pub fn bound(
         &self,
         fields: &mut EntryFields,
@@ -169,20 +171,20 @@ impl ToolManifest {
     }
 }
 
-/// Manifests by the name of their tool.
+/// Manifests by tool name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ManifestsPolicy(BTreeMap<String, ToolManifest>);
 
 impl ManifestsPolicy {
-    /// Whether there is none.
+    /// Whether there is no manifest.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What is declared of `tool`. The tool `observe` says what a plan wrote down, so it may add every type unless it is
-    /// said; any other tool without a manifest may add the usual four. Who its answers come from is always said.
+    /// The manifest of `tool`. The tool `observe` adds what a plan wrote down, so without a manifest it may add every
+    /// type; any other tool without a manifest may add the usual four. `external` is always set.
     #[must_use]
     pub fn of(&self, tool: &str) -> ToolManifest {
         let mut manifest = match self.0.get(tool) {
@@ -201,8 +203,9 @@ impl ManifestsPolicy {
         manifest
     }
 
-    /// Refuses an observation of type `name` that `tool` adds by itself against what is declared of it. Where nothing is declared, whoever
-    /// let it write trusts it with every type; the usual four bound what comes along with an answer (M7.3.23, M7.7).
+    /// Refuses an observation of type `name` that `tool` adds by itself against its manifest. Without a manifest every
+    /// type is allowed, because whoever let the tool write trusts it; the usual four types limit only what comes along
+    /// with an answer (M7.3.23, M7.7).
     ///
     /// # Errors
     ///
@@ -214,11 +217,11 @@ impl ManifestsPolicy {
         }
     }
 
-    /// Whether all of them make sense.
+    /// Checks that all manifests are valid.
     ///
     /// # Errors
     ///
-    /// `policy_invalid` for a type that could not be one, or a limit that nothing could keep.
+    /// `policy_invalid` for an invalid name of a type, or an impossible limit.
     pub fn check(&self) -> Result<(), Invalid> {
         for (tool, manifest) in &self.0 {
             let wrong = |message: String| Err(Invalid::new("policy_invalid", "manifests", message));

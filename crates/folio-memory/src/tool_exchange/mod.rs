@@ -1,7 +1,7 @@
-//! What a tool is asked and what it answers, as far as memory is concerned (seeds 002 and 004).
+//! Requests to tools and their answers, as far as memory is concerned (seeds 002 and 004).
 //!
-//! Whatever a tool sends besides is left alone: outputs are the caller's, and fields that nobody knows are no error. Its
-//! observations are read strictly, one by one.
+//! Anything else in an answer is left alone: outputs belong to the caller, and unknown fields are not errors. The
+//! observations are parsed strictly, one by one.
 
 mod context;
 mod item;
@@ -20,54 +20,54 @@ pub use sift::{Content, Proposed, Sifted, sift};
 
 use crate::warning::{Invalid, Warning};
 
-/// What a tool is asked.
+/// A request to a tool.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ToolRequest {
-    /// Names the call.
+    /// The id of the request.
     #[serde(default)]
     pub request_id: String,
-    /// The tool.
+    /// The name of the tool.
     #[serde(default, alias = "tool")]
     pub tool_id: String,
-    /// What it works on.
+    /// The inputs of the tool.
     #[serde(default, alias = "args")]
     pub inputs: Value,
-    /// What it wants to know of the scratch page: filters and a limit.
+    /// The query for the scratch page: filters and a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scratch_page_query: Option<Value>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
 
-/// What a tool answers.
+/// A tool's answer.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResponse {
-    /// The request that it answers.
+    /// The id of the request that it answers.
     #[serde(default)]
     pub request_id: String,
-    /// How it went; everything but a word for failure counts as success.
+    /// The status of the call. Everything but a word for failure counts as success.
     #[serde(default)]
     pub status: Value,
-    /// The result.
+    /// The result of the call.
     #[serde(default)]
     pub outputs: Value,
-    /// What it noticed.
+    /// The observations of the tool.
     #[serde(default)]
     pub observations: Value,
-    /// What is worth knowing for longer.
+    /// What the tool considers worth remembering for longer.
     #[serde(default)]
     pub memory_writes: Value,
-    /// What it was told to put on the scratch page.
+    /// What the tool was told to put on the scratch page.
     #[serde(default)]
     pub scratch_page_writes: Value,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
 
 impl ToolResponse {
-    /// Whether the call failed: then it may have noticed something, but did not do what it was told.
+    /// Whether the call failed. A failed call may have observed something, but did not do what it was told.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.status
@@ -76,23 +76,24 @@ impl ToolResponse {
     }
 }
 
-/// In which part of an answer something stood.
+/// The part of an answer that an item was in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Channel {
-    /// What the tool noticed.
+    /// Observations of the tool.
     Observations,
-    /// What it was told to put on the scratch page: the same operation (M7.3.24).
+    /// What the tool was told to put on the scratch page: treated the same (M7.3.24).
     ScratchPageWrites,
-    /// What is worth knowing for longer: a note in the scratchbook.
+    /// What is worth remembering for longer: a note in the scratchbook.
     MemoryWrites,
-    /// What a rule of a plan makes of the answer. No manifest restricts it: the plan's author said it, not the tool.
+    /// What a rule of a plan derives from the answer. No manifest restricts it, because the plan's author wrote the
+    /// rule, not the tool.
     Observe,
 }
 
 impl Channel {
-    /// The name as it is written.
+    /// The name in its written form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -110,21 +111,21 @@ impl fmt::Display for Channel {
     }
 }
 
-/// An item that was not taken. The others were, and the answer stands (M7.3.25).
+/// An item that was refused. The other items were accepted, and the answer stands (M7.3.25).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rejection {
-    /// Its place in its array, from 0.
+    /// The index of the item in its array, from 0.
     pub index: usize,
-    /// Which array.
+    /// The array of the item.
     pub channel: Channel,
-    /// A stable name, such as `type_undeclared`.
+    /// A stable code, such as `type_undeclared`.
     pub code: String,
-    /// Why, in words.
+    /// The reason in words.
     pub message: String,
 }
 
 impl Rejection {
-    /// A refusal of the item at `index` of `channel`.
+    /// Creates a rejection of the item at `index` of `channel`.
     #[must_use]
     pub fn new(channel: Channel, index: usize, code: &str, message: impl Into<String>) -> Self {
         Self {
@@ -135,21 +136,21 @@ impl Rejection {
         }
     }
 
-    /// A refusal for a field that is wrong.
+    /// Creates a rejection for an invalid field.
     #[must_use]
     pub fn of(channel: Channel, index: usize, invalid: &Invalid) -> Self {
         Self::new(channel, index, &invalid.code, invalid.to_string())
     }
 }
 
-/// Something of an item that was put right.
+/// A correction of an item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Correction {
-    /// Its place in its array, from 0.
+    /// The index of the item in its array, from 0.
     pub index: usize,
-    /// Which array.
+    /// The array of the item.
     pub channel: Channel,
-    /// What was put right.
+    /// The warning about the corrected value.
     #[serde(flatten)]
     pub warning: Warning,
 }

@@ -1,4 +1,4 @@
-//! Which items of an answer may be taken, before each of them is read in full (M7.3.23 to 25).
+//! Sifting the items of an answer before each of them is read in full (M7.3.23 to 25).
 
 use serde_json::Value;
 
@@ -7,39 +7,39 @@ use crate::observation::ObservationInput;
 use crate::scratchbook::ItemInput;
 use crate::warning::Invalid;
 
-/// What an item is.
+/// The content of an item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// For the scratch page.
+    /// An observation for the scratch page.
     Observation(Box<ObservationInput>),
-    /// For the scratchbook.
+    /// An item for the scratchbook.
     Memory(ItemInput),
 }
 
-/// An item that may be taken.
+/// An item that may be added.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposed {
-    /// In which array it stood.
+    /// The array of the item.
     pub channel: Channel,
-    /// Where, from 0.
+    /// The index of the item in its array, from 0.
     pub index: usize,
-    /// What it is.
+    /// The content of the item.
     pub content: Content,
 }
 
-/// What became of the items of an answer.
+/// The items of an answer, sifted.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sifted {
-    /// Those that may be taken, in order.
+    /// The items that may be added, in order.
     pub proposed: Vec<Proposed>,
-    /// The others.
+    /// The items that are refused.
     pub rejected: Vec<Rejection>,
 }
 
-/// Goes through the items of an answer, one by one; a bad one takes nothing away from the others.
+/// Sifts the items of an answer one by one, so that an invalid item does not affect the others.
 ///
-/// An item that stands in `observations` and, equal, in `scratch_page_writes` is taken once. Two equal items of one array
-/// are two (M7.3.27).
+/// An item that is in both `observations` and `scratch_page_writes` counts once. Two equal items of one array count
+/// twice (M7.3.27).
 #[must_use]
 pub fn sift(channels: &[(Channel, &Value)], manifest: &ToolManifest) -> Sifted {
     let mut sifted = Sifted::default();

@@ -1,4 +1,4 @@
-//! What of a JSON text is kept, and how it is shown in less and less.
+//! The nodes of an outline, and rendering them in less and less detail.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(in crate::evict) enum Node {
     /// A number, `true`, `false` or `null`, as it was written.
     Plain(String),
-    /// A text: what is kept of its beginning, how many bytes it has in all, and whether that is all of it.
+    /// A string: the part kept of its beginning, its length in bytes, and whether the part is the whole.
     Text(String, u64, bool),
     List {
         head: Vec<Self>,
@@ -33,7 +33,7 @@ pub(in crate::evict) struct Detail {
     pub(in crate::evict) depth: usize,
 }
 
-/// From the most to the least.
+/// All levels of detail, from the most to the least.
 pub(in crate::evict) const DETAILS: [Detail; 14] = {
     const fn of(head: usize, tail: usize, keys: usize, chars: usize, depth: usize) -> Detail {
         Detail {
@@ -63,7 +63,7 @@ pub(in crate::evict) const DETAILS: [Detail; 14] = {
 };
 
 impl Node {
-    /// The value as JSON, with what is left out said in its place: in a list as a text, in an object under the key `…`.
+    /// The value as JSON, with a note in place of what is left out: a string in a list, the key `…` in an object.
     pub(in crate::evict) fn render(&self, detail: Detail) -> String {
         let mut out = String::new();
         self.write(detail, 0, &mut out);
@@ -90,7 +90,7 @@ impl Node {
                     (0, 0)
                 };
                 let shown_head = head.len().min(wanted_head);
-                // What is kept of the end, and what of the beginning is the end of a short list.
+                // What is kept of the end; for a short list, that includes the end of the kept beginning.
                 let rest = head[shown_head..].iter().chain(tail);
                 let shown_tail = (head.len() - shown_head + tail.len()).min(wanted_tail);
                 let rest = rest.skip(head.len() - shown_head + tail.len() - shown_tail);
@@ -103,7 +103,7 @@ impl Node {
                     separator = ",";
                 }
                 if left_out > 0 {
-                    // Writing to a string does not fail.
+                    // Writing to a string cannot fail.
                     let _infallible = write!(out, "{separator}\"… {left_out} items\"");
                     separator = ",";
                 }
