@@ -1,4 +1,5 @@
-//! How often a stated confidence came true (M7.11.6). Shown, and known to the router; never changes a stored confidence.
+//! How often stated confidences came true (M7.11.6). The results are shown and used by the router, but never change a
+//! stored confidence.
 
 use std::collections::BTreeMap;
 
@@ -7,44 +8,44 @@ use serde::Serialize;
 
 use crate::entry::{Entry, Outcome, State};
 
-/// Bins of a reliability table: each covers a tenth of the range.
+/// The number of bins of a reliability table, each a tenth of the range.
 const BINS: usize = 10;
-/// Marks in a bin below which it says nothing.
+/// The number of marks from which a bin is meaningful.
 const ENOUGH: u64 = 5;
 
-/// Stated confidences of one range, and what became of them.
+/// The observations whose stated confidence is in one range, and their marks.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Bin {
-    /// Where the range begins; it ends a tenth later.
+    /// The start of the range, which is a tenth wide.
     pub from: f64,
-    /// How many were marked.
+    /// The number of marked observations.
     pub marked: u64,
-    /// How many of these were confirmed.
+    /// The number of confirmed observations.
     pub confirmed: u64,
-    /// The mean of what was stated.
+    /// The mean of the stated confidences.
     pub mean_stated: f64,
-    /// The share that was confirmed.
+    /// The share of marked observations that were confirmed.
     pub share_confirmed: f64,
 }
 
-/// What became of the observations of one type by one tool.
+/// The reliability of the observations of one type by one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Reliability {
-    /// The tool; none for those of people and roles.
+    /// The tool; `None` for observations by people and roles.
     pub tool: Option<String>,
-    /// The type.
+    /// The observation type.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// How many were confirmed.
+    /// The number of confirmed observations.
     pub confirmed: u64,
-    /// How many were refuted.
+    /// The number of refuted observations.
     pub refuted: u64,
-    /// The mean square of stated confidence against 1 for confirmed and 0 for refuted: 0 is perfect, 0.25 is what saying
-    /// 0.5 every time comes to.
+    /// The Brier score: the mean squared difference between the stated confidence and 1 for confirmed or 0 for refuted.
+    /// 0 is perfect; always stating 0.5 scores 0.25.
     pub brier: f64,
-    /// The mean of what was stated.
+    /// The mean of the stated confidences.
     pub mean_stated: f64,
-    /// The reliability table: the ranges in which something was marked.
+    /// The reliability table: the ranges with marked observations.
     pub bins: Vec<Bin>,
 }
 
@@ -57,21 +58,21 @@ struct Sums {
     bins: [(u64, u64, f64); BINS],
 }
 
-/// How often stated confidences came true, for each tool and type.
+/// How often stated confidences came true, by tool and type.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Calibration {
     rows: BTreeMap<(Option<String>, String), Sums>,
 }
 
 impl Calibration {
-    /// Counts the marks of `entries`; what has no mark or no confidence does not count.
+    /// Counts the marks of `entries`. An entry without a mark or a confidence does not count.
     pub fn of<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Self {
         let mut calibration = Self::default();
         entries.into_iter().for_each(|entry| calibration.add(entry));
         calibration
     }
 
-    /// Counts the mark of `entry`, if it has one. What is live again after it was marked does not count.
+    /// Counts the mark of `entry`, if it has one. An entry that became live again after it was marked does not count.
     pub fn add(&mut self, entry: &Entry) {
         let fields = &entry.fields;
         if fields.status.state() == State::Live && fields.superseded_by.is_none() {
@@ -103,7 +104,7 @@ impl Calibration {
         row.stated += stated;
     }
 
-    /// One row for each tool and type, sorted by them.
+    /// One row for each tool and type, sorted by both.
     #[must_use]
     pub fn rows(&self) -> Vec<Reliability> {
         let rows = self.rows.iter().map(|((tool, type_name), sums)| {
@@ -130,7 +131,7 @@ impl Calibration {
         rows.collect()
     }
 
-    /// The share of such confidences that came true, if enough of them were marked to say so.
+    /// The share of observations with such a confidence that came true, if enough of them were marked.
     #[must_use]
     pub fn expected(&self, tool: Option<&str>, type_name: Option<&str>, stated: f64) -> Option<f64> {
         let key = (tool.map(str::to_owned), type_name?.to_owned());

@@ -1,8 +1,9 @@
-//! Ids of the calls of one reply of a model.
+//! Ids of the calls in one reply of a model.
 
 use std::collections::HashSet;
 
-/// Gives each of `ids` that is empty, or that one before it has, an id of its own, `call_N`: answers are told apart by nothing else.
+/// Gives each of `ids` that is empty, or equal to an earlier one, a unique id `call_N`: results refer to their calls by
+/// id only.
 pub fn tell_apart<'i>(ids: impl IntoIterator<Item = &'i mut String>) {
     let ids: Vec<&mut String> = ids.into_iter().collect();
     let mut taken: HashSet<String> = ids.iter().map(|id| (**id).clone()).collect();

@@ -1,7 +1,7 @@
-//! JSON whose bytes depend on what it says and not on the order in which that was written down.
+//! Canonical JSON: its bytes depend on the content and not on the order in which it was written.
 //!
-//! Whether a map of `serde_json` keeps the order of its keys is decided for the whole build, by any crate in it. So
-//! everything that is hashed, stored or compared as text goes through here, or has had its maps sorted
+//! Whether a map of `serde_json` preserves the order of its keys is a feature that any crate can enable for the whole
+//! build. So everything that is hashed, stored or compared as text is passed through here, or has its maps sorted
 //! (`Value::sort_all_objects`).
 
 use std::fmt::Write as _;
@@ -10,23 +10,24 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// `value` as JSON text without white space, with the keys of all maps and the fields of all structs in byte order.
+/// Returns `value` as JSON text without white space, with the keys of all maps and the fields of all structs in byte
+/// order.
 ///
 /// # Errors
 ///
-/// If it has no form in JSON: a map whose keys are not texts.
+/// If `value` cannot be expressed in JSON: a map whose keys are not texts.
 pub fn canonical_json(value: &impl Serialize) -> Result<String, serde_json::Error> {
     Ok(canonical(serde_json::to_value(value)?).to_string())
 }
 
-/// `value` with the keys of all maps in byte order.
+/// Returns `value` with the keys of all maps in byte order.
 #[must_use]
 pub fn canonical(mut value: Value) -> Value {
     value.sort_all_objects();
     value
 }
 
-/// The SHA-256 of `parts`, each preceded by its length, so that no two lists of parts run together.
+/// The SHA-256 of `parts`. The length of each part is hashed before it, so that no two lists of parts collide.
 #[must_use]
 pub fn digest_of<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> [u8; 32] {
     let mut hash = Sha256::new();
@@ -37,13 +38,13 @@ pub fn digest_of<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// `bytes` as hexadecimal digits, two for each, in small letters.
+/// `bytes` as lower-case hexadecimal digits, two per byte.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes
         .iter()
         .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _infallible = write!(text, "{byte:02x}");
             text
         })

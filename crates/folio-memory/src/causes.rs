@@ -1,13 +1,13 @@
-//! What is behind an error.
+//! The causes of an error.
 
 use std::error::Error;
 use std::io;
 use std::iter::successors;
 
-/// `error` and what caused it, from the outside in.
+/// Iterates over `error` and its causes, from the outermost to the innermost.
 pub fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     successors(Some(error), |error: &&'e (dyn Error + 'static)| {
-        // Of what an error of the system was made it tells what is behind that, and not that itself.
+        // For an `io::Error` that wraps another error, `source` skips the wrapped error and returns its cause.
         let made_of = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         match made_of {
             Some(inner) => Some(inner),
@@ -16,13 +16,14 @@ pub fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e 
     })
 }
 
-/// What is behind all else that `error` says.
+/// The innermost cause of `error`.
 #[must_use]
 pub fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
     causes(error).last().unwrap_or(error)
 }
 
-/// `error` and what caused it in one sentence, from the outside in. Some say of themselves what is behind them: it is said once.
+/// Returns `error` and its causes in one sentence, outermost first. A cause that an error already mentions is not
+/// repeated.
 #[must_use]
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     causes(error).skip(1).fold(error.to_string(), |mut words, cause| {

@@ -1,18 +1,19 @@
-//! Texts in one line, and texts of bounded length: what is cut says so.
+//! Texts in one line, and texts cut to a bounded length with a mark.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// What stands at the end of a text that was cut.
+/// The mark at the end of a text that was cut.
 pub const MORE: char = '…';
 
-/// Whether `text` has no more than `chars` characters.
+/// Whether `text` has at most `chars` characters.
 #[must_use]
 pub fn fits(text: &str, chars: usize) -> bool {
     // No text has more characters than bytes.
     text.len() <= chars || text.char_indices().nth(chars).is_none()
 }
 
-/// `text`, or its beginning and [`MORE`], together no more than `chars` characters. What people see as one character is not cut in two.
+/// Returns `text`, or its beginning followed by [`MORE`], with at most `chars` characters together. Grapheme clusters
+/// are not split.
 #[must_use]
 pub fn cut(text: &str, chars: usize) -> String {
     if fits(text, chars) {
@@ -29,7 +30,7 @@ pub fn cut(text: &str, chars: usize) -> String {
     kept
 }
 
-/// The words of `text` with one space between them.
+/// Returns the words of `text`, separated by single spaces.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
@@ -42,7 +43,7 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-/// The words of `text` with one space between them, [cut] to `chars` characters.
+/// Returns the words of `text`, separated by single spaces and [cut] to `chars` characters.
 #[must_use]
 pub fn short_line(text: &str, chars: usize) -> String {
     let line = one_line(text);

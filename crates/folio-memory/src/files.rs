@@ -1,28 +1,29 @@
-//! Memory as files: paths that lead nowhere else, and what reading and searching them gives (seed 003, A2 and A6).
+//! Memory as files: paths that cannot lead outside, and the results of reading and searching files (seed 003, A2 and
+//! A6).
 //!
-//! What stands behind the paths is somebody else's: the files of a space, or a folder.
+//! What the paths refer to is decided elsewhere: the files of a space, or a folder.
 
 use serde::Serialize;
 
 use crate::passage::{FoundLine, Reading};
 use crate::warning::Invalid;
 
-/// Parts of the longest path.
+/// The maximum number of parts of a path.
 const PARTS_MAX: usize = 64;
 
-/// A path from the root of whatever holds the files: without `.`, `..` and empty parts.
+/// A path relative to the root of the files, without `.`, `..` and empty parts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FilePath {
     parts: Vec<String>,
 }
 
 impl FilePath {
-    /// Reads a path; a `/` at its beginning or end changes nothing, and an empty one is the root.
+    /// Parses a path. A `/` at its beginning or end is ignored, and an empty path is the root.
     ///
     /// # Errors
     ///
-    /// `path_escapes` if a part of it is `..`, so that it could lead out, or is no name: `.`, empty, with a zero byte or a
-    /// backslash; or there are more than 64 parts.
+    /// `path_escapes` if a part is `..`, which could lead outside, or is not a name: `.`, empty, or with a NUL or a
+    /// backslash; or if there are more than 64 parts.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let inner = text.strip_prefix('/').unwrap_or(text);
         let inner = inner.strip_suffix('/').unwrap_or(inner);
@@ -38,13 +39,13 @@ impl FilePath {
         Err(Invalid::new("path_escapes", "path", message))
     }
 
-    /// Its parts.
+    /// The parts of the path.
     #[must_use]
     pub fn parts(&self) -> &[String] {
         &self.parts
     }
 
-    /// The path of `name` in this folder.
+    /// The path of `name` within this folder.
     #[must_use]
     pub fn joined(&self, name: &str) -> Self {
         let mut parts = self.parts.clone();
@@ -52,7 +53,7 @@ impl FilePath {
         Self { parts }
     }
 
-    /// The rest of it below `folder`; none if it is not there.
+    /// The rest of the path below `folder`; `None` if the path is not below it.
     #[must_use]
     pub fn below(&self, folder: &Self) -> Option<&[String]> {
         self.parts.strip_prefix(folder.parts.as_slice())
@@ -65,49 +66,49 @@ impl std::fmt::Display for FilePath {
     }
 }
 
-/// What a path leads to.
+/// The kind of thing that a path refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
-    /// Something that can be listed.
+    /// A folder, which can be listed.
     Folder,
-    /// Something that can be read.
+    /// A file, which can be read.
     File,
 }
 
-/// Something in a folder.
+/// An item of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct FileEntry {
-    /// Where it is, from the root.
+    /// The path from the root.
     pub path: String,
-    /// What it is.
+    /// The kind of the item.
     pub kind: FileKind,
 }
 
-/// A line of a file that holds what was searched for.
+/// A matching line of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hit {
-    /// Which file.
+    /// The path of the file.
     pub path: String,
-    /// Which line, and what it says.
+    /// The number and text of the line.
     #[serde(flatten)]
     pub line: FoundLine,
 }
 
-/// What a search through files found.
+/// The result of a search through files.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Hits {
-    /// The lines, as many as fit.
+    /// The matching lines, as many as fit.
     pub hits: Vec<Hit>,
-    /// How many files were searched.
+    /// The number of files searched.
     pub searched: u64,
-    /// If not all of them were, or not all that was found is shown: the file behind which a search goes on.
+    /// The file after which to continue, if not all files were searched or not all matches are shown.
     pub next: Option<String>,
 }
 
 impl Hits {
-    /// Takes in what a search found in the file at `path`, with `room` bytes left for lines. The room that is left then: none
-    /// if there is more in that file, which is read by its own path.
+    /// Adds the matches in the file at `path`, with `room` bytes left for lines. Returns the room that is left then:
+    /// none if that file has more matches, which are found by searching its own path.
     pub fn take_in(&mut self, path: &str, reading: Reading, room: usize) -> usize {
         self.searched += 1;
         let Reading::Found(found) = reading else { return room };
@@ -121,8 +122,8 @@ impl Hits {
     }
 }
 
-/// Whether a search that goes on behind `after` has been past `path`. Parts are compared, as they are when folders are gone
-/// through.
+/// Whether a search that continues after `after` is past `path` already. Paths are compared part by part, in the order
+/// in which folders are traversed.
 #[must_use]
 pub fn is_past(path: &str, after: Option<&str>) -> bool {
     after.is_some_and(|after| path.split('/').le(after.split('/')))

@@ -1,4 +1,4 @@
-//! A page as people read it: the same entries give the same bytes.
+//! Rendering a page as markdown for people. The same entries give the same bytes.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use crate::entry::{Entry, EntryKind, Status};
 use crate::excerpt::one_line;
 use crate::page::{Page, PageRole};
 
-/// Renders `page` with `entries`, oldest first as given, and the titles of `children`.
+/// Renders `page` with its `entries`, which are given oldest first, and the titles of `children`.
 ///
-/// Begins with a heading and a line of properties; then each entry by its kind: a step as a checklist line, a log block
-/// under its title, anything else as a list item. Ends with a newline.
+/// The text begins with a heading and a line of properties. Then each entry follows according to its kind: a step as a
+/// checklist line, a log block under its title, anything else as a list item. The text ends with a newline.
 #[must_use]
 pub fn render_page(page: &Page, entries: &[Entry], children: &[Page]) -> String {
     let mut out = String::new();
@@ -54,7 +54,7 @@ pub fn render_page(page: &Page, entries: &[Entry], children: &[Page]) -> String 
     out
 }
 
-/// The entries, steps that stand beside one another by their places in the plan, once it was changed.
+/// The entries in order. Once the plan was changed, adjacent steps are sorted by their places in the plan.
 fn in_order(entries: &[Entry]) -> Vec<&Entry> {
     let place = |entry: &Entry| part(entry.fields.parts.as_ref(), "order").and_then(Value::as_u64);
     let mut ordered: Vec<&Entry> = entries.iter().collect();
@@ -66,7 +66,7 @@ fn in_order(entries: &[Entry]) -> Vec<&Entry> {
     ordered
 }
 
-/// The name of a step, and whether other steps stand in it, as a plan in markdown has it: `{#looks .parallel}`.
+/// The name of a step, and whether it contains other steps, in the notation of plans in markdown: `{#looks .parallel}`.
 fn step_name(parts: Option<&Value>) -> Option<String> {
     let path = part(parts, "path").and_then(Value::as_str)?;
     let slug = path.rsplit('/').next().filter(|slug| !slug.is_empty())?;
@@ -103,7 +103,7 @@ fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
             out.push('\n');
         }
         EntryKind::Log | EntryKind::Summary => {
-            // A note page is a document of its own, and a block of it may carry its heading itself.
+            // A note page is a document of its own, and one of its blocks may contain its own heading.
             let has_heading = role == PageRole::Note && begins_with_heading(&fields.body, &fields.title);
             if !fields.title.is_empty() && !has_heading {
                 let _ = writeln!(out, "## {}\n", one_line(&fields.title));
@@ -142,20 +142,20 @@ fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
     }
 }
 
-/// Whether the first line of `body` that is not empty is `title` as a heading.
+/// Whether the first non-empty line of `body` is `title` as a heading.
 fn begins_with_heading(body: &str, title: &str) -> bool {
     let first = body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let heading = first.trim_start_matches('#');
     heading.len() < first.len() && one_line(heading) == one_line(title)
 }
 
-/// What is said below a text of which only the beginning stands here (M7.3.29).
+/// The note below a text of which only the beginning is shown (M7.3.29).
 fn rest_of(entry: &Entry) -> Option<String> {
     let (whole, shown) = (entry.fields.body_ref.as_ref()?.bytes, entry.fields.body.len());
     (whole > shown as u64).then(|| format!("[the first {shown} of {whole} bytes of {}]", entry.handle))
 }
 
-/// The structured parts of a log block, each list under its name.
+/// Renders the structured parts of a log block, each list under its name.
 fn render_parts(out: &mut String, parts: Option<&Value>) {
     for name in ["actions", "results", "artifacts", "remaining", "questions", "evidence"] {
         let Some(Value::Array(items)) = part(parts, name) else {

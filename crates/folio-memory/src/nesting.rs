@@ -1,8 +1,9 @@
-//! How deep lists and objects are inside one another.
+//! The nesting depth of JSON values.
 
 use serde_json::Value;
 
-/// Whether lists and objects in `value` go more than `levels` deep; a text or a number has none. Does not recurse deeper than that.
+/// Whether the lists and objects in `value` are nested more than `levels` deep; a text or a number has depth zero. Does
+/// not recurse any deeper.
 #[must_use]
 pub fn depth_exceeds(value: &Value, levels: usize) -> bool {
     match value {

@@ -1,4 +1,4 @@
-//! JSON as some programs write it, made such that any reader can read it, and reads what it says.
+//! Reading JSON as some programs write it, with values that ordinary readers reject.
 
 use std::borrow::Cow;
 
@@ -6,11 +6,12 @@ use serde::de::DeserializeOwned;
 
 use crate::numbers::with_room;
 
-/// What stands for half a character, as JSON writes it.
+/// The escape of U+FFFD, which replaces a lone surrogate, without its backslash.
 const REPLACEMENT: &[u8] = b"ufffd";
 
-/// `json` with numbers that have no room as their texts ([`with_room`]), and with U+FFFD for half a character, as JavaScript writes one that
-/// was cut (`\ud83d` alone). So neither makes all that was sent unreadable.
+/// Returns `json` with numbers that are too large replaced by their texts ([`with_room`]), and with lone surrogates,
+/// which JavaScript writes when it cuts a pair (`\ud83d` alone), replaced by U+FFFD. So neither makes the whole input
+/// unreadable.
 #[must_use]
 pub fn readable(json: &[u8]) -> Cow<'_, [u8]> {
     let mut kept = with_room(json);
@@ -20,11 +21,11 @@ pub fn readable(json: &[u8]) -> Cow<'_, [u8]> {
     kept
 }
 
-/// What `json` says; made [`readable`], if it is not.
+/// Parses `json`, after making it [`readable`] if it cannot be parsed as it is.
 ///
 /// # Errors
 ///
-/// If it cannot be read all the same.
+/// If it cannot be parsed even then.
 pub fn read<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(json).or_else(|error| match readable(json) {
         Cow::Owned(mended) => serde_json::from_slice(&mended),
@@ -32,17 +33,18 @@ pub fn read<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
     })
 }
 
-/// What `json`, which a model or a tool wrote, says: every number as it is written, those that have no room as their texts. [`read`] rounds
-/// whole numbers that are too long, for it looks only at what cannot be read at all.
+/// Parses `json` that a model or a tool wrote, with every number as it is written and numbers that are too large as
+/// texts. [`read`] rounds whole numbers that are too long, because it only makes readable what cannot be parsed at all.
 ///
 /// # Errors
 ///
+/// If it cannot be parsed even then.
 /// If it cannot be read all the same.
 pub fn read_unrounded<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(&readable(json))
 }
 
-/// Puts U+FFFD where `json` has half of a pair of surrogates. Nothing moves: both are six bytes long.
+/// Replaces lone surrogates in `json` by U+FFFD in place: both are written in six bytes.
 fn mend_halves(json: &mut [u8]) {
     let mut from = 0;
     while let Some(at) = next_half(json, from) {
@@ -51,7 +53,7 @@ fn mend_halves(json: &mut [u8]) {
     }
 }
 
-/// Where half of a pair of surrogates is that begins at `from` or later.
+/// The offset of the first lone surrogate at `from` or later.
 fn next_half(json: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while at < json.len() {
@@ -62,14 +64,14 @@ fn next_half(json: &[u8], from: usize) -> Option<usize> {
         at += match unit_at(json, at) {
             Some(0xD800..=0xDBFF) if matches!(unit_at(json, at + 6), Some(0xDC00..=0xDFFF)) => 12,
             Some(0xD800..=0xDFFF) => return Some(at),
-            // What follows a backslash begins nothing of its own.
+            // The character after a backslash does not begin anything.
             _ => 2,
         };
     }
     None
 }
 
-/// The unit of UTF-16 that is written as `\uXXXX` at `at`.
+/// The UTF-16 code unit that is written as `\uXXXX` at `at`.
 fn unit_at(json: &[u8], at: usize) -> Option<u16> {
     let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {

@@ -1,4 +1,4 @@
-//! How what is written as one text stands in a JSON schema: for whoever describes an interface that hands it out.
+//! JSON schemas of types that are serialized as a single string, for interfaces that return them.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! How much what is written counts as where bytes are limited (E9.10): a number that follows from the content alone and is had without
-//! writing it out.
+//! The size that changes count as where bytes are limited (E9.10). It follows from the content alone and is computed
+//! without serializing it.
 
 use std::io;
 
@@ -9,13 +9,13 @@ use serde_json::Value;
 use crate::change::{Change, FieldChange};
 use crate::entry::EntryFields;
 
-/// What every change counts as besides its texts and values.
+/// The size of every change without its texts and values.
 const CHANGE: u64 = 256;
-/// What a value, a member of a list or a field counts as besides its texts.
+/// The size of a value, a member of a list or a field without its texts.
 const VALUE: u64 = 8;
 
-/// How many bytes a value counts as: its texts and the names of its fields by their length, and 8 for every value in it that is no text. The
-/// same however it is written.
+/// The size of a value in bytes: the lengths of its texts and of the names of its fields, and 8 for every value in it
+/// that is not a text. It does not depend on the notation.
 #[must_use]
 pub fn value_bytes(value: &Value) -> u64 {
     match value {
@@ -29,13 +29,14 @@ pub fn value_bytes(value: &Value) -> u64 {
     }
 }
 
-/// Whether the JSON text of `value` has at most `bytes_max` bytes. Stops counting there; what is no JSON does not fit.
+/// Whether the JSON text of `value` has at most `bytes_max` bytes. Stops counting there. A value that cannot be
+/// serialized does not fit.
 #[must_use]
 pub fn json_fits(value: &impl Serialize, bytes_max: u64) -> bool {
     serde_json::to_writer(&mut Room(bytes_max), value).is_ok()
 }
 
-/// Bytes that there is room for.
+/// A writer with a limited number of bytes left.
 struct Room(u64);
 
 impl io::Write for Room {
@@ -59,7 +60,7 @@ fn optional(value: Option<&Value>) -> u64 {
 }
 
 impl Change {
-    /// How many bytes it counts as: 256, and the texts and values that it writes.
+    /// The size of the change in bytes: 256, and the texts and values that it writes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         CHANGE

@@ -1,4 +1,4 @@
-//! The issues of beads: a line of JSON for each.
+//! Importing the issues of beads: one line of JSON per issue.
 
 use serde_json::{Map, Value};
 
@@ -7,10 +7,10 @@ use crate::entry::{EntryKind, Status};
 use crate::link::Relation;
 use crate::warning::Invalid;
 
-/// Reads the lines of `text`. An issue becomes a task of the scratchbook; its labels, its sort and its priority become tags;
-/// its design, its criteria, its notes and its comments stand in its text; its dependencies become links.
+/// Reads the lines of `text`. An issue becomes a task of the scratchbook. Its labels, type and priority become tags;
+/// its design, criteria, notes and comments go into its text; its dependencies become links.
 ///
-/// A line that cannot be used is refused by its number; what was deleted there is passed over.
+/// An unusable line is refused by its number. Issues that were deleted in beads are skipped.
 #[must_use]
 pub fn beads(lines: &str, to: &Destination) -> Foreign {
     let mut gathered = Gathered::new("beads", to);
@@ -39,7 +39,7 @@ pub fn beads(lines: &str, to: &Destination) -> Foreign {
     gathered.foreign
 }
 
-/// Adds an issue. Gives what it depends on: the issue, the other one, and how.
+/// Adds an issue. Returns its dependencies: the issue, the other issue, and the kind of dependency.
 fn issue(
     gathered: &mut Gathered<'_>,
     mut record: Map<String, Value>,
@@ -115,7 +115,7 @@ fn issue(
     Ok(dependencies)
 }
 
-/// What people said of it, each with who and when.
+/// The comments on an issue, each with its author and time.
 fn comments(record: &mut Map<String, Value>) -> String {
     let Some(Value::Array(comments)) = record.remove("comments") else {
         return String::new();

@@ -1,4 +1,4 @@
-//! The task lists of Claude Code: a folder for each list, a file `N.json` for each task.
+//! Importing the task lists of Claude Code: one folder per list, one file `N.json` per task.
 
 use serde_json::{Map, Value};
 
@@ -8,10 +8,10 @@ use crate::link::Relation;
 use crate::space::ThreadKey;
 use crate::warning::Invalid;
 
-/// Reads `files`: those of one list, or of several, each in a folder of its own.
+/// Reads `files`: those of one list, or those of several lists, each in its own folder.
 ///
-/// A task becomes a task of the scratchbook: of the thread that is named after its folder, or, without one, of the thread that
-/// they are brought to. What blocks it leads to it.
+/// A task becomes a task of the scratchbook of the thread named after its folder, or of the destination's thread if
+/// there is no folder. The tasks that block it are linked to it.
 #[must_use]
 pub fn claude_tasks(files: &[TextFile], to: &Destination) -> Foreign {
     let mut gathered = Gathered::new("claude-tasks", to);
@@ -39,7 +39,7 @@ pub fn claude_tasks(files: &[TextFile], to: &Destination) -> Foreign {
     gathered.foreign
 }
 
-/// The thread to whose scratchbook the tasks of `list` go.
+/// The thread whose scratchbook gets the tasks of `list`.
 fn thread_of(list: &str, to: &Destination) -> ThreadKey {
     match list {
         "" => to.thread.clone(),
@@ -47,7 +47,7 @@ fn thread_of(list: &str, to: &Destination) -> ThreadKey {
     }
 }
 
-/// Its name, what blocks it, and what it blocks. Nothing if it was refused already.
+/// The task's name, the tasks that block it, and the tasks that it blocks. `None` if the task was refused.
 type Task = Option<(String, Vec<String>, Vec<String>)>;
 
 fn task(gathered: &mut Gathered<'_>, list: &str, file: &str) -> Result<Task, Invalid> {

@@ -1,4 +1,5 @@
-//! The knowledge graph of the memory server of the Model Context Protocol: a line of JSON for each entity and relation.
+//! Importing the knowledge graph of the Model Context Protocol's memory server: one line of JSON per entity and
+//! relation.
 
 use serde_json::{Map, Value, json};
 
@@ -9,10 +10,11 @@ use crate::link::{Link, Relation};
 use crate::page::{PageFields, PageRole};
 use crate::warning::Invalid;
 
-/// Reads the lines of `text`. An entity becomes a page with an observation for each of its own; a relation becomes an
-/// observation of the entity that it leads from, and a link between the two pages.
+/// Reads the lines of `text`. An entity becomes a page with an entry for each of its observations. A relation becomes
+/// an observation of the entity that it starts from, and a link between the two pages.
 ///
-/// A line that cannot be used is refused by its number. A relation to what is no entity is an observation without a link.
+/// An unusable line is refused by its number. A relation to something that is not an entity becomes an observation
+/// without a link.
 #[must_use]
 pub fn mcp_memory(lines: &str, to: &Destination) -> Foreign {
     let mut gathered = Gathered::new("mcp-memory", to);
@@ -73,7 +75,7 @@ fn entity(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Result
     let page = gathered.page(&name, fields);
     let observations = observations.as_ref().and_then(Value::as_array);
     for observation in observations.into_iter().flatten() {
-        // A server of another make has objects here.
+        // Some other servers write objects here.
         let said = observation.as_str().or_else(|| observation.get("content")?.as_str());
         let Some(said) = said.filter(|said| !said.trim().is_empty()) else {
             let message = "is no text";
@@ -135,7 +137,7 @@ fn observe(gathered: &mut Gathered<'_>, page: PageId, entity: &str, said: String
         },
     );
     if let Some(item) = gathered.foreign.items.get_mut(before) {
-        // An observation says what it says in its text.
+        // The text of an observation needs no title.
         item.new.fields.title.clear();
         item.new.fields.type_name = Some("observation".to_owned());
         item.new.fields.context = Some(context);

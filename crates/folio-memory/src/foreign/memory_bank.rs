@@ -1,4 +1,4 @@
-//! A memory bank: a folder of markdown files that a model reads at the start of every task.
+//! Importing a memory bank: a folder of markdown files that a model reads at the start of every task.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,17 @@ use crate::change::NewPage;
 use crate::entry::{EntryKind, Owner, Status};
 use crate::page::{PageFields, PageRole};
 
-/// Reads `files`, the folder of which is called `name`: its path, from the folder of the project if all projects call theirs so. A file
-/// becomes a page, a section of it a note with the heading as its title and what stands below, up to the next heading, as its text.
+/// Reads `files`, whose folder is called `name`: its path from the project's folder if every project uses the same
+/// folder name. A file becomes a page, and each of its sections a note with the heading as its title and the text up to
+/// the next heading.
 ///
-/// The folder itself is the page that contains those of its files. Ids follow from the thread, too: files and headings are called the same
-/// in every project.
+/// The folder itself becomes the page that contains those of its files. The ids depend on the thread as well, because
+/// files and headings have the same names in every project.
 #[must_use]
 pub fn memory_bank(name: &str, files: &[TextFile], to: &Destination) -> Foreign {
     let mut gathered = Gathered::new("memory-bank", to);
     let mut earlier = Earlier::default();
-    // As an earlier version named it, without the thread and the folder of the project.
+    // The name that an earlier version used, without the thread and the project's folder.
     let folder = name.rsplit('/').next().unwrap_or(name);
     let add_page = |gathered: &mut Gathered<'_>, earlier: &mut Earlier, names: [&str; 2], fields| {
         let id = gathered.page_id_in(&to.thread, names[0]);
@@ -57,8 +58,8 @@ pub fn memory_bank(name: &str, files: &[TextFile], to: &Destination) -> Foreign 
                 rest: Map::from_iter([("level".to_owned(), section.level.into())]),
                 earlier: Some(gathered.id(&before, &number.to_string())),
             };
-            // By its heading, and which of those that have it: a section that is changed there is told, and not added beside what it was,
-            // and one that is put before others is new.
+            // A section is identified by its heading and its number among equal headings. So a section that was changed
+            // in the file is reported and not added beside the old one, and a section inserted before others is new.
             let same = headings.entry(section.heading).or_insert(0_u32);
             *same += 1;
             let section = format!("{}\n{same}", section.heading);
@@ -71,16 +72,16 @@ pub fn memory_bank(name: &str, files: &[TextFile], to: &Destination) -> Foreign 
     gathered.foreign
 }
 
-/// A part of a file: a heading and what stands below it.
+/// A section of a file: a heading and the text below it.
 #[derive(Debug, PartialEq, Eq)]
 struct Section<'a> {
-    /// How deep the heading is, from 1; 0 for what stands before the first.
+    /// The level of the heading, from 1; 0 for the text before the first heading.
     level: usize,
     heading: &'a str,
     body: &'a str,
 }
 
-/// The sections of `text`. What looks like a heading inside of a block of code is none.
+/// The sections of `text`. Lines within a code block are not headings.
 fn sections(text: &str) -> Vec<Section<'_>> {
     let mut found = Vec::new();
     let (mut level, mut heading, mut start) = (0, "", 0);

@@ -1,7 +1,7 @@
-//! Memory that other programs keep, as pages, entries and links of ours: `folio import --from`.
+//! The memory of other programs as pages, entries and links: `folio import --from`.
 //!
-//! Each form is read by itself, and purely: what a file says, and nothing of what is there. The same file gives the same ids,
-//! so bringing it in twice adds nothing. What has no place of its own is kept beside the entry (`claimed_source`), as it came.
+//! Each format has its own reader, a pure function of the file. The same file gives the same ids, so importing it twice
+//! adds nothing. Data without a field of its own is kept unchanged beside the entry (`claimed_source`).
 
 mod beads;
 mod claude_tasks;
@@ -30,56 +30,57 @@ pub use mcp_memory::mcp_memory;
 pub use memory_bank::memory_bank;
 pub use task_master::task_master;
 
-/// Where what has no place of its own stands in `claimed_source`.
+/// The key of `claimed_source` for data without a field of its own.
 const KEPT: &str = "brought_from";
-/// Bytes of it that are kept.
+/// The maximum size of that data, in bytes.
 const KEPT_BYTES: usize = 64 * 1024;
 
-/// What of `claimed`, which an entry keeps of where it comes from, others wrote: the record of another program, if it was made of one.
+/// The record of the other program within `claimed`, the claimed source of an entry; `claimed` itself if the entry was
+/// not made from such a record.
 #[must_use]
 pub fn record_of(claimed: &Value) -> &Value {
     claimed.get(KEPT).and_then(|kept| kept.get("record")).unwrap_or(claimed)
 }
 
-/// Into which memory something is brought, by whom, and when.
+/// The destination of an import: whose memory, on whose behalf, and when.
 #[derive(Debug, Clone)]
 pub struct Destination {
-    /// Whose memory.
+    /// The space.
     pub space: SpaceName,
-    /// In whose scratchbook work is written, where the file does not name a list.
+    /// The thread whose scratchbook gets work, unless the file names a list.
     pub thread: ThreadKey,
-    /// Who brings it in.
+    /// Who imports.
     pub source: Source,
-    /// When. What says that it is from later is from now.
+    /// The time of the import. Later times in the file are replaced by it.
     pub now: Timestamp,
 }
 
-/// What a file of another program comes to.
+/// The content of another program's file.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Foreign {
-    /// Its pages, each behind the one that contains it.
+    /// The pages, each after the one that contains it.
     pub pages: Vec<NewPage>,
-    /// Its entries, each behind its page.
+    /// The entries, each after its page.
     pub items: Vec<ForeignItem>,
-    /// What leads from one to another, under the name that a report gives it.
+    /// The links, with their names for a report.
     pub links: Vec<(String, Link)>,
-    /// What could not be taken in: which, and why.
+    /// The items that were refused, with the reasons.
     pub refused: Vec<(String, Invalid)>,
-    /// What an earlier version called all of it, if that was another project's, too.
+    /// The ids that an earlier version used, if they did not tell projects apart.
     pub earlier: Option<Earlier>,
 }
 
-/// Ids that an earlier version gave, by those of now.
+/// The ids of an earlier version, by the present ids.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Earlier {
-    /// Of pages.
+    /// The ids of pages.
     pub pages: HashMap<PageId, PageId>,
-    /// Of entries.
+    /// The ids of entries.
     pub entries: HashMap<EntryId, EntryId>,
 }
 
 impl Foreign {
-    /// Calls everything as an earlier version did.
+    /// Replaces all ids by those of an earlier version.
     pub fn take_earlier_ids(&mut self) {
         let Some(Earlier { pages, entries }) = self.earlier.take() else {
             return;
@@ -96,22 +97,22 @@ impl Foreign {
     }
 }
 
-/// An entry that a file of another program comes to.
+/// An entry made from another program's file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignItem {
-    /// What it is called there.
+    /// The item's name in the file.
     pub name: String,
     /// The entry.
     pub new: NewEntry,
-    /// What was put right.
+    /// Warnings about corrected values.
     pub changed: Vec<Warning>,
-    /// The id that earlier versions gave it, which something else may have, too.
+    /// The id that earlier versions gave the item, which may also belong to something else.
     pub earlier: Option<EntryId>,
 }
 
 impl ForeignItem {
-    /// Whether `there`, which has the id that earlier versions gave it, was made of the same: on the same page, and called the same. So
-    /// what was brought in before is there already, and is not brought in once more under its new id.
+    /// Whether `there`, which has the item's earlier id, was made from the same item: it is on the same page and has
+    /// the same name. If so, the item was imported before and is not added again under its new id.
     #[must_use]
     pub fn is(&self, there: &Entry) -> bool {
         let name = |fields: &EntryFields| {
@@ -125,18 +126,18 @@ impl ForeignItem {
     }
 }
 
-/// A file of text, by its path below the folder that is brought in.
+/// A text file, with its path relative to the imported folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextFile {
-    /// Its path, with `/` between the parts.
+    /// The path, with `/` between its parts.
     pub path: String,
-    /// What it says.
+    /// The text of the file.
     pub text: String,
 }
 
-/// What is said of one entry.
+/// What a file says about one entry.
 struct Said<'a> {
-    /// What it is called there.
+    /// The item's name in the file.
     name: String,
     kind: EntryKind,
     page: PageId,
@@ -144,15 +145,15 @@ struct Said<'a> {
     body: String,
     status: Status,
     tags: Vec<String>,
-    /// When it was made and last changed, if that is said.
+    /// When it was made and last changed, if known.
     times: (Option<Timestamp>, Option<Timestamp>),
-    /// What has no place of its own.
+    /// Data without a field of its own.
     rest: Map<String, Value>,
     /// The id that earlier versions gave it.
     earlier: Option<EntryId>,
 }
 
-/// Gathers what a file comes to.
+/// Collects the content of a file.
 struct Gathered<'d> {
     form: &'static str,
     to: &'d Destination,
@@ -174,28 +175,28 @@ impl<'d> Gathered<'d> {
         }
     }
 
-    /// The id of what is called `name` in `list`, where no two projects have a list of the same name.
+    /// The id of the item `name` in `list`, for lists whose names are unique among projects.
     fn id(&self, list: &str, name: &str) -> EntryId {
         EntryId::derived(&["foreign", self.form, self.to.space.as_str(), list, name])
     }
 
-    /// The id of what is called `name` in `list` of the scratchbook of `thread`. Other projects call theirs the same, and are brought to
-    /// other threads.
+    /// The id of the item `name` in `list` for the scratchbook of `thread`. Other projects may use the same names, but
+    /// are imported to other threads.
     fn id_in(&self, thread: &ThreadKey, list: &str, name: &str) -> EntryId {
         EntryId::derived(&["foreign", self.form, self.to.space.as_str(), &thread.0, list, name])
     }
 
-    /// The id of the page that is called `name`.
+    /// The id of the page `name`.
     fn page_id(&self, name: &str) -> PageId {
         PageId::derived(&["foreign", self.form, self.to.space.as_str(), name])
     }
 
-    /// The same of a page that is brought to `thread`.
+    /// The id of the page `name` that is imported to `thread`.
     fn page_id_in(&self, thread: &ThreadKey, name: &str) -> PageId {
         PageId::derived(&["foreign", self.form, self.to.space.as_str(), &thread.0, name])
     }
 
-    /// Adds a page called `name`; what is there already stays.
+    /// Adds a page called `name` unless it exists.
     fn page(&mut self, name: &str, fields: PageFields) -> PageId {
         self.add_page(NewPage {
             id: self.page_id(name),
@@ -203,7 +204,7 @@ impl<'d> Gathered<'d> {
         })
     }
 
-    /// The scratchbook of `thread`.
+    /// Adds the scratchbook of `thread` and returns its id.
     fn book(&mut self, thread: &ThreadKey) -> PageId {
         let (id, fields) = scratchbook::page_of(&self.to.space, thread);
         self.add_page(NewPage { id, fields })
@@ -221,7 +222,7 @@ impl<'d> Gathered<'d> {
         self.foreign.refused.push((name.into(), invalid));
     }
 
-    /// Adds an entry. What is called as something before it is refused.
+    /// Adds an entry. An entry with the same name as an earlier one is refused.
     fn add(&mut self, id: EntryId, said: Said<'_>) {
         let mut changed = Vec::new();
         let line = said.title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -286,7 +287,7 @@ impl<'d> Gathered<'d> {
         });
     }
 
-    /// Adds a link between entries. One whose ends are not both there is refused.
+    /// Adds a link between entries. A link with a missing end is refused.
     fn link(&mut self, name: String, src: EntryId, rel: Relation, dst: EntryId) {
         if !(self.entries.contains(&src) && self.entries.contains(&dst)) {
             let message = "one end of it is not there";
@@ -309,7 +310,7 @@ impl<'d> Gathered<'d> {
     }
 }
 
-/// Takes the text `key` out of `record`; empty if it is not there or no text.
+/// Removes the text `key` from `record`; returns an empty text if it is missing or not a text.
 fn text(record: &mut Map<String, Value>, key: &str) -> String {
     match record.get_mut(key) {
         Some(Value::String(text)) => {
@@ -325,7 +326,7 @@ fn text(record: &mut Map<String, Value>, key: &str) -> String {
     }
 }
 
-/// What `record` calls itself: a text or a number. It stays there.
+/// The id that `record` has, as a text or a number. It stays in the record.
 fn name_of(record: &Map<String, Value>) -> Option<String> {
     match record.get("id")? {
         Value::String(name) if !name.is_empty() => Some(name.clone()),
@@ -334,7 +335,7 @@ fn name_of(record: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// The texts and numbers of the list `key` of `record`. It stays there.
+/// The texts and numbers in the list `key` of `record`. The list stays in the record.
 fn names(record: &Map<String, Value>, key: &str) -> Vec<String> {
     let name = |value: &Value| match value {
         Value::String(name) => Some(name.clone()),
@@ -345,14 +346,14 @@ fn names(record: &Map<String, Value>, key: &str) -> Vec<String> {
     list.into_iter().flatten().filter_map(name).collect()
 }
 
-/// Takes the instant `key` out of `record`; one that cannot be read stays there.
+/// Removes the instant `key` from `record`. One that cannot be parsed stays there.
 fn instant(record: &mut Map<String, Value>, key: &str) -> Option<Timestamp> {
     let at = record.get(key)?.as_str().and_then(|text| Timestamp::parse(text).ok())?;
     record.remove(key);
     Some(at)
 }
 
-/// `parts` with an empty line between them; a heading stands before those that have one.
+/// Joins `parts` with empty lines between them; parts with a heading get it above their text.
 fn joined<'a>(parts: impl IntoIterator<Item = (&'a str, String)>) -> String {
     let written = parts.into_iter().filter(|(_, text)| !text.trim().is_empty());
     let part = |(heading, text): (&str, String)| match heading {
@@ -362,8 +363,8 @@ fn joined<'a>(parts: impl IntoIterator<Item = (&'a str, String)>) -> String {
     written.map(part).collect::<Vec<_>>().join("\n\n")
 }
 
-/// What `text` begins with, for what has no title: its first line of words, without the marks of a list or a quotation. A heading says
-/// what sort of text follows, and serves where nothing does.
+/// The first words of `text`, as a title for what has none: its first line of prose, without the marks of a list or
+/// quotation. A heading is used only if no other text follows, because it merely says what sort of text follows.
 fn first_words(text: &str) -> &str {
     let lines = || text.lines().map(str::trim).filter(|line| !is_mark(line));
     let below = lines().filter(|line| heading(line).is_none()).map(without_marks);
@@ -373,7 +374,7 @@ fn first_words(text: &str) -> &str {
     all.find(|line| !line.is_empty()).unwrap_or_default()
 }
 
-/// Whether nobody would read `line`: it encloses code, is a rule, or a comment.
+/// Whether `line` is not meant to be read: a code fence, a rule, or a comment.
 fn is_mark(line: &str) -> bool {
     let is_rule = line.len() >= 3
         && line
@@ -382,7 +383,7 @@ fn is_mark(line: &str) -> bool {
     is_rule || ["```", "~~~", "<!--"].iter().any(|mark| line.starts_with(mark))
 }
 
-/// The words of a heading.
+/// The text of a heading.
 fn heading(line: &str) -> Option<&str> {
     let words = line.trim_start_matches('#');
     let is_heading =
@@ -390,7 +391,7 @@ fn heading(line: &str) -> Option<&str> {
     is_heading.then(|| words.trim())
 }
 
-/// `line` without what stands before the words of a list or a quotation.
+/// Returns `line` without the marks of a list or quotation.
 fn without_marks(mut line: &str) -> &str {
     loop {
         let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -413,7 +414,7 @@ fn without_marks(mut line: &str) -> &str {
     }
 }
 
-/// `text` as an object of JSON, or why it is none.
+/// Parses `text` as a JSON object.
 fn object(text: &str, what: &str) -> Result<Map<String, Value>, Invalid> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),

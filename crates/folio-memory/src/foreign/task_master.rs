@@ -1,4 +1,4 @@
-//! The tasks of Task Master: one file, with a list of tasks or one for each of its contexts.
+//! Importing the tasks of Task Master: one file with a single list of tasks, or one list per context.
 
 use serde_json::{Map, Value};
 
@@ -8,15 +8,15 @@ use crate::id::EntryId;
 use crate::link::Relation;
 use crate::warning::Invalid;
 
-/// The context that a file without contexts is of.
+/// The context of a file without contexts.
 const MASTER: &str = "master";
 
-/// Reads `file`. Tasks and subtasks become tasks of the scratchbook, those of a context but the main one with its name as a tag;
-/// what they depend on, and a subtask, must be done first.
+/// Reads `file`. Tasks and subtasks become tasks of the scratchbook; those of a context other than the main one get its
+/// name as a tag. The dependencies of a task, and its subtasks, must be done before it.
 ///
 /// # Errors
 ///
-/// `foreign_malformed` if it is no such file.
+/// `foreign_malformed` if it is not such a file.
 pub fn task_master(file: &str, to: &Destination) -> Result<Foreign, Invalid> {
     let mut gathered = Gathered::new("task-master", to);
     let mut contexts = object(file, "file")?;
@@ -54,14 +54,15 @@ pub fn task_master(file: &str, to: &Destination) -> Result<Foreign, Invalid> {
 
 /// A list of tasks.
 struct List<'f> {
-    /// The context that it is of.
+    /// The context of the list.
     context: &'f str,
-    /// What tells it apart from lists of other projects: its context, and the name of its project if it says that.
+    /// The name that distinguishes the list from those of other projects: its context, and the project's name if the
+    /// file states it.
     name: String,
 }
 
 impl<'f> List<'f> {
-    /// That of `context`, about which the file says `about`.
+    /// The list of `context`, which the file describes in `about`.
     fn of(context: &'f str, about: &Value) -> Self {
         let places = ["/meta/projectName", "/metadata/projectName"];
         let project = places.iter().find_map(|place| about.pointer(place)?.as_str());
@@ -71,13 +72,13 @@ impl<'f> List<'f> {
         }
     }
 
-    /// The id of what is called `name` in it.
+    /// The id of the task `name` in the list.
     fn id(&self, gathered: &Gathered<'_>, name: &str) -> EntryId {
         gathered.id_in(&gathered.to.thread, &self.name, name)
     }
 }
 
-/// Adds a task with its subtasks. What has to wait, and for what, goes to `waits`.
+/// Adds a task with its subtasks. Its dependencies are added to `waits`.
 fn take_in(
     gathered: &mut Gathered<'_>,
     list: &List<'_>,
@@ -92,7 +93,7 @@ fn take_in(
     let Some(number) = name_of(&record) else {
         return Err(Invalid::new("foreign_malformed", "id", "is missing"));
     };
-    // A subtask is called 3.1; some files call it 1 below 3.
+    // A subtask is named 3.1, but some files name it 1 within 3.
     let within = |number: &str| match parent {
         Some(parent) if !number.contains('.') => format!("{parent}.{number}"),
         _ => number.to_owned(),
@@ -115,7 +116,7 @@ fn take_in(
     ]);
     let updated = instant(&mut record, "updatedAt");
     let subtasks = record.remove("subtasks");
-    // A subtask counts among its neighbours, unless it says otherwise.
+    // Dependencies of a subtask name its siblings unless they say otherwise.
     waits.extend(
         names(&record, "dependencies")
             .iter()
@@ -142,7 +143,7 @@ fn take_in(
             rest: record,
         },
     );
-    // One level: a subtask has none.
+    // There is one level of subtasks only.
     if let (None, Some(Value::Array(subtasks))) = (parent, subtasks) {
         for (place, subtask) in (1..).zip(subtasks) {
             if let Err(invalid) = take_in(gathered, list, Some(&name), subtask, waits) {
@@ -153,7 +154,7 @@ fn take_in(
     Ok(())
 }
 
-/// The status, and a tag that says what it does not.
+/// The status, and a tag if the status does not express everything.
 fn status(said: &str) -> Result<(Status, Option<&'static str>), Invalid> {
     Ok(match said {
         "pending" | "" => (Status::Open, None),

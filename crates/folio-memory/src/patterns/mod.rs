@@ -1,8 +1,9 @@
-//! Patterns without a model (M7.9): what was noticed again and again, turn after turn.
+//! Finding patterns without a model (M7.9): what was noticed repeatedly, over several turns.
 //!
-//! Observations are grouped by class, tags and context, and within such a group by near-duplicate text. Three in two
-//! turns are a pattern. How sure it is: the lower Wilson bound of "seen in a turn", among the turns in which its group was
-//! looked at, times the mean confidence of its members. So a rival with the same tags makes a pattern less sure.
+//! Observations are grouped by class, tags and context, and within a group by near-duplicate text. Three in two turns
+//! are a pattern. Its confidence is the lower Wilson bound of "seen in a turn", among the turns in which its group
+//! occurred, multiplied by the mean confidence of its members. So a rival with the same tags lowers the confidence of a
+//! pattern.
 
 mod shingles;
 
@@ -24,67 +25,68 @@ use crate::turn::Used;
 
 /// The type of a pattern.
 pub const PATTERN: &str = "pattern_detected";
-/// The type of a fact that follows from a pattern.
+/// The type of a fact that was derived from a pattern.
 pub const FACT: &str = "learning";
-/// The channel by which patterns and facts are known, so that they are no members of other patterns.
+/// The channel that marks patterns and facts, so that they do not become members of other patterns.
 pub const CHANNEL: &str = "reflection";
-/// Members that make a pattern.
+/// The minimum number of members of a pattern.
 pub const MEMBERS_MIN: usize = 3;
-/// Turns in which its members must have been seen.
+/// The minimum number of turns in which the members of a pattern were seen.
 pub const TURNS_MIN: usize = 2;
-/// Turns in which a pattern must have been seen for a fact to follow from it.
+/// The minimum number of turns in which a pattern was seen before a fact is derived from it.
 pub const FACT_TURNS_MIN: usize = 3;
-/// 95 %.
+/// The z-score of 95 % confidence.
 const Z: f64 = 1.96;
 
-/// Keys of a context that differ from one time to the next and say nothing of what it is about.
+/// Context keys that differ from one time to the next and do not say what an entry is about.
 const FLEETING: &[&str] = &["pending_action_id", "request_id", "run_id", "timestamp", "turn_id"];
 
-/// Words by which texts that look alike say the opposite.
+/// Words that can make similar texts say the opposite.
 const NEGATIONS: &[&str] = &[
     "against", "avoid", "avoids", "cannot", "dislike", "dislikes", "failed", "fails", "false", "hate", "hates", "isn",
     "kein", "keine", "never", "nicht", "no", "none", "not", "refuse", "refuses", "without", "wrong",
 ];
 
-/// A pattern as the observations have it now.
+/// A pattern in the current observations.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "FoundPattern")]
 pub struct Found {
-    /// Names the group: class, tags and context.
+    /// The name of the group: class, tags and context.
     pub group: String,
     /// The observations, oldest first.
     pub members: Vec<Used>,
-    /// In how many turns they were seen.
+    /// The number of turns in which they were seen.
     pub turns: usize,
-    /// Among how many turns in which the group was looked at.
+    /// The number of turns in which the group occurred.
     pub of_turns: usize,
-    /// The first sighting.
+    /// When the pattern was first seen.
     pub first_at: Timestamp,
-    /// The last sighting.
+    /// When the pattern was last seen.
     pub last_at: Timestamp,
     /// The most recent wording.
     pub text: String,
-    /// The tags that all have.
+    /// The tags that all members have.
     pub tags: Vec<Tag>,
-    /// What all are about.
+    /// The context that all members share.
     pub context: Option<Value>,
-    /// How sure it is.
+    /// The confidence of the pattern.
     pub confidence: Confidence,
-    /// The least trust of its members.
+    /// The lowest trust among the members.
     pub trust: Trust,
-    /// The entries that say so already, as they were read; a new one takes their place. More than one if two turns ended
-    /// at the same moment.
+    /// The entries that recorded this pattern so far, as they were read; a new entry supersedes them. There are several
+    /// if two turns ended at the same moment.
     pub replaces: Vec<Used>,
-    /// The facts that follow from it already, as they were read.
+    /// The facts that were derived from it so far, as they were read.
     pub replaces_facts: Vec<Used>,
-    /// Whether it says something that no entry says yet.
+    /// Whether the pattern says something that no entry records yet.
     pub is_news: bool,
 }
 
 /// Finds the patterns among `observations`, oldest groups first.
 ///
-/// What was replaced or erased does not count, nor do patterns and facts themselves. Those that are among `observations` are compared
-/// with what is found: a pattern with the same members is no news, one with others is to be replaced.
+/// Superseded and erased entries do not count as members, nor do patterns and facts themselves. Those among
+/// `observations` are compared with the result: a pattern with the same members is not news, and one with different
+/// members is to be replaced.
 #[must_use]
 pub fn find(observations: &[Entry], types: &TypeRegistry) -> Vec<Found> {
     let mut groups: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();
@@ -127,13 +129,13 @@ pub fn find(observations: &[Entry], types: &TypeRegistry) -> Vec<Found> {
 }
 
 impl Found {
-    /// The fields of the observation that says it, from whoever `source` is.
+    /// The fields of the observation that records the pattern, with `source` as its source.
     #[must_use]
     pub fn fields(&self, source: Source) -> EntryFields {
         self.said(PATTERN, source)
     }
 
-    /// The fields of the fact that follows from it, if it was seen often enough.
+    /// The fields of the fact that follows from the pattern, if the pattern was seen often enough.
     #[must_use]
     pub fn fact(&self, source: Source) -> Option<EntryFields> {
         (self.turns >= FACT_TURNS_MIN).then(|| self.said(FACT, source))
@@ -169,7 +171,7 @@ pub fn is_reflection(entry: &Entry) -> bool {
     entry.fields.source.channel.as_deref() == Some(CHANNEL)
 }
 
-/// The lower bound of the share that `seen` of `of` stands for, with 95 % certainty.
+/// The lower bound, with 95 % confidence, of the share of which `seen` out of `of` is a sample.
 #[must_use]
 pub fn wilson_lower(seen: usize, of: usize) -> f64 {
     if of == 0 {
@@ -209,7 +211,7 @@ fn of_members(group: &str, members: &[&Entry], of_turns: usize) -> Option<Found>
     })
 }
 
-/// A pattern with the texts of its members and the entries that said it earlier.
+/// A pattern with the texts of its members and the entries that recorded it earlier.
 struct Sighted<'e> {
     pattern: Found,
     texts: BTreeSet<&'e str>,
@@ -251,8 +253,9 @@ impl<'e> Sighted<'e> {
     }
 }
 
-/// `patterns` beside the entries of their group that were found earlier. Each of those said one of them: the one of which a member
-/// says the same, or else the first whose text is like it. Two cannot take the place of one entry.
+/// Matches `patterns` with the `known` entries of their group that were found earlier. Each known entry recorded one of
+/// the patterns: the one with a member of the same text, or else the first with a similar text. Each entry is replaced
+/// by only one pattern.
 fn compared<'e>(mut patterns: Vec<Sighted<'e>>, known: &[&'e Entry]) -> Vec<Found> {
     for entry in known {
         let text = entry.fields.body.trim();
@@ -276,7 +279,7 @@ fn said_group(entry: &Entry) -> String {
     group.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Names of class, tags and context, so that what has them in common has one name.
+/// The name of the group of an entry: entries with the same class, tags and context have the same name.
 fn group_of(entry: &Entry, types: &TypeRegistry) -> String {
     let class = types.class_of(entry.fields.type_name.as_deref());
     let tags: Vec<_> = sorted_tags(entry).iter().map(ToString::to_string).collect();
@@ -289,7 +292,7 @@ fn sorted_tags(entry: &Entry) -> Vec<Tag> {
     tags.into_iter().collect()
 }
 
-/// The texts, numbers and truths at the top of a context, without what is different every time.
+/// The texts, numbers and booleans at the top level of a context, without those that differ every time.
 fn common_context(entry: &Entry) -> Option<Value> {
     let Some(Value::Object(context)) = &entry.fields.context else {
         return None;

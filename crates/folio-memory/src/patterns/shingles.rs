@@ -1,4 +1,4 @@
-//! Which texts say nearly the same: by the hashes of all runs of four characters.
+//! Near-duplicate texts, found by the hashes of all runs of four characters.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,25 +7,26 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::text::is_picture;
 
-/// Characters of a shingle.
+/// The number of characters in a shingle.
 const LENGTH: usize = 4;
-/// The share of shingles that two texts have in common when they say nearly the same.
+/// The minimum share of common shingles of two texts that say nearly the same.
 const LIKE: f64 = 0.6;
-/// Shingles by which a cluster is looked up: two texts that are alike share one of their smallest, but for one case in
-/// more than a thousand.
+/// The number of shingles by which a cluster is looked up. Two similar texts share one of their smallest shingles in
+/// all but one of more than a thousand cases.
 const KEYS: usize = 8;
 
-/// A text as far as comparing needs it.
+/// A text as far as comparisons need it.
 #[derive(Debug, Clone)]
 pub(super) struct Sketch {
-    /// Sorted, each once.
+    /// The shingles, sorted and without duplicates.
     shingles: Vec<u64>,
-    /// The words and signs by which it says something else than what it looks like; all of it if it has no words.
+    /// The words and signs that can change the meaning of similar texts; the whole text if it has no words.
     told_by: BTreeSet<String>,
 }
 
 impl Sketch {
-    /// `text` in lower case, its words parted by one space. How its accents are written is not what it says.
+    /// Creates a sketch of `text` in lower case, with its words separated by single spaces. Composed and decomposed
+    /// accents are equal.
     pub(super) fn of(text: &str, negations: &[&str]) -> Self {
         let composed = match text.is_ascii() {
             true => Cow::Borrowed(text),
@@ -53,7 +54,7 @@ impl Sketch {
         Self { shingles, told_by }
     }
 
-    /// Whether both say nearly the same.
+    /// Whether both texts say nearly the same.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         if self.told_by != other.told_by {
             return false;
@@ -75,8 +76,8 @@ impl Sketch {
     }
 }
 
-/// The signs of `text` that say something: those of names and grades (`C++`, `C#`), of numbers below zero, shares and comparisons, and
-/// pictures. Whatever else stands between words is how they are written.
+/// The signs of `text` that carry meaning: those of names and grades (`C++`, `C#`), of negative numbers, percentages
+/// and comparisons, and emoji. All other signs between words are only notation.
 fn signs(text: &str) -> BTreeSet<String> {
     let chars: Vec<char> = text.chars().collect();
     let mut signs = BTreeSet::new();
@@ -91,9 +92,9 @@ fn signs(text: &str) -> BTreeSet<String> {
             '-' | '\u{2212}' if is_negative() => {
                 signs.insert("-".to_owned());
             }
-            // Behind these it is the head of an arrow.
+            // After these characters, it is the head of an arrow.
             '>' if matches!(before, Some('-' | '=')) => {}
-            // The colour of a hand.
+            // Skin tones of emoji.
             '\u{1f3fb}'..='\u{1f3ff}' => {}
             '%' | '<' | '>' => {
                 signs.insert(c.to_string());
@@ -107,7 +108,7 @@ fn signs(text: &str) -> BTreeSet<String> {
     signs
 }
 
-/// Texts that say nearly the same as the first of their cluster.
+/// Clusters of texts that say nearly the same as the first text of their cluster.
 #[derive(Debug, Default)]
 pub(super) struct Clusters {
     clusters: Vec<(Sketch, Vec<usize>)>,
@@ -115,7 +116,7 @@ pub(super) struct Clusters {
 }
 
 impl Clusters {
-    /// Puts the text number `index` into the oldest cluster that it is like, or makes one.
+    /// Adds the text number `index` to the oldest cluster that it is similar to, or to a new one.
     pub(super) fn add(&mut self, index: usize, sketch: Sketch) {
         let candidates: BTreeSet<usize> = sketch
             .keys()
@@ -142,7 +143,8 @@ impl Clusters {
     }
 }
 
-/// FNV-1a, the same on every machine, with its bits mixed: the smallest of them must not depend on the alphabet.
+/// FNV-1a, which gives the same hash on every machine, with its bits mixed: the choice of the smallest hashes must not
+/// depend on the alphabet.
 fn hash(chars: &[char]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for c in chars {

@@ -1,4 +1,4 @@
-//! What is one and the same to somebody who searches: case, accents, width, and the endings of English words.
+//! Normalization for search: case, accents, width, and the endings of English words.
 
 use std::borrow::Cow;
 
@@ -8,15 +8,15 @@ use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 
 use super::MAX_TERM_BYTES;
 
-/// Words that stand everywhere. A question asks for them only if it has no others.
+/// Words that occur everywhere. A query uses them only if it has no others.
 const STOP_WORDS: [&str; 25] = [
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "from", "has", "have", "in", "is", "of", "on", "or",
     "that", "the", "this", "to", "was", "were", "with",
 ];
 
-/// `word` without case, accents and width; at most [`MAX_TERM_BYTES`] long, and empty if nothing is left.
+/// Returns `word` without case, accents and width, at most [`MAX_TERM_BYTES`] long, and empty if nothing is left.
 ///
-/// Has letters, digits and marks only; of ASCII only small letters and digits.
+/// The result has only letters, digits and marks; of ASCII only lower-case letters and digits.
 pub(super) fn folded(word: &str) -> String {
     let mut folded = String::with_capacity(word.len());
     if word.is_ascii() {
@@ -25,7 +25,7 @@ pub(super) fn folded(word: &str) -> String {
     } else {
         for c in word.nfkc() {
             decompose_canonical(c, |part| {
-                // There and back, because some capitals have two small letters.
+                // To upper case and back, because some capitals have two lower-case letters.
                 let plain = part.to_uppercase().flat_map(char::to_lowercase);
                 plain.for_each(|plain| push_plain(&mut folded, plain));
             });
@@ -34,12 +34,12 @@ pub(super) fn folded(word: &str) -> String {
     cut(folded)
 }
 
-/// The characters of a run of a script without spaces, each as it is looked up.
+/// The characters of a run of a script without spaces, each in the form in which it is looked up.
 pub(super) fn folded_characters(run: &str) -> Vec<char> {
     run.nfkc().filter(|c| is_of_word(*c)).collect()
 }
 
-/// A folded word without the ending that English gives it.
+/// Returns a folded word without its English ending.
 pub(super) fn stemmed(word: String) -> String {
     if word.len() < 3 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return word;
@@ -52,12 +52,12 @@ pub(super) fn stemmed(word: String) -> String {
     stem.filter(|stem| !stem.is_empty()).unwrap_or(word)
 }
 
-/// Whether a folded word stands everywhere.
+/// Whether a folded word is a stop word.
 pub(super) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.contains(&word)
 }
 
-/// Whether `c` is of a word, wherever in it.
+/// Whether `c` can be part of a word, at any position.
 pub(super) fn is_of_word(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_alphanumeric()
@@ -66,7 +66,7 @@ pub(super) fn is_of_word(c: char) -> bool {
     }
 }
 
-/// Whether `c` is not seen, but may stand inside of a word: soft hyphens, joiners, and how a sign is to be drawn.
+/// Whether `c` is invisible but may be part of a word: soft hyphens, joiners, and variation selectors.
 pub(crate) fn is_ignored(c: char) -> bool {
     matches!(
         c,

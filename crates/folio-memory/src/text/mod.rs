@@ -1,15 +1,15 @@
-//! Search in text: which terms stand in an entry, and which entries a few words find (M7.2.17).
+//! Full-text search: the terms of an entry, and the entries that a few words find (M7.2.17).
 //!
-//! One analyser reads entries and questions alike, so a store only has to keep terms and look them up:
+//! The same analyser processes entries and queries, so a store only has to keep terms and look them up:
 //!
-//! - words are found without regard to case, accents and width: `Zürich`, `ZURICH` and `Ｚｕｒｉｃｈ` are one;
-//! - English words are found in every form: `flight` finds `flights`. Words of other scripts are taken as they are;
-//! - scripts without spaces (Han, kana, Hangul, Thai, Lao, Khmer, Burmese) are taken character by character and pair by
-//!   pair, so that any part of a run of them is found;
-//! - a name made of words is found by itself and by its words: `camelCase`, `snake_case`;
-//! - pictures and arrows are words; all other signs only part words.
+//! - words match regardless of case, accents and width: `Zürich`, `ZURICH` and `Ｚｕｒｉｃｈ` are equal;
+//! - English words match in every form: `flight` finds `flights`. Words of other scripts are taken as they are;
+//! - scripts without spaces (Han, kana, Hangul, Thai, Lao, Khmer, Burmese) are indexed by character and by pair, so
+//!   that any part of a run of them is found;
+//! - a compound name is found by itself and by its words: `camelCase`, `snake_case`;
+//! - emoji and arrows are words; all other signs only separate words.
 //!
-//! [`VERSION`] says by which rules terms were made. Whoever keeps terms keeps it, too.
+//! [`VERSION`] identifies the rules by which terms were made. Stores of terms keep it with them.
 
 mod fold;
 mod query;
@@ -26,17 +26,18 @@ pub(crate) use token::is_picture;
 
 use crate::entry::{EntryFields, EntryKind};
 
-/// Which rules make terms. Terms made by others are of no use and are made again.
+/// The version of the rules for terms. Terms of another version are useless and are rebuilt.
 pub const VERSION: u32 = 1;
 
-/// Most terms that an entry is found by: of its title, then its tags, then its text. What comes after is not found.
+/// The maximum number of terms that are indexed per entry: those of its title, then its tags, then its text. Further
+/// ones are not found.
 pub const MAX_TERMS: usize = 16_384;
 
-/// Most bytes of a term; the rest of a longer one does not count, here and in questions.
+/// The maximum length of a term in bytes. The rest of a longer one is ignored, here and in queries.
 pub const MAX_TERM_BYTES: usize = 64;
 
-/// Whether entries of this kind are found by their text. Blocks of a log and steps of a plan are not: a run writes many of
-/// them, and they are read on their page.
+/// Whether entries of this kind are found by their text. Blocks of a log and steps of a plan are not: a run writes many
+/// of them, and they are read on their page.
 #[must_use]
 pub fn is_searchable(kind: EntryKind) -> bool {
     match kind {
@@ -51,14 +52,14 @@ pub fn is_searchable(kind: EntryKind) -> bool {
     }
 }
 
-/// The terms of an entry in the order in which they stand there, each field for itself.
+/// The terms of an entry in their order, for each field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EntryTerms {
-    /// Of its title.
+    /// The terms of the title.
     pub title: Vec<String>,
-    /// Of its text.
+    /// The terms of the text.
     pub body: Vec<String>,
-    /// Of its tags.
+    /// The terms of the tags.
     pub tags: Vec<String>,
 }
 
@@ -76,7 +77,7 @@ impl EntryTerms {
         Self { title, body, tags }
     }
 
-    /// All of them.
+    /// All terms.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let all = self.title.iter().chain(&self.body).chain(&self.tags);
         all.map(String::as_str)

@@ -1,4 +1,4 @@
-//! What is searched for.
+//! Text queries.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,10 @@ use super::EntryTerms;
 use super::token::{Sort, Token, tokens_of, words};
 use crate::entry::EntryFields;
 
-/// Most terms that are searched for. What comes after them in a longer text is not looked at, and the query says so.
+/// The maximum number of terms in a query. Further ones are ignored, and [`TextQuery::is_cut`] says so.
 pub const MAX_QUERY_TERMS: usize = 64;
 
-/// How many of the words must be there.
+/// How many of the words must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextMatch {
@@ -22,7 +22,7 @@ pub enum TextMatch {
     Any,
 }
 
-/// What is searched for. Any text is one: there is no syntax, and so there are no mistakes.
+/// A text query. Every text is valid: there is no syntax to get wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextQuery {
     words: Vec<Vec<String>>,
@@ -31,9 +31,9 @@ pub struct TextQuery {
 }
 
 impl TextQuery {
-    /// Reads `text`, which finds what has all or any of its words.
+    /// Parses `text` into a query for entries with all or any of its words.
     ///
-    /// Words that stand everywhere (`the`, `of`) do not count if there are others. A text without words finds nothing.
+    /// Stop words (`the`, `of`) do not count if there are other words. A text without words finds nothing.
     #[must_use]
     pub fn of(text: &str, how: TextMatch) -> Self {
         let mut found: Vec<(Vec<String>, bool)> = Vec::new();
@@ -66,31 +66,31 @@ impl TextQuery {
         }
     }
 
-    /// For each word the terms that must all be there for it.
+    /// For each word, the terms that must all match.
     #[must_use]
     pub fn words(&self) -> &[Vec<String>] {
         &self.words
     }
 
-    /// How many of the words must be there.
+    /// How many of the words must match.
     #[must_use]
     pub fn how(&self) -> TextMatch {
         self.how
     }
 
-    /// Whether the text has more words than are looked for.
+    /// Whether the text has more words than the query uses.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Whether there is no word in it, so that it finds nothing.
+    /// Whether the query has no words, so that it finds nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Whether it finds an entry with these fields.
+    /// Whether the query matches an entry with these fields.
     #[must_use]
     pub fn matches(&self, fields: &EntryFields) -> bool {
         let terms = EntryTerms::of(fields);
@@ -105,13 +105,13 @@ impl TextQuery {
         }
     }
 
-    /// Whether it asks for `term`.
+    /// Whether `term` is part of the query.
     pub(super) fn asks_for(&self, term: &str) -> bool {
         self.words.iter().flatten().any(|wanted| wanted == term)
     }
 }
 
-/// What must be there for one word: the words of a name, the pairs of a run.
+/// The terms that must match for one word: the words of a compound name, the pairs of a run.
 fn wanted(tokens: Vec<Token>) -> Vec<String> {
     let pairs = || tokens.iter().filter(|token| token.sort == Sort::Pair);
     let begins: HashSet<_> = pairs().map(|pair| pair.range.start).collect();

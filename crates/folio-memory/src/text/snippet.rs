@@ -1,4 +1,4 @@
-//! The part of a text that shows why it was found.
+//! Snippets: the part of a text that shows why it matched.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -12,26 +12,26 @@ use super::token::tokens;
 
 const ELLIPSIS: &str = "…";
 
-/// A part of a text on one line, in pieces that follow one another.
+/// A part of a text on one line, in consecutive pieces.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Snippet {
-    /// The pieces; a cut end is marked by `…`.
+    /// The pieces; an end that was cut is marked by `…`.
     pub parts: Vec<SnippetPart>,
 }
 
 /// A piece of a [`Snippet`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SnippetPart {
-    /// As it stands in the text; ends of lines are spaces.
+    /// The text of the piece, with line ends replaced by spaces.
     pub text: String,
-    /// Whether it was searched for.
+    /// Whether the piece matches the query.
     pub hit: bool,
 }
 
-/// The `max` characters of `text` that have most of what `query` asks for, or its beginning if it has nothing of that.
+/// The `max` characters of `text` that match most of `query`, or its beginning if nothing matches.
 ///
-/// What a reader takes for one character is never cut. Of several such places it is the first.
+/// Grapheme clusters are never cut. If several places match equally, the first is chosen.
 #[must_use]
 pub fn snippet(text: &str, query: &TextQuery, max: usize) -> Snippet {
     let ends: Vec<usize> = text
@@ -72,7 +72,7 @@ impl Snippet {
     }
 }
 
-/// Where something stands that `query` asks for, in characters, and what it is.
+/// The ranges, in characters, that match `query`, with the matching terms.
 fn hits(text: &str, query: &TextQuery, ends: &[usize]) -> Vec<(Range<usize>, String)> {
     let wanted = tokens(text).filter(|token| query.asks_for(&token.term));
     wanted
@@ -84,7 +84,7 @@ fn hits(text: &str, query: &TextQuery, ends: &[usize]) -> Vec<(Range<usize>, Str
         .collect()
 }
 
-/// The `max` of `count` characters that show most of the `hits`, a little before the first of them.
+/// The `max` of `count` characters that show most of the `hits`, starting a little before the first of them.
 fn window(hits: &[(Range<usize>, String)], count: usize, max: usize) -> (usize, usize) {
     let lead = max / 4;
     let mut best = (0, 0);

@@ -1,35 +1,35 @@
-//! Looking for a text as it stands, and not for its words: what people take for the same text is the same.
+//! Searching for a literal text rather than its words, treating spellings that people consider equal as equal.
 
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::fold::is_ignored;
 
-/// A text that is looked for in others. Case makes no difference, nor does how characters are put together (`é` as one or as two,
-/// `ﬁ`, full width), what is not seen (soft hyphens, joiners), or with how many blanks and ends of lines words are parted.
+/// A text to search for in others. Differences in case, composition (`é` as one character or two, `ﬁ`, full width),
+/// invisible characters (soft hyphens, joiners), and the amount of white space between words are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sought(String);
 
 impl Sought {
-    /// Looks for `text`.
+    /// Creates a search for `text`.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(plain(text))
     }
 
-    /// Whether it stands in `text`. Nothing stands nowhere.
+    /// Whether `text` contains it. An empty text is contained nowhere.
     #[must_use]
     pub fn is_in(&self, text: &str) -> bool {
         self.is_in_plain(&plain(text))
     }
 
-    /// The same of what [`plain`] made of a text in which many are looked for.
+    /// The same for a text already converted by [`plain`], for searching one text for many.
     #[must_use]
     pub fn is_in_plain(&self, text: &str) -> bool {
         !self.0.is_empty() && text.contains(&self.0)
     }
 }
 
-/// `text` as it is compared.
+/// Returns `text` in the form in which it is compared.
 #[must_use]
 pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
@@ -39,13 +39,14 @@ pub fn plain(text: &str) -> String {
         return plain;
     }
     let seen = text.nfkc().filter(|c| !is_ignored(*c));
-    // There and back, because some capitals have two small letters. Small letters can be put together anew.
+    // To upper case and back, because some capitals have two lower-case letters. Lower-case letters may then compose
+    // anew.
     let small = seen.flat_map(char::to_uppercase).flat_map(char::to_lowercase);
     push_parted(&mut plain, small.nfkc());
     plain
 }
 
-/// Adds `text`, with one blank for every run of blanks and ends of lines.
+/// Appends `text` with every run of white space replaced by a single space.
 fn push_parted(plain: &mut String, text: impl Iterator<Item = char>) {
     let mut is_blank = false;
     for c in text {
@@ -58,7 +59,7 @@ fn push_parted(plain: &mut String, text: impl Iterator<Item = char>) {
     }
 }
 
-/// The ways in which `text` is mostly put together, beside its own: for those who look for bytes.
+/// The most common Unicode forms of `text`, beside its own, for searches by bytes.
 #[must_use]
 pub fn spellings(text: &str) -> [String; 3] {
     [text.to_owned(), text.nfc().collect(), text.nfd().collect()]

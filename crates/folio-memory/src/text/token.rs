@@ -1,31 +1,31 @@
-//! Where the terms of a text stand in it.
+//! The terms of a text and their positions.
 
 use std::ops::Range;
 
 use super::fold::{self, folded, folded_characters, is_ignored, is_of_word, stemmed};
 
-/// A term at its place.
+/// A term with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
-    /// Which bytes of the text it stands for.
+    /// The bytes of the text that the term stands for.
     pub(super) range: Range<usize>,
-    /// What it is looked up by.
+    /// The term under which it is looked up.
     pub(super) term: String,
     pub(super) sort: Sort,
 }
 
-/// What a term is made of.
+/// The kind of a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
     /// A word.
     Word,
-    /// A word that stands everywhere.
+    /// A stop word.
     StopWord,
-    /// A name made of words, beside those.
+    /// A compound name, in addition to its words.
     Name,
-    /// One character of a run.
+    /// One character of a run of a script without spaces.
     Character,
-    /// Two neighbours of a run.
+    /// Two adjacent characters of such a run.
     Pair,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn tokens(text: &str) -> impl Iterator<Item = Token> {
     words(text).flat_map(|word| tokens_of(text, word))
 }
 
-/// What stands between spaces and signs. An underscore joins, and a picture or an arrow stands for itself.
+/// The words between spaces and signs. An underscore joins words, and an emoji or an arrow is a word of its own.
 pub(super) fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut chars = text.char_indices().peekable();
     std::iter::from_fn(move || {
@@ -49,7 +49,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
         Some(start..end)
     })
     .filter({
-        // The s of a genitive.
+        // The s of an English possessive.
         let bytes = text.as_bytes();
         move |word: &Range<usize>| {
             let is_s = word.len() == 1 && matches!(bytes[word.start], b's' | b'S');
@@ -110,11 +110,11 @@ fn push_word(text: &str, range: Range<usize>, sort: Sort, tokens: &mut Vec<Token
     });
 }
 
-/// Every character and every two neighbours of a run that begins at `start`.
+/// Adds every character and every adjacent pair of a run that begins at `start`.
 fn push_characters(run: &str, start: usize, tokens: &mut Vec<Token>) {
     let chars = folded_characters(run);
     let starts: Vec<_> = run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
-    // Where width was changed, a character may have been two.
+    // Normalizing the width may have merged two characters into one.
     let is_exact = starts.len() == chars.len() + 1;
     let range = |from: usize, to: usize| match is_exact {
         true => start + starts[from]..start + starts[to],
@@ -136,13 +136,13 @@ fn push_characters(run: &str, start: usize, tokens: &mut Vec<Token>) {
     }
 }
 
-/// The longest parts of `word` that are of scripts with spaces, or of scripts without.
+/// The longest parts of `word` that belong to scripts with spaces, or to scripts without.
 fn runs(word: &str) -> Vec<(Range<usize>, bool)> {
     let mut runs: Vec<(Range<usize>, bool)> = Vec::new();
     for (at, c) in word.char_indices() {
         let end = at + c.len_utf8();
         match runs.last_mut() {
-            // Marks belong to what they stand on.
+            // Marks belong to the character before them.
             Some((run, is_spaceless)) if *is_spaceless == is_of_spaceless(c) || !c.is_alphanumeric() && c != '_' => {
                 run.end = end;
             }
@@ -152,7 +152,7 @@ fn runs(word: &str) -> Vec<(Range<usize>, bool)> {
     runs
 }
 
-/// The words that a name is made of: `HTTPServer_v2` is `HTTP`, `Server`, `v2`.
+/// The words of a compound name: `HTTPServer_v2` is `HTTP`, `Server`, `v2`.
 fn parts(name: &str) -> Vec<Range<usize>> {
     let mut parts: Vec<Range<usize>> = Vec::new();
     let mut chars = name.char_indices().peekable();
@@ -178,12 +178,12 @@ fn is_inside(c: char) -> bool {
     c == '_' || is_of_word(c) || is_ignored(c)
 }
 
-/// Whether `c` is a picture, an arrow or another sign that stands for itself.
+/// Whether `c` is an emoji, an arrow or another sign that is a word of its own.
 pub(crate) fn is_picture(c: char) -> bool {
     matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}') && !is_of_word(c)
 }
 
-/// Whether `c` is of a script that puts no spaces between words, or, as Korean, puts endings where others do.
+/// Whether `c` belongs to a script that puts no spaces between words or, like Korean, attaches endings to them.
 #[must_use]
 pub fn is_of_spaceless(c: char) -> bool {
     matches!(u32::from(c),

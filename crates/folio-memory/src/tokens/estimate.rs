@@ -1,29 +1,30 @@
-//! An estimate by script, for models whose vocabulary nobody knows.
+//! An estimate by script, for models with an unknown vocabulary.
 
 use std::sync::OnceLock;
 
 use super::Tokens;
 
-/// An estimate by script that errs on the high side: a budget that it keeps, a model keeps.
+/// An estimate by script that errs on the high side: what fits a budget by the estimate fits it by the model's own
+/// count.
 ///
-/// Needs no vocabulary. English prose and code come to about twice what a vocabulary of today makes of them, words that
-/// nobody knows to two tokens for three letters, other scripts to one token a letter, ideographs and what is rare to two
-/// or three.
+/// It needs no vocabulary. English prose and code are estimated at about twice the count of a current vocabulary,
+/// unknown words at two tokens for three letters, other scripts at one token per letter, and ideographs and rare
+/// characters at two or three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Estimate;
 
 /// Costs are counted in thirds of a token.
 const TOKEN: u32 = 3;
-/// What a letter costs that makes a pair with the one before.
+/// The cost of a letter that forms a pair with the one before.
 const PAIR: u32 = 2;
 
-/// Words that every vocabulary of today has as one token: the most frequent ones of o200k_base. Those behind the empty line are
-/// one only behind a space.
+/// Words that are one token in every current vocabulary: the most frequent ones of o200k_base. Those after the empty
+/// line are one token only after a space.
 const WORDS: &str = include_str!("words.txt");
-/// Bytes of the longest of them.
+/// The length of the longest of these words, in bytes.
 const WORD_MAX: usize = 16;
 
-/// By its first letter, which letters make a pair with it that is one token wherever it stands.
+/// For each first letter, the set of second letters with which it forms a pair that is one token in any context.
 const PAIRS: [u32; 26] = [
     0x03fe_bfce,
     0x0000_0010,
@@ -53,10 +54,10 @@ const PAIRS: [u32; 26] = [
     0x0000_0000,
 ];
 
-/// Which groups of 256 ideographs, from U+4E00 on, have one that is three tokens.
+/// The groups of 256 ideographs, from U+4E00 on, that contain one of three tokens.
 const RARE_IDEOGRAPHS: u128 = 0x0002_e200_0600_0000_1000_8000;
 
-/// Which groups of 64 syllables of Hangul, from U+AC00 on, are three tokens each unless they are frequent.
+/// The groups of 64 Hangul syllables, from U+AC00 on, that have three tokens each unless they are frequent.
 const RARE_HANGUL: [u64; 3] = [0x6804_0ba4_4280_e440, 0xfd20_800f_d001_fc22, 0x0000_180b_2280_40a0];
 
 impl Tokens for Estimate {
@@ -76,7 +77,7 @@ impl Tokens for Estimate {
                         spelled(&rest[..length])
                     }
                 }
-                // One space belongs to the word behind it.
+                // A single space belongs to the following word.
                 b' ' => {
                     at += 1;
                     let is_free = bytes.get(at).is_some_and(|next| next.is_ascii_alphabetic());
@@ -109,33 +110,33 @@ fn letters(bytes: &[u8]) -> usize {
         .unwrap_or(bytes.len())
 }
 
-/// Whether the word of so many letters at the beginning of `rest` is one token behind the byte `before`, if there is one.
+/// Whether the word of `length` letters at the beginning of `rest` is one token after the byte `before`, if any.
 fn is_known(rest: &[u8], length: usize, before: Option<u8>) -> bool {
     static KNOWN: OnceLock<Known> = OnceLock::new();
     let known = || KNOWN.get_or_init(Known::new).get(number_of(rest, length));
     length <= WORD_MAX
         && match before {
             Some(b' ') => known().is_some(),
-            // An apostrophe takes letters behind it to the word before, a letter of another script makes one word of both.
+            // An apostrophe joins the letters after it to the word before, and so does a letter of another script.
             Some(b'\'' | 0x80..) => false,
             _ => known() == Some(Place::Anywhere),
         }
 }
 
-/// Where a known word is one token.
+/// The context in which a known word is one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Anywhere,
     BehindSpace,
 }
 
-/// The words that are known, each as one number in one of the places that follow from it: every word of every prompt is looked up.
+/// A hash table of the known words as numbers, since every word of every prompt is looked up.
 struct Known(Box<[u128; PLACES]>);
 
-/// What the number of a word has besides if it is known behind a space only: no letter of ASCII has that bit.
+/// The flag in the number of a word that is known only after a space: no ASCII letter has that bit.
 const BEHIND_SPACE: u128 = 0x80;
 
-/// Places for words, so many that nearly every word stands in its first one.
+/// The number of slots, so large that nearly every word is in its first slot.
 const PLACES: usize = 8192;
 
 impl Known {
@@ -160,9 +161,9 @@ impl Known {
         }
     }
 
-    /// Where the word with this number stands, or the place that is free for it.
+    /// The slot of the word with this number, or the free slot for it.
     fn find(&self, number: u128) -> usize {
-        // The upper half of a product follows from all of the number.
+        // The upper half of a product depends on all bits of the number.
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835) >> 100;
         let mut place = usize::try_from(mixed).unwrap_or(0) % PLACES;
         while self.0[place] != 0 && self.0[place] & !BEHIND_SPACE != number {
@@ -184,10 +185,11 @@ fn number_of(bytes: &[u8], length: usize) -> u128 {
     }
 }
 
-/// A word letter by letter: the first is a token, each that often follows the one before is two thirds of one, each other is one.
+/// The cost of a word by its letters: the first is one token, each that forms a pair with the letter before is two
+/// thirds of a token, and each other letter is one token.
 ///
-/// That is never too little: of two letters of such a pair never both are left alone, so of three letters at least two are one
-/// token. A capital letter often stays alone.
+/// This is never too low: the letters of such a pair are never both left single, so of three letters at least two are
+/// one token. A capital letter often stays single.
 fn spelled(word: &[u8]) -> u32 {
     let mut cost = TOKEN;
     for pair in word.windows(2) {
@@ -203,7 +205,7 @@ pub(super) fn is_pair(first: u8, second: u8) -> bool {
         && PAIRS[usize::from(first - b'a')] >> (second - b'a') & 1 == 1
 }
 
-/// Tokens of one character beyond ASCII. At most one for each of its bytes, whatever the vocabulary.
+/// The number of tokens of one character beyond ASCII: at most one per byte, whatever the vocabulary.
 fn of_character(c: char) -> u32 {
     match c {
         'À'..='Ú'

@@ -1,4 +1,4 @@
-//! What a text costs a model: exactly where its vocabulary is published, otherwise no less than that (M7.8 V3).
+//! Counting the tokens of a text: exactly if the model's vocabulary is published, otherwise never too low (M7.8 V3).
 
 mod estimate;
 mod vocabulary;
@@ -8,15 +8,16 @@ use std::fmt;
 pub use estimate::Estimate;
 pub use vocabulary::{Counter, Vocabulary, for_model};
 
-/// The seam of a tokenizer: the exact one of a model where it is known, an estimate otherwise.
+/// A tokenizer: the exact one of a model if it is known, or an estimate.
 pub trait Tokens: fmt::Debug + Send + Sync {
-    /// How many tokens `text` is, or a little more.
+    /// The number of tokens of `text`, or slightly more.
     ///
-    /// Parts do not add up, and a longer text can cost less than its beginning: what has to fit is counted as a whole.
+    /// Counts of parts do not add up, and a longer text can cost less than its beginning, so a text that has to fit
+    /// must be counted as a whole.
     fn count(&self, text: &str) -> u32;
 
-    /// How it counts, for a receipt: `o200k_base`, `o200k_base × 1.2, estimated`, `estimated`. What was counted in one way stands for
-    /// whoever counts in that way, so two that count otherwise are called otherwise.
+    /// The method of counting, for a receipt: `o200k_base`, `o200k_base × 1.2, estimated`, `estimated`. Counts by one
+    /// method are reused for the same method, so different ways of counting must have different names.
     fn method(&self) -> String;
 }
 

@@ -1,18 +1,18 @@
-//! Counting by a published vocabulary, and which model has which.
+//! Counting by a published vocabulary, and the vocabularies of models.
 
 use super::{Estimate, Tokens};
 
 /// A vocabulary that is compiled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Vocabulary {
-    /// Of GPT-4o, GPT-4.1, GPT-5, the o models and gpt-oss.
+    /// The vocabulary of GPT-4o, GPT-4.1, GPT-5, the o models and gpt-oss.
     O200k,
-    /// Of GPT-4, GPT-3.5 and the third embeddings.
+    /// The vocabulary of GPT-4, GPT-3.5 and the third-generation embeddings.
     Cl100k,
 }
 
 impl Vocabulary {
-    /// The name by which it is published.
+    /// The name under which the vocabulary is published.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -23,8 +23,8 @@ impl Vocabulary {
 }
 
 impl Tokens for Vocabulary {
-    /// Exactly as the models do. What looks like a special token is text. The first count reads the vocabulary, which
-    /// takes about a tenth of a second once a process.
+    /// Counts exactly as the models do, treating special tokens in the text as plain text. The first count loads the
+    /// vocabulary, which takes about a tenth of a second per process.
     fn count(&self, text: &str) -> u32 {
         match tiktoken::get_encoding(self.as_str()) {
             Some(encoding) => u32::try_from(encoding.count(text)).unwrap_or(u32::MAX),
@@ -42,9 +42,9 @@ impl Tokens for Vocabulary {
 pub enum Counter {
     /// Exactly.
     Exact(Vocabulary),
-    /// By the vocabulary of another model, and so many per cent of that, rounded up.
+    /// By the vocabulary of another model, multiplied by this many percent and rounded up.
     Scaled(Vocabulary, u32),
-    /// By script.
+    /// By an estimate.
     Estimated(Estimate),
 }
 
@@ -71,18 +71,20 @@ impl Tokens for Counter {
     }
 }
 
-/// Vendors that publish no vocabulary, by how their models' names begin, with the per cent of o200k that they come to.
+/// Vendors without a published vocabulary: the prefix of their models' names, and their counts in percent of
+/// o200k_base.
 const SCALED: [(&str, u32); 2] = [("claude", 120), ("gemini", 110)];
 
-/// How tokens are counted for `model`.
+/// Returns the counter for `model`.
 ///
-/// A name may have a provider before it (`anthropic:`, `openai/`). For a model that nobody here knows it is an estimate.
+/// The name may have a provider before it (`anthropic:`, `openai/`). For an unknown model, the counter is an estimate.
 #[must_use]
 pub fn for_model(model: &str) -> Counter {
     let name = model.to_ascii_lowercase();
     let name = name.rsplit('/').next().unwrap_or_default();
     let name = name.strip_prefix("ft:").unwrap_or(name);
-    // `openai:gpt-4o`, `v1:gpt-4o` of an address, `gpt-4o:team::id` of one that was tuned: one of the parts is the model.
+    // `openai:gpt-4o`, `v1:gpt-4o` in an address, `gpt-4o:team::id` for a fine-tuned one: one of the parts is the
+    // model.
     let known = name.split(':').find_map(|part| {
         let scaled = SCALED.iter().find(|(start, _)| part.starts_with(start));
         if let Some((_, percent)) = scaled {
