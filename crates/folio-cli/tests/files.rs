@@ -56,7 +56,7 @@ fn a_person_lists_reads_and_searches_memory_as_files() {
     /pages/p2.md:1: # Oaks
     /pages/p2.md:5: One oak, two oaks.
     $ folio files cat ../etc/passwd
-    ! error[path_escapes]: path: "../etc/passwd" is no path from the root: names and `/`, without `.` and `..`
+    ! error[path_escapes]: path: "../etc/passwd" is not a valid path: use names separated by `/`, without `.` and `..`
     = 2
     $ folio files cat /pages/p9.md
     ! error[not_found]: there is no file /pages/p9.md in this space

@@ -191,10 +191,10 @@ fn a_part_of_a_text_is_replaced_and_what_is_resolved_is_cleared_at_once_m7_4_36_
     $ folio observe replace e1 --old ', and a browser' --new ''
     e1 [observation/active 0.5] the tests need a database
     $ folio observe replace e1 --old browser --new x
-    ! error[text_not_found]: old: the text does not hold it; read it again, it may have changed
+    ! error[text_not_found]: old: the text does not contain it; read the text again, because it may have changed
     = 2
     $ folio observe replace e1 --old e --new x
-    ! error[text_not_unique]: old: the text holds it more than once; take in more of what is around it
+    ! error[text_not_unique]: old: the text contains it more than once; include more of the surrounding text
     = 2
     $ folio observe add two
     e2 [observation/active 0.5] two
@@ -259,7 +259,7 @@ fn work_is_claimed_given_up_and_taken_up_again_m7_4_35() {
     $ folio book add note 'no work'
     e2 [note/active] no work
     $ folio book claim e2
-    ! error[kind_invalid]: kind: e2 is of kind note, which is no work
+    ! error[kind_invalid]: kind: e2 is of kind note, which is not work
     = 2
     "#);
 }
@@ -337,19 +337,19 @@ fn what_is_no_observation_is_told_with_what_is_for_it() {
     $ folio page append p3 'It is old.'
     e3 [log] It is old.
     $ folio observe get e1
-    ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
+    ! error[kind_invalid]: kind: e1 is of kind task, not an observation
     !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` archives it
     = 2
     $ folio observe update e1 --title x
-    ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
+    ! error[kind_invalid]: kind: e1 is of kind task, not an observation
     !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` archives it
     = 2
     $ folio observe supersede e2 --by e1
-    ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
+    ! error[kind_invalid]: kind: e1 is of kind task, not an observation
     !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` archives it
     = 2
     $ folio observe archive e2 e1
-    ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
+    ! error[kind_invalid]: kind: e1 is of kind task, not an observation
     !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` archives it
     = 2
     $ folio observe get e2
@@ -365,7 +365,7 @@ fn what_is_no_observation_is_told_with_what_is_for_it() {
 
     the tests need a database
     $ folio observe get e3
-    ! error[kind_invalid]: kind: e3 is of kind log; this is for observations
+    ! error[kind_invalid]: kind: e3 is of kind log, not an observation
     !   hint: `folio page show p3` shows its page
     = 2
     $ folio book get e2

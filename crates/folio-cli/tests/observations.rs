@@ -80,8 +80,8 @@ fn what_is_put_right_is_said_and_what_cannot_be_kept_is_refused() {
     assert_snapshot!(seen, @r#"
     $ folio observe add x --confidence 1.4 --ttl-minutes -3
     e1 [observation/active 1] x
-    ! warning: confidence is a number from 0 to 1 (given 1.4, used 1) [confidence_clamped]
-    ! warning: ttl_minutes is a number from 0 to 525600; the default of the type is used (given -3, used 10080) [ttl_invalid]
+    ! warning: confidence must be a number from 0 to 1 (given 1.4, used 1) [confidence_clamped]
+    ! warning: ttl_minutes must be a number from 0 to 525600; the default of the type is used (given -3, used 10080) [ttl_invalid]
     $ folio observe add x --type weather
     e2 [weather/active 0.5] x
     ! warning: the type was not registered; it is now, as an observation (given weather, used observation) [type_unknown]

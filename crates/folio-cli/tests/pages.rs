@@ -73,13 +73,13 @@ fn a_book_shows_what_is_pinned_begun_and_open_first() {
     $ folio book list --thread elsewhere
     ! no item in this scratchbook matches
     $ folio book add todo x --progress 0.5
-    ! error[field_not_of_kind]: progress: only a task has phase and progress, this is a todo
+    ! error[field_not_of_kind]: progress: only a task has phase and progress; this is a todo
     = 2
     $ folio book update e3 --progress 2
     ! error[progress_invalid]: progress: 2 is not from 0 to 1
     = 2
     $ folio book update e2 --progress 0.5
-    ! error[field_not_of_kind]: progress: only a task has phase and progress, this is a todo
+    ! error[field_not_of_kind]: progress: only a task has phase and progress; this is a todo
     = 2
     $ folio book complete e9
     ! error[not_found]: there is no entry e9 in this space

@@ -69,7 +69,7 @@ fn what_never_changes_is_refused_by_its_name() {
     $ folio observe update e1 --from good.json
     e1 [observation/active 0.9] x #a
     $ folio observe update e1 --from bad.json
-    ! error[field_immutable]: created_at: does not change: it is given once, or follows from what happens
+    ! error[field_immutable]: created_at: cannot be changed: it is set once or computed
     = 2
     $ folio observe update e1 --from odd.json
     ! error[observation_malformed]: item: unknown field `titel`, expected one of `content`, `title`, `confidence`, `tags`, `owner`, `status`, `context`, `metadata`

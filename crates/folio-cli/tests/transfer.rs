@@ -187,7 +187,7 @@ fn what_somebody_changes_in_a_folder_of_markdown_comes_back_in() {
         "1 changed as in the files\n",
         "e1 is as the file says: body [merged]\n",
         "e2 stays as it is: body [differs]\n",
-        "p2-what-we-found.md: no entry says \"An acorn.\", so it is not taken in; a line <!-- folio:entry --> above it makes it one [line_malformed]\n",
+        "p2-what-we-found.md: \"An acorn.\" belongs to no entry and is not imported; put a line <!-- folio:entry --> above it to make it one [line_malformed]\n",
         "p2-what-we-found.md: the comment cannot be read: My own page [line_malformed]\n",
         "2 refused\n",
     ] {
@@ -260,8 +260,8 @@ fn what_somebody_adds_to_a_folder_of_markdown_comes_in_once() {
     );
     let told = folio.call(&["import", "--from", "markdown", "--merge", "there"]);
     for why in [
-        "nobody adds to a page of the role scratch_page in a file; `folio observe add` does [line_malformed]",
-        "a new entry here is of the kind note, todo, task, not goal [line_malformed]",
+        "entries cannot be added to a scratch_page page in a file; use `folio observe add` [line_malformed]",
+        "a new entry here must be of kind note, todo, task, not goal [line_malformed]",
     ] {
         assert!(told.code == 1 && told.stdout.contains(why), "{told}");
     }

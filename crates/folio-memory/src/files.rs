@@ -35,7 +35,7 @@ impl FilePath {
         if parts.len() <= PARTS_MAX && parts.iter().all(is_name) {
             return Ok(Self { parts });
         }
-        let message = format!("{text:?} is no path from the root: names and `/`, without `.` and `..`");
+        let message = format!("{text:?} is not a valid path: use names separated by `/`, without `.` and `..`");
         Err(Invalid::new("path_escapes", "path", message))
     }
 

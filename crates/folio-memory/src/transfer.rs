@@ -134,7 +134,7 @@ impl Line {
         let line = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         match line {
             Self::Space { format, .. } if format > FORMAT => {
-                let message = format!("is of form {format}, and this program reads up to {FORMAT}");
+                let message = format!("has format {format}, and this program reads up to {FORMAT}");
                 Err(Invalid::new("transfer_unknown", "format", message))
             }
             line => Ok(line),

@@ -76,7 +76,7 @@ async fn nul_is_taken_out_of_everything_that_a_model_writes_and_that_is_said_m7_
     ] {
         let said = call(space, name, arguments.clone()).await;
         assert!(
-            said.text.contains("NUL characters were taken out"),
+            said.text.contains("NUL characters were removed"),
             "{arguments}: {}",
             said.text
         );
@@ -154,7 +154,7 @@ async fn a_model_keeps_its_scratchbook_with_six_tools() {
     assert!(
         warned
             .text
-            .contains("\nwarning: confidence is a number from 0 to 1 (7 became 1)"),
+            .contains("\nwarning: confidence must be a number from 0 to 1 (7 became 1)"),
         "{}",
         warned.text
     );
@@ -279,7 +279,7 @@ async fn what_is_wrong_is_said_and_another_threads_items_are_left_alone() {
         (
             "scratch_add",
             json!({"kind": "todo", "title": "x", "progress": 0.5}),
-            "progress: only a task has phase and progress, this is a todo",
+            "progress: only a task has phase and progress; this is a todo",
         ),
         (
             "scratch_update",

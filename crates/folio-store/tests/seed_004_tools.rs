@@ -193,7 +193,7 @@ async fn a_question_that_is_wrong_is_an_empty_answer_for_a_tool_and_an_error_for
             .await
             .unwrap_err()
             .to_string(),
-        "tag: is not something that can be filtered by"
+        "tag: is not a known filter"
     );
 }
 

@@ -68,7 +68,7 @@ pub fn check_text(text: &str, field: &str) -> Result<(), Invalid> {
         return Ok(());
     }
     let message = format!(
-        "{} bytes are more than {MAX_TEXT_BYTES}; keep it in parts, or as a file, and write down where it is",
+        "{} bytes are more than {MAX_TEXT_BYTES}; store it in parts or as a file, and note where it is",
         text.len()
     );
     Err(match field {
@@ -84,7 +84,7 @@ pub fn without_nul(text: String, warnings: &mut Vec<Warning>) -> String {
     if !text.contains('\0') {
         return text;
     }
-    let warning = Warning::new("nul_removed", "NUL characters were taken out", "NUL", "nothing");
+    let warning = Warning::new("nul_removed", "NUL characters were removed", "NUL", "nothing");
     if !warnings.contains(&warning) {
         warnings.push(warning);
     }

@@ -30,7 +30,7 @@ impl Confidence {
                 used,
                 Some(Warning::new(
                     code,
-                    "confidence is a number from 0 to 1",
+                    "confidence must be a number from 0 to 1",
                     shown(raw),
                     shown(used.0),
                 )),

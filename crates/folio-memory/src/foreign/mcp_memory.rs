@@ -58,14 +58,14 @@ pub fn mcp_memory(lines: &str, to: &Destination) -> Foreign {
 fn required(record: &mut Map<String, Value>, key: &str) -> Result<String, Invalid> {
     Some(text(record, key))
         .filter(|text| !text.trim().is_empty())
-        .ok_or_else(|| Invalid::new("foreign_malformed", key, "is missing, or no text"))
+        .ok_or_else(|| Invalid::new("foreign_malformed", key, "is missing or not a text"))
 }
 
 fn entity(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Result<(), Invalid> {
     let name = required(&mut record, "name")?;
     let sort = text(&mut record, "entityType");
     if gathered.pages.contains(&gathered.page_id(&name)) {
-        let message = format!("the entity {name:?} is there twice");
+        let message = format!("the entity {name:?} occurs twice");
         return Err(Invalid::new("item_twice", "name", message));
     }
     let mut fields = PageFields::new(PageRole::Note, name.clone(), Owner::agent());
@@ -78,7 +78,7 @@ fn entity(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Result
         // Some other servers write objects here.
         let said = observation.as_str().or_else(|| observation.get("content")?.as_str());
         let Some(said) = said.filter(|said| !said.trim().is_empty()) else {
-            let message = "is no text";
+            let message = "is not a text";
             gathered.refuse(name.clone(), Invalid::new("foreign_malformed", "observations", message));
             continue;
         };

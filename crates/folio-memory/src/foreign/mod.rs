@@ -236,7 +236,7 @@ impl<'d> Gathered<'d> {
             Err(invalid) => return self.refuse(said.name, invalid),
         };
         if !self.entries.insert(id) {
-            let message = format!("{:?} is there twice", said.name);
+            let message = format!("{:?} occurs twice", said.name);
             return self.refuse(said.name, Invalid::new("item_twice", "id", message));
         }
         let mut rest = said.rest;
@@ -244,7 +244,7 @@ impl<'d> Gathered<'d> {
             rest.insert("title".to_owned(), said.title.into());
             changed.push(Warning::new(
                 "item_adapted",
-                "title: is one short line here",
+                "title: must be one short line",
                 said.title,
                 title.as_str(),
             ));
@@ -275,7 +275,8 @@ impl<'d> Gathered<'d> {
         if kept.to_string().len() <= KEPT_BYTES {
             fields.claimed_source = Some(kept);
         } else {
-            let message = format!("what has no place of its own has more than {KEPT_BYTES} bytes, and is left out");
+            let message =
+                format!("the data without a field of its own has more than {KEPT_BYTES} bytes and is left out");
             changed.push(Warning::new("item_adapted", message, "", ""));
         }
         let (page, kind) = (said.page, said.kind);
@@ -290,7 +291,7 @@ impl<'d> Gathered<'d> {
     /// Adds a link between entries. A link with a missing end is refused.
     fn link(&mut self, name: String, src: EntryId, rel: Relation, dst: EntryId) {
         if !(self.entries.contains(&src) && self.entries.contains(&dst)) {
-            let message = "one end of it is not there";
+            let message = "one end of the link does not exist";
             return self.refuse(name, Invalid::new("end_missing", "link", message));
         }
         self.add_link(
@@ -418,7 +419,7 @@ fn without_marks(mut line: &str) -> &str {
 fn object(text: &str, what: &str) -> Result<Map<String, Value>, Invalid> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Invalid::new("foreign_malformed", what, "is no object of JSON")),
+        Ok(_) => Err(Invalid::new("foreign_malformed", what, "is not a JSON object")),
         Err(error) => Err(Invalid::new("foreign_malformed", what, error.to_string())),
     }
 }

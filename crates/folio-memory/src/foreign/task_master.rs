@@ -88,7 +88,7 @@ fn take_in(
 ) -> Result<(), Invalid> {
     let context = list.context;
     let Value::Object(mut record) = task else {
-        return Err(Invalid::new("foreign_malformed", "tasks", "is no object of JSON"));
+        return Err(Invalid::new("foreign_malformed", "tasks", "is not a JSON object"));
     };
     let Some(number) = name_of(&record) else {
         return Err(Invalid::new("foreign_malformed", "id", "is missing"));

@@ -63,7 +63,7 @@ fn entities_become_pages_with_what_was_observed_of_them() {
     Ada: Ada writes_programs_for Engine | observation active |  | "Ada writes_programs_for Engine" | ["relation"] 0
     Ada: Ada knows Nobody | observation active |  | "Ada knows Nobody" | ["relation"] 0
     link Ada writes_programs_for Engine: references
-    refused line 6: name: the entity "Ada" is there twice
+    refused line 6: name: the entity "Ada" occurs twice
     refused line 7: type: "thing" is neither entity nor relation
     refused line 9: line: expected ident at line 1 column 2
     refused line 4: to: there is no entity "Nobody"
@@ -106,7 +106,7 @@ fn a_list_of_tasks_becomes_the_scratchbook_of_its_thread() {
     1 | task open | Elsewhere | "" | [] 0
     link 1 blocks 2: blocks
     refused 3.json: status: "sometime" is not pending, in_progress, completed or deleted
-    refused 9 blocks 2: link: one end of it is not there
+    refused 9 blocks 2: link: one end of the link does not exist
     "#);
     let kept = foreign.items[1].new.fields.claimed_source.clone().unwrap();
     assert_eq!(kept["brought_from"]["record"]["activeForm"], "Filling");
@@ -136,7 +136,7 @@ fn an_issue_becomes_a_task_with_all_that_is_said_of_it() {
     link bd-2 blocks bd-1: blocks
     link bd-2 discovered-from bd-1: derived_from
     refused line 5: id: is missing
-    refused bd-2 related bd-7: link: one end of it is not there
+    refused bd-2 related bd-7: link: one end of the link does not exist
     "#);
     let first = &foreign.items[0].new.fields;
     assert_eq!(
@@ -199,7 +199,7 @@ fn subtasks_and_what_a_task_depends_on_must_be_done_first() {
     link master: 1.1 before 1.2: blocks
     link master: 1.2 before 1: blocks
     link master: 1 before 2: blocks
-    refused master: 8 before 2: link: one end of it is not there
+    refused master: 8 before 2: link: one end of the link does not exist
     "#);
     let with_contexts =
         json!({"master": {"tasks": tasks, "metadata": {}}, "garden": {"tasks": [{"id": 1, "title": "Plant"}]}});

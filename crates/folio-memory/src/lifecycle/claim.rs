@@ -37,7 +37,7 @@ pub fn claim(
     check_not_archived(entry)?;
     let handle = entry.handle;
     if entry.kind.family() != Family::Work {
-        let message = format!("{handle} is of kind {}, which is no work", entry.kind);
+        let message = format!("{handle} is of kind {}, which is not work", entry.kind);
         return Err(Invalid::new("kind_invalid", "kind", message));
     }
     let fields = &entry.fields;

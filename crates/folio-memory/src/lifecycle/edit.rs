@@ -9,17 +9,21 @@ use crate::warning::Invalid;
 /// `text_not_found` or `text_not_unique`: the caller then has a different text in mind than the present one.
 pub fn str_replace(text: &str, old: &str, new: &str) -> Result<String, Invalid> {
     if old.is_empty() {
-        return Err(Invalid::new("text_not_unique", "old", "is empty, which is everywhere"));
+        return Err(Invalid::new(
+            "text_not_unique",
+            "old",
+            "is empty and would match everywhere",
+        ));
     }
     let mut found = text.match_indices(old);
     let Some((at, _)) = found.next() else {
-        let message = "the text does not hold it; read it again, it may have changed";
+        let message = "the text does not contain it; read the text again, because it may have changed";
         return Err(Invalid::new("text_not_found", "old", message));
     };
     // The second occurrence may overlap the first, which is just as ambiguous.
     let next = at + text[at..].chars().next().map_or(1, char::len_utf8);
     if text[next..].contains(old) {
-        let message = "the text holds it more than once; take in more of what is around it";
+        let message = "the text contains it more than once; include more of the surrounding text";
         return Err(Invalid::new("text_not_unique", "old", message));
     }
     Ok([&text[..at], new, &text[at + old.len()..]].concat())

@@ -38,7 +38,7 @@ pub fn report(
     check_not_archived(entry)?;
     let (handle, fields) = (entry.handle, &entry.fields);
     if entry.kind.family() != Family::Work {
-        let message = format!("{handle} is of kind {}, which is no work", entry.kind);
+        let message = format!("{handle} is of kind {}, which is not work", entry.kind);
         return Err(Invalid::new("kind_invalid", "kind", message));
     }
     let is_theirs = fields.owner == *owner;
@@ -46,7 +46,7 @@ pub fn report(
     match fields.status {
         Status::Done if is_theirs && said == Report::Done => return Ok(Ok(Vec::new())),
         Status::Done => {
-            let message = format!("{handle} is done; what was found out later is a note of its own");
+            let message = format!("{handle} is done; add a note for later findings");
             return Err(Invalid::new("not_claimable", "status", message));
         }
         Status::InProgress | Status::Blocked if !is_theirs && !is_over => {
@@ -73,7 +73,7 @@ pub fn report(
             }
             if let Some(progress) = progress {
                 if entry.kind != EntryKind::Task {
-                    let message = format!("only a task has progress, {handle} is a {}", entry.kind);
+                    let message = format!("only a task has progress; {handle} is a {}", entry.kind);
                     return Err(Invalid::new("field_not_of_kind", "progress", message));
                 }
                 changes.push(FieldChange::Progress(Some(scratchbook::checked_progress(progress)?)));

@@ -255,7 +255,7 @@ pub(crate) fn check_metadata(metadata: Value) -> Result<Value, Invalid> {
 /// Returns `value`, or a message if it has more than `most` bytes as JSON.
 fn within(value: Value, most: usize) -> Result<Value, String> {
     match value.to_string().len() {
-        bytes if bytes > most => Err(format!("has {bytes} bytes, which are more than {most}")),
+        bytes if bytes > most => Err(format!("has {bytes} bytes; the maximum is {most}")),
         _ => Ok(value),
     }
 }
@@ -263,7 +263,7 @@ fn within(value: Value, most: usize) -> Result<Value, String> {
 /// The claimed source, together with the id that was sent, if any.
 fn with_id(claimed: Option<Value>, id: Option<String>, warnings: &mut Vec<Warning>) -> Option<Value> {
     let Some(id) = id else { return claimed };
-    let message = "the space gives ids; the one that was sent is kept in claimed_source";
+    let message = "the space assigns its own ids; the one that was sent is kept in claimed_source";
     warnings.push(Warning::new("id_claimed", message, id.as_str(), "an id of the space"));
     let mut parts = match claimed {
         Some(Value::Object(parts)) => parts,

@@ -30,7 +30,7 @@ impl ObservationPatch {
         let mut fields = object(item)?;
         let said_again = standing::take(&mut fields);
         if fields.is_empty() && said_again.is_empty() {
-            return Err(malformed("says nothing that is to change"));
+            return Err(malformed("contains nothing to change"));
         }
         let cleared = nulls_of(&fields);
         one_or_more(&mut fields, "tags");
@@ -46,7 +46,7 @@ impl ObservationPatch {
 fn object(item: &Value) -> Result<Map<String, Value>, Invalid> {
     match item {
         Value::Object(fields) => Ok(fields.clone()),
-        _ => Err(malformed("an observation is an object")),
+        _ => Err(malformed("an observation must be a JSON object")),
     }
 }
 

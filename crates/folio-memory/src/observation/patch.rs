@@ -56,7 +56,7 @@ impl TryFrom<ItemPatch> for ObservationPatch {
     fn try_from(patch: ItemPatch) -> Result<Self, Invalid> {
         let other = [("phase", patch.phase.is_some()), ("progress", patch.progress.is_some())];
         if let Some((field, _)) = other.into_iter().find(|(_, is_said)| *is_said) {
-            let message = "is nothing that an observation has";
+            let message = "is not a field of an observation";
             return Err(Invalid::new("field_not_of_kind", field, message));
         }
         Ok(Self {
@@ -109,7 +109,7 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
         return Err(Invalid::new(
             "kind_invalid",
             "kind",
-            format!("{handle} is of kind {kind}; this is for observations"),
+            format!("{handle} is of kind {kind}, not an observation"),
         ));
     }
     standing::check(observation, &patch.said_again)?;
@@ -121,8 +121,8 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
             .as_ref()
             .is_some_and(|text| *text != observation.fields.body)
     {
-        let message =
-            "does not change: content is the beginning of a long text; another text is sent without content_ref";
+        let message = "cannot be changed: content is only the beginning of a long text; \
+                       to replace it, send the new text without content_ref";
         return Err(Invalid::new("field_immutable", "content_ref", message));
     }
     let mut changes = clear(observation, &patch.cleared)?;

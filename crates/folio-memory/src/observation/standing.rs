@@ -23,7 +23,7 @@ pub(super) const IMMUTABLE: [(&[&str], &str); 5] = [
             "state",
             "score",
         ],
-        "it is given once, or follows from what happens",
+        "it is set once or computed",
     ),
     (
         &[
@@ -36,19 +36,19 @@ pub(super) const IMMUTABLE: [(&[&str], &str); 5] = [
             "archived_for",
             "expired_at",
         ],
-        "it is stamped by what takes it in",
+        "Folio sets it itself",
     ),
     (
         &["type"],
-        "add an observation of the other type and let it supersede this one",
+        "add an observation of the other type that supersedes this one",
     ),
     (
         &["ttl_minutes", "expires_at", "lifetime", "validated_at"],
-        "an update does not make it hold longer; confirm it, and its time begins anew",
+        "an update does not extend the lifetime; confirm the observation to begin it anew",
     ),
     (
         &["superseded_by", "outcome", "pinned", "pin"],
-        "it has an operation of its own: supersede, resolve, pin",
+        "use the operation for it: supersede, resolve or pin",
     ),
 ];
 
@@ -71,10 +71,10 @@ pub(super) fn check(entry: &Entry, said: &Map<String, Value>) -> Result<(), Inva
         let instead = IMMUTABLE.iter().find(|(names, _)| names.contains(&name.as_str()));
         let instead = instead.map_or("", |(_, instead)| instead);
         let now = match name.as_str() {
-            "version" | "updated_at" => format!("; it is at version {} by now", entry.version),
+            "version" | "updated_at" => format!("; it is now at version {}", entry.version),
             _ => String::new(),
         };
-        let message = format!("does not change: {instead}{now}");
+        let message = format!("cannot be changed: {instead}{now}");
         return Err(Invalid::new("field_immutable", name, message));
     }
     Ok(())

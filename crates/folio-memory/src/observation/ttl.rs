@@ -75,7 +75,7 @@ pub(super) fn lifetime(
     Ok(match (by_ttl, end_given.flatten()) {
         (Some(a), Some(b)) => {
             let earlier = a.min(b);
-            let message = "both ttl_minutes and expires_at were given; the earlier holds";
+            let message = "both ttl_minutes and expires_at were given; the earlier end is used";
             warnings.push(Warning::new(
                 "ttl_and_expires_at",
                 message,
@@ -107,7 +107,7 @@ fn end_of(
         return Ok(end);
     }
     if end < now {
-        let message = "expires_at is past: it is kept, and no list shows it";
+        let message = "expires_at is in the past: the observation is kept, but lists do not show it";
         warnings.push(Warning::new("expires_at_past", message, text, end.to_string()));
     }
     Ok(Some(end))
@@ -126,7 +126,7 @@ fn ttl_of(value: &Value, default_ttl: Option<Duration>, warnings: &mut Vec<Warni
         Some(minutes) => Some(Duration::from_secs_f64((minutes * 60_000.0).round() / 1000.0)),
         None => {
             let used = default_ttl.map_or_else(|| Value::from("never"), |ttl| (ttl.as_secs() / 60).into());
-            let message = "ttl_minutes is a number from 0 to 525600; the default of the type is used";
+            let message = "ttl_minutes must be a number from 0 to 525600; the default of the type is used";
             warnings.push(Warning::new("ttl_invalid", message, value.clone(), used));
             default_ttl
         }

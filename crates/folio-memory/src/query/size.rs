@@ -30,7 +30,7 @@ impl EntryQuery {
         let any = any.map(|(field, named)| (field, named, ANY_MAX));
         for (field, named, most) in [("context", self.context.len(), CONTEXT_MAX)].into_iter().chain(any) {
             if named > most {
-                let message = format!("{named} values are more than the {most} that one question may name");
+                let message = format!("{named} values are more than the {most} that one query may name");
                 return Err(Invalid::new("filter_too_large", field, message));
             }
         }
@@ -67,7 +67,7 @@ mod tests {
         };
         assert_eq!(
             more(many),
-            "context: 65 values are more than the 64 that one question may name"
+            "context: 65 values are more than the 64 that one query may name"
         );
         let many = EntryQuery {
             tags_none: tags(1_001),

@@ -120,7 +120,7 @@ impl Book {
             let mut item = serde_json::from_value::<Item>(value.clone())
                 .map_err(|error| Invalid::new("item_malformed", "items", error.to_string()));
             if id.is_some_and(|id| !seen.insert(id)) {
-                item = Err(Invalid::new("item_twice", "id", "an item before it has the same id"));
+                item = Err(Invalid::new("item_twice", "id", "an earlier item has the same id"));
             }
             let keys = value.as_object().into_iter().flat_map(Map::keys);
             read.push(Read {

@@ -125,7 +125,7 @@ impl ItemPatch {
     /// The reason if `given` cannot be parsed or is empty.
     pub fn from_json(given: Value) -> Result<Self, serde_json::Error> {
         if given.as_object().is_some_and(serde_json::Map::is_empty) {
-            return Err(serde::de::Error::custom("it says nothing that is to change"));
+            return Err(serde::de::Error::custom("it contains nothing to change"));
         }
         let cleared = given.as_object().map(nulls_of).unwrap_or_default();
         Ok(Self {
@@ -140,7 +140,7 @@ pub(crate) fn always_something(field: &str) -> Invalid {
     Invalid::new(
         "field_not_cleared",
         field,
-        "always has something in it, and was said to be null; left out, it stays as it is",
+        "cannot be null; leave it out to keep its value",
     )
 }
 
@@ -238,7 +238,7 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
             return Err(Invalid::new(
                 "title_empty",
                 "title",
-                "is empty; left out, it stays as it is",
+                "cannot be empty; leave it out to keep its value",
             ));
         }
         changes.push(FieldChange::Title(whole_title(&title)?));
@@ -326,7 +326,7 @@ fn check_is_of_kind(kind: EntryKind, phase: Option<&str>, progress: Option<f64>)
         return Ok(());
     }
     let field = if phase.is_some() { "phase" } else { "progress" };
-    let message = format!("only a task has phase and progress, this is a {kind}");
+    let message = format!("only a task has phase and progress; this is a {kind}");
     Err(Invalid::new("field_not_of_kind", field, message))
 }
 
@@ -364,7 +364,7 @@ fn whole_title(title: &str) -> Result<String, Invalid> {
 pub(crate) fn check_title(line: &str) -> Result<(), Invalid> {
     let bytes = line.len();
     if bytes > MAX_TITLE_BYTES {
-        let message = format!("{bytes} bytes are more than {MAX_TITLE_BYTES}; what is longer belongs in the body");
+        let message = format!("{bytes} bytes are more than {MAX_TITLE_BYTES}; put longer text in the body");
         return Err(Invalid::new("title_too_long", "title", message));
     }
     Ok(())
@@ -374,7 +374,7 @@ pub(crate) fn check_title(line: &str) -> Result<(), Invalid> {
 pub(crate) fn checked_phase(phase: String) -> Result<String, Invalid> {
     let bytes = phase.len();
     if bytes > MAX_PHASE_BYTES {
-        let message = format!("{bytes} bytes are more than {MAX_PHASE_BYTES}; what is longer belongs in the body");
+        let message = format!("{bytes} bytes are more than {MAX_PHASE_BYTES}; put longer text in the body");
         return Err(Invalid::new("phase_too_long", "phase", message));
     }
     Ok(phase)
@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(said(&entry(EntryKind::Note), json!({"phase": null})), Ok(Vec::new()));
         assert!(ItemPatch::from_json(json!({"titel": null})).is_err());
         let nothing = ItemPatch::from_json(json!({})).unwrap_err();
-        assert_eq!(nothing.to_string(), "it says nothing that is to change");
+        assert_eq!(nothing.to_string(), "it contains nothing to change");
     }
 
     #[test]
@@ -500,7 +500,10 @@ mod tests {
             ..ItemPatch::default()
         };
         let invalid = patch(&entry(EntryKind::Note), emptied).unwrap_err();
-        assert_eq!(invalid.to_string(), "title: is empty; left out, it stays as it is");
+        assert_eq!(
+            invalid.to_string(),
+            "title: cannot be empty; leave it out to keep its value"
+        );
     }
 
     #[test]
@@ -608,7 +611,7 @@ mod tests {
             assert_eq!(invalid.code, "title_too_long");
             assert_eq!(
                 invalid.message,
-                "513 bytes are more than 512; what is longer belongs in the body"
+                "513 bytes are more than 512; put longer text in the body"
             );
         }
     }
@@ -627,7 +630,7 @@ mod tests {
         assert_eq!(patch(&entry(EntryKind::Task), change(512)).unwrap().0.len(), 1);
         let added = draft(task(513), Trust::User).unwrap_err();
         assert_eq!(added, patch(&entry(EntryKind::Task), change(513)).unwrap_err());
-        let says = "phase: 513 bytes are more than 512; what is longer belongs in the body";
+        let says = "phase: 513 bytes are more than 512; put longer text in the body";
         assert_eq!(
             (added.code.as_str(), added.to_string().as_str()),
             ("phase_too_long", says)
@@ -650,7 +653,7 @@ mod tests {
                 assert_eq!(invalid.code, "field_not_of_kind");
                 assert_eq!(
                     invalid.message,
-                    format!("only a task has phase and progress, this is a {kind}")
+                    format!("only a task has phase and progress; this is a {kind}")
                 );
             }
             assert_eq!(patch(&entry(EntryKind::Task), change).unwrap().0.len(), 1);

@@ -218,7 +218,7 @@ fn names_something(arguments: &Value) -> Result<(), Invalid> {
         (Some(("query", value)), None) if is_blank(value) => ("query", "words to find"),
         _ => return Ok(()),
     };
-    let message = format!("is empty; it is {}, and without it the view is read", what.1);
+    let message = format!("is empty; give {}, or leave it out to read the view", what.1);
     Err(wrong(what.0, message))
 }
 
@@ -235,7 +235,7 @@ impl Given {
                 .filter(|(_, value)| !(value.is_null() || tool.name != "scratch_update" && *value == ""))
                 .map(|(name, value)| (name.clone(), value.clone()))
                 .collect(),
-            _ => return Err(wrong("arguments", "are no object".to_owned())),
+            _ => return Err(wrong("arguments", "must be a JSON object".to_owned())),
         };
         let known = tool.schema["properties"].as_object();
         let known: BTreeSet<&str> = known.into_iter().flat_map(Map::keys).map(String::as_str).collect();
@@ -243,7 +243,7 @@ impl Given {
             Some(name) => Err(wrong(
                 name,
                 format!(
-                    "is nothing that {} takes; it takes {}",
+                    "is not a parameter of {}; its parameters are {}",
                     tool.name,
                     Vec::from_iter(known).join(", ")
                 ),
@@ -256,7 +256,7 @@ impl Given {
         match self.0.get(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(wrong(field, format!("is a text, not {other}"))),
+            Some(other) => Err(wrong(field, format!("must be a text, not {other}"))),
         }
     }
 
@@ -266,7 +266,7 @@ impl Given {
             // Models sometimes write numbers as strings.
             Some(value) => match value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()) {
                 Some(number) => Ok(Some(number)),
-                None => Err(wrong(field, format!("is a number, not {value}"))),
+                None => Err(wrong(field, format!("must be a number, not {value}"))),
             },
         }
     }
@@ -278,12 +278,12 @@ impl Given {
         let text = format!("{number}");
         match text.parse() {
             Ok(count) => Ok(Some(count)),
-            Err(_) => Err(wrong(field, format!("is a whole number from 0 on, not {text}"))),
+            Err(_) => Err(wrong(field, format!("must be a whole number, 0 or more, not {text}"))),
         }
     }
 
     fn texts(&self, field: &str) -> Result<Option<Vec<String>>, Invalid> {
-        let not = |value: &Value| wrong(field, format!("is a list of texts, not {value}"));
+        let not = |value: &Value| wrong(field, format!("must be a list of texts, not {value}"));
         match self.0.get(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(vec![text.clone()])),
@@ -303,7 +303,7 @@ impl Given {
             .ok_or_else(|| wrong("id", "is missing; it is a handle such as e42".to_owned()))?;
         text.trim()
             .parse()
-            .map_err(|_| wrong("id", format!("{text:?} is no handle of an entry, such as e42")))
+            .map_err(|_| wrong("id", format!("{text:?} is not the handle of an entry, such as e42")))
     }
 
     fn read(self) -> Result<Call, Invalid> {
@@ -340,7 +340,7 @@ impl Given {
             &of_observations
         };
         if let Some(field) = others.iter().find(|field| self.0.contains_key(**field)) {
-            return Err(wrong(field, format!("is nothing that a {kind} has")));
+            return Err(wrong(field, format!("is not a field of a {kind}")));
         }
         let (title, body) = (self.text("title")?, self.text("body")?.unwrap_or_default());
         let tags = self.texts("tags")?.unwrap_or_default();
@@ -353,7 +353,7 @@ impl Given {
             let ttl = self.0.get("ttl_minutes").cloned();
             let ttl_minutes = match ttl {
                 Some(ttl) => serde_json::from_value(ttl)
-                    .map_err(|_| wrong("ttl_minutes", "is a number of minutes".to_owned()))?,
+                    .map_err(|_| wrong("ttl_minutes", "must be a number of minutes".to_owned()))?,
                 None => Default::default(),
             };
             return Ok(Call::AddObservation(Box::new(ObservationInput {
@@ -372,7 +372,7 @@ impl Given {
                 .into_iter()
                 .find(|field| self.0.contains_key(*field));
             if kind != "note" || of_work.is_some() {
-                let message = "takes text, kind note; without `page` it becomes a todo or a task";
+                let message = "takes only text with kind note; leave `page` out to add a todo or a task";
                 return Err(wrong("page", message.to_owned()));
             }
             let title = title.unwrap_or_default();
@@ -408,7 +408,7 @@ impl Given {
         if patch == ItemPatch::default() {
             return Err(wrong(
                 "arguments",
-                "change nothing; give title, body, status, tags, phase or progress".to_owned(),
+                "contain nothing to change; give title, body, status, tags, phase or progress".to_owned(),
             ));
         }
         Ok(Call::Update {
@@ -450,50 +450,50 @@ mod tests {
             (
                 "scratch_add",
                 json!({"kind": "note", "type": "alert"}),
-                "type: is nothing that a note has",
+                "type: is not a field of a note",
             ),
             (
                 "scratch_add",
                 json!({"kind": "note", "colour": 1}),
-                "colour: is nothing that scratch_add takes; it takes body, confidence, context, kind, page, phase, progress, tags, title, ttl_minutes, type",
+                "colour: is not a parameter of scratch_add; its parameters are body, confidence, context, kind, page, phase, progress, tags, title, ttl_minutes, type",
             ),
             (
                 "scratch_add",
                 json!({"kind": "note", "tags": [1]}),
-                "tags: is a list of texts, not [1]",
+                "tags: must be a list of texts, not [1]",
             ),
             (
                 "scratch_pin",
                 json!({"id": "p7"}),
-                "id: \"p7\" is no handle of an entry, such as e42",
+                "id: \"p7\" is not the handle of an entry, such as e42",
             ),
             ("scratch_pin", json!({}), "id: is missing; it is a handle such as e42"),
             (
                 "scratch_update",
                 json!({"id": "e1"}),
-                "arguments: change nothing; give title, body, status, tags, phase or progress",
+                "arguments: contain nothing to change; give title, body, status, tags, phase or progress",
             ),
             (
                 "scratch_read",
                 json!({"id": "", "budget": 400}),
-                "id: is empty; it is a handle such as e42 or p7, and without it the view is read",
+                "id: is empty; give a handle such as e42 or p7, or leave it out to read the view",
             ),
             (
                 "scratch_read",
                 json!({"query": " ", "id": null}),
-                "query: is empty; it is words to find, and without it the view is read",
+                "query: is empty; give words to find, or leave it out to read the view",
             ),
             (
                 "scratch_read",
                 json!({"budget": -1}),
-                "budget: is a whole number from 0 on, not -1",
+                "budget: must be a whole number, 0 or more, not -1",
             ),
             (
                 "scratch_read",
                 json!({"budget": 1e9}),
                 "budget: 1000000000 tokens are more than 20000; read on with cursor",
             ),
-            ("scratch_read", json!([]), "arguments: are no object"),
+            ("scratch_read", json!([]), "arguments: must be a JSON object"),
             (
                 "scratch_forget",
                 json!({}),

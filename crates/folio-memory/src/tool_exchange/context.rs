@@ -113,8 +113,16 @@ fn filter(asked: &mut EntryQuery, name: &str, value: &Value) -> Result<bool, Inv
             asked.text_match = how.map_err(|_| wrong(name, "is not all or any"))?;
         }
         "text" => asked.text = Some(value.as_str().ok_or_else(|| wrong(name, "is not a text"))?.to_owned()),
-        "since" => asked.since = Some(Seq(value.as_u64().ok_or_else(|| wrong(name, "is not a commit"))?)),
-        "as_of" => asked.as_of = Some(Seq(value.as_u64().ok_or_else(|| wrong(name, "is not a commit"))?)),
+        "since" => {
+            asked.since = Some(Seq(value
+                .as_u64()
+                .ok_or_else(|| wrong(name, "is not a commit number"))?))
+        }
+        "as_of" => {
+            asked.as_of = Some(Seq(value
+                .as_u64()
+                .ok_or_else(|| wrong(name, "is not a commit number"))?))
+        }
         "order" => {
             let order = serde_json::from_value::<Order>(value.clone());
             asked.order = order.map_err(|_| wrong(name, "is not an order"))?;
@@ -162,7 +170,7 @@ fn texts(name: &str, value: &Value) -> Result<Vec<String>, Invalid> {
     if texts.iter().any(|text| is_blank(text)) {
         return Err(wrong(
             name,
-            "has a value with nothing in it; left out, it restricts nothing",
+            "contains an empty value; leave the filter out to restrict nothing",
         ));
     }
     Ok(texts)
@@ -173,7 +181,7 @@ fn known<T>(names: &[String], read: impl Fn(&str) -> Option<T>) -> Vec<T> {
 }
 
 fn unknown(name: &str) -> Invalid {
-    Invalid::new("filter_unknown", name, "is not something that can be filtered by")
+    Invalid::new("filter_unknown", name, "is not a known filter")
 }
 
 fn wrong(name: &str, message: &str) -> Invalid {

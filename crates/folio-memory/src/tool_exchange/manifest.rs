@@ -157,13 +157,13 @@ impl ToolManifest {
         if until.is_none() && !(self.may_never_expire && longest.is_none()) {
             let ttl = default_ttl.unwrap_or_else(|| minutes(MAX_TTL_MINUTES));
             until = Some(now.plus(ttl));
-            said = Some(("ttl_never", "the tool may not add what never expires"));
+            said = Some(("ttl_never", "the tool may not add observations that never expire"));
         }
         if let (Some(end), Some(longest)) = (until, longest)
             && end > now.plus(longest)
         {
             until = Some(now.plus(longest));
-            said = Some(("ttl_over_manifest", "longer than the tool may ask for"));
+            said = Some(("ttl_over_manifest", "longer than the tool may request"));
         }
         let ((code, message), end) = (said?, until?);
         fields.lifetime = Lifetime::Until(end);

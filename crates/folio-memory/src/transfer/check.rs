@@ -22,7 +22,7 @@ pub fn check_entry(new: &mut NewEntry, now: Timestamp) -> Result<Vec<Warning>, I
     }
     check_text(&fields.body, "body")?;
     if fields.type_name.is_some() && kind != EntryKind::Observation {
-        let message = format!("only an observation has a type, this is a {kind}");
+        let message = format!("only an observation has a type; this is a {kind}");
         return Err(Invalid::new("field_not_of_kind", "type", message));
     }
     if fields.erased.is_none() {
@@ -54,7 +54,7 @@ pub fn check_entry(new: &mut NewEntry, now: Timestamp) -> Result<Vec<Warning>, I
     // No confirmation is later than now.
     fields.validated_at = fields.validated_at.map(|at| at.min(now));
     if fields.superseded_by == Some(id) {
-        let message = "cannot take its own place";
+        let message = "cannot supersede itself";
         return Err(Invalid::new("supersede_cycle", "superseded_by", message));
     }
     Ok(warnings)

@@ -75,18 +75,18 @@ impl Writer {
             Line::Entry(entry) => {
                 self.last = Some((entry.id, entry.page));
                 let file = self.files.get(&entry.page);
-                let file = file.ok_or_else(|| malformed("the page of the entry does not stand before it"))?;
+                let file = file.ok_or_else(|| malformed("the page of the entry must come before it"))?;
                 (file.clone(), "entry", "## ")
             }
             Line::Piece(piece) => {
                 let page = self.last.filter(|(entry, _)| *entry == piece.of);
                 let file = page.and_then(|(_, page)| self.files.get(&page));
-                let file = file.ok_or_else(|| malformed("the entry of the piece does not stand before it"))?;
+                let file = file.ok_or_else(|| malformed("the entry of the piece must come before it"))?;
                 (file.clone(), "piece", "")
             }
         };
         let Ok(Value::Object(mut fields)) = serde_json::to_value(line) else {
-            return Err(malformed("cannot be put into words"));
+            return Err(malformed("cannot be written as JSON"));
         };
         fields.remove("record");
         let text = text_field(name).and_then(|field| match fields.remove(field) {
@@ -216,9 +216,7 @@ pub fn added(section: &str, page: Option<&PageOfFile>, now: Timestamp) -> Option
     let is_new = name == "entry" && !fields.contains_key("id");
     is_new.then(|| match page {
         Some(page) => read(section, Some((page, now))),
-        None => Err(malformed(
-            "an entry that is new stands in the file of its page".to_owned(),
-        )),
+        None => Err(malformed("a new entry must be in the file of its page".to_owned())),
     })
 }
 
@@ -247,12 +245,12 @@ impl PageOfFile {
             role if !role.is_standing() => (&[EntryKind::Log][..], Owner::user()),
             role => {
                 let add = if role == PageRole::ScratchPage {
-                    "; `folio observe add` does"
+                    "; use `folio observe add`"
                 } else {
                     ""
                 };
                 return Err(malformed(format!(
-                    "nobody adds to a page of the role {} in a file{add}",
+                    "entries cannot be added to a {} page in a file{add}",
                     role.as_str()
                 )));
             }
@@ -262,7 +260,7 @@ impl PageOfFile {
             Some(name) => *kinds.iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
                 let known: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
                 malformed(format!(
-                    "a new entry here is of the kind {}, not {name}",
+                    "a new entry here must be of kind {}, not {name}",
                     known.join(", ")
                 ))
             })?,
@@ -350,7 +348,7 @@ pub fn written_below(section: &str) -> Option<Invalid> {
         return None;
     }
     let message = format!(
-        "no entry says {:?}, so it is not taken in; a line <!-- folio:entry --> above it makes it one",
+        "{:?} belongs to no entry and is not imported; put a line <!-- folio:entry --> above it to make it one",
         shortened(text.lines().next().unwrap_or_default())
     );
     Some(Invalid::new("line_malformed", "section", message))

@@ -140,7 +140,7 @@ impl Export {
         let first = lines.next().ok_or("it is empty")?;
         let (turn, at, as_of) = match serde_json::from_str(first).map_err(|error| error.to_string())? {
             Line::Turn { format, .. } if format > FORMAT => {
-                return Err(format!("its form {format} is newer than {FORMAT}"));
+                return Err(format!("its format {format} is newer than {FORMAT}"));
             }
             Line::Turn { turn_id, at, as_of, .. } => (turn_id, at, as_of),
             Line::Touched(_) | Line::Part(_) => return Err("its first line does not name the turn".to_owned()),

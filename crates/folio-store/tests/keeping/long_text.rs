@@ -87,7 +87,7 @@ async fn a_long_text_can_be_changed_in_one_place_and_become_a_short_one_m7_3_29(
         .await
         .unwrap_err();
     assert!(
-        missing.to_string().starts_with("old: the text does not hold it"),
+        missing.to_string().starts_with("old: the text does not contain it"),
         "{missing}"
     );
     let same = house

@@ -202,9 +202,9 @@ impl Changed {
         let given = if line.is_empty() { first() } else { &line };
         let title = super::super::checked_title(given)?;
         let why = match () {
-            () if line.is_empty() => "is empty, the first line of the text serves".to_owned(),
+            () if line.is_empty() => "is empty; the first line of the text is used".to_owned(),
             () if line.len() > MAX_TITLE_BYTES => format!("has more than {MAX_TITLE_BYTES} bytes"),
-            () => "is one line here".to_owned(),
+            () => "must be one line".to_owned(),
         };
         self.note("title", &item.title, &title, &why);
         Ok(title)
@@ -242,7 +242,7 @@ impl Changed {
                 Err(invalid) => refused = refused.or(Some(invalid.message)),
             }
         }
-        let why = refused.unwrap_or_else(|| "are short words here, each once, 32 at most".to_owned());
+        let why = refused.unwrap_or_else(|| "must be short words without duplicates, 32 at most".to_owned());
         self.note("tags", &given, &tags, &why);
         tags
     }

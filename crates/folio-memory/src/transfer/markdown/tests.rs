@@ -161,7 +161,7 @@ fn what_somebody_wrote_where_no_text_is_is_told() {
     let told = written_below(&format!("{of_page}Old ones.\n\nVery.\n")).unwrap();
     assert_eq!(
         told.message,
-        "no entry says \"Old ones.\", so it is not taken in; a line <!-- folio:entry --> above it makes it one"
+        "\"Old ones.\" belongs to no entry and is not imported; put a line <!-- folio:entry --> above it to make it one"
     );
     let told = written_below(&format!("{}- a list\n", files[ROOT])).unwrap();
     assert!(told.message.contains("- a list"), "{}", told.message);
