@@ -25,7 +25,8 @@ mod tests {
 
     #[test]
     fn calls_of_one_reply_have_ids_that_differ() {
-        // Gemini gives none, some servers the same one to each, and what is made up may be another call's.
+        // Gemini sends no ids, some servers send the same id for each call, and a generated id may equal that of
+        // another call.
         for (ids, named) in [
             (["", "", ""], ["call_1", "call_2", "call_3"]),
             (["a", "a", "a-2"], ["a", "call_2", "a-2"]),

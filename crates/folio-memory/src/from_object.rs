@@ -3,7 +3,6 @@
 /// Makes each of these types, which derive both traits with `#[serde(remote = "Self")]`, deserialize from an object
 /// only. The derived code would also accept an array with the values of the fields in the order of their declaration,
 /// so that an empty array would mean all defaults.
-/// whose values are those of the fields as they are declared: an empty one would be everything that is built in.
 macro_rules! read_from_an_object {
     ($($name:ident),+) => {$(
         impl serde::Serialize for $name {

@@ -39,7 +39,6 @@ pub fn read<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
 /// # Errors
 ///
 /// If it cannot be parsed even then.
-/// If it cannot be read all the same.
 pub fn read_unrounded<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(&readable(json))
 }

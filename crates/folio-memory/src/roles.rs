@@ -390,7 +390,7 @@ mod tests {
     use crate::id::{EntryHandle, EntryId, PageId, Seq};
     use crate::time::Timestamp;
 
-    /// The table as people read it: y, - or w for within what is theirs.
+    /// The table in readable form: y, -, or w for "within their own scope".
     const TABLE: &str = "\
         role       read add settle own others_status others confirm pin archive restore forget pages policy trace import end speak steer
         tool       w    y   y      -   -             -      -       -   -       -       -      -     -      -     -      -   w     -
@@ -468,7 +468,7 @@ mod tests {
             denied.to_string(),
             "a tool may not archive e7; reflector, cleaner, human may"
         );
-        // Not that it may after all.
+        // The message must not name the refused role among those that may.
         let denied = |role, operation| Denied {
             role,
             operation,

@@ -65,7 +65,7 @@ fn a_share_that_is_not_used_flows_on_m7_11_4() {
     ];
     let assembled = assemble(alone, 100, MAX, &Words);
     assert_eq!(assembled.receipt.sections[1].shown.len(), 9, "{}", assembled.text);
-    // And back: what the later ones leave is the first one's.
+    // Conversely, the first section gets what the later ones leave.
     let lines = vec!["a b c d e f g h i j"; 9];
     let alone = vec![
         offered(Section::ScratchPage, 10, &lines),

@@ -24,7 +24,7 @@ impl Tokens for Words {
     }
 }
 
-/// Three bytes are a token: for texts that are written down here, whatever an estimate comes to.
+/// Counts three bytes as one token, so that expected texts do not depend on the estimate.
 #[derive(Debug)]
 struct Thirds;
 
@@ -129,7 +129,7 @@ proptest! {
     }
 }
 
-/// Whether everything that `shown` shows is so in `whole`.
+/// Whether everything in `shown` agrees with `whole`.
 fn agrees(shown: &Value, whole: &Value) -> bool {
     match (shown, whole) {
         (Value::Object(shown), Value::Object(whole)) => {

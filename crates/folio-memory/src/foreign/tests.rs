@@ -19,7 +19,7 @@ fn lines(values: &[Value]) -> String {
     values.iter().map(|value| format!("{value}\n")).collect()
 }
 
-/// What stands there, a line for each entry, and the links by the names of what they lead between.
+/// The result as text: one line per entry, and the links with the names of their ends.
 fn shown(foreign: &Foreign) -> String {
     let mut text = String::new();
     for page in &foreign.pages {
@@ -258,7 +258,7 @@ fn what_cannot_be_kept_as_it_is_is_put_right_and_told() {
     assert_eq!(empty.refused[0].1.code, "title_empty");
 }
 
-/// The ids of what `foreign` has, by what it is called there.
+/// The ids of the entries of `foreign`.
 fn ids(foreign: &Foreign) -> Vec<EntryId> {
     foreign.items.iter().map(|item| item.new.id).collect()
 }

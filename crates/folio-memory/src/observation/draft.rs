@@ -338,7 +338,7 @@ mod tests {
         check_ttl(json!({"content": "x", "ttl_minutes": 1}), Some(60_000), None);
         check_ttl(json!({"content": "x", "ttl_minutes": 0.5}), Some(30_000), None);
         check_ttl(json!({"content": "x", "ttl_minutes": 0}), Some(0), None);
-        // As exact as a millisecond.
+        // Exact to a millisecond.
         check_ttl(json!({"content": "x", "ttl_minutes": 0.000_02}), Some(1), None);
         check_ttl(json!({"content": "x", "ttl_minutes": 0.000_008}), Some(0), None);
     }
@@ -374,7 +374,7 @@ mod tests {
         check_ttl(ends(year + 1), Some(week), Some("ttl_invalid"));
         check_ttl(ends(0), Some(0), None);
         check_ttl(ends(-1), Some(-1), Some("expires_at_past"));
-        // As many programs write "never", and beyond every instant that can be kept.
+        // The end that many programs write for "never", and one before every instant that can be represented.
         let never = json!({"content": "x", "expires_at": "9999-12-31T23:59:59Z"});
         check_ttl(never, Some(week), Some("ttl_invalid"));
         let draft = drafted(json!({"content": "x", "expires_at": "0001-01-01T00:00:00Z"})).unwrap();

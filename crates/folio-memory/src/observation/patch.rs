@@ -267,7 +267,7 @@ mod tests {
                 ("field_not_cleared", name)
             );
         }
-        // As the whole of it says again what is so.
+        // A whole answer that is sent back repeats what is so already.
         let bare = entry(EntryKind::Observation, Status::Active);
         let again = json!({"title": null, "context": null, "metadata": null, "confidence": null});
         assert_eq!(said(&bare, again), Ok(Vec::new()));

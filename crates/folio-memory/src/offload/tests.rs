@@ -102,7 +102,7 @@ fn what_strangers_say_through_a_tool_is_not_quoted_m7_8_v11() {
     assert_eq!(found.error.as_deref(), Some("error: no such file"));
 }
 
-/// What of `said`, and of what a tool answered, is found.
+/// What is extracted from `said` and from a tool's answer `answered`.
 fn found_in(said: &str, answered: &str) -> (Vec<String>, Option<String>) {
     let messages = Message::read_all(&json!([
         {"role": "user", "content": said},
@@ -218,7 +218,7 @@ fn where_the_work_stood_is_said_in_the_words_of_the_model_m7_8_v8() {
          Last answer: Empty input is not handled. Next: check it in src/parser.rs.\n\
          Said:\n- Next: check it in src/parser.rs.\n"
     );
-    // Whoever takes it out of the summary does not find it in the next one.
+    // What somebody removes from the summary does not return in the next one.
     let edited = "Last request: Why does the parser test fail?\n";
     assert_eq!(found.still_in(edited).answer, None);
 }
@@ -247,7 +247,7 @@ fn only_what_stands_for_messages_is_taken_for_it_m7_8_v8() {
     ] {
         assert!(!is_stand_in(&stand_in(&is_not)), "{is_not}");
     }
-    // Only a user says it: an assistant that repeats it speaks.
+    // Only a message of the user stands in for others: an assistant that repeats it speaks for itself.
     let mut repeated = stand_in(&head);
     repeated.role = Speaker::Assistant;
     assert!(!is_stand_in(&repeated));
@@ -272,7 +272,7 @@ const SUMMARY: &str = "Last request: fix it\nLast error: it failed\nTouched: src
                        - Never push to the first branch.\n- Never push to the second one.\n- Never push to the third.\n";
 const NEXT: &str = "e4 write tests\nSee to: it failed\nGo on with: fix it";
 
-/// What is told of [`SUMMARY`] and [`NEXT`] in `bytes`.
+/// What [`told`] makes of [`SUMMARY`] and [`NEXT`] within `bytes`.
 fn told_in(bytes: usize) -> Option<String> {
     let [summary, next] = [("Summary", 8, SUMMARY), ("Next", 9, NEXT)].map(|(title, handle, body)| Told {
         title,

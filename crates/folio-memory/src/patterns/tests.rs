@@ -122,7 +122,7 @@ fn a_second_run_is_no_news_and_a_new_member_replaces_m7_9() {
     let more = &found(&entries)[0];
     assert!(more.is_news);
     assert_eq!(more.replaces, [Used::of(&entries[3])]);
-    // Two turns that ended at the same moment have both said it: the next one clears up.
+    // Two turns that ended at the same moment both recorded the pattern; the next turn replaces both.
     entries.push(said(&first, 6));
     let cleared = &found(&entries)[0];
     assert!(cleared.is_news);
@@ -167,7 +167,7 @@ fn two_patterns_do_not_take_the_place_of_one_entry_m7_9() {
     assert!(first.len() > 1, "texts that are nearly alike");
     entries.extend((1001..).zip(&first).map(|(handle, pattern)| said(pattern, handle)));
     assert!(found(&entries).iter().all(|pattern| !pattern.is_news));
-    // One more turn in which the group was looked at makes news of all of them.
+    // One more turn in which the group occurred changes all patterns.
     entries.push(numbered(201));
     let again = found(&entries);
     let replaced: Vec<Used> = again.iter().flat_map(|pattern| pattern.replaces.clone()).collect();

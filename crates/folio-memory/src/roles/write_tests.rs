@@ -33,7 +33,7 @@ fn add(kind: EntryKind, type_name: Option<&str>) -> Change {
     Change::AddEntry(Box::new(added("new", kind, type_name)))
 }
 
-/// The entry `old` of somebody else, in another run.
+/// An existing entry `old` of somebody else, in another run.
 fn old() -> Entry {
     let mut new = added("old", EntryKind::Observation, None);
     new.fields.source.principal = Some("human:ada".to_owned());
@@ -49,7 +49,7 @@ fn patch(fields: Vec<FieldChange>) -> Change {
     }
 }
 
-/// The roles that may make `changes` where `old` is, the pages that `there` adds are, and a thread's book.
+/// The roles that may make `changes` where `old`, the pages that `there` adds, and a thread's scratchbook exist.
 fn who_may(changes: &[Change], there: &[Change]) -> Vec<&'static str> {
     let mut known = Known::default();
     known.entries.insert(old().id, old());

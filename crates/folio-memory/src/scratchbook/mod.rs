@@ -559,7 +559,7 @@ mod tests {
             changes(&item, said),
             [FieldChange::Status(Status::Open), FieldChange::Progress(Some(0.8))]
         );
-        // What somebody says is all there while it goes on, is.
+        // Full progress of an item that is not done stays as it was reported.
         item.fields.status = Status::InProgress;
         assert_eq!(changes(&item, to("blocked")), [FieldChange::Status(Status::Blocked)]);
     }
@@ -710,7 +710,7 @@ mod tests {
             };
             assert_eq!(draft(untitled, Trust::User).unwrap().0.title, "the port", "{unseen:?}");
         }
-        // What is seen stays as it was written.
+        // A title with visible characters stays as it was written.
         let joined = draft(ItemInput::new(EntryKind::Note, "👩\u{200d}🚒"), Trust::User).unwrap();
         assert_eq!(joined.0.title, "👩\u{200d}🚒");
     }

@@ -23,7 +23,7 @@ fn finds_any(query: &str, text: &str) -> bool {
     TextQuery::of(query, TextMatch::Any).matches(&fields("", text, &[]))
 }
 
-/// Comparing every pair of it with every other would take minutes.
+/// A test of time: comparing every pair of the run with every other would take minutes.
 #[test]
 fn a_long_run_without_spaces_is_asked_for_in_no_more_time_than_it_is_long() {
     let run: String = (0..200_000_u32)

@@ -10,7 +10,7 @@ fn o200k(text: &str) -> u32 {
 
 #[test]
 fn counting_is_exact_m7_8_v3() {
-    // What OpenAI's own tokenizer makes of these texts.
+    // The counts of OpenAI's own tokenizer.
     for (text, o200k, cl100k) in [
         ("", 0, 0),
         ("hello world", 2, 2),
@@ -65,7 +65,7 @@ fn an_estimate_of_documents_is_not_below_what_they_are_m7_8_v3() {
     ] {
         let start = &text[..text.floor_char_boundary(60)];
         assert!(Estimate.count(text) >= o200k(text), "{start}");
-        // And no line of it.
+        // Nor may the estimate be too low for any single line.
         for line in text.lines() {
             assert!(Estimate.count(line) >= o200k(line), "{line}");
         }
@@ -122,14 +122,14 @@ fn made_up() -> impl Strategy<Value = String> {
         for step in steps {
             let last = word.last().copied().unwrap_or(first);
             let nexts: Vec<u8> = (b'a'..=b'z').filter(|next| estimate::is_pair(last, *next)).collect();
-            // Few letters make a pair with none.
+            // A few letters form no pair with any other.
             word.push(if nexts.is_empty() { first } else { *step.get(&nexts) });
         }
         word.into_iter().map(char::from).collect()
     })
 }
 
-/// The same a few letters long, again and again.
+/// The first letters of such a word, repeated.
 fn made_up_again() -> impl Strategy<Value = String> {
     (made_up(), 2..8_usize, 1..12_usize)
         .prop_map(|(word, letters, times)| word[..letters.min(word.len())].repeat(times))

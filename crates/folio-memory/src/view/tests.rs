@@ -205,7 +205,7 @@ fn a_line_has_nothing_that_turns_writing_around_or_that_only_a_model_sees() {
             "a\u{fe01}b\u{fe0f}c \u{fe00}😀\u{fe01}\u{fe0f}\u{fe0e}",
             "abc 😀\u{fe0f}".to_owned(),
         ),
-        // What is written so.
+        // Valid uses of these characters stay as they are.
         (
             "1\u{fe0f}\u{20e3} ❤\u{fe0e} 葛\u{fe00} ≨\u{fe00} 👩\u{200d}🚀 می\u{200c}خواهم",
             "1\u{fe0f}\u{20e3} ❤\u{fe0e} 葛\u{fe00} ≨\u{fe00} 👩\u{200d}🚀 می\u{200c}خواهم".to_owned(),
@@ -253,7 +253,7 @@ fn each_section_has_its_share_in_a_small_view_too_m7_8_v1() {
         fields.body = "A key was in the log".to_owned();
     }));
     book.push(titled(32, EntryKind::Task, "Rotate the key", ""));
-    // Where there is room for a line of each, each has one, whatever the first one has besides.
+    // If there is room for one line of each section, each has one, whatever else the first section has.
     for budget in 145..400 {
         let rendered = view(&book, how(budget), &Estimate);
         for handle in ["e1 ", "e31 ", "e32 "] {
@@ -346,7 +346,7 @@ fn observations_have_a_tenth_whatever_else_there_is_m7_8_v1() {
     assert!(section.reserved >= 70 && section.shown.len() >= 3, "{section:?}");
 }
 
-/// The first section that has something and says nothing of it, though a later one shows a line.
+/// The first section that has entries but does not mention them, although a later one shows a line.
 fn passed_over(rendered: &Rendered) -> Option<&str> {
     let sections = &rendered.receipt.sections;
     let has_lines = |section: &&SectionReceipt| !section.shown.is_empty() || !section.shortened.is_empty();
@@ -516,7 +516,7 @@ proptest! {
         if let Some(only) = rendered.text.lines().find(|line| line.starts_with("e1 ")) {
             let is_whole_in = |line: &String| {
                 let ends = line.grapheme_indices(true).map(|(at, _)| at).chain([line.len()]);
-                // A space at the end of a line is not written.
+                // White space at the end of the line is trimmed.
                 line.starts_with(only) && (ends.into_iter().any(|end| end == only.len()) || line[only.len()..].starts_with(' '))
             };
             let lines = candidate(&book[0]).lengths;

@@ -86,7 +86,7 @@ fn space() -> Line {
     }
 }
 
-/// Texts that are hard to keep: ends of lines of all sorts, and what looks like a section.
+/// Texts that are hard to preserve: line endings of all kinds, and lines that look like sections.
 fn text() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         4 => ".{0,12}",

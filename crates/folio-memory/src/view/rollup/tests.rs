@@ -98,7 +98,7 @@ fn a_roll_up_keeps_its_budget_with_whole_lines_and_says_what_is_missing_m7_8_v10
         for (at, line) in lines.iter().enumerate() {
             let is_notice = at + 1 == lines.len() && line.starts_with('+');
             if lines.len() == 1 && whole[0].starts_with(line) {
-                // The first one alone may be cut.
+                // A single line may be cut.
                 assert!(line.len() >= 2, "{line:?} is half a name");
                 continue;
             }
@@ -269,7 +269,7 @@ fn a_planner_is_told_what_failed_before_what_runs_and_what_ended_well_last_e9_16
         let titles: Vec<&str> = titles.collect();
         seen.insert(titles.join(" "));
     }
-    // As far as there is room, which there is for all of it in the end.
+    // Each is told as far as there is room, and in the end there is room for all.
     let order = "Fourth Fifth Third Second First";
     for told in &seen {
         assert!(order.starts_with(told.as_str()), "{told}");
@@ -317,7 +317,7 @@ fn of_pages_for_which_there_is_no_room_it_is_told_how_they_stand_e9_16() {
             "+6 more pages (2 failed, 1 open, 3 ok or superseded)",
         ]
     );
-    // Whoever says of many pages what nobody else says does not make the line long.
+    // Many pages with unusual statuses do not make the line long.
     let mut odd = Standing::default();
     (0..100).for_each(|nth| odd.add(&format!("odd {nth}")));
     assert!(
