@@ -157,9 +157,9 @@ impl EntryQuery {
                 .is_none_or(|text| text::is_searchable(entry.kind) && text.matches(fields))
     }
 
-    /// The same query as a reader means it who continues with `since`: if no statuses are asked for, the answer
-    /// includes entries that were archived or superseded since then (M7.2.16). Otherwise the reader would keep entries
-    /// that are gone.
+    /// Returns the query as it is meant by a reader who continues from `since`: if no statuses are asked for, the
+    /// answer includes entries that were archived or superseded since then (M7.2.16). Otherwise the reader would keep
+    /// entries that are gone.
     #[must_use]
     pub fn telling_what_went(&self) -> Cow<'_, Self> {
         if self.since.is_none() || !self.status.is_empty() {

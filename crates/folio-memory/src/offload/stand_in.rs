@@ -1,4 +1,4 @@
-//! The message that stands in for offloaded messages: how it is recognized, and what it tells when space is short.
+//! The message that stands in for offloaded messages: how it is recognized, and what it says when space is short.
 
 use super::extract::{SAID_HEAD, SAID_MARK, TOUCHED_GAP, TOUCHED_HEAD};
 use super::{Message, Speaker};
@@ -39,7 +39,7 @@ pub fn is_stand_in(message: &Message) -> bool {
     message.role == Speaker::User && (has_head || is_name())
 }
 
-/// A text that the message tells.
+/// A text that the message contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Told<'a> {
     /// The title of the text.

@@ -12,7 +12,7 @@ const MAIN_SHARE: u64 = 40;
 /// The block for a planner: the tail of the main scratchpad, the results so far of each executor's scratchpad, and what
 /// to keep in mind.
 ///
-/// Pages are named by their handles, but entries are not: what a step wrote is told before it is in the log. The block
+/// Pages are named by their handles, but entries are not: what a step wrote is shown before it is in the log. The block
 /// fits into `budget` tokens, and is empty if not even its frame does. Failed work comes first, then running work, then
 /// work that ended well, latest first. The same pages give the same bytes.
 ///
