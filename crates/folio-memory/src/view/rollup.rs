@@ -21,7 +21,7 @@ const TITLE_CHARS: usize = 80;
 const CHANGE_CHARS: usize = 40;
 /// The status of a page whose work continues.
 const OPEN: &str = "open";
-/// The maximum number of characters of a counted status, and of statuses told apart: pages may carry any status.
+/// The maximum number of characters of a counted status, and of distinct statuses: pages may carry any status.
 const STATUS_CHARS: usize = 20;
 const STATUSES: usize = 8;
 /// The rank of pages that need no attention.
@@ -81,12 +81,12 @@ impl PageTail {
 enum Naming {
     /// They begin with handles.
     Entries,
-    /// They do not: entries are told before they have handles.
+    /// They do not, because entries are shown before they have handles.
     Pages,
 }
 
-/// What a roll-up says about a page: the page's own line and the lines of its last entries. A planner is told of the
-/// pages of its run in this form, without handles of entries, so that a step's writes can be told while they are still
+/// What a roll-up says about a page: the page's own line and the lines of its last entries. A planner is shown the
+/// pages of its run in this form, without handles of entries, so that a step's writes can be shown while they are still
 /// on their way into the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageLines {
@@ -103,7 +103,7 @@ pub struct PageLines {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct EntryLine {
     id: EntryId,
-    /// The entry's position in time: its handle, or a number beyond all handles.
+    /// The entry's position in time: its handle, or a number beyond all handles if it has none yet.
     at: u64,
     is_summary: bool,
     /// How the page's line names the entry as its last change.
@@ -127,14 +127,14 @@ fn rank(status: &str) -> u8 {
 }
 
 impl PageLines {
-    /// What a planner is told about `page`, whose last entries are `tail`, oldest first.
+    /// What a planner is shown of `page`, whose last entries are `tail`, oldest first.
     #[must_use]
     pub fn told(page: &Page, tail: &[Entry]) -> Self {
         Self::of(page, tail, Naming::Pages)
     }
 
-    /// What a planner is told about a page that a commit is about to add. [`PageLines::name_it`] adds its handle later,
-    /// which [`PageLines::is_named`] checks.
+    /// What a planner is shown of a page that a commit is about to add. [`PageLines::name_it`] sets its handle later,
+    /// and [`PageLines::is_named`] says whether it is set.
     #[must_use]
     pub fn of_new(fields: &PageFields) -> Self {
         Self::with(None, fields, Naming::Pages)
@@ -146,7 +146,7 @@ impl PageLines {
         is_settled(&self.status)
     }
 
-    /// The order in which a planner is told of pages: failed before open, and settled ones last, the latest of those
+    /// The order in which a planner is shown pages: failed before open, and settled ones last, the latest of those
     /// first.
     pub(super) fn turn(&self) -> (u8, Reverse<u64>) {
         match rank(&self.status) {
@@ -452,7 +452,7 @@ fn entry_text(entry: &Entry) -> String {
     }
 }
 
-/// The pages that are not told one by one: how many have each status, and how many need no attention.
+/// The pages that are not shown individually: how many have each status, and how many need no attention.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standing {
     by_status: BTreeMap<String, usize>,
