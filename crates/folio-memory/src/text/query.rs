@@ -8,7 +8,7 @@ use super::EntryTerms;
 use super::token::{Sort, Token, tokens_of, words};
 use crate::entry::EntryFields;
 
-/// The maximum number of terms in a query. Further ones are ignored, and [`TextQuery::is_cut`] says so.
+/// The maximum number of terms in a query. Further ones are ignored, and [`TextQuery::is_cut()`] says so.
 pub const MAX_QUERY_TERMS: usize = 64;
 
 /// How many of the words must match.

@@ -18,7 +18,7 @@ const TOKEN: u32 = 3;
 /// The cost of a letter that forms a pair with the one before.
 const PAIR: u32 = 2;
 
-/// Words that are one token in every current vocabulary: the most frequent ones of o200k_base. Those after the empty
+/// Words that are one token in every current vocabulary: the most frequent ones of `o200k_base`. Those after the empty
 /// line are one token only after a space.
 const WORDS: &str = include_str!("words.txt");
 /// The length of the longest of these words, in bytes.
