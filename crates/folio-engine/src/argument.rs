@@ -1,4 +1,4 @@
-//! What the arguments of tools may hold. A plan is held against it before a run, and every call in it, so both take the same.
+//! What the arguments of tools may hold. The same check applies to a plan before it runs and to every call in it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::template::is_template;
 
-/// Characters of a text that a message shows.
+/// The most characters of a text that a message shows.
 const SHOWN_CHARS: usize = 40;
 
 /// The shape of one argument.
@@ -26,15 +26,15 @@ pub enum ArgKind {
     Words,
     /// A whole number that is not negative. A string of digits is accepted too: templates make those.
     Count,
-    /// The same up to this number.
+    /// The same, up to this number.
     UpTo(u64),
-    /// The same from this number on.
+    /// The same, from this number on.
     From(u64),
     /// A number, or a string that holds one.
     Number,
-    /// The same within these bounds, themselves included.
+    /// The same, within these bounds (inclusive).
     Within(u64, u64),
-    /// `true` or `false`, or a string that says so.
+    /// `true` or `false`, also as a string.
     Flag,
     /// A list.
     List,
@@ -44,14 +44,14 @@ pub enum ArgKind {
     OneOf(Vec<String>),
 }
 
-/// What an argument is to what its tool wants.
+/// How well a value fits an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fit {
-    /// It is taken as it is.
+    /// It is accepted unchanged.
     AsIs,
-    /// This is meant, and taken in its place.
+    /// It stands for this value, which is used instead.
     Meant(Value),
-    /// It is not taken.
+    /// It is not accepted.
     Wrong,
 }
 
@@ -61,7 +61,8 @@ impl ArgKind {
         Self::OneOf(words.iter().map(|word| (*word).to_owned()).collect())
     }
 
-    /// The JSON Schema of such an argument, for whoever is to write one. More than that is taken: see [`fit`](Self::fit).
+    /// The JSON Schema of such an argument, for whoever writes one. More is accepted than it says: see
+    /// [`fit`](Self::fit).
     #[must_use]
     pub fn schema(&self) -> Value {
         match self {
@@ -83,7 +84,7 @@ impl ArgKind {
         }
     }
 
-    /// Whether `value` is taken for such an argument, as it is or as what is meant by it.
+    /// Whether `value` is accepted for such an argument, and as which value.
     #[must_use]
     pub fn fit(&self, value: &Value) -> Fit {
         let fits = match self {
@@ -131,7 +132,7 @@ impl ArgKind {
         meant.map_or(Fit::Wrong, Fit::Meant)
     }
 
-    /// What a value was meant as without the bounds, if it keeps to them.
+    /// The value that was meant, judged without the bounds, if it keeps to the bounds.
     fn bounded(&self, without: Fit) -> Option<Value> {
         match without {
             Fit::Meant(number) if self.fit(&number) == Fit::AsIs => Some(number),
@@ -139,7 +140,7 @@ impl ArgKind {
         }
     }
 
-    /// Why `value` is not taken for the argument `name`.
+    /// Why `value` is not accepted for the argument `name`.
     #[must_use]
     pub fn refusal(&self, name: &str, value: &Value) -> String {
         let wanted = match self {
@@ -157,7 +158,7 @@ impl ArgKind {
             Self::Object => "an object".to_owned(),
             Self::OneOf(words) => one_of(words),
         };
-        // Of a list it is one item that is not taken.
+        // In a list, one item is at fault.
         let wrong = match (self, value) {
             (Self::Texts | Self::Words, Value::Array(items)) => {
                 let is_text = |item: &Value| item.is_string() || *self == Self::Words && item.is_number();
@@ -172,7 +173,7 @@ impl ArgKind {
     }
 }
 
-/// The arguments of a call as they stand in a plan, or come from a model: what a template comes to nobody knows yet.
+/// The arguments of a call as a plan or a model wrote them. What the templates in a plan evaluate to is not known yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Written<'a> {
     args: &'a Map<String, Value>,
@@ -180,7 +181,7 @@ pub struct Written<'a> {
 }
 
 impl<'a> Written<'a> {
-    /// Those of a plan, in which strings may be templates.
+    /// Arguments of a plan, in which strings may be templates.
     #[must_use]
     pub fn in_plan(args: &'a Map<String, Value>) -> Self {
         Self {
@@ -189,7 +190,7 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// Those of a call that is to be made, in which braces are braces.
+    /// Arguments of a call that is about to be made, in which braces are only braces.
     #[must_use]
     pub fn in_call(args: &'a Map<String, Value>) -> Self {
         Self {
@@ -198,26 +199,26 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// Whether something is given for `name`, whatever it comes to. Null is as good as nothing.
+    /// Whether something is given for `name`, whatever a template evaluates to. Null counts as not given.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.args.get(name).is_some_and(|value| !value.is_null())
     }
 
-    /// Whether `name` stands there, and be it with null.
+    /// Whether `name` is present, even with null.
     #[must_use]
     pub fn is_named(&self, name: &str) -> bool {
         self.args.contains_key(name)
     }
 
-    /// What is given for `name`, if it is known.
+    /// The value that is given for `name`, if it is known.
     #[must_use]
     pub fn literal(&self, name: &str) -> Option<&'a Value> {
         let value = self.args.get(name).filter(|value| !value.is_null())?;
         (!self.has_templates || !holds_template(value)).then_some(value)
     }
 
-    /// Whether more than one of `names` is given, whatever templates come to: that may be null.
+    /// Whether more than one of `names` is surely given. Templates do not count, because they may evaluate to null.
     #[must_use]
     pub fn are_too_many<S: AsRef<str>>(&self, names: &[S]) -> bool {
         let given = |name: &&S| self.literal(name.as_ref()).is_some();
@@ -230,7 +231,7 @@ impl<'a> Written<'a> {
         self.literal(name)?.as_str()
     }
 
-    /// The texts that are given for `name`, as far as they are known: one, or those in a list.
+    /// The texts that are given for `name` and are known: one, or those of a list.
     #[must_use]
     pub fn texts(&self, name: &str) -> Vec<&'a str> {
         let known = |value: &&Value| !self.has_templates || !holds_template(value);
@@ -241,17 +242,17 @@ impl<'a> Written<'a> {
     }
 }
 
-/// What is wrong with the arguments of a call, and which of them says it.
+/// What is wrong with the arguments of a call, and with which of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// The name of the argument; empty if it is about several.
+    /// The name of the argument; empty if the mistake concerns several.
     pub argument: String,
-    /// Why the tool does not take it.
+    /// Why the tool does not accept it.
     pub why: String,
 }
 
 impl Mistake {
-    /// About one argument.
+    /// A mistake in one argument.
     pub fn of(argument: &str, why: impl Into<String>) -> Self {
         Self {
             argument: argument.to_owned(),
@@ -259,21 +260,22 @@ impl Mistake {
         }
     }
 
-    /// About several, or one that is not there.
+    /// A mistake in several arguments, or a missing one.
     pub fn of_call(why: impl Into<String>) -> Self {
         Self::of("", why)
     }
 }
 
-/// Finds what a tool does not take of the arguments of a call that are known, beyond what it says of each: a pattern that cannot be read, or
-/// what belongs together and is not there. It is quick: a plan may have thousands of calls.
+/// Finds mistakes in the known arguments of a call that their declarations do not cover: a pattern that cannot be
+/// parsed, or arguments that belong together of which one is missing. It has to be fast: a plan may have thousands of
+/// calls.
 #[derive(Clone)]
 pub struct CallCheck(Arc<Check>);
 
 type Check = dyn Fn(Written<'_>) -> Vec<Mistake> + Send + Sync;
 
 impl CallCheck {
-    /// A check that is `check`.
+    /// A check that runs `check`.
     pub fn new(check: impl Fn(Written<'_>) -> Vec<Mistake> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
@@ -299,7 +301,7 @@ impl PartialEq for CallCheck {
 
 impl Eq for CallCheck {}
 
-/// Whether `value` is or has a text that is a template.
+/// Whether `value` is a template or contains one.
 #[must_use]
 pub fn holds_template(value: &Value) -> bool {
     match value {
@@ -316,12 +318,12 @@ fn is_within(value: &Value, least: u64, most: u64) -> bool {
     value.as_f64().is_some_and(|number| bounds.contains(&number))
 }
 
-/// What is wrong with the arguments of a call that has to give exactly one of `names`, in words. Null is as good as nothing, and a
-/// template of a plan may come to it: it is enough where one is needed, and not too much beside another.
+/// Checks that a call gives exactly one of `names`. Null counts as not given. A template in a plan may evaluate to
+/// null: it suffices where one is needed, and is not too many beside another.
 ///
 /// # Errors
 ///
-/// `Missing` if it gives none of them, `Several` if it gives more than one.
+/// [`Choice::Missing`] if it gives none of them, [`Choice::Several`] if it gives more than one.
 pub fn check_choice(names: &[String], args: Written<'_>) -> Result<(), Choice> {
     let words = || {
         let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
@@ -336,7 +338,7 @@ pub fn check_choice(names: &[String], args: Written<'_>) -> Result<(), Choice> {
     Ok(())
 }
 
-/// How a call fails to give exactly one of some arguments, in words.
+/// How a call fails to give exactly one of some arguments. The text is the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
     /// It gives none of them.
@@ -345,8 +347,8 @@ pub enum Choice {
     Several(String),
 }
 
-/// `args` with what is meant by texts where `schema` wants a number or a truth value: a template makes `"20"` where 20 is meant. `None` if
-/// nothing changes.
+/// `args` with texts replaced by what they mean where `schema` wants a number or a truth value: a template produces
+/// `"20"` where 20 is meant. `None` if nothing changes.
 #[must_use]
 pub fn as_meant(schema: &Value, args: &Map<String, Value>) -> Option<Map<String, Value>> {
     let properties = schema.get("properties").and_then(Value::as_object)?;
@@ -369,7 +371,7 @@ pub fn as_meant(schema: &Value, args: &Map<String, Value>) -> Option<Map<String,
     Some(changed)
 }
 
-/// What a value is, with its article, for messages.
+/// What kind of value it is, with an article, for messages.
 #[must_use]
 pub fn kind_of(value: &Value) -> &'static str {
     match value {
@@ -382,7 +384,7 @@ pub fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// `a`, `a or b`, `a, b or c`.
+/// `it is a` for one word, `one of a, b or c` for several.
 pub fn one_of<S: AsRef<str>>(words: &[S]) -> String {
     match words {
         [] => "there is none".to_owned(),
@@ -394,7 +396,7 @@ pub fn one_of<S: AsRef<str>>(words: &[S]) -> String {
     }
 }
 
-/// The value itself if it is short, so that a message shows what was given.
+/// The value itself if it is short, so that a message shows what was given; otherwise what kind it is.
 fn brief(value: &Value) -> String {
     match value {
         Value::Array(_) | Value::Object(_) => kind_of(value).to_owned(),
@@ -403,7 +405,7 @@ fn brief(value: &Value) -> String {
     }
 }
 
-/// `20.0`, which some languages write for 20.
+/// The whole number written as `20.0`, as some languages do.
 fn whole(number: &Number) -> Option<u64> {
     let text = number.to_string();
     text.strip_suffix(".0")?.parse().ok()

@@ -1,4 +1,5 @@
-//! The closed list of what can happen in a run. A run's state is the fold of these and of nothing else (E9.9).
+//! The closed list of what can happen in a run. The state of a run is the fold of its events and of nothing else
+//! (E9.9).
 
 mod bytes;
 mod people;
@@ -21,9 +22,10 @@ use crate::talk::{Purpose, Reply, Wanted};
 /// What is set aside for each child of a group before the first of them begins (E9.10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetAside {
-    /// For a task that a model does; for a call of a tool it is that call, for what is made of several the sum of theirs.
+    /// What is set aside for a task that a model does; for a call of a tool it is that call, for a composite step the
+    /// sum of its parts.
     pub task: Spend,
-    /// How many of them are at work at one time, because more does not fit; `None` if all of it fits.
+    /// How many children run at the same time, because more would not fit into the limits; `None` if all fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lanes: Option<u32>,
     /// Whether nothing is set aside for tasks in groups that an earlier version of their list did well (E9.8).
@@ -33,19 +35,19 @@ pub struct SetAside {
 
 /// The version of the event format that this build writes. A journal with a higher one is refused (E9.9).
 ///
-/// Version 2 has the events of tasks that a model does, version 3 those by which people steer, version 4 conversations that
-/// are put away, version 5 groups that set something aside for their members, version 6 what calls write, roll-ups, and compactors
-/// that are asked, version 7 models that stand in for others, version 8 the mark that a newer version goes on with a run, version 9 sessions of
-/// programs, executors that whoever decided chose, calls and written plans that a judge or a person checks, and shares
-/// of limits. Older journals are read as
-/// they are; whoever goes on with one says so first ([`Event::FormatRaised`]).
+/// Version 2 added the events of tasks that a model does, version 3 those by which people steer a run, version 4
+/// conversations that are offloaded, version 5 groups that set something aside for their members, version 6 what calls
+/// write, roll-ups and calls of compactors, version 7 models that stand in for others, version 8 the mark that a newer
+/// version continues a run, version 9 sessions of programs, executors chosen by the decision, calls and model-written
+/// plans that a judge or a person checks, and shares of limits. Journals of older versions are read unchanged; a
+/// process that continues one first records that it does ([`Event::FormatRaised`]).
 pub const FORMAT: u32 = 9;
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The run exists. Always the first event, and only the first.
+    /// The run exists. Always the first event, and never a later one.
     RunStarted {
         /// The format of this journal's events.
         format: u32,
@@ -58,385 +60,393 @@ pub enum Event {
         /// When the run must be over.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
-        /// Values that templates see as `run`: the written id and the like.
+        /// The values that templates see as `run`, such as the run's id as text.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         run: Value,
     },
     /// A node got its children: the steps of its plan, the members of its group, or one child for each item.
     Expanded {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// The items of a `for_each`, in order. They stand here so that the fold never needs a body kept elsewhere.
+        /// The items of a `for_each`, in order. They are recorded here so that the fold never needs a body that is kept
+        /// elsewhere.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         items: Vec<Value>,
-        /// What is set aside for its children, if it is a group or a `for_each` for which there is a limit (E9.10).
+        /// What is set aside for its children, if it is a group or a `for_each` under a limit (E9.10).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         set_aside: Option<SetAside>,
-        /// What its share of the limits around it comes to, if it has one and begins with this (E9.1).
+        /// What its share of the limits around it amounts to, if it has a share and begins with this event (E9.1).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Box<Allowance>>,
     },
-    /// A call is about to be made. Durable before the call is (E9.12).
+    /// A call is about to be made. Committed before the call begins (E9.12).
     Started {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// Which attempt, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
-        /// What is called, in one line that a person can read; cut at 300 characters.
+        /// The call in one line that a person can read, cut at 300 characters.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         call: String,
-        /// The names of what it writes: until this attempt has ended no other call begins that writes the same, something inside of
-        /// it or something around it (E9.15).
+        /// The names of the resources it writes: until this attempt has ended, no other call begins that writes the
+        /// same resource, one inside it or one around it (E9.15).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         writes: Vec<String>,
-        /// What its share of the limits around it comes to, if it has one and begins with this (E9.1).
+        /// What its share of the limits around it amounts to, if it has a share and begins with this event (E9.1).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Box<Allowance>>,
     },
-    /// An attempt failed and there will be another.
+    /// An attempt failed, and another will follow.
     AttemptFailed {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// Which attempt, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
-        /// Why.
+        /// Why the attempt failed.
         failure: Failure,
-        /// Not before this instant.
+        /// The earliest time of the next attempt.
         retry_at: Timestamp,
     },
-    /// A node is done. Never followed by another event of that node.
+    /// A node is done. No other event of that node follows.
     Finished {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// What came out.
+        /// The node's result.
         result: Box<NodeResult>,
     },
-    /// A task that a model does was told what memory holds for it: before its first call, and again before what came of its plan is put
-    /// together, and before it is planned anew (E9.16).
+    /// A task that a model does was given what memory holds for it: before its first call, before the results of its
+    /// plan are combined, and before it is planned anew (E9.16).
     Briefed {
-        /// Which node.
+        /// The node.
         node: NodeId,
         /// What the model reads of memory; may be empty.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         memory: String,
-        /// The view of the scratchbook; none if there is nothing in it.
+        /// The view of the scratchbook; `None` if it is empty.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         book: Option<Box<BookView>>,
-        /// What its share of the limits around it comes to, if it has one and begins with this (E9.1).
+        /// What its share of the limits around it amounts to, if it has a share and begins with this event (E9.1).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Box<Allowance>>,
     },
-    /// A compactor is about to be asked, because the conversation of a task outgrew its share of the model's window. Durable before it
-    /// is, together with what is set aside for it (E9.10).
+    /// A compactor is about to be asked, because the conversation of a task outgrew its share of the model's window.
+    /// Committed before the request, together with what is set aside for it (E9.10).
     Compacting {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// What it may come to at most.
+        /// The most that the request may cost.
         reserved: Spend,
     },
-    /// The conversation of a task outgrew its share of the model's window: the beginning of it is kept elsewhere, and no longer
-    /// said (M7.8 V8, E9.16). Recorded, because which window it was is said by who drives the run and not by the journal.
+    /// The conversation of a task outgrew its share of the model's window: its beginning is offloaded and no longer
+    /// sent (M7.8 V8, E9.16). Recorded because the window depends on the driver of the run, not on the journal.
     Compacted {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// How many pieces of what was said in its stage are put away, from the first.
+        /// How many messages of the current stage are offloaded, counted from the first.
         pieces: u32,
-        /// What stands for them, and for all that was put away before.
+        /// The text that replaces them, and everything that was offloaded before.
         text: String,
         /// The view of the scratchbook as it is now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         book: Option<Box<BookView>>,
-        /// What a compactor cost.
+        /// What the compactor cost.
         #[serde(default, skip_serializing_if = "Spend::is_nothing")]
         spent: Spend,
     },
-    /// The results that a task is to put together are too many to be read at once: parts of them are put into one first, each by a node
-    /// of its own (E9.16). Again, if those are still too many.
+    /// The results that a task has to combine are too many to be read at once: parts of them are combined first, each
+    /// by a node of its own (E9.16). Repeated if the combined results are still too many.
     RollUps {
-        /// Whose results.
+        /// The node whose results they are.
         node: NodeId,
-        /// How many results each part has, in the order of the plan. What is alone in its part stays as it is.
+        /// How many results each part has, in the order of the plan. A part of one result stays as it is.
         parts: Vec<u32>,
     },
-    /// A model is about to be asked. Durable before it is, together with what is set aside for it (E9.10).
+    /// A model is about to be asked. Committed before the request, together with what is set aside for it (E9.10).
     Asked {
-        /// For which node.
+        /// The node that the request is for.
         node: NodeId,
-        /// Which call of the node, from 1. The same again if the driver died while it was under way.
+        /// The number of the node's request, from 1. A request repeats its number if the driver died while it was under
+        /// way.
         call: u32,
-        /// What for.
+        /// What the model is asked to do.
         purpose: Purpose,
-        /// What the call may come to at most.
+        /// The most that the request may cost.
         reserved: Spend,
-        /// Whether a program is started that works by itself: after a crash it is not started again (E9.12), unless it has a session.
+        /// Whether this starts an agent program, which is not started again after a crash (E9.12) unless it has a
+        /// session.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_opaque: bool,
     },
-    /// A program that was started has a session which it can be given back. Durable before it is told what to do: whoever takes the
-    /// run up when its driver died starts the program with this session, and it goes on (E9.17).
+    /// A program that was started has a session that can be resumed. Committed before the program is told what to do:
+    /// if the driver dies, whoever takes over the run starts the program with this session, and it continues (E9.17).
     SessionBegan {
-        /// For which node.
+        /// The node that the program works for.
         node: NodeId,
-        /// Which call of the node.
+        /// The number of the node's request.
         call: u32,
-        /// Which program, as it is named in a yes (`agent:NAME`): no other one is given the session.
+        /// The program as approvals name it (`agent:NAME`): no other program is given the session.
         program: String,
-        /// How the program names the session.
+        /// The program's own name for the session.
         session: String,
     },
-    /// A model answered. What was set aside for the call is free again, and what it cost is spent.
+    /// A model answered. What was set aside for the request is released, and its cost is spent.
     Replied {
-        /// For which node.
+        /// The node that the request was for.
         node: NodeId,
-        /// Which call of the node.
+        /// The number of the node's request.
         call: u32,
-        /// What it answered, as it answered.
+        /// The reply, unchanged.
         reply: Box<Reply>,
-        /// What it cost. If the provider does not say, what was set aside.
+        /// What the request cost; if the provider does not say, what was set aside for it.
         spent: Spend,
-        /// Which model answered, as people write it.
+        /// The address of the model that answered, as people write it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         model: String,
-        /// How long it took.
+        /// How long the request took, in microseconds.
         #[serde(default, skip_serializing_if = "folio_memory::is_default")]
         duration_us: u64,
-        /// Whether the object in it had to be taken out of other words, or put right, before it could be read (E9.13).
+        /// Whether the JSON object in the reply had to be cut out of other text, or repaired, before it could be read
+        /// (E9.13).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         mended: bool,
     },
     /// A model did not answer.
     AskFailed {
-        /// For which node.
+        /// The node that the request was for.
         node: NodeId,
-        /// Which call of the node.
+        /// The number of the node's request.
         call: u32,
-        /// Why.
+        /// Why the request failed.
         failure: Failure,
-        /// What it cost nevertheless.
+        /// What the request cost nevertheless.
         #[serde(default, skip_serializing_if = "Spend::is_nothing")]
         spent: Spend,
-        /// Not before this instant it is asked again; if there is none, it is not.
+        /// The earliest time to ask again; `None` if it is not asked again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at: Option<Timestamp>,
     },
-    /// What was read from a reply cannot be used; the model is told all of it, or a rule takes its place (E9.13).
+    /// What was read from a reply cannot be used. The model is told every problem, or a rule decides in its place
+    /// (E9.13).
     Rejected {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// Everything that is wrong.
+        /// Every problem that was found.
         problems: Vec<String>,
     },
-    /// Whoever was asked was of no help: it is away, or will not. The next call goes to the model that stands in for it (E9.13).
+    /// The model that was asked could not help: it is unavailable or refuses. The next request goes to the model that
+    /// stands in for it (E9.13).
     PassedOn {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// Why.
+        /// Why the model could not help.
         reason: String,
     },
     /// A task is done directly (E9.3).
     Decided {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// Which rule decided, or `model`.
+        /// The rule that decided, or `model`.
         by: String,
-        /// Why, in a sentence.
+        /// Why the task is done directly, in a sentence.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
-        /// What the model said of the task, if it was asked.
+        /// The model's answers to the three tests, if it was asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tests: Option<LeafTests>,
         /// The first action, if the model named one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         first: Option<Wanted>,
-        /// Who does it, if whoever decided chose somebody else than the usual executor (E9.17).
+        /// Who does the task, if the decision chose another than the usual executor (E9.17).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         executor: Option<String>,
     },
-    /// A task has a plan, or another version of one.
+    /// A task has a plan, or a new version of it.
     Planned {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// Which version of its plan, from 1.
+        /// The version of its plan, from 1.
         version: u32,
         /// The steps in their authored form.
         steps: Value,
-        /// Why it is taken apart, in a sentence; of a later version, what went wrong with the one before.
+        /// Why the task is split up, in a sentence; for a later version, what went wrong with the one before.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
-        /// What the model said of the task, if it was asked.
+        /// The model's answers to the three tests, if it was asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tests: Option<LeafTests>,
-        /// The steps of earlier versions whose results still count, by id.
+        /// The ids of the steps of earlier versions whose results still count.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         kept: Vec<NodeId>,
-        /// Whether its steps wait for a person's yes.
+        /// Whether its steps wait for a person's approval.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         awaits: bool,
     },
-    /// A plan that waited for a yes got it.
+    /// A plan that waited for approval was approved.
     PlanApproved {
-        /// Whose plan.
+        /// The node whose plan it is.
         node: NodeId,
-        /// Which version of it.
+        /// The version of the plan.
         version: u32,
-        /// By whom.
+        /// Who approved it.
         by: String,
     },
-    /// A plan that waited for a yes got a no: its steps are not begun, and there may be another plan.
+    /// A plan that waited for approval was rejected: its steps do not begin, and another plan may follow.
     PlanRejected {
-        /// Whose plan.
+        /// The node whose plan it is.
         node: NodeId,
-        /// Which version of it.
+        /// The version of the plan.
         version: u32,
-        /// Why, for whoever plans anew.
+        /// Why it was rejected, for whoever plans anew.
         reason: String,
-        /// By whom.
+        /// Who rejected it.
         by: String,
     },
-    /// A call that nobody has allowed waits for a person's yes. Only it and what waits for it wait (E9.14).
+    /// A call that nobody has allowed waits for a person's approval. Only the call and what depends on it wait (E9.14).
     ApprovalAsked {
-        /// Which node.
+        /// The node.
         node: NodeId,
         /// The call.
         approval: Box<Approval>,
     },
-    /// A call that waited for a yes got it.
+    /// A call that waited for approval was approved.
     CallApproved {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// What of the run needs no other yes from now on.
+        /// Which calls of the run need no further approval from now on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         always: Option<Always>,
-        /// By whom.
+        /// Who approved it.
         by: String,
     },
-    /// A call that waited for a yes got a no.
+    /// A call that waited for approval was rejected.
     CallRejected {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// Why; may be empty.
+        /// Why it was rejected; may be empty.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
-        /// By whom.
+        /// Who rejected it.
         by: String,
     },
-    /// A person changed limits of the run, or of a part of it (E9.10).
+    /// A person changed the limits of the run or of a part of it (E9.10).
     LimitsChanged {
-        /// Whose limits; those of the run if none.
+        /// The node whose limits changed; `None` for those of the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node: Option<NodeId>,
-        /// What they are from now on.
+        /// The limits from now on.
         limits: Box<NewLimits>,
-        /// Who.
+        /// Who changed them.
         by: String,
     },
     /// A person changed a plan that is being carried out (E9.14).
     PlanEdited {
-        /// Whose plan.
+        /// The node whose plan it is.
         node: NodeId,
-        /// Which version it has now; one more than before.
+        /// The new version of the plan, one more than before.
         version: u32,
-        /// All steps in their authored form, those that stay as they were included.
+        /// All steps in their authored form, including those that did not change.
         steps: Value,
-        /// The steps that go on as they are, by id.
+        /// The ids of the steps that continue unchanged.
         kept: Vec<NodeId>,
-        /// The same change by name.
+        /// The same change by the names of the steps.
         difference: Box<PlanDifference>,
-        /// Who.
+        /// Who changed it.
         by: String,
     },
-    /// A model wants tools called. Each becomes a node below the task.
+    /// A model wants tools called. Each call becomes a node below the task.
     Wants {
-        /// Which node.
+        /// The node.
         node: NodeId,
         /// The calls, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<Wanted>,
-        /// Calls that are not made, by the id that the model gave them, and what it is told instead.
+        /// Calls that are not made, by the id that the model gave them, with what the model is told instead.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         refused: BTreeMap<String, String>,
     },
-    /// There is a result; its criteria are not checked yet.
+    /// There is a result whose criteria have not been checked yet.
     Proposed {
-        /// Which node.
+        /// The node.
         node: NodeId,
         /// The result.
         proposal: Box<Proposal>,
     },
-    /// Criteria were checked: by the engine, by a program, by a judge. Or commands are about to check them.
+    /// Criteria were checked by the engine, a program or a judge; or commands are about to check them.
     Checked {
-        /// Which node.
+        /// The node.
         node: NodeId,
         /// What was found.
         verdicts: Vec<Verdict>,
-        /// The limit that left nothing for a judge, or why the judge did not say, if that is why nobody could (E9.6, E9.10).
+        /// Why no judge could decide, if that is the case: the limit that left nothing for it, or why it did not answer
+        /// (E9.6, E9.10).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<StopReason>,
-        /// The commands that are about to check them, if that is what it says: nothing is found yet then. Durable before they begin (E9.6).
+        /// The commands that are about to check the criteria, if this event announces them: there are no verdicts yet
+        /// then. Committed before the commands begin (E9.6).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         begins: Option<Box<CheckBegins>>,
     },
-    /// A task's result was not what was wanted, and it is done once more with what is missing (E9.8).
+    /// A task's result was not what was wanted. It is done once more, told what is missing (E9.8).
     SentBack {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// What is missing, a line each.
+        /// What is missing, one line each.
         gaps: Vec<String>,
     },
-    /// A limit was reached: the task may hand back what it has, and nothing else (E9.10).
+    /// A limit was reached: the task may only hand back what it has (E9.10).
     Spent {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// Which limit.
+        /// The limit that was reached.
         reason: StopReason,
     },
-    /// A task asks a person. Only it and what waits for it wait (E9.14).
+    /// A task asks a person. Only the task and what depends on it wait (E9.14).
     Questioned {
-        /// Which node.
+        /// The node.
         node: NodeId,
         /// The question.
         question: Box<Question>,
     },
-    /// A question was answered. Every task of the run may know.
+    /// A question was answered. Every task of the run may know the answer.
     Answered {
-        /// Whose question.
+        /// The node that asked.
         node: NodeId,
-        /// What was answered.
+        /// The answer.
         answer: String,
-        /// By whom: a person's name, `default` or `nobody`.
+        /// Who answered: a person's name, `default` or `nobody`.
         by: String,
     },
-    /// No call of a subtree is begun any more until it is continued; what is under way ends (E9.14).
+    /// A subtree was paused: no call in it begins until it is continued, and calls under way finish (E9.14).
     Paused {
-        /// Which node; the whole run if none.
+        /// The root of the subtree; `None` for the whole run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node: Option<NodeId>,
-        /// Who wanted it.
+        /// Who paused it.
         by: String,
     },
-    /// A paused subtree goes on.
+    /// A paused subtree continues.
     Continued {
-        /// Which node; the whole run if none.
+        /// The root of the subtree; `None` for the whole run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node: Option<NodeId>,
-        /// Who wanted it.
+        /// Who continued it.
         by: String,
     },
-    /// Somebody wants the run, or one subtree of it, to stop (E9.11). Asking twice is asking once.
+    /// Somebody wants the run, or one subtree of it, to stop (E9.11). Asking twice has no further effect.
     CancelRequested {
-        /// Which node; the whole run if none.
+        /// The root of the subtree; `None` for the whole run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node: Option<NodeId>,
-        /// Who.
+        /// Who asked.
         by: String,
     },
-    /// Another process took the run up after its driver was gone.
+    /// Another process took over the run after its driver was gone.
     Resumed {
         /// The calls that had begun and have no outcome.
         in_flight: Vec<NodeId>,
     },
-    /// What follows may be of a later format than what stands before: a newer version goes on with the run. An older one that
-    /// reads this leaves the run to others, instead of going on with what it understands of it (E9.9).
+    /// What follows may be of a later format than what precedes: a newer version continues the run. An older version
+    /// that reads this leaves the run to others instead of continuing with the part that it understands (E9.9).
     FormatRaised {
         /// The format from here on.
         format: u32,
@@ -444,7 +454,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The name as it is written.
+    /// The event's name as it is written.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -487,7 +497,7 @@ impl Event {
         }
     }
 
-    /// The node that it is about.
+    /// The node that the event is about.
     #[must_use]
     pub fn node(&self) -> Option<NodeId> {
         match self {
@@ -532,42 +542,44 @@ impl Event {
 /// What a model reads of its scratchbook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BookView {
-    /// The view.
+    /// The text of the view.
     pub text: String,
-    /// Where it stands. It was made for that place: in the system prompt nobody's words but ours are quoted (M7.8 V6, V11).
+    /// Where the view stands in the request. The text was made for that place: in the system prompt, nothing that
+    /// strangers wrote is quoted (M7.8 V6, V11).
     pub placement: Placement,
 }
 
-/// Seed 001's three tests of whether a task is done directly: all of them have to hold.
+/// The three tests of seed 001 for whether a task is done directly: all of them have to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeafTests {
-    /// It is of low or medium complexity, and well understood.
+    /// Whether the task is of low or medium complexity, and well understood.
     pub low_complexity: bool,
-    /// What it needs is at hand.
+    /// Whether what it needs is available.
     pub resources_available: bool,
-    /// Its criteria are concrete and can be tested here.
+    /// Whether its criteria are concrete and can be tested here.
     pub criteria_testable: bool,
 }
 
-/// Commands that are about to check what a task came to.
+/// Commands that are about to check the result of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckBegins {
-    /// How many. Each counts as a call of a tool (E9.10).
+    /// The number of commands. Each counts as a call of a tool (E9.10).
     pub commands: u32,
-    /// The names of what they may write, as of a call: it is theirs until they have ended (E9.15).
+    /// The names of the resources that they may write. As with a call, nobody else writes these until the commands have
+    /// ended (E9.15).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
 }
 
-/// What a task is to come to, before its criteria are checked.
+/// The result that a task proposes, before its criteria are checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proposal {
-    /// How it ended, in the eyes of whoever did it.
+    /// How it ended, according to whoever did it.
     pub status: Outcome,
-    /// Why it ended so, unless it is simply done.
+    /// Why it ended so; `None` if it is simply done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
-    /// Whether going on can help after a failure, if whoever did it says so (E9.4).
+    /// Whether going on can help after a failure, if whoever did it says (E9.4).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
     /// A few lines for people and later steps.
@@ -579,13 +591,13 @@ pub struct Proposal {
     /// What supports it: references that were checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
-    /// What whoever did it says of criteria that nobody else checks: those that a model wrote for its own steps.
+    /// What whoever did it claims about criteria that nobody else checks: those that a model wrote for its own steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Verdict>,
-    /// Bytes of texts that its call wrote into memory (E9.10).
+    /// Bytes of text that its call wrote into memory (E9.10).
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub wrote: u64,
-    /// How long the call of a tool took that it came of.
+    /// How long the call of a tool that produced it took, in microseconds.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub duration_us: u64,
 }

@@ -1,16 +1,16 @@
 //! Plans, and a run as a fold over its events.
 //!
-//! Everything in this crate computes. What a run is owed is derived from what was recorded ([`run::Run::due`]); a runner
-//! carries it out and records what became of it as an [`event::Event`]; [`run::Run::apply`] folds the event in. So a run
-//! whose driver died is owed exactly what its journal says.
+//! Everything in this crate is computation. What a run needs next is derived from its journal ([`run::Run::due`]); a
+//! runner does it and records the outcome as an [`event::Event`]; [`run::Run::apply`] folds the event into the state.
+//! So a run whose driver died needs exactly what its journal says.
 //!
-//! - [`plan`]: the plan language, read from YAML or JSON with every error at its place
-//! - [`argument`]: what the arguments of tools may hold
+//! - [`plan`]: the plan language, read from YAML or JSON with every error located
+//! - [`argument`]: what the arguments of tools may hold, checked in plans and in calls
 //! - [`template`]: text and values that are filled in when a step is due
 //! - [`run`]: the fold itself
 //! - [`projection`]: the pages that each event writes
-//! - [`node`], [`event`], [`result`]: what a tree is made of, what can happen to it, what comes out
-//! - [`talk`], [`spend`]: what models are asked and answer, and what that uses up
+//! - [`node`], [`event`], [`result`]: what a run's tree is made of, what can happen to it, what it produces
+//! - [`talk`], [`spend`]: what models are asked and answer, and what that costs
 
 pub mod argument;
 pub mod event;

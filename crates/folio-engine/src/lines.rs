@@ -1,4 +1,4 @@
-//! Lines of lists, and long texts without their middle.
+//! Lines of lists, and long texts with their middle left out.
 
 use folio_memory::excerpt::fits;
 
@@ -9,7 +9,8 @@ pub(crate) fn line_of(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// The beginning and the end of a `text` that is longer than `max` characters, and between them how much is left out and what gives it.
+/// A `text` longer than `max` characters as its beginning and end, and between them how much is left out and how to get
+/// it (`gives`).
 pub(crate) fn without_middle(text: String, max: usize, gives: impl std::fmt::Display) -> String {
     if fits(&text, max) {
         return text;

@@ -7,20 +7,21 @@ use folio_memory::RunId;
 use folio_memory::canonical::digest_of;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Names a node: sixteen hexadecimal digits that follow from its parent, the plan's version, its slug and its item.
+/// A node's id: sixteen hexadecimal digits, derived from its parent, the plan's version, its slug and its item.
 ///
-/// So the same item after a crash or a re-plan is the same child.
+/// So the same item is the same child after a crash or a re-plan.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(u64);
 
 impl NodeId {
-    /// The root of `run`.
+    /// The root node of `run`.
     #[must_use]
     pub fn root(run: RunId) -> Self {
         Self::hash(&[&run.to_bytes()])
     }
 
-    /// The child called `slug` in version `plan_version` of `self`'s plan; `item_key` for a child of a `for_each`.
+    /// The child named `slug` in version `plan_version` of this node's plan; `item_key` tells the children of a
+    /// `for_each` apart.
     #[must_use]
     pub fn child(self, plan_version: u32, slug: &str, item_key: &str) -> Self {
         Self::hash(&[
@@ -76,29 +77,29 @@ impl<'de> Deserialize<'de> for NodeId {
     }
 }
 
-/// Where a node stands (E9.19).
+/// The state of a node (E9.19).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeState {
-    /// It exists and waits for what comes before it.
+    /// The node exists and waits for what comes before it.
     Created,
-    /// A model decides whether it is done directly or taken apart.
+    /// A model decides whether it is done directly or split up.
     Deciding,
     /// Its call is under way, or a model works on it.
     Executing,
     /// A failed call waits for its next attempt.
     Parked,
-    /// Its plan waits for a person's yes.
+    /// Its plan waits for a person's approval.
     AwaitingApproval,
-    /// Its children are at work.
+    /// Its children are running.
     RunningChildren,
-    /// A result is made of those of its children.
+    /// The results of its children are being combined.
     Aggregating,
     /// Its criteria are being checked.
     Verifying,
-    /// A model makes another plan.
+    /// A model is making another plan.
     Replanning,
-    /// It waits for the answer of a person.
+    /// It waits for a person's answer.
     WaitingInput,
     /// It is being stopped.
     Cancelling,
@@ -106,7 +107,7 @@ pub enum NodeState {
     Terminal,
 }
 
-/// What moves a node from one state to another; one event each.
+/// What moves a node from one state to another. Each move is caused by one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Move {
     /// Its children were made.
@@ -117,7 +118,7 @@ pub enum Move {
     Start,
     /// An attempt failed and another will follow.
     Park,
-    /// A result is to be made of what there is.
+    /// A result is to be made from what there is.
     Aggregate,
     /// There is a result to be checked.
     Verify,
@@ -125,11 +126,11 @@ pub enum Move {
     Replan,
     /// A person is asked.
     Wait,
-    /// Its plan is to wait for a person's yes.
+    /// Its plan has to wait for a person's approval.
     Gate,
-    /// Somebody wants it stopped.
+    /// Somebody wants the node stopped.
     Cancel,
-    /// It got its result.
+    /// The node got its result.
     Finish,
 }
 
@@ -167,17 +168,17 @@ impl NodeState {
         Self::Terminal,
     ];
 
-    /// Every allowed transition. What is not in this table does not happen.
+    /// Every allowed transition. A transition that is not in this table never happens.
     pub const TRANSITIONS: &'static [(Self, Move, Self)] = &[
         (Self::Created, Move::Expand, Self::RunningChildren),
         (Self::Created, Move::Start, Self::Executing),
         (Self::Created, Move::Decide, Self::Deciding),
-        // A roll-up reads what has ended.
+        // A roll-up combines results that are there already.
         (Self::Created, Move::Aggregate, Self::Aggregating),
-        // Its call waits for a person's yes.
+        // Its call waits for a person's approval.
         (Self::Created, Move::Wait, Self::WaitingInput),
         (Self::Created, Move::Cancel, Self::Cancelling),
-        // Skipped, or refused before anything began.
+        // It was skipped, or refused before anything began.
         (Self::Created, Move::Finish, Self::Terminal),
         // A model is asked again.
         (Self::Deciding, Move::Decide, Self::Deciding),
@@ -189,7 +190,7 @@ impl NodeState {
         (Self::Deciding, Move::Verify, Self::Verifying),
         (Self::Deciding, Move::Cancel, Self::Cancelling),
         (Self::Deciding, Move::Finish, Self::Terminal),
-        // The call is made again after a crash, or a model goes on.
+        // The call is made again after a crash, or a model continues.
         (Self::Executing, Move::Start, Self::Executing),
         (Self::Executing, Move::Park, Self::Parked),
         (Self::Executing, Move::Wait, Self::WaitingInput),
@@ -202,7 +203,7 @@ impl NodeState {
         (Self::Parked, Move::Aggregate, Self::Aggregating),
         (Self::Parked, Move::Verify, Self::Verifying),
         (Self::Parked, Move::Replan, Self::Replanning),
-        // Nobody else can say whether a criterion is met, so a person is to.
+        // A person has to say whether a criterion is met, because nobody else can.
         (Self::Parked, Move::Wait, Self::WaitingInput),
         (Self::Parked, Move::Cancel, Self::Cancelling),
         (Self::Parked, Move::Finish, Self::Terminal),
@@ -217,7 +218,7 @@ impl NodeState {
         (Self::RunningChildren, Move::Cancel, Self::Cancelling),
         (Self::RunningChildren, Move::Finish, Self::Terminal),
         (Self::Aggregating, Move::Aggregate, Self::Aggregating),
-        // A limit was raised before what there was had been handed back.
+        // A limit was raised before the task had handed back what it had.
         (Self::Aggregating, Move::Start, Self::Executing),
         (Self::Aggregating, Move::Decide, Self::Deciding),
         (Self::Aggregating, Move::Park, Self::Parked),
@@ -226,10 +227,10 @@ impl NodeState {
         (Self::Aggregating, Move::Finish, Self::Terminal),
         (Self::Verifying, Move::Verify, Self::Verifying),
         (Self::Verifying, Move::Park, Self::Parked),
-        // Once more, with what is missing.
+        // The task is done once more, told what is missing.
         (Self::Verifying, Move::Start, Self::Executing),
         (Self::Verifying, Move::Replan, Self::Replanning),
-        // A person is to say whether a criterion is met.
+        // A person has to say whether a criterion is met.
         (Self::Verifying, Move::Wait, Self::WaitingInput),
         (Self::Verifying, Move::Cancel, Self::Cancelling),
         (Self::Verifying, Move::Finish, Self::Terminal),
@@ -237,29 +238,29 @@ impl NodeState {
         (Self::Replanning, Move::Park, Self::Parked),
         (Self::Replanning, Move::Expand, Self::RunningChildren),
         (Self::Replanning, Move::Gate, Self::AwaitingApproval),
-        // No plan found a person's yes: it is done directly.
+        // No plan was approved, so the task is done directly.
         (Self::Replanning, Move::Start, Self::Executing),
         (Self::Replanning, Move::Verify, Self::Verifying),
         (Self::Replanning, Move::Cancel, Self::Cancelling),
         (Self::Replanning, Move::Finish, Self::Terminal),
         (Self::WaitingInput, Move::Start, Self::Executing),
-        // What was said yes to is another by now, so it is asked about anew.
+        // The call that was approved is a different one by now, so the person is asked again.
         (Self::WaitingInput, Move::Wait, Self::WaitingInput),
         (Self::WaitingInput, Move::Verify, Self::Verifying),
         (Self::WaitingInput, Move::Cancel, Self::Cancelling),
         (Self::WaitingInput, Move::Finish, Self::Terminal),
-        // Asking twice is asking once.
+        // Asking twice has no further effect.
         (Self::Cancelling, Move::Cancel, Self::Cancelling),
         (Self::Cancelling, Move::Finish, Self::Terminal),
     ];
 
-    /// Whether the steps of its plan are at work, or are about to be.
+    /// Whether the steps of its plan are running, or are about to.
     #[must_use]
     pub fn has_steps_to_come(self) -> bool {
         matches!(self, Self::RunningChildren | Self::AwaitingApproval)
     }
 
-    /// Where `by` leads from here; `None` if it is not allowed.
+    /// The state that `by` leads to from here; `None` if the move is not allowed.
     #[must_use]
     pub fn next(self, by: Move) -> Option<Self> {
         Self::TRANSITIONS
@@ -268,7 +269,7 @@ impl NodeState {
             .map(|(_, _, to)| *to)
     }
 
-    /// The name as it is written.
+    /// The state's name as it is written.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -14,30 +14,30 @@ use sha2::{Digest, Sha256};
 pub enum Output {
     /// The value itself.
     Inline(Inline),
-    /// A value too large for the journal: its JSON text is kept beside it under the hash of its content.
+    /// A value too large for the journal: its JSON text is kept beside the journal under the hash of its content.
     Blob {
-        /// SHA-256, 64 hexadecimal digits.
+        /// The SHA-256 of the JSON text, 64 hexadecimal digits.
         hash: String,
-        /// Bytes of JSON text.
+        /// The size of the JSON text in bytes.
         bytes: u64,
     },
 }
 
 impl Output {
-    /// Nothing.
+    /// The output of a node that gives nothing: null.
     #[must_use]
     pub fn null() -> Self {
         static NOTHING: LazyLock<Arc<Value>> = LazyLock::new(Arc::default);
         Self::Inline(Inline(Form::Tree(Arc::clone(&NOTHING))))
     }
 
-    /// `value`, as it is.
+    /// The output `value`, kept in the journal.
     #[must_use]
     pub fn of(value: impl Into<Arc<Value>>) -> Self {
         Self::Inline(Inline(Form::Tree(value.into())))
     }
 
-    /// The value, if it is not kept elsewhere.
+    /// The value; `None` if it is kept beside the journal.
     #[must_use]
     pub fn value(&self) -> Option<Arc<Value>> {
         match self {
@@ -46,7 +46,7 @@ impl Output {
         }
     }
 
-    /// The hash that it is kept under, if it is kept elsewhere.
+    /// The hash that it is kept under; `None` if it is in the journal.
     #[must_use]
     pub fn kept_under(&self) -> Option<&str> {
         match self {
@@ -55,7 +55,7 @@ impl Output {
         }
     }
 
-    /// The hash of its JSON text: SHA-256, 64 hexadecimal digits, whether it is kept beside the journal or in it.
+    /// The SHA-256 of its JSON text, 64 hexadecimal digits, whether it is kept in the journal or beside it.
     #[must_use]
     pub fn content_hash(&self) -> String {
         match self {
@@ -64,7 +64,7 @@ impl Output {
         }
     }
 
-    /// The same in as little memory as it needs: of results there are as many as nodes, and few of them are read again.
+    /// The same output in as little memory as possible: a run has as many results as nodes, and few are read again.
     pub(crate) fn packed(&self) -> Self {
         match self {
             Self::Inline(inline) if inline.is_null() => Self::null(),
@@ -73,7 +73,7 @@ impl Output {
         }
     }
 
-    /// Whether it is nothing.
+    /// Whether it is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Inline(inline) if inline.is_null())
@@ -91,18 +91,18 @@ impl Default for Output {
 pub enum Given {
     /// A value of its own.
     Own(Output),
-    /// What its items give, in their order.
+    /// The outputs of its items, in their order.
     List(Vec<Self>),
-    /// What its steps give, by their ids.
+    /// The outputs of its steps, by their ids.
     Named(Vec<(String, Self)>),
 }
 
 impl Given {
-    /// The value, where `read` gives that of each output.
+    /// The value, where `read` returns the value of each output.
     ///
     /// # Errors
     ///
-    /// The first that `read` has.
+    /// The first error of `read`.
     pub fn value<E>(&self, read: &mut impl FnMut(&Output) -> Result<Arc<Value>, E>) -> Result<Arc<Value>, E> {
         match self {
             Self::Own(output) => read(output),
@@ -118,8 +118,8 @@ impl Given {
         }
     }
 
-    /// The value for whoever looks at a run, in which `{"blob": HASH, "bytes": N}` stands for an output that is kept beside the journal, and
-    /// the bytes that its values have as JSON; nothing if those are more than `most`.
+    /// The value for someone who looks at a run, with `{"blob": HASH, "bytes": N}` in place of an output that is kept
+    /// beside the journal, and the size of its values as JSON in bytes; `None` if that is more than `most`.
     #[must_use]
     pub fn shown(&self, most: usize) -> Option<(Arc<Value>, usize)> {
         let mut left = most;
@@ -145,7 +145,7 @@ impl Given {
         Some((value, most - left))
     }
 
-    /// Every output in it, in order.
+    /// All outputs in it, in order.
     #[must_use]
     pub fn outputs(&self) -> Vec<&Output> {
         match self {
@@ -156,18 +156,19 @@ impl Given {
     }
 }
 
-/// A value that stands in the journal itself. Cheap to clone.
+/// A value that is kept in the journal itself. Cheap to clone.
 #[derive(Clone)]
 pub struct Inline(Form);
 
 #[derive(Clone)]
 enum Form {
     Tree(Arc<Value>),
-    /// Its JSON text: a small object is a tenth as large in memory.
+    /// The value as JSON text: for a small object that takes a tenth of the memory.
     Text(Arc<str>),
 }
 
-/// How deep in one another the parts of a value may be that is kept as text. What reads it stops soon after a hundred.
+/// The deepest nesting of a value that is kept as text. The parser that reads it back stops soon after a hundred
+/// levels.
 const PACKED_DEPTH_MAX: u32 = 64;
 
 impl Inline {
@@ -176,12 +177,12 @@ impl Inline {
     pub fn value(&self) -> Arc<Value> {
         match &self.0 {
             Form::Tree(value) => Arc::clone(value),
-            // It was written by `packed`, which writes nothing that cannot be read.
+            // `packed` wrote this text, and it writes nothing that cannot be parsed.
             Form::Text(text) => Arc::new(serde_json::from_str(text).unwrap_or_default()),
         }
     }
 
-    /// The value, to change it; a copy if it is shared.
+    /// The value for changing it; a copy if it is shared.
     pub fn value_mut(&mut self) -> &mut Value {
         if let Form::Text(_) = self.0 {
             self.0 = Form::Tree(self.value());
@@ -192,13 +193,13 @@ impl Inline {
         }
     }
 
-    /// Whether it is nothing.
+    /// Whether the value is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(&self.0, Form::Tree(value) if value.is_null())
     }
 
-    /// Bytes of its JSON text.
+    /// The size of its JSON text in bytes.
     fn bytes(&self) -> usize {
         match &self.0 {
             Form::Tree(value) => value.to_string().len(),

@@ -1,4 +1,4 @@
-//! What a node came to (E9.4), and what supports it (E9.7).
+//! What a node produced (E9.4), and what supports it (E9.7).
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ pub use crate::output::{Given, Inline, Output};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// All that was wanted.
+    /// Everything that was wanted was done.
     Ok,
-    /// Some of it.
+    /// Some of it was done.
     Partial,
-    /// Not begun, because something before it failed.
+    /// It was not begun, because something before it failed.
     Skipped,
-    /// Stopped on request.
+    /// It was stopped on request.
     Cancelled,
-    /// Not what was wanted.
+    /// What was wanted was not done.
     Failed,
 }
 
 impl Outcome {
-    /// The name as it is written.
+    /// The outcome's name as it is written.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -46,75 +46,75 @@ impl fmt::Display for Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// It may: whoever puts the results together decides.
+    /// It may help: whoever combines the results decides.
     Soft,
-    /// It cannot, or it may do harm: later steps of the same plan are not begun.
+    /// It cannot help, or it may do harm: later steps of the same plan do not begin.
     Hard,
 }
 
-/// Why a node ended as it did. Grows; a reader treats an unknown one as "see the notes".
+/// Why a node ended as it did. More reasons may be added; a reader treats an unknown one as "see the notes".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StopReason {
-    /// A required criterion was not met, or whoever did it says that what was wanted was not reached.
+    /// A required criterion was not met, or whoever did the task says that what was wanted was not reached.
     CriteriaUnmet,
     /// Every attempt failed.
     RetriesExhausted,
     /// Permission was refused.
     PolicyDenied,
-    /// What was asked for makes no sense.
+    /// The request makes no sense.
     InvalidInput,
     /// It cannot be done here.
     Unsatisfiable,
-    /// A limit on nodes was reached.
+    /// The limit on nodes was reached.
     BudgetNodes,
-    /// A limit on depth was reached.
+    /// The limit on depth was reached.
     BudgetDepth,
-    /// A limit on the children of one group was reached.
+    /// The limit on the children of one group was reached.
     BudgetChildren,
-    /// A limit on bytes was reached.
+    /// The limit on bytes was reached.
     BudgetBytes,
     /// A limit on tokens was reached.
     BudgetTokens,
-    /// A limit on money was reached.
+    /// The limit on money was reached.
     BudgetUsd,
-    /// A limit on calls of models was reached.
+    /// The limit on calls of models was reached.
     BudgetModelCalls,
-    /// A limit on calls of tools was reached.
+    /// The limit on calls of tools was reached.
     BudgetToolCalls,
-    /// What was said does not fit into the model's window, and may not be put away, or could not be.
+    /// The conversation does not fit into the model's window, and may not or could not be offloaded.
     WindowFull,
-    /// A model's key was refused.
+    /// The API key for a model was refused.
     Auth,
-    /// A model would not do it.
+    /// A model refused the task.
     Refused,
     /// What a model answered could not be read.
     Unparseable,
-    /// A model took more turns than a task may.
+    /// A model took more turns than a task may take.
     TurnCap,
-    /// It went round in circles.
+    /// The task went round in circles.
     Loop,
-    /// Plan after plan, and nothing more of what is wanted was met.
+    /// Plan after plan was tried, and no further criterion was met.
     Stalled,
     /// Somebody has to answer a question, and nobody is there.
     NeedsInput,
     /// Another plan took its place.
     Superseded,
-    /// The time was up.
+    /// The time limit was reached.
     Deadline,
-    /// It began, and nobody knows what became of it.
+    /// It began, and nobody knows how it ended.
     OutcomeUnknown,
     /// Something before it failed.
     UpstreamFailed,
-    /// A person or program asked for it.
+    /// A person or program asked for the cancellation.
     CancelledByUser,
-    /// Its group had no more need of it.
+    /// Its group no longer needed it.
     CancelledByParent,
 }
 
 impl StopReason {
-    /// Whether it is a limit of a budget or of time that was reached (E9.10).
+    /// Whether the reason is a limit of a budget or of time that was reached (E9.10).
     #[must_use]
     pub fn is_limit(self) -> bool {
         matches!(
@@ -131,7 +131,7 @@ impl StopReason {
         )
     }
 
-    /// The name as it is written.
+    /// The reason's name as it is written.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -172,38 +172,39 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// Why an attempt failed, as the tool or the runner says.
+/// Why an attempt failed, according to the tool or the runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// A stable name.
+    /// The stable code of the failure.
     pub code: String,
     /// What was tried, on what, and why it failed.
     pub message: String,
-    /// The stop reason that it leads to when there is no other attempt.
+    /// The stop reason that results if no other attempt follows.
     pub reason: StopReason,
     /// Whether another attempt may help.
     pub may_retry: bool,
 }
 
-/// A reference to what supports a result. Results bubble up by reference, so their size does not grow with depth (H9).
+/// A reference to what supports a result. Results are passed up by reference, so their size does not grow with depth
+/// (H9).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// `node`, `file`, `url`, `tool_call`, `observation`.
+    /// The kind of reference: `node`, `file`, `url`, `tool_call`, `observation`.
     pub kind: String,
     /// What is referred to.
     pub id: String,
-    /// The hash of its content when it was looked at.
+    /// The hash of its content at the time it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// Which part of it: `12-40` for lines.
+    /// The part of it that is meant: `12-40` for lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<String>,
 }
 
-/// What was found of one criterion (E9.6).
+/// The finding for one criterion (E9.6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The criterion's id.
+    /// The id of the criterion.
     pub criterion: String,
     /// Whether the node's status depends on it.
     pub required: bool,
@@ -215,26 +216,26 @@ pub struct Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
-    /// It holds.
+    /// The criterion is met.
     Met,
-    /// It does not, and this is what is missing.
+    /// The criterion is not met, and this is what is missing.
     Unmet(String),
-    /// Nobody could tell. Never counts as met.
+    /// Nobody could tell, for this reason. Never counts as met.
     Unverifiable(String),
 }
 
-/// What a node came to.
+/// What a node produced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeResult {
     /// How it ended.
     pub status: Outcome,
-    /// Whether going on can help; only a failure has it.
+    /// Whether going on can help; only a failure has a severity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
-    /// Why it ended so, unless it is simply done.
+    /// Why it ended so; `None` if it is simply done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
-    /// The stable name of why its last call failed, as the tool or the runner says, if it came to nothing else.
+    /// The stable code of its last call's failure, as the tool or the runner reports it, if that failure is the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// A few lines for people and later steps.
@@ -246,16 +247,16 @@ pub struct NodeResult {
     /// What supports it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
-    /// What was found of its criteria.
+    /// The findings for its criteria.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verdicts: Vec<Verdict>,
-    /// Calls made for it, its own only.
+    /// The number of calls made for this node itself, without its children.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub attempts: u32,
-    /// How long its last call took.
+    /// How long its last call took, in microseconds.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub duration_us: u64,
-    /// Bytes of texts that its last call wrote into memory, besides what follows from the journal (E9.10).
+    /// Bytes of text that its last call wrote into memory, beyond what follows from the journal (E9.10).
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub wrote: u64,
 }
@@ -279,7 +280,7 @@ impl NodeResult {
         }
     }
 
-    /// A failure.
+    /// A failure with its severity and reason.
     #[must_use]
     pub fn failed(severity: Severity, reason: StopReason, notes: impl Into<String>) -> Self {
         Self {
@@ -289,7 +290,7 @@ impl NodeResult {
         }
     }
 
-    /// Something that was not begun or not finished, and why.
+    /// The result of a node that did not begin or did not finish, and why.
     #[must_use]
     pub fn stopped(status: Outcome, reason: StopReason, notes: impl Into<String>) -> Self {
         Self {
@@ -298,7 +299,7 @@ impl NodeResult {
         }
     }
 
-    /// Whether it failed so that going on cannot help.
+    /// Whether it failed in a way that going on cannot help.
     #[must_use]
     pub fn is_hard(&self) -> bool {
         self.severity == Some(Severity::Hard)

@@ -1,32 +1,32 @@
-//! What a run uses up, and the limits of it (E9.10).
+//! What a run uses, and the limits on it (E9.10).
 
 use serde::{Deserialize, Serialize};
 
-/// Millionths of a US dollar in dollars, with all six places: `2.500000`.
+/// An amount in millionths of a US dollar, written in dollars with all six decimals: `2.500000`.
 #[must_use]
 pub fn in_dollars(micro_usd: u64) -> String {
     format!("{}.{:06}", micro_usd / 1_000_000, micro_usd % 1_000_000)
 }
 
-/// Things that are used up. Counts, so that adding them in any order gives the same.
+/// What was used. All fields are counts, so the order of adding does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spend {
     /// Tokens that models read.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub tokens_in: u64,
-    /// Of these, tokens that the provider had in its cache.
+    /// Those of the tokens read that the provider had in its cache.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub tokens_cached: u64,
     /// Tokens that models wrote.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub tokens_out: u64,
-    /// Millionths of a US dollar, as far as prices are known.
+    /// Cost in millionths of a US dollar, as far as prices are known.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub micro_usd: u64,
     /// Calls of models.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub model_calls: u64,
-    /// Of these, calls of which nobody knows what they cost: `micro_usd` has nothing of them.
+    /// Those of the model calls whose cost is unknown: `micro_usd` does not include them.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub unpriced_calls: u64,
     /// Calls of tools.
@@ -52,7 +52,7 @@ impl Spend {
         self.tokens_in.saturating_add(self.tokens_out)
     }
 
-    /// What it cost in dollars, as people read it: `unknown` where nobody knows what any of its calls cost (E9.10).
+    /// The cost in dollars, for people: `unknown` if the cost of no call is known (E9.10).
     #[must_use]
     pub fn dollars(&self) -> String {
         let known = in_dollars(self.micro_usd);
@@ -69,13 +69,13 @@ impl Spend {
         *self == Self::default()
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(&self, more: &Self) -> Self {
         self.each(more, u64::saturating_add)
     }
 
-    /// What is left of this without `less`; never below zero.
+    /// What is left after subtracting `less`, never below zero.
     #[must_use]
     pub fn minus(&self, less: &Self) -> Self {
         self.each(less, u64::saturating_sub)
@@ -94,7 +94,7 @@ impl Spend {
     }
 }
 
-/// Something that has a limit and is used up.
+/// Something that is used and can have a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dimension {
@@ -102,7 +102,8 @@ pub enum Dimension {
     Tokens,
     /// Tokens that models read, from a cache or not.
     TokensIn,
-    /// Of these, tokens that the provider had in its cache. Known only when a call has ended: nothing is set aside for it.
+    /// Those of the tokens read that the provider had in its cache. Known only when a call has ended, so nothing is set
+    /// aside for it.
     TokensCached,
     /// Tokens that models write.
     TokensOut,
@@ -112,12 +113,13 @@ pub enum Dimension {
     ModelCalls,
     /// Calls of tools.
     ToolCalls,
-    /// Bytes of the journal and of the pages ([`Event::bytes`](crate::Event::bytes)). Counted when they are written: nothing is set aside.
+    /// Bytes of the journal and the pages ([`Event::bytes`](crate::Event::bytes)). Counted when they are written, so
+    /// nothing is set aside.
     Bytes,
 }
 
 impl Dimension {
-    /// All of them.
+    /// All dimensions.
     pub const ALL: [Self; 8] = [
         Self::Tokens,
         Self::TokensIn,
@@ -129,7 +131,7 @@ impl Dimension {
         Self::Bytes,
     ];
 
-    /// The name as it is written in a budget.
+    /// The dimension's name as budgets write it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -144,10 +146,10 @@ impl Dimension {
         }
     }
 
-    /// How much of it a part keeps, of `limit`, for putting results together and for handing back: a tenth, and at least one call.
+    /// How much of `limit` is kept for combining results and handing back: a tenth, and at least one call of a model.
     fn kept_of(self, limit: u64) -> u64 {
         match self {
-            // A tool is never called for handing back.
+            // Handing back never calls a tool.
             Self::ToolCalls => 0,
             Self::ModelCalls => (limit / 10).max(1),
             Self::Tokens | Self::TokensIn | Self::TokensCached | Self::TokensOut | Self::MicroUsd | Self::Bytes => {
@@ -157,18 +159,18 @@ impl Dimension {
     }
 }
 
-/// How much there is of each thing that has a limit: what one of them is set aside or used in.
+/// An amount in every dimension that can have a limit, for what is set aside or used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amount([u64; 8]);
 
 impl Amount {
-    /// As much of everything as there can be.
+    /// The largest amount in every dimension.
     pub const ALL: Self = Self([u64::MAX; 8]);
 
-    /// What `spend` comes to.
+    /// The amount that `spend` comes to.
     #[must_use]
     pub fn of(spend: &Spend) -> Self {
-        // In the order of the dimensions.
+        // The order is that of the dimensions.
         Self([
             spend.tokens(),
             spend.tokens_in,
@@ -177,43 +179,43 @@ impl Amount {
             spend.micro_usd,
             spend.model_calls,
             spend.tool_calls,
-            // What is written is no part of what a call costs.
+            // A call's cost does not include the bytes that are written.
             0,
         ])
     }
 
-    /// The part of one dimension.
+    /// The amount in one dimension.
     #[must_use]
     pub fn get(&self, dimension: Dimension) -> u64 {
         self.0[dimension as usize]
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(&self, more: &Self) -> Self {
         self.each(more, u64::saturating_add)
     }
 
-    /// What is left of this without `less`; never below zero.
+    /// What is left after subtracting `less`, never below zero.
     #[must_use]
     pub fn minus(&self, less: &Self) -> Self {
         self.each(less, u64::saturating_sub)
     }
 
-    /// Of each, the smaller one.
+    /// The smaller of both in each dimension.
     #[must_use]
     pub fn least(&self, other: &Self) -> Self {
         self.each(other, u64::min)
     }
 
-    /// The same with another value for one dimension.
+    /// The same amount with `value` in one dimension.
     #[must_use]
     pub fn with(mut self, dimension: Dimension, value: u64) -> Self {
         self.0[dimension as usize] = value;
         self
     }
 
-    /// Whether there is nothing of anything.
+    /// Whether it is zero in every dimension.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
@@ -224,7 +226,7 @@ impl Amount {
     }
 }
 
-/// How much may be used up; `None` is "as much as whatever is above allows". `0` is zero.
+/// How much may be used. `None` means "as much as the limits above allow"; `0` means none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Allowance {
     /// Tokens in both directions.
@@ -233,7 +235,7 @@ pub struct Allowance {
     /// Tokens that models read, from a cache or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_in: Option<u64>,
-    /// Of these, tokens that the provider had in its cache.
+    /// Those of the tokens read that the provider had in its cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_cached: Option<u64>,
     /// Tokens that models write.
@@ -248,19 +250,19 @@ pub struct Allowance {
     /// Calls of tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
-    /// Bytes of the journal and of the pages.
+    /// Bytes of the journal and the pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
 
 impl Allowance {
-    /// The same with each limit that there is as `with` makes it.
+    /// The same limits, each changed by `with`.
     #[must_use]
     pub fn each(&self, with: impl Fn(u64) -> u64) -> Self {
         Self::from_fn(|dimension| self.of(dimension).map(&with))
     }
 
-    /// Of each limit, the smaller one.
+    /// The smaller of both limits in each dimension.
     #[must_use]
     pub fn least(&self, other: &Self) -> Self {
         Self::from_fn(|dimension| match (self.of(dimension), other.of(dimension)) {
@@ -269,7 +271,7 @@ impl Allowance {
         })
     }
 
-    /// These limits, and those of `other` where there is none.
+    /// These limits, with those of `other` where this one has none.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         Self::from_fn(|dimension| self.of(dimension).or(other.of(dimension)))
@@ -306,25 +308,25 @@ impl Allowance {
 
 /// What a subtree may use, has used, and has set aside for calls under way and for children.
 ///
-/// `spent + reserved + held + free = limit` in every dimension that has a limit, unless a call cost more than was set aside for it. Of what
-/// comes out of a cache, and of bytes, nothing is set aside: what is under way may use more of them than there is.
+/// `spent + reserved + held + free = limit` in every dimension that has a limit, unless a call cost more than was set
+/// aside for it. Nothing is set aside for cached tokens and bytes: calls under way may use more of them than there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Purse {
     /// How much may be used.
     pub limit: Allowance,
-    /// What was used.
+    /// What has been used.
     pub spent: Spend,
-    /// What calls under way may come to.
+    /// The most that the calls under way may cost.
     pub reserved: Spend,
-    /// What the members of groups were set aside and have not used (E9.10).
+    /// What was set aside for the members of groups and has not been used yet (E9.10).
     pub held: Amount,
-    /// Bytes of the journal and of the pages that were written of it.
+    /// Bytes of the journal and the pages that have been written.
     pub bytes: u64,
 }
 
 impl Purse {
-    /// The first dimension in which `more` does not fit. Of every limit a tenth, and at least the cost of one such call, is
-    /// kept for putting results together and for handing back; only calls for that may use it (`is_last`).
+    /// The first dimension in which `more` does not fit. A tenth of every limit, and at least one call of a model, is
+    /// kept for combining results and handing back; only calls for these may use it (`is_last`).
     #[must_use]
     pub fn refuses(&self, more: &Amount, is_last: bool) -> Option<Dimension> {
         let room = self.room(is_last);
@@ -333,8 +335,9 @@ impl Purse {
             .find(|dimension| more.get(*dimension) > room.get(*dimension))
     }
 
-    /// The first dimension that is used up of those of which nobody knows before how much a call uses: no call begins then that uses any of
-    /// it, which is every call of bytes, and one that `asks_a_model` of what comes from a cache. Of these limits, too, a tenth is kept for the end.
+    /// The first dimension that is used up among those whose use is not known before a call: bytes, which every call
+    /// uses, and cached tokens, which a call uses that `asks_a_model`. No such call begins then. Of these limits, too,
+    /// a tenth is kept for the end.
     #[must_use]
     pub fn is_used_up(&self, asks_a_model: bool, is_last: bool) -> Option<Dimension> {
         let is_empty = |dimension: &Dimension| self.left(*dimension, is_last) == Some(0);
@@ -342,14 +345,16 @@ impl Purse {
         std::iter::once(Dimension::Bytes).chain(of_a_model).find(is_empty)
     }
 
-    /// What more of `dimension` fits in; `None` if it has no limit. Without `is_last`, what is kept for the end is not counted.
+    /// How much more of `dimension` fits; `None` if it has no limit. Without `is_last`, what is kept for the end does
+    /// not count.
     fn left(&self, dimension: Dimension, is_last: bool) -> Option<u64> {
         let limit = self.limit.of(dimension)?;
         let kept = if is_last { 0 } else { dimension.kept_of(limit) };
         Some(limit.saturating_sub(kept).saturating_sub(self.used(dimension)))
     }
 
-    /// What more fits in; all there can be of what has no limit. Without `is_last`, what is kept for the end is not counted.
+    /// How much more fits in every dimension; the largest amount where there is no limit. Without `is_last`, what is
+    /// kept for the end does not count.
     #[must_use]
     pub fn room(&self, is_last: bool) -> Amount {
         Dimension::ALL.into_iter().fold(Amount::ALL, |room, dimension| {
@@ -358,7 +363,7 @@ impl Purse {
         })
     }
 
-    /// What is used up and set aside of one dimension.
+    /// What is used and set aside in one dimension.
     #[must_use]
     pub fn used(&self, dimension: Dimension) -> u64 {
         if dimension == Dimension::Bytes {
@@ -368,22 +373,23 @@ impl Purse {
         calls.plus(&self.held).get(dimension)
     }
 
-    /// What is left of one dimension; `None` if it has no limit.
+    /// What is left in one dimension; `None` if it has no limit.
     #[must_use]
     pub fn free(&self, dimension: Dimension) -> Option<u64> {
         Some(self.limit.of(dimension)?.saturating_sub(self.used(dimension)))
     }
 
-    /// How much more of one dimension is used up than there may be: what calls came to beyond what was set aside for them, and what went on
-    /// after a limit of that of which nothing is set aside. Of calls themselves nothing (E9.10).
+    /// By how much one dimension exceeds its limit: because calls cost more than was set aside for them, or because
+    /// calls under way continued after a limit for which nothing is set aside. Never happens for the number of calls
+    /// (E9.10).
     #[must_use]
     pub fn over(&self, dimension: Dimension) -> u64 {
         let limit = self.limit.of(dimension);
         limit.map_or(0, |limit| self.used(dimension).saturating_sub(limit))
     }
 
-    /// The fullest dimension, in per cent of what of its limit is not kept for the end: whoever works is refused more when that is used up,
-    /// and would never be told of what comes later (E9.10).
+    /// The fullest dimension, in per cent of its limit without what is kept for the end: once that is used up, a worker
+    /// is refused anything more and would never hear of a later percentage (E9.10).
     #[must_use]
     pub fn per_cent(&self) -> u64 {
         let of = |dimension: &Dimension| {
@@ -393,7 +399,7 @@ impl Purse {
                 Dimension::Bytes => self.bytes,
                 _ => Amount::of(&self.spent).get(*dimension),
             };
-            // Of nothing, nothing is used up until something is.
+            // A limit of zero is used up only once something was used.
             let of_nothing = if spent == 0 { 0 } else { 100 };
             Some(spent.saturating_mul(100).checked_div(limit).unwrap_or(of_nothing))
         };

@@ -1,4 +1,4 @@
-//! What a language model is asked and what it answers, as the engine sees it: the runner speaks to the provider.
+//! What a language model is asked and what it answers, as the engine sees it. The runner talks to the provider.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use folio_memory::call_ids::tell_apart;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Which model is asked. Each may be another one.
+/// The part that a model plays in a run. Each role may have another model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelRole {
-    /// Decides whether and how a task is taken apart, and puts the results together.
+    /// Decides whether and how a task is split up, and combines the results.
     Planner,
-    /// Does a task with tools.
+    /// Does a task by calling tools.
     Executor,
-    /// Says whether criteria are met.
+    /// Decides whether criteria are met.
     Judge,
 }
 
 impl ModelRole {
-    /// The name as it is written.
+    /// The role's name as it is written.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -34,24 +34,25 @@ impl ModelRole {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// Do the task, or take it apart? One call answers both, with the first action or with the plan (E9.3).
+    /// Whether to do the task or split it up. One reply answers this and brings the first action or the plan (E9.3).
     Decide,
     /// The next action, or the result.
     Work,
-    /// The result of the task from those of its steps.
+    /// The result of the task, combined from those of its steps.
     Aggregate,
     /// Which criteria are met (E9.6).
     Judge,
-    /// One result that stands for a part of those of a task's steps, because they are too many to be read at once (E9.16).
+    /// One result that stands for some of those of a task's steps, because they are too many to be read at once
+    /// (E9.16).
     RollUp,
     /// Another plan, because a criterion is unmet or a step failed (E9.8).
     Replan,
-    /// What there is: the one call that a task has left when its budget is used up (E9.10).
+    /// What the task has so far: the one call that is left when its budget is used up (E9.10).
     HandBack,
 }
 
 impl Purpose {
-    /// Which model is asked.
+    /// The role of the model that is asked.
     #[must_use]
     pub fn role(self) -> ModelRole {
         match self {
@@ -61,13 +62,13 @@ impl Purpose {
         }
     }
 
-    /// Whether it is the end of a task, for which a part of each limit is kept (E9.10).
+    /// Whether it ends a task: a part of each limit is kept for that (E9.10).
     #[must_use]
     pub fn is_last(self) -> bool {
         matches!(self, Self::Aggregate | Self::HandBack)
     }
 
-    /// The name as it is written.
+    /// The purpose's name as it is written.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -82,13 +83,13 @@ impl Purpose {
     }
 }
 
-/// Who says something.
+/// Who wrote a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
-    /// The rules.
+    /// Folio, stating the rules.
     System,
-    /// The engine, in the name of whoever wants the task done.
+    /// The engine, on behalf of whoever wants the task done.
     User,
     /// The model.
     Assistant,
@@ -96,23 +97,23 @@ pub enum Speaker {
     Tool,
 }
 
-/// One thing that was said.
+/// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// By whom.
+    /// Who wrote it.
     pub speaker: Speaker,
-    /// What.
+    /// What it says.
     pub text: String,
     /// The calls that the model wanted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Wanted>,
-    /// The call that a tool answers.
+    /// The id of the call that this message answers, if a tool wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
 }
 
 impl Message {
-    /// Something that the engine says.
+    /// A message of the engine.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
         Self::plain(Speaker::User, text)
@@ -124,7 +125,7 @@ impl Message {
         Self::plain(Speaker::System, text)
     }
 
-    /// What the model said, and which calls it wanted.
+    /// A message of the model, with the calls that it wants.
     #[must_use]
     pub fn assistant(text: impl Into<String>, calls: Vec<Wanted>) -> Self {
         Self {
@@ -133,7 +134,7 @@ impl Message {
         }
     }
 
-    /// What a tool answered to the call `id`.
+    /// The answer of a tool to the call `id`.
     #[must_use]
     pub fn tool(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
@@ -155,40 +156,40 @@ impl Message {
 /// A call of a tool that a model wants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wanted {
-    /// Names the call within its reply.
+    /// The id of the call within its reply.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// Its arguments.
+    /// The arguments of the call.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub args: Value,
 }
 
-/// A tool, as a model is told of it.
+/// A tool, as it is described to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOffer {
     /// Its name.
     pub name: String,
     /// What it does and what it returns.
     pub description: Arc<str>,
-    /// The JSON Schema of its arguments. The same for every run, so they have both together.
+    /// The JSON Schema of its arguments. It is the same for every run, so they share it.
     pub args_schema: Arc<Value>,
     /// Whether a call may change something.
     pub writes: bool,
-    /// How much it is needed where there is no room for all.
+    /// How much it is needed where there is no room for all tools.
     pub need: Need,
 }
 
-/// How much a tool is needed: what comes last is left out first where a window has no room for all definitions.
+/// How much a tool is needed: where a window has no room for all definitions, the least needed are left out first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Need {
-    /// Without it nothing can be done.
+    /// Nothing can be done without it.
     Always,
     /// Most tasks use it, or somebody named it.
     #[default]
     Often,
-    /// Few tasks use it, or another tool does the same in more steps.
+    /// Few tasks use it, or other tools do the same in more steps.
     Seldom,
 }
 
@@ -196,11 +197,11 @@ pub enum Need {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// It was done, or wants tools called.
+    /// It finished, or wants tools called.
     Done,
-    /// It reached the most tokens that it may answer with.
+    /// It reached the most tokens that a reply may have.
     Length,
-    /// It will not answer.
+    /// It refused to answer.
     Refusal,
 }
 
@@ -218,7 +219,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Gives a call without an id, and one whose id a call before it has, an id of its own ([`tell_apart`]).
+    /// Gives an id of its own to every call that has none or repeats the id of an earlier call ([`tell_apart`]).
     pub fn name_calls_apart(&mut self) {
         tell_apart(self.calls.iter_mut().map(|call| &mut call.id));
     }

@@ -1,9 +1,10 @@
-//! How many bytes of the journal and of the pages of a run an event counts as (E9.10).
+//! How many bytes of a run's journal and pages an event counts as (E9.10).
 //!
-//! The number follows from what the event says and from nothing else, so that every fold of a journal counts the same; and it is had
-//! without writing the event out. It is about what the event takes up, not what a store makes of it: 256 bytes for each
-//! event, which is what its names, times and numbers come to, and the entry that it writes on a page; the texts that people read twice, since
-//! pages have them, too; everything else once. What is kept beside the journal counts as much as it has.
+//! The number follows from the event alone, so every fold of a journal counts the same, and it is computed without
+//! serializing the event. It measures what the event holds, not what a store makes of it: 256 bytes for each event,
+//! which covers its names, times and numbers and the entry that it writes on a page; the texts that people read twice,
+//! because pages hold them too; everything else once. An output that is kept beside the journal counts with its full
+//! size.
 
 use folio_memory::value_bytes;
 use serde_json::Value;
@@ -12,14 +13,15 @@ use super::{BookView, Event, PlanDifference, Proposal, Question};
 use crate::result::{Evidence, Failure, Finding, NodeResult, Output, Verdict};
 use crate::talk::{Reply, Wanted};
 
-/// What every event counts as besides its texts and values.
+/// What every event counts as, apart from its texts and values.
 const EVENT: u64 = 256;
-/// What the name of a node counts as where an event names several.
+/// What each node id counts as where an event lists several.
 const NODE: u64 = 32;
 
 impl Event {
-    /// How many bytes of the journal and of the pages of its run it counts as: 256, the texts that stand on pages twice, and other texts
-    /// and values once. What is not counted is what the run was granted and where it was submitted, which is not of its work.
+    /// How many bytes of its run's journal and pages the event counts as: 256, the texts that stand on pages twice, and
+    /// other texts and values once. What the run was granted and where it was submitted are not counted, because they
+    /// are not its work.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         EVENT
@@ -90,12 +92,12 @@ fn count(length: usize) -> u64 {
     length as u64
 }
 
-/// A text of the journal.
+/// The size of a text that only the journal holds.
 fn once(text: impl AsRef<str>) -> u64 {
     count(text.as_ref().len())
 }
 
-/// A text of the journal that a page has, too.
+/// The size of a text that the journal and a page hold.
 fn twice(text: impl AsRef<str>) -> u64 {
     2 * once(text)
 }
@@ -115,7 +117,7 @@ fn of_output(output: &Output) -> u64 {
     }
 }
 
-/// Nothing is left out of an event, and so counts as nothing.
+/// The size of a value. Null is left out of an event, so it counts as nothing.
 fn of_value(value: &Value) -> u64 {
     if value.is_null() { 0 } else { value_bytes(value) }
 }
@@ -142,7 +144,7 @@ fn of_result(result: &NodeResult) -> u64 {
 }
 
 fn of_proposal(proposal: &Proposal) -> u64 {
-    // What it says is on a page when it is the result.
+    // The notes count once here: a page holds them only when they become the result.
     once(&proposal.notes)
         + of_output(&proposal.output)
         + proposal.evidence.iter().map(of_evidence).sum::<u64>()

@@ -9,23 +9,25 @@ use serde_json::Value;
 use super::words;
 use crate::spend::{Allowance, Dimension};
 
-/// A call that waits for a person's yes.
+/// A call that waits for a person's approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
-    /// The tool.
+    /// The tool that is to be called.
     pub tool: String,
-    /// Its arguments, in canonical form.
+    /// The arguments of the call, in canonical form.
     pub args: Value,
-    /// Names the tool with these arguments: the same call has the same hash.
+    /// The hash of the tool and its arguments: the same call has the same hash.
     pub hash: String,
-    /// Whether it had begun before and nobody knows whether it took effect: then it is asked whether it is made again (E9.12).
+    /// Whether the call had begun before and nobody knows whether it took effect: the question is then whether to make
+    /// it again (E9.12).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
 }
 
 impl Approval {
-    /// What somebody is asked, in words: the tool, its arguments, and whether it is once more. What would make them look like others, since it
-    /// turns the direction of the text or is not seen, is written as its number.
+    /// The question in words: the tool, its arguments, and whether the call would be made again. Characters that could
+    /// disguise the arguments, because they are invisible or change the direction of the text, are written as their
+    /// code point.
     #[must_use]
     pub fn in_words(&self) -> String {
         let again = if self.again {
@@ -37,7 +39,7 @@ impl Approval {
     }
 }
 
-/// What needs no other yes in a run after this one.
+/// Which calls of a run need no further approval after this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Always {
@@ -47,22 +49,23 @@ pub enum Always {
     Arguments,
 }
 
-/// Limits as they are from now on. What is not named stays as it is.
+/// Limits that hold from now on. A limit that is absent does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NewLimits {
-    /// What may be used up.
+    /// How much may be used.
     #[serde(flatten)]
     pub allowance: Allowance,
-    /// Nodes of the whole tree.
+    /// The most nodes of the whole tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
     /// When the run must be over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// Nodes below a part of the run that says how many there may be. Not [`Self::nodes`], which earlier versions take for the run's.
+    /// The most nodes below a part of the run that has such a limit. Not [`Self::nodes`], which earlier versions take
+    /// for that of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_nodes: Option<u32>,
-    /// Milliseconds that such a part may take from when it begins.
+    /// The milliseconds that such a part may take, from when it begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_ms: Option<u64>,
 }
@@ -77,7 +80,7 @@ impl From<Allowance> for NewLimits {
 }
 
 impl NewLimits {
-    /// The same for a part of the run that began at `began`.
+    /// The same limits for a part of the run that began at `began`.
     pub(crate) fn of_part(mut self, began: Timestamp) -> Self {
         self.part_nodes = self.nodes.take().or(self.part_nodes);
         let time = self.deadline.take().map(|deadline| deadline.since(began));
@@ -87,7 +90,7 @@ impl NewLimits {
         self
     }
 
-    /// In words: `tokens 4000, nodes 300`.
+    /// The limits in words: `tokens 4000, nodes 300`.
     #[must_use]
     pub fn in_words(&self) -> String {
         let used_up = Dimension::ALL
@@ -107,22 +110,22 @@ impl NewLimits {
     }
 }
 
-/// How two versions of a plan differ: names of steps, each in the order of its plan.
+/// How two versions of a plan differ, by the names of steps, each in the order of its plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PlanDifference {
-    /// Steps that are the same.
+    /// Steps that are the same in both.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
     /// Steps that only the new version has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
-    /// Steps that both have, and that are something else now.
+    /// Steps that both have, but that differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// Steps that only the old version had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<String>,
-    /// Whether the order of what stays is another one.
+    /// Whether the remaining steps are in another order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reordered: bool,
 }
@@ -134,7 +137,7 @@ impl PlanDifference {
         self.added.is_empty() && self.changed.is_empty() && self.dropped.is_empty() && !self.reordered
     }
 
-    /// In words: `kept a, b; added c`.
+    /// The difference in words: `added c; kept a, b`.
     #[must_use]
     pub fn in_words(&self) -> String {
         let parts = [
@@ -158,17 +161,17 @@ impl PlanDifference {
 /// Something that a task asks a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// The call by which the model asked.
+    /// The id of the call by which the model asked.
     pub call: String,
     /// The question, in words.
     pub text: String,
-    /// Answers to choose from; anything may be answered if there are none.
+    /// Answers to choose from; if empty, any answer is accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    /// What holds if nobody answers in time.
+    /// The answer that holds if nobody answers in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// When the time is up.
+    /// When the time to answer ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
 }

@@ -1,4 +1,4 @@
-//! What happened, in one line for people: the same for a terminal, a trace and a page.
+//! What happened, in one line for people: the same in a terminal, a trace and a page.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,11 @@ use folio_memory::excerpt::short_line;
 use super::{Always, Event};
 use crate::result::Finding;
 
-/// Characters of a line.
+/// The most characters of a line.
 const LINE_CHARS: usize = 200;
 
-/// A JSON text with what is not seen, or turns the direction of what is, written as its number.
+/// A JSON text in which characters that are invisible or change the direction of the text are written as their code
+/// point.
 pub(crate) fn seen(json: &str) -> String {
     let is_unseen = |c: char| {
         let turns_or_hides = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
@@ -29,9 +30,10 @@ pub(crate) fn seen(json: &str) -> String {
 }
 
 impl Event {
-    /// What it says besides its name and its node, in one line of at most 200 characters; empty if the name says all.
+    /// What the event says beyond its name and node, in one line of at most 200 characters; empty if the name says
+    /// everything.
     ///
-    /// What belongs to calls of tools and to results is not said here: those have shapes of their own.
+    /// Calls of tools and results are not described here: they have formats of their own.
     #[must_use]
     pub fn in_words(&self) -> String {
         let text = match self {
