@@ -10,65 +10,65 @@ use crate::spend::Allowance;
 
 /// Limits of a plan or of one task and everything below it.
 ///
-/// Absence means "as above"; `0` means zero. A limit can only narrow the one above it.
+/// An absent limit means "as above"; `0` means zero. A limit can only narrow the one above it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Budget {
-    /// How many levels of sub-plans there may be below.
+    /// The most levels of sub-plans below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// How many nodes there may be in all.
+    /// The most nodes in all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
-    /// How many children one group may have.
+    /// The most children of one group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub children: Option<u32>,
-    /// How many items one `for_each` may have.
+    /// The most items of one `for_each`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<u32>,
-    /// How many results a model puts together at once; more are put together in parts first.
+    /// The most results that a model combines at once; if there are more, parts of them are combined first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fan_in: Option<u32>,
-    /// How many steps may run at the same time.
+    /// The most steps that run at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
     /// How many times one node may plan anew.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replans: Option<u32>,
-    /// How long it may take, from its start.
+    /// The longest time that it may take, from its start.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "duration::serialize_option"
     )]
     pub deadline: Option<Duration>,
-    /// How many bytes of output one result may have.
+    /// The most bytes of output in one result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<u64>,
-    /// How many tokens models may read and write.
+    /// The most tokens that models may read and write together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// How many tokens models may read, from a cache or not.
+    /// The most tokens that models may read, from a cache or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_in: Option<u64>,
-    /// How many tokens of those that models read may come from the provider's cache.
+    /// The most tokens, of those read, that may come from the provider's cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_cached: Option<u64>,
-    /// How many tokens models may write.
+    /// The most tokens that models may write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_out: Option<u64>,
-    /// How many millionths of a US dollar it may cost; written as dollars, `usd: 1.5`.
+    /// The most that it may cost, in millionths of a US dollar; written in dollars, `usd: 1.5`.
     #[serde(
         rename = "usd",
         skip_serializing_if = "Option::is_none",
         serialize_with = "serialize_dollars"
     )]
     pub micro_usd: Option<u64>,
-    /// How many calls of models there may be.
+    /// The most calls of models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_calls: Option<u64>,
-    /// How many calls of tools there may be.
+    /// The most calls of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
-    /// How many bytes its journal and its pages may have.
+    /// The most bytes of its journal and pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
@@ -86,7 +86,7 @@ fn serialize_dollars<S: serde::Serializer>(micros: &Option<u64>, serializer: S) 
 }
 
 impl Budget {
-    /// No limit.
+    /// A budget without limits.
     pub fn none() -> Arc<Self> {
         static NONE: LazyLock<Arc<Budget>> = LazyLock::new(Arc::default);
         Arc::clone(&NONE)
@@ -97,7 +97,7 @@ impl Budget {
         *self == Self::default()
     }
 
-    /// The same with none of what can be used up beyond `limits`.
+    /// The same budget, with the limits of what can be used narrowed to `limits`.
     #[must_use]
     pub fn within(&self, limits: &Allowance) -> Self {
         let allowance = self.allowance().least(limits);
@@ -124,7 +124,7 @@ impl Budget {
         }
     }
 
-    /// What may be used up, of what can be.
+    /// The limits on what can be used.
     pub fn allowance(&self) -> Allowance {
         Allowance {
             tokens: self.tokens,
@@ -139,8 +139,8 @@ impl Budget {
     }
 }
 
-/// A part of what there is around a task: more than nothing, and at most all of it (E9.1). In millionths, so that it comes to the same for
-/// whoever reckons.
+/// A share of the limits around a task: more than zero, and at most all of them (E9.1). Kept in millionths, so that the
+/// result is the same on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     millionths: u32,
@@ -149,7 +149,8 @@ pub struct Share {
 impl Share {
     const ALL: u32 = 1_000_000;
 
-    /// `share` of everything, to a millionth; `None` unless it is more than 0 and at most 1.
+    /// The share that is `share` of everything, rounded to a millionth; `None` unless `share` is more than 0 and at
+    /// most 1.
     #[must_use]
     pub fn of(share: f64) -> Option<Self> {
         #[expect(
@@ -163,7 +164,7 @@ impl Share {
         })
     }
 
-    /// What it comes to of each of `limits`, rounded up: of what there is something of, it is at least one.
+    /// This share of each of `limits`, rounded up, so that it is at least one unless the limit is zero.
     #[must_use]
     pub fn of_limits(self, limits: &Allowance) -> Allowance {
         limits.each(|limit| {
@@ -179,15 +180,15 @@ impl Serialize for Share {
     }
 }
 
-/// How often and how patiently a failed task is tried again.
+/// How often a failed task is tried again, and with which pauses.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Retry {
-    /// How many attempts there may be, the first included.
+    /// The most attempts, the first included.
     pub max_attempts: u32,
     /// The pause before the second attempt.
     #[serde(serialize_with = "duration::serialize")]
     pub delay: Duration,
-    /// By how much each further pause is longer than the one before.
+    /// The factor by which each further pause is longer than the one before.
     pub factor: f32,
     /// The longest pause.
     #[serde(serialize_with = "duration::serialize")]
@@ -214,7 +215,7 @@ impl Retry {
         let doublings = i32::try_from(attempt - 2).unwrap_or(i32::MAX);
         let seconds = self.delay.as_secs_f64() * f64::from(self.factor).powi(doublings);
         let longest = self.delay_max.as_secs_f64();
-        // `min` also takes the infinity of a power that ran away; a product of 0 and infinity is not a number.
+        // `min` also handles a power that overflowed to infinity; the product of 0 and infinity is not a number.
         if seconds.is_nan() {
             self.delay
         } else {

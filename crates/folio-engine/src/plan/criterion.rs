@@ -7,13 +7,14 @@ use serde_json::Value;
 /// One thing that must hold for the result of a task or of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Criterion {
-    /// Its name among its neighbours: `c1`, `c2`, … by position unless written; `c2.1`, `c2.2`, … where its step is there to meet `c2` (E9.6).
+    /// Its id, unique among the criteria of its plan or task: `c1`, `c2`, … by position unless written; `c2.1`, `c2.2`,
+    /// … if its step is there to meet `c2` (E9.6).
     pub id: String,
     /// What must hold, in words (a template).
     pub text: String,
-    /// How it is checked.
+    /// How the criterion is checked.
     pub check: Check,
-    /// Whether the result fails without it. `false` only reports.
+    /// Whether the result fails if it is not met. If `false`, the finding is only reported.
     pub required: bool,
 }
 
@@ -26,7 +27,7 @@ pub enum Check {
     Command {
         /// The program and its arguments (templates).
         argv: Vec<String>,
-        /// The exit code of success.
+        /// The exit code that means success.
         exit: i32,
     },
     /// A file must exist.
@@ -34,18 +35,18 @@ pub enum Check {
         /// Its path (a template).
         path: String,
     },
-    /// A text must match a regular expression somewhere.
+    /// Some part of a text must match a regular expression.
     Regex {
         /// The expression, in the syntax of the `regex` crate.
         pattern: String,
-        /// A reference to the text; without it the result's text output, or its notes.
+        /// A reference to the text; without it, the text output of the result, or its notes.
         of: Option<String>,
     },
     /// A value must satisfy a JSON schema.
     JsonSchema {
         /// The schema.
         schema: Value,
-        /// A reference to the value; without it the result's output.
+        /// A reference to the value; without it, the output of the result.
         of: Option<String>,
     },
     /// The result must not be empty.
@@ -54,7 +55,8 @@ pub enum Check {
     Human,
 }
 
-/// Which of `ids` is meant by `name`: the one that it is, or else `c2.1` by `c1`, its number among those of its step (E9.6).
+/// The id out of `ids` that `name` means: the equal one, or else, with `c1` for `c2.1`, the one with that number within
+/// its step (E9.6).
 pub(crate) fn meant<'c>(name: &str, ids: impl Iterator<Item = &'c str> + Clone) -> Option<&'c str> {
     let number = name.strip_prefix('c');
     let by_number = |id: &&str| id.rsplit_once('.').is_some_and(|(_, last)| Some(last) == number);
@@ -68,7 +70,7 @@ impl Check {
         !matches!(self, Self::Judge | Self::Human)
     }
 
-    /// Says in words what the check demands; the text of a criterion that has none.
+    /// What the check demands, in words; used as the text of a criterion that has none.
     pub fn describe(&self) -> String {
         match self {
             Self::Judge => "a judge accepts the result".to_owned(),

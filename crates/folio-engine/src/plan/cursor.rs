@@ -1,11 +1,11 @@
-//! A way through the tree of a plan that can say where it is, and a heap of mistakes found on the way.
+//! A path through the tree of a plan that knows where it is, and the list of mistakes found on the way.
 
 use super::errors::{PlanError, code};
 use super::nearest::did_you_mean;
 use super::reads::Segment;
 use super::spanned::{Node, START, Tree};
 
-/// A value of the plan's text and the path to it.
+/// A value in the text of a plan, and the path to it.
 #[derive(Debug, Clone)]
 pub(super) struct At<'a> {
     pub(super) node: &'a Node,
@@ -34,27 +34,27 @@ impl<'a> At<'a> {
         Self { node, path }
     }
 
-    /// The first item that is the text or the number that `text` is, if it is a list.
+    /// The first item that equals the text or number `text`, if this is a list.
     pub(super) fn item_that_reads(&self, text: &str) -> Option<Self> {
         let items = self.node.items()?;
         let index = items.iter().position(|item| item.reads_as(text))?;
         self.item(index)
     }
 
-    /// The item at `index`, if it is a list.
+    /// The item at `index`, if this is a list.
     pub(super) fn item(&self, index: usize) -> Option<Self> {
         let node = self.node.items()?.get(index)?;
         let path = format!("{}[{index}]", self.path);
         Some(Self { node, path })
     }
 
-    /// The items, if it is a list.
+    /// The items, if this is a list.
     pub(super) fn items(&self) -> Option<Vec<Self>> {
         (0..self.node.items()?.len()).map(|index| self.item(index)).collect()
     }
 
-    /// Follows `path`, as far as the author wrote it out. Where a shorter form was used (a list instead of an
-    /// object, a text instead of either), the place of that. `None` if nothing was written there at all.
+    /// Follows `path` as far as the author wrote it out. Where a shorter form was used (a list instead of an object, a
+    /// text instead of either), returns the place of that. `None` if nothing was written there at all.
     pub(super) fn follow(&self, path: &[Segment]) -> Option<Self> {
         let mut at = self.clone();
         for segment in path {
@@ -72,9 +72,9 @@ impl<'a> At<'a> {
         Some(at)
     }
 
-    /// Where it is: its place in the text, or its path if there is no text.
+    /// The name of the place in messages: its line and column, or its path if the plan has no text.
     pub(super) fn named(&self) -> String {
-        // At the beginning of a text there is only the whole plan.
+        // Only the whole plan can begin at the start of a text.
         if self.node.place == START {
             self.path.clone()
         } else {
@@ -82,7 +82,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// As [`At::follow`], but the nearest thing around if nothing was written there.
+    /// Like [`At::follow`], but returns the nearest enclosing value if nothing was written there.
     pub(super) fn follow_near(&self, path: &[Segment]) -> Self {
         (0..=path.len())
             .rev()
@@ -126,7 +126,7 @@ impl Faults {
         self.add(at, code::BAD_VALUE, message)
     }
 
-    /// Reports the keys of `at` that are not among `known`.
+    /// Reports the keys of `at` that are not in `known`.
     pub(super) fn unknown_keys(&mut self, at: &At<'_>, known: &[&'static str], what: &str) {
         let Tree::Object(entries) = &at.node.tree else {
             return;

@@ -2,12 +2,12 @@
 
 use super::{Graph, Slug};
 
-/// Steps that wait for one another.
+/// A set of steps that wait for one another in a circle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cycle {
-    /// The nodes of the graph in it, each once, in the order of waiting.
+    /// The graph nodes of the cycle, each once, in the order of waiting.
     pub(super) nodes: Vec<usize>,
-    /// Why each waits for the next: `a needs b`, `b comes after a`.
+    /// Why each one waits for the next: `a needs b`, `b comes after a`.
     pub(super) reasons: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ impl Moment {
     }
 }
 
-/// Every cycle that has no step in common with one found before, told with the steps as they are `called`.
+/// All cycles that share no step with one found before, described with the names that `called` gives.
 pub(super) fn cycles(graph: &Graph, called: impl Fn(&Slug) -> String) -> Vec<Cycle> {
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum Mark {
@@ -116,7 +116,7 @@ fn describe(graph: &Graph, moments: &[Moment], called: impl Fn(&Slug) -> String)
             (Moment::End(_), Moment::End(_)) => {
                 reasons.push(format!("{} ends with {}", name(this), name(other)));
             }
-            // A step ends after it has started: nothing that needs to be said.
+            // That a step ends after it has started goes without saying.
             (Moment::End(_), Moment::Start(_)) => {}
         }
     }

@@ -1,6 +1,6 @@
-//! Makes a plan out of the tree of its text, going on after every mistake.
+//! Builds a plan from the tree of its text, continuing after every mistake.
 //!
-//! What is wrong is reported and replaced by something harmless, so that the rest can be judged too.
+//! A mistake is reported and replaced by something harmless, so that the rest can be checked too.
 
 mod criteria;
 mod scalars;
@@ -18,16 +18,18 @@ use super::nearest::nearest;
 use super::spanned::{Node, Tree};
 use super::{Budget, InputKind, InputSpec, PLAN_VERSION, Plan, Report, Slug, Step, keys};
 
-/// Ids that cannot be read, beyond which any name may mean one of them: each name is compared with all of them.
+/// The number of unreadable ids above which any name is taken to mean one of them, because every name is compared with
+/// all of them.
 const LOST_MAX: usize = 100;
 
 /// Where each step was written.
 #[derive(Debug, Default)]
 pub(super) struct Origins<'a> {
     by_step: HashMap<*const (), At<'a>>,
-    /// What was written as the id of a step and is none: who names such a step made no mistake of their own.
+    /// What was written as the id of a step but is not a valid one: a reference to such a step is not reported as
+    /// another mistake.
     lost_names: Vec<String>,
-    /// Steps whose id is not there or is none, as people count them, by the name that stands for it meanwhile.
+    /// What messages call each step without a valid id ("step 3"), by its placeholder id.
     unnamed: HashMap<Slug, String>,
 }
 
@@ -41,12 +43,12 @@ impl<'a> Origins<'a> {
         self.lost_names.len() > LOST_MAX || nearest(name, self.lost_names.iter().map(String::as_str)).is_some()
     }
 
-    /// What a message calls the step that is named `id` here.
+    /// What a message calls the step whose id is `id`.
     pub(super) fn called(&self, id: &Slug) -> String {
         self.unnamed.get(id).cloned().unwrap_or_else(|| format!("`{id}`"))
     }
 
-    /// Notes that `id` stands for the name of the step at `path`.
+    /// Records that `id` is a placeholder for the step at `path`.
     fn note_unnamed(&mut self, id: Slug, path: &str) {
         let counted = path.strip_suffix(']').and_then(|path| path.rsplit_once('['));
         let counted = counted.and_then(|(list, index)| Some((list, index.parse::<usize>().ok()? + 1)));
@@ -63,7 +65,7 @@ impl<'a> Origins<'a> {
     }
 }
 
-/// A step shares its content when it is cloned, so the content's address is its identity.
+/// Clones of a step share its content, so the address of the content identifies the step.
 fn address(step: &Step) -> *const () {
     match step {
         Step::Task(task) => Arc::as_ptr(task).cast(),
@@ -220,7 +222,8 @@ impl<'a> Decoder<'a> {
                             input.kind.described()
                         );
                         let error = self.faults.add(&default, code::BAD_DEFAULT, message);
-                        // What somebody gives as a text is read as the type; a default is written as what it is.
+                        // An input that is given as a text is converted to its type, but a default must be written in
+                        // its type.
                         error.hint = value
                             .as_str()
                             .and_then(|text| input.kind.read(text).ok().flatten())
@@ -229,7 +232,7 @@ impl<'a> Decoder<'a> {
                     input.default = Some(value);
                 }
             }
-            // `name:` with nothing after it is a required text.
+            // `name:` with nothing after it declares a required text.
             Tree::Null => {}
             Tree::Bool(_) | Tree::Number(_) | Tree::List(_) => {
                 self.faults

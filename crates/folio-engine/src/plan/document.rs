@@ -8,29 +8,29 @@ use serde_json::Value;
 
 use super::{Budget, Criterion, Step};
 
-/// The version of the plan language that this crate writes and reads.
+/// The version of the plan language that this crate reads and writes.
 pub const PLAN_VERSION: u32 = 1;
 
-/// A plan: what is wanted, from which inputs, and the steps to it.
+/// A plan: what is wanted, from which inputs, and the steps to get there.
 ///
-/// `Serialize` gives the authored form, with what is at its default left out: reading it back gives an equal plan.
+/// `Serialize` gives the authored form without default values: reading it back gives an equal plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
     /// The version of the plan language.
     pub version: u32,
-    /// What it is, in a few words (a template that may name inputs).
+    /// The title, in a few words (a template that may name inputs).
     #[serde(skip_serializing_if = "String::is_empty")]
     pub title: String,
     /// What is wanted (a template that may name inputs).
     #[serde(skip_serializing_if = "String::is_empty")]
     pub goal: String,
-    /// Anything a reader should know (a template that may name inputs).
+    /// Anything else that a reader should know (a template that may name inputs).
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What has to be given to start it.
+    /// The inputs that a run is started with.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, InputSpec>,
-    /// What must hold for its result.
+    /// What must hold for the result of the plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub criteria: Vec<Criterion>,
     /// Limits of the whole run.
@@ -41,13 +41,13 @@ pub struct Plan {
     /// What people read in the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
-    /// What programs read in the end (templates).
+    /// The value that programs read in the end (templates).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
 }
 
 impl Plan {
-    /// A goal without a plan: a model makes one, or does what is wanted directly.
+    /// A goal without steps: a model plans them, or does what is wanted directly.
     pub fn of_goal(goal: &str) -> Self {
         let first = goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
         Self {
@@ -68,13 +68,13 @@ impl Plan {
 /// One input of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InputSpec {
-    /// What kind of value it takes.
+    /// The kind of value that it takes.
     #[serde(rename = "type")]
     pub kind: InputKind,
-    /// What it is for.
+    /// What the input is for.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The value if none is given. An input without one is required.
+    /// The value that is used if none is given. An input without a default is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
 }

@@ -12,12 +12,12 @@ const UNITS_MS: [(&str, u64); 5] = [
     ("ms", 1),
 ];
 
-/// The longest duration of a plan: ten years. It keeps every sum of durations far from overflow.
+/// The longest duration in a plan: ten years. It keeps every sum of durations far from overflow.
 pub(super) const LONGEST_MS: u64 = 10 * 365 * 86_400_000;
 
 /// Reads `30s`, `500ms`, `5m`, `2h`, `1d`, a sequence of them (`1h30m`), or a bare number of seconds.
 ///
-/// A fraction is accepted as long as whole milliseconds come out of it. `None` for everything else.
+/// A fraction is accepted if it comes to whole milliseconds. Returns `None` for everything else.
 pub(super) fn parse(text: &str) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<f64>() {
@@ -48,7 +48,7 @@ fn whole_ms(ms: f64) -> Option<u64> {
     let rounded = ms.round();
     #[expect(clippy::cast_precision_loss, reason = "ten years in milliseconds are below 2^52")]
     let in_range = (0.0..=LONGEST_MS as f64).contains(&rounded);
-    // 0.1 s is 100.00000000000001 ms in binary; half a millisecond is not.
+    // The tolerance admits 0.1 s, which is 100.00000000000001 ms in binary, but not half a millisecond.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

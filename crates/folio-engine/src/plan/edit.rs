@@ -1,4 +1,5 @@
-//! From the text of an edited plan to its steps (E9.14): YAML, JSON or markdown, checked where they are to stand.
+//! From the text of an edited plan to its steps (E9.14): YAML, JSON or markdown, checked in the plan that they belong
+//! to.
 
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use super::parse::{check, without_mark};
 use super::spanned::{self, Entry, Node, Tree};
 use super::{Known, Place, Plan, Step, keys};
 
-/// One step on the way to the steps that are edited.
+/// One part of the path to the steps that are edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The value of a key.
@@ -18,22 +19,22 @@ pub(crate) enum Part {
     At(usize),
 }
 
-/// The plan that the edited steps are to stand in.
+/// The plan that the edited steps belong to.
 pub(crate) struct Around<'a> {
-    /// It, in its authored form.
+    /// The plan in its authored form.
     pub(crate) plan: Value,
-    /// Where in it they stand.
+    /// The path in it to the steps.
     pub(crate) at: Vec<Part>,
     /// The steps as they are now.
     pub(crate) steps: &'a [ShownStep],
-    /// The plan of the run, of which all else stays.
+    /// The plan of the run, of which everything but the steps stays.
     pub(crate) of_run: &'a Plan,
-    /// What a title comes to with the inputs of the run, which has its own filled in.
+    /// Fills in the inputs of the run in a title, because the run's own title is filled in already.
     pub(crate) filled: &'a dyn Fn(&str) -> String,
 }
 
 impl Around<'_> {
-    /// Whether the plan of the run, or the part of it that the steps stand in, says of `key` what `said` does.
+    /// Whether `said` agrees in `key` with the plan of the run, or with the part of it that contains the steps.
     fn says(&self, key: &str, said: &Plan) -> bool {
         let plan = self.of_run;
         match key {
@@ -50,13 +51,14 @@ impl Around<'_> {
             key if key == "criteria" || keys::aliases("criteria").any(|alias| alias == key) => {
                 said.criteria == plan.criteria
             }
-            // The version of the language; and what no plan has was told already.
+            // The version of the language; and keys that no plan has, which were reported already.
             _ => true,
         }
     }
 
-    /// Leaves out of `errors` what the plan has without the edit to `edited`, too: rules may have become stricter since it was stored, and what
-    /// has begun cannot be put right. Of a step it counts if that is as it was.
+    /// Removes from `errors` the mistakes that the plan has without the edit to `edited` too: rules may have become
+    /// stricter since it was stored, and steps that have begun cannot be corrected. A mistake in a step is removed only
+    /// if the step did not change.
     fn without_those_of_before(&self, errors: &mut Vec<PlanError>, edited: &[Step], known: &Known) {
         let Err(PlanErrors(before)) = check(&Node::of_json(&self.plan), Vec::new(), Some(known)) else {
             return;
@@ -66,7 +68,7 @@ impl Around<'_> {
         errors.retain(|error| !before.contains(&self.identity(error, &edited)));
     }
 
-    /// What makes a mistake the same one: where it is, with the step of `steps` that it is in instead of its position.
+    /// What identifies a mistake: where it is, with the step out of `steps` that contains it in place of a position.
     fn identity<'e>(&self, error: &'e PlanError, steps: &[ShownStep]) -> (&'e str, &'e str, &'e str, Option<Step>) {
         let inside = error.path.strip_prefix(&path_of(&self.at)).and_then(|inside| {
             let (position, rest) = inside.strip_prefix('[')?.split_once(']')?;
@@ -76,7 +78,7 @@ impl Around<'_> {
         (error.code, path, error.message.as_str(), step)
     }
 
-    /// The plan inside the plan that the steps are of.
+    /// The plan inside the plan that contains the steps.
     fn part(&self) -> Option<&Value> {
         let (_, way) = self.at.split_last()?;
         let mut value = (!way.is_empty()).then_some(&self.plan)?;
@@ -90,19 +92,20 @@ impl Around<'_> {
     }
 }
 
-/// What a text says.
+/// What the text of an edit says.
 #[derive(Debug)]
 pub(crate) struct EditedText {
     /// The steps.
     pub(crate) steps: Vec<Step>,
-    /// The version of the plan that the text was made of, if it says so.
+    /// The version of the plan that the text is based on, if it says.
     pub(crate) version: Option<u32>,
 }
 
 /// Reads the steps of an edited plan and checks the plan with them.
 ///
-/// A text is a list of steps, an object with `steps`, or markdown as [`markdown::to_markdown`] writes it. Of a whole plan only
-/// the steps can be edited: if another part says something else than the plan does, however it is written, that is a mistake.
+/// A text is a list of steps, an object with `steps`, or markdown as [`markdown::to_markdown`] writes it. Of a whole
+/// plan only the steps can be edited: another part that differs in meaning from the plan, however it is written, is a
+/// mistake.
 pub(crate) fn read_edit(text: &str, around: Around<'_>, known: &Known) -> Result<EditedText, PlanErrors> {
     let text = without_mark(text);
     let mut version = markdown::version_of(text);
@@ -122,7 +125,7 @@ pub(crate) fn read_edit(text: &str, around: Around<'_>, known: &Known) -> Result
     };
     let mut whole = Node::of_json(&around.plan);
     graft(&mut whole, &around.at, steps.clone());
-    // Everything is checked: what is wrong may be that others name a step that is gone.
+    // The whole plan is checked, because other steps may refer to a step that is gone.
     let checked = check(&whole, errors, Some(known));
     let steps = decode(&steps).plan.steps;
     if let Err(PlanErrors(mut errors)) = checked {
@@ -134,7 +137,7 @@ pub(crate) fn read_edit(text: &str, around: Around<'_>, known: &Known) -> Result
     Ok(EditedText { steps, version })
 }
 
-/// The steps of a text in YAML or JSON, and the version that it says.
+/// The steps of a text in YAML or JSON, and the plan version that it names.
 fn steps_of(root: Node, around: &Around<'_>, errors: &mut Vec<PlanError>) -> Option<(Node, Option<u32>)> {
     let Tree::Object(entries) = root.tree else {
         if matches!(root.tree, Tree::List(_)) {
@@ -153,7 +156,7 @@ fn steps_of(root: Node, around: &Around<'_>, errors: &mut Vec<PlanError>) -> Opt
         match entry.key.as_str() {
             "steps" => steps = Some(entry.value),
             "plan_version" => version = entry.value.to_json().as_u64().and_then(|n| u32::try_from(n).ok()),
-            // What is shown of a run beside its steps.
+            // What Folio shows of a run beside its steps.
             "run_id" | "run" | "node_id" | "path" | "editable" | "states" => {}
             _ => others.push(entry),
         }
@@ -174,7 +177,7 @@ fn steps_of(root: Node, around: &Around<'_>, errors: &mut Vec<PlanError>) -> Opt
     }
 }
 
-/// Adds what is wrong with everything but the steps: it is no part of a plan, or not as it was.
+/// Reports everything outside the steps that is not part of a plan or has changed.
 fn others_stay(others: Vec<Entry>, around: &Around<'_>, errors: &mut Vec<PlanError>) {
     let said: Vec<(String, Place)> = others.iter().map(|entry| (entry.key.clone(), entry.place)).collect();
     let mut entries = others;
@@ -190,7 +193,7 @@ fn others_stay(others: Vec<Entry>, around: &Around<'_>, errors: &mut Vec<PlanErr
         place: spanned::START,
         tree: Tree::Object(entries),
     };
-    // Plans may be written in short forms, so what they say is compared and not how.
+    // Plans may be written in short forms, so their meaning is compared, not their text.
     let draft = decode(&root);
     if !draft.faults.errors.is_empty() {
         errors.extend(draft.faults.errors);
@@ -218,7 +221,7 @@ fn mistake(code: &'static str, place: Place, path: &str, message: String) -> Pla
     }
 }
 
-/// `at` as mistakes name it: `steps[2].plan.steps`.
+/// `at` in the form that mistakes show: `steps[2].plan.steps`.
 fn path_of(at: &[Part]) -> String {
     let mut path = String::new();
     for part in at {
@@ -231,7 +234,7 @@ fn path_of(at: &[Part]) -> String {
     path
 }
 
-/// Puts `steps` where `at` leads to.
+/// Puts `steps` at the place that `at` leads to.
 fn graft(node: &mut Node, at: &[Part], steps: Node) {
     let Some((first, rest)) = at.split_first() else {
         *node = steps;

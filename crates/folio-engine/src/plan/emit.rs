@@ -1,8 +1,8 @@
-//! A value as YAML that people like to edit. Reading it back gives an equal value.
+//! Writes a value as YAML that people like to edit. Reading it back gives an equal value.
 
 use serde_json::{Map, Value};
 
-/// Words that YAML takes for something else than a text.
+/// Words that YAML reads as something other than a text.
 const NOT_TEXTS: [&str; 7] = ["true", "false", "yes", "no", "on", "off", "null"];
 /// Keys that come first, in this order; the others follow by name.
 const FIRST: [&str; 17] = [
@@ -24,10 +24,10 @@ const FIRST: [&str; 17] = [
     "parallel",
     "sequence",
 ];
-/// Characters of a list or an object that stands in one line.
+/// The most characters of a list or an object on one line.
 const LINE_CHARS: usize = 100;
 
-/// `value` as YAML: objects and lists in block form, short ones in one line; ends with a newline.
+/// `value` as YAML: objects and lists in block form, short ones on one line; ends with a newline.
 pub(super) fn to_yaml(value: &Value) -> String {
     let mut out = String::new();
     match value {
@@ -45,7 +45,7 @@ fn block(out: &mut String, value: &Value, depth: usize) {
     match value {
         Value::Object(map) => {
             for (position, (key, value)) in ordered(map).into_iter().enumerate() {
-                // The first key of an item stands behind its dash.
+                // The first key of an item follows its dash.
                 if position > 0 || !out.ends_with("- ") {
                     indent(out, depth);
                 }
@@ -68,7 +68,7 @@ fn block(out: &mut String, value: &Value, depth: usize) {
     }
 }
 
-/// What stands behind `key:`.
+/// Writes what follows `key:`.
 fn after(out: &mut String, value: &Value, depth: usize) {
     if is_short(value) {
         out.push(' ');
@@ -100,7 +100,7 @@ fn indent(out: &mut String, depth: usize) {
     (0..depth).for_each(|_| out.push_str("  "));
 }
 
-/// Whether it stands in one line: what holds no objects inside of others, and is not long.
+/// Whether the value goes on one line: it is not long and holds no nested objects.
 fn is_short(value: &Value) -> bool {
     match value {
         Value::Object(map) if map.is_empty() => true,
@@ -113,7 +113,7 @@ fn is_short(value: &Value) -> bool {
     }
 }
 
-/// The entries as people like to read them, whatever order they are held in.
+/// The entries in the order in which people like to read them, whatever order the map has.
 fn ordered(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut entries: Vec<_> = map.iter().collect();
     let rank = |key: &str| FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len());
@@ -121,7 +121,7 @@ fn ordered(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
     entries
 }
 
-/// In one line.
+/// The value on one line.
 fn flow(value: &Value) -> String {
     match value {
         Value::Object(map) => {
@@ -136,7 +136,7 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// A text without quotes where nobody can take it for anything else.
+/// The text without quotes, if nothing can mistake it for something else.
 fn scalar_text(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || " _-./()".contains(c))
@@ -145,7 +145,7 @@ fn scalar_text(text: &str) -> String {
     if is_plain { text.to_owned() } else { quoted(text) }
 }
 
-/// A text in double quotes, with everything escaped that might not survive.
+/// The text in double quotes, with everything escaped that might not survive.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

@@ -20,15 +20,15 @@ impl fmt::Display for Place {
 /// One mistake in a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanError {
-    /// What kind of mistake it is, `P001` and on; see [`CODES`].
+    /// The code of the mistake, `P001` and on; see [`CODES`].
     pub code: &'static str,
-    /// Where it is in the text.
+    /// The place in the text.
     pub place: Place,
-    /// Where it is in the plan, for example `steps[2].do.args.pattern`; empty for the plan as a whole.
+    /// The path in the plan, for example `steps[2].do.args.pattern`; empty for the plan as a whole.
     pub path: String,
-    /// What is wrong, naming what was written.
+    /// What is wrong, quoting what was written.
     pub message: String,
-    /// What to try.
+    /// What to do about it.
     pub hint: Option<String>,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// Every mistake of a plan, in the order of the text. Printed one per line.
+/// Every mistake of a plan, in the order of the text. Displayed one per line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanErrors(pub Vec<PlanError>);
 

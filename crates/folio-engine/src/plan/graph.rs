@@ -4,44 +4,46 @@ use std::collections::HashMap;
 
 use super::{Slug, Step, reads};
 
-/// The steps of one plan, or of one sub-plan, with what each waits for.
+/// The steps of one plan, or of one sub-plan, with the steps that each waits for.
 ///
 /// Sub-plans of tasks and bodies of `for_each` have graphs of their own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
-    /// The steps in plan order: a group or a sequence stands directly before what is in it.
+    /// The steps in plan order: a group or a sequence comes directly before its members.
     pub nodes: Vec<GraphNode>,
 }
 
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GraphNode {
-    /// Its name. A group or a sequence without an id is `group-3` or `sequence-3`, after its place in the plan.
+    /// The name of the step. A group or a sequence without an id is `group-3` or `sequence-3`, after its place in the
+    /// plan.
     pub slug: Slug,
     /// The step itself.
     pub step: Step,
-    /// The group or sequence that it is in.
+    /// The group or sequence that contains it.
     pub parent: Option<usize>,
-    /// What is in it, if it is a group or a sequence.
+    /// The members, if it is a group or a sequence.
     pub children: Vec<usize>,
-    /// What must have an outcome before it starts, besides that its parent has started.
+    /// The steps that must have an outcome before it starts, in addition to its parent having started.
     ///
-    /// With `needs`, exactly the steps named. Without, the fewest steps that imply everything earlier.
+    /// With `needs`, exactly the steps named. Without, the smallest set of steps that implies everything earlier.
     pub waits: Vec<usize>,
     /// Whether another step names it, in `needs` or in a template.
     pub needed: bool,
-    /// Whether the plan may go on well without it.
+    /// Whether the plan can succeed without it.
     pub optional: bool,
 }
 
 impl Graph {
-    /// Lays out `steps`. Names in `needs` that do not exist are left out: a checked plan has none. Of steps that wait for one another,
-    /// which a checked plan has none of either, some do not wait: a run of an older version, which took such plans, goes on as it began.
+    /// The graph of `steps`. Names in `needs` that do not exist are ignored; a checked plan has none. Of steps that
+    /// wait for one another, which a checked plan does not have either, some do not wait: so a run of an older version,
+    /// which accepted such plans, continues as it began.
     pub fn of(steps: &[Step]) -> Self {
         Self::laid_out(steps, false)
     }
 
-    /// The same, in which steps that wait for one another do so, so that they can be told.
+    /// The same graph, but steps that wait for one another keep doing so, so that they can be reported.
     pub(super) fn with_circles(steps: &[Step]) -> Self {
         Self::laid_out(steps, true)
     }
@@ -57,12 +59,12 @@ impl Graph {
         graph
     }
 
-    /// The node of that name.
+    /// The node with that name.
     pub fn index_of(&self, slug: &Slug) -> Option<usize> {
         self.nodes.iter().position(|node| node.slug == *slug)
     }
 
-    /// The steps of the plan itself, in order: those that are in no group or sequence.
+    /// The top-level steps in order: those that are in no group or sequence.
     pub fn roots(&self) -> impl Iterator<Item = usize> + '_ {
         self.nodes
             .iter()
@@ -71,9 +73,9 @@ impl Graph {
             .map(|(at, _)| at)
     }
 
-    /// Whether the outcome of `target` is settled, and to be read, when `reader` starts.
+    /// Whether `reader` may read the outcome of `target`, which is then settled when `reader` starts.
     ///
-    /// A step with `needs` reads what they name and what is in it; a step without reads everything earlier.
+    /// A step with `needs` reads the steps that they name and their members; a step without reads everything earlier.
     pub fn reads(&self, reader: usize, target: usize) -> bool {
         if let Some(needs) = self.nodes[reader].step.needs() {
             return self.and_above(target).any(|at| needs.contains(&self.nodes[at].slug));
@@ -88,14 +90,15 @@ impl Graph {
         false
     }
 
-    /// The steps whose outcomes are settled, and to be read, when `reader` starts ([`Self::reads`]), in plan order.
+    /// The steps whose outcomes `reader` may read ([`Self::reads`]), in plan order.
     pub fn read_by(&self, reader: usize) -> Vec<usize> {
         if self.nodes[reader].step.needs().is_some() {
             return (0..self.nodes.len())
                 .filter(|target| self.reads(reader, *target))
                 .collect();
         }
-        // What is in a group stands behind it: so what comes before a member stands between the group and the member.
+        // The members of a group follow it directly, so what comes before a member lies between the group and the
+        // member.
         let earlier = |at: usize| {
             let parent = self.nodes[at].parent;
             let first = parent.map_or(0, |group| group + 1);
@@ -164,7 +167,7 @@ impl Graph {
     }
 
     fn set_waits(&mut self, needs: &[Option<Vec<usize>>], keeps_circles: bool) {
-        // Which later siblings wait for a step by name: waiting for them is waiting for it.
+        // For each step, the later siblings that name it: waiting for one of these implies waiting for it.
         let mut named_by: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
         let mut is_simple = true;
         for (at, targets) in needs.iter().enumerate() {
@@ -195,7 +198,7 @@ impl Graph {
         needs: &[Option<Vec<usize>>],
         named_by: &[Vec<usize>],
     ) {
-        // The steps that imply all earlier ones.
+        // The steps that together imply all earlier ones.
         let mut front: Vec<usize> = Vec::new();
         for &at in siblings {
             match &needs[at] {
@@ -212,8 +215,8 @@ impl Graph {
         }
     }
 
-    /// Where `needs` reach forward or into another group, the front can hold a step that another of its steps
-    /// waits for. Plans like that are rare and small, so each such step is looked at by itself.
+    /// Where `needs` reach forward or into another group, a step can wait for one that another of its waits already
+    /// implies. Such plans are rare and small, so each of these steps is examined on its own.
     fn drop_implied_waits(&mut self, needs: &[Option<Vec<usize>>], keeps_circles: bool) {
         for (at, own_needs) in needs.iter().enumerate() {
             if own_needs.is_some() || self.nodes[at].waits.len() < 2 {
@@ -221,7 +224,7 @@ impl Graph {
             }
             let waits = self.nodes[at].waits.clone();
             let mut implied = vec![false; self.nodes.len()];
-            // Where circles are kept, what waits for this step itself implies nothing: all of its waits stay.
+            // Where circles are kept, a step that waits for this one implies nothing: all waits of this step stay.
             implied[at] = keeps_circles;
             let mut open: Vec<usize> = waits.iter().flat_map(|&wait| self.nodes[wait].waits.clone()).collect();
             while let Some(next) = open.pop() {
@@ -250,7 +253,7 @@ impl Graph {
         }
     }
 
-    /// The node itself, then what it is in, outwards.
+    /// The node itself, then the groups and sequences around it, outwards.
     pub(super) fn and_above(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(Some(at), |&at| self.nodes[at].parent)
     }

@@ -17,9 +17,9 @@ pub enum InputError {
     /// A required input was not given.
     #[error("the input `{name}` is missing: {description}")]
     Missing {
-        /// Its name.
+        /// The name of the input.
         name: String,
-        /// What it is for, or at least its type.
+        /// What the input is for, or at least its type.
         description: String,
     },
     /// The plan has no such input.
@@ -27,25 +27,25 @@ pub enum InputError {
     Unknown {
         /// The name as it was given.
         name: String,
-        /// Which names there are.
+        /// The names that the plan has.
         hint: String,
     },
     /// The value is of another type.
     #[error("the input `{name}` must be {expected}, not {given}")]
     WrongType {
-        /// Its name.
+        /// The name of the input.
         name: String,
         /// The type of the input.
         expected: &'static str,
         /// The value as it was given, cut off if it is long.
         given: String,
     },
-    /// The text would be read as something else than it says.
+    /// Reading the text would lose part of what it says.
     #[error("the input `{name}` would not be what was written: {why}")]
     Unkept {
-        /// Its name.
+        /// The name of the input.
         name: String,
-        /// What of it would be lost.
+        /// What would be lost.
         why: String,
     },
 }
@@ -76,11 +76,11 @@ impl InputKind {
         }
     }
 
-    /// Reads a text, as a command line has it, as this kind; `None` if it is not one.
+    /// Reads a text, such as a command-line argument, as this kind; `None` if it is not of this kind.
     ///
     /// # Errors
     ///
-    /// What would be lost of it: digits of a whole number, a key that is there twice.
+    /// What would be lost: digits of a whole number, or a key that occurs twice.
     pub(super) fn read(self, text: &str) -> Result<Option<Value>, String> {
         let value = match self {
             Self::String | Self::Path => return Ok(Some(Value::String(text.to_owned()))),
@@ -106,9 +106,9 @@ impl InputKind {
     }
 }
 
-/// Fills in defaults and brings `given` to the types of the plan's inputs.
+/// Fills in defaults and converts `given` to the types of the plan's inputs.
 ///
-/// A text is read as the input's type: `"5"` as an integer, `"a, b"` as a list, `"yes"` as a boolean.
+/// A text is read as the type of its input: `"5"` as an integer, `"a, b"` as a list, `"yes"` as a boolean.
 ///
 /// # Errors
 ///

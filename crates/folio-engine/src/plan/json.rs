@@ -1,4 +1,4 @@
-//! Reads JSON into a tree with places.
+//! Reads JSON into a tree that knows where each value is.
 
 use std::collections::HashMap;
 use std::str::Chars;
@@ -163,7 +163,7 @@ impl Reader<'_> {
         let number: Number =
             serde_json::from_str(&digits).map_err(|_| unreadable(place, format!("`{digits}` is not a number")))?;
         let is_whole = digits.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
-        // A zero with a sign is kept as it is.
+        // A negative zero stays a float, which keeps its sign.
         if is_whole && number.is_f64() && number.as_f64() != Some(0.0) {
             return Err(unreadable(place, too_many_digits(&digits)));
         }
@@ -209,7 +209,7 @@ impl Reader<'_> {
                 } else {
                     first
                 };
-                // Half of a pair is no character; every reader of JSON that does not fail shows this one.
+                // Half of a surrogate pair is not a character; JSON readers that accept it produce this one.
                 char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
             }
             _ => {

@@ -1,4 +1,4 @@
-//! The keys of the plan language. The published schema has the same; a test compares them.
+//! The keys of the plan language. The published schema has the same keys; a test compares them.
 
 pub(super) const PLAN: &[&str] = &[
     "version",
@@ -56,7 +56,7 @@ pub(super) const FOR_EACH: &[&str] = &[
     "optional",
     "needs",
 ];
-/// The keys of a task that a `for_each` may carry itself, instead of `step`.
+/// The keys of a task that a `for_each` may carry itself instead of a `step`.
 pub(super) const FOR_EACH_INLINE: &[&str] = &[
     "description",
     "reason",
@@ -114,7 +114,7 @@ pub(super) const REGEX: &[&str] = &["pattern", "of"];
 pub(super) const JSON_SCHEMA: &[&str] = &["schema", "of"];
 pub(super) const JOIN: &[&str] = &["quorum"];
 
-/// Other spellings that are read as `key`.
+/// Other spellings that are accepted for `key`.
 pub(super) fn aliases(key: &str) -> impl Iterator<Item = &'static str> + use<> {
     let aliases: &[&str] = match key {
         "id" => &["task_id", "taskId"],
@@ -125,14 +125,14 @@ pub(super) fn aliases(key: &str) -> impl Iterator<Item = &'static str> + use<> {
     aliases.iter().copied()
 }
 
-/// Whether `key` is only another spelling, which is read but never recommended.
+/// Whether `key` is such a spelling, which is read but never recommended.
 pub(super) fn is_alias(key: &str) -> bool {
     ["id", "criteria", "step"]
         .into_iter()
         .any(|name| aliases(name).any(|alias| alias == key))
 }
 
-/// What to say about a key that people bring from elsewhere.
+/// A hint for a key that people know from other plan languages.
 pub(super) fn advice(key: &str, what: &str) -> Option<&'static str> {
     Some(match key {
         "required" if what == "an input" => "an input without a `default` is required",

@@ -1,4 +1,5 @@
-//! What of the arguments of a call its tool does not take: told to whoever wrote them before anything is called (E9.13).
+//! Which arguments of a call its tool does not accept. Reported to whoever wrote them before anything is called
+//! (E9.13).
 
 use folio_memory::excerpt::cut;
 use serde_json::{Map, Value};
@@ -7,13 +8,14 @@ use super::KnownTool;
 use super::nearest::did_you_mean;
 use crate::argument::{Choice, Fit, Written, as_meant, check_choice, one_of};
 
-/// Mistakes of one call that are told.
+/// The most mistakes that are reported for one call.
 const MISTAKES_MAX: usize = 8;
-/// Characters of one of them.
+/// The most characters of one mistake.
 const MISTAKE_CHARS: usize = 300;
 
 impl KnownTool {
-    /// Everything that the tool does not take of `args`, which are no templates. It takes what it says nothing of.
+    /// Every mistake in `args`, which contain no templates. Arguments that the tool declares nothing about are
+    /// accepted.
     #[must_use]
     pub fn mistakes(&self, args: &Value) -> Vec<String> {
         let none = Map::new();
@@ -42,7 +44,7 @@ impl KnownTool {
                 mistakes.push(format!("there is no argument `{name}`: {hint}"));
                 continue;
             }
-            // Null is as good as nothing where nothing is needed.
+            // Null counts as not given, unless the argument is required.
             let is_none = value.is_null() && !self.required.contains(name);
             let kind = self.kinds.get(name).filter(|_| !is_none);
             mistakes.extend(
@@ -61,7 +63,7 @@ impl KnownTool {
 }
 
 fn by_schema(schema: &Value, given: &Map<String, Value>) -> Vec<String> {
-    // One that cannot be used the tool itself speaks of.
+    // If the schema is unusable, the tool itself has to report the mistakes.
     let Ok(validator) = jsonschema::validator_for(schema) else {
         return Vec::new();
     };

@@ -1,4 +1,4 @@
-//! A plan as a list in markdown: people read it, tick it off, and edit it; reading it gives the plan again (E9.14).
+//! A plan as a list in markdown: people read it, tick it off and edit it; reading it back gives the plan again (E9.14).
 //!
 //! ```text
 //! - [x] Files and languages {#files} · ok
@@ -9,9 +9,10 @@
 //!     ```
 //! ```
 //!
-//! A line is a step. Behind its title stands its id, and `.parallel` or `.sequence` if steps stand below it; what follows is
-//! for people only. Everything else that the plan says of it is YAML in a block below. A line without such a block that has the
-//! id of a step means that step as it is. A line that is marked `[-]` is none, unless it is a step that has begun.
+//! Each line is a step. Its title is followed by its id in braces, with `.parallel` or `.sequence` if steps are listed
+//! below it; anything after that is for people only. Everything else that the plan says about the step is YAML in a
+//! block below. A line without such a block that has the id of a step means that step unchanged. A line marked `[-]` is
+//! not part of the plan, unless its step has begun.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,28 +24,28 @@ use super::errors::{PlanError, code};
 use super::spanned::{self, Entry, Node, Tree};
 use super::{Place, Step};
 
-/// A step of a plan as it stands, for people.
+/// A step of a plan in its current state, for people.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShownStep {
-    /// Its name.
+    /// The name of the step.
     pub slug: String,
-    /// What the plan says of it, groups with their names.
+    /// The step as the plan has it, groups with their names.
     pub step: Step,
-    /// Its title, filled in as far as that can be done.
+    /// The title, with templates filled in as far as possible.
     pub title: String,
-    /// ` ` if it has not begun, `~` while it is at work, `x` when it is done, `!` when it failed, `-` when it was skipped or
+    /// ` ` if it has not begun, `~` while it runs, `x` when it is done, `!` when it failed, `-` when it was skipped or
     /// stopped.
     pub mark: char,
-    /// How it ended.
+    /// How the step ended.
     pub outcome: Option<String>,
-    /// Whether an edit may change it: it has not begun.
+    /// Whether an edit may change it, because it has not begun.
     pub is_open: bool,
-    /// The steps in it, if it is a group or a sequence.
+    /// The members, if it is a group or a sequence.
     pub members: Vec<Self>,
 }
 
 impl ShownStep {
-    /// `steps` as somebody wrote them, of whom nothing is known yet: for checking a text without a run.
+    /// `steps` as they were written, without any state: for checking a text without a run.
     #[must_use]
     pub fn written(steps: &[Step]) -> Vec<Self> {
         let graph = super::Graph::of(steps);
@@ -74,7 +75,7 @@ impl ShownStep {
     }
 }
 
-/// The steps in markdown, a line each and what else is said of them below.
+/// The steps in markdown, one line each, with the other keys of a step below its line.
 #[must_use]
 pub fn to_markdown(steps: &[ShownStep]) -> String {
     let mut out = String::new();
@@ -100,7 +101,7 @@ fn put(out: &mut String, shown: &ShownStep, depth: usize) {
     let title = shown.step.title();
     let is_one_line = one_line(title) == title && !title.is_empty();
     let line = if is_one_line { title } else { &shown.slug };
-    // A group that is called as it is named has a title all the same.
+    // A title that equals the group's name is still kept.
     if is_one_line && (class.is_empty() || title != shown.slug) || title.is_empty() {
         rest.remove("title");
     }
@@ -123,7 +124,7 @@ fn put(out: &mut String, shown: &ShownStep, depth: usize) {
     shown.members.iter().for_each(|member| put(out, member, depth + 1));
 }
 
-/// The steps in YAML: a list that is a plan.
+/// The steps as a plan in YAML.
 #[must_use]
 pub fn to_yaml_steps(steps: &[ShownStep]) -> String {
     let steps: Vec<&Step> = steps.iter().map(|shown| &shown.step).collect();
@@ -132,8 +133,8 @@ pub fn to_yaml_steps(steps: &[ShownStep]) -> String {
 
 /// Whether `text` is a plan in markdown and not in YAML or JSON.
 ///
-/// `#` begins a heading in the one and a comment in the other, and lists of things to do stand in texts of YAML, too: what comes first
-/// of all else decides.
+/// `#` begins a heading in markdown and a comment in YAML, and texts in YAML may contain task lists too, so the first
+/// line with content decides.
 pub(super) fn is_markdown(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let Some(first) = lines.next() else { return false };
@@ -149,20 +150,21 @@ pub(super) fn is_markdown(text: &str) -> bool {
     let Some(said) = lines.find(|line| !line.trim_start().starts_with('#')) else {
         return false;
     };
-    // No YAML says anything behind such a comment.
+    // In YAML, nothing can follow such a comment.
     if said.trim_start().starts_with("<!--") || is_step(said) {
         return true;
     }
     if !may_be_yaml(said) {
         return lines.any(is_step);
     }
-    // `- Look: at it` may be a title, too: what stands beside it in the list tells. What is indented more may be a text in YAML.
+    // `- Look: at it` may also be a title: the other lines of the same list decide. Lines with more indentation may be
+    // a text in YAML.
     let is_list = |line: &str| line.trim_start().starts_with("- ");
     let is_beside = |line: &str| is_list(line) && indent_of(line) == indent_of(said);
     is_list(said) && lines.any(|line| is_beside(line) && is_step(line))
 }
 
-/// Whether a plan in YAML may begin with `line`: with a key, or with a step in a list.
+/// Whether a plan in YAML may begin with `line`, which then is a key or a step in a list.
 fn may_be_yaml(line: &str) -> bool {
     let line = line.trim();
     let line = line.strip_prefix("- ").unwrap_or(line).trim();
@@ -171,7 +173,7 @@ fn may_be_yaml(line: &str) -> bool {
     is_marked || line.ends_with(':') || line.contains(": ")
 }
 
-/// Which version of a plan a text says that it is: `… plan … version 2` in its first line that is a comment.
+/// The version of the plan that a text is based on: `… folio plan … version 2` in one of its first eight comment lines.
 pub(super) fn version_of(text: &str) -> Option<u32> {
     let comment = text
         .lines()
@@ -184,7 +186,7 @@ pub(super) fn version_of(text: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// One line of the list, with what stands below it.
+/// One line of the list, with what is written below it.
 #[derive(Debug, Default)]
 struct Item {
     indent: usize,
@@ -193,12 +195,12 @@ struct Item {
     mark: Option<char>,
     title: String,
     named: Attributes,
-    /// The YAML below, and the line and column that it begins at.
+    /// The YAML block below, and the line and column where it begins.
     block: Option<(String, u32, u32)>,
-    /// Text below, and where it begins.
+    /// The text below, and where it begins.
     text: Vec<String>,
     text_at: Option<Place>,
-    /// The first word in the braces behind the title that means nothing.
+    /// The first word in the braces after the title that means nothing.
     unread: Option<String>,
     members: Vec<Self>,
 }
@@ -209,7 +211,7 @@ struct Attributes {
     class: Option<&'static str>,
 }
 
-/// Reads the steps of a plan in markdown. `known` are the steps as they stand.
+/// Reads the steps of a plan in markdown. `known` are the steps as they are now.
 pub(super) fn read(text: &str, known: &[ShownStep]) -> Result<Node, Vec<PlanError>> {
     if text.len() > spanned::TEXT_BYTES_MAX {
         let message = format!(
@@ -231,7 +233,7 @@ pub(super) fn read(text: &str, known: &[ShownStep]) -> Result<Node, Vec<PlanErro
             tree: Tree::List(steps),
         })
     } else {
-        // Those of lines were found before those of what stands in their blocks.
+        // Mistakes in lines were found before those in blocks.
         reader.errors.sort_by_key(|error| error.place);
         Err(reader.errors)
     }
@@ -242,10 +244,10 @@ fn index<'s>(step: &'s ShownStep, by_slug: &mut BTreeMap<&'s str, &'s ShownStep>
     step.members.iter().for_each(|member| index(member, by_slug));
 }
 
-/// What to try where a block has no line of its own.
+/// The hint for a block without a line of its own.
 const WITHOUT_LINE: &str = "if you removed the line of a step, remove its block, too";
 
-/// The lines of the list in order, each with its own block and text.
+/// The lines of the list in order, each with its block and text.
 fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     let mut lines = text.lines().enumerate();
@@ -328,12 +330,12 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
     items
 }
 
-/// How far a line is indented. Other white space than spaces and tabs is part of what it says, as it is in YAML.
+/// The indentation of a line. White space other than spaces and tabs is content, as in YAML.
 fn indent_of(line: &str) -> usize {
     line.len() - line.trim_start_matches([' ', '\t']).len()
 }
 
-/// The indentation of a line of a list, its text, and the column where that begins.
+/// The indentation of a list line, its text, and the column where the text begins.
 fn item_of(line: &str) -> Option<(usize, &str, u32)> {
     let indent = indent_of(line);
     let trimmed = &line[indent..];
@@ -344,7 +346,7 @@ fn item_of(line: &str) -> Option<(usize, &str, u32)> {
     Some((indent, rest.trim(), u32::try_from(indent + 3).unwrap_or(u32::MAX)))
 }
 
-/// `[x] title` in its parts.
+/// Splits `[x] title` into its mark and title.
 fn mark_of(text: &str) -> Option<(char, &str)> {
     let mut chars = text.strip_prefix('[')?.chars();
     let mark = chars.next().filter(|mark| " xX~!-".contains(*mark))?;
@@ -352,7 +354,7 @@ fn mark_of(text: &str) -> Option<(char, &str)> {
     (rest.is_empty() || rest.starts_with(' ')).then(|| (mark, rest.trim()))
 }
 
-/// The title of a line, and what stands in braces behind it. What follows that is for people.
+/// The title of a line and the attributes in braces after it. Anything after the braces is for people.
 fn attributes(text: &str) -> (&str, Attributes) {
     let mut end = text.len();
     while let Some(open) = text[..end].rfind('{') {
@@ -366,7 +368,7 @@ fn attributes(text: &str) -> (&str, Attributes) {
     (text.trim(), Attributes::default())
 }
 
-/// The first word in braces that means nothing beside one that does: `{#looks .paralel}`.
+/// The first meaningless word in braces that also hold a meaningful one: `{#looks .paralel}`.
 fn unread_in(text: &str) -> Option<String> {
     let (_, behind) = text.rsplit_once('{')?;
     let (inside, _) = behind.split_once('}')?;
@@ -392,7 +394,7 @@ fn attributes_in(text: &str) -> Option<Attributes> {
     (named != Attributes::default()).then_some(named)
 }
 
-/// What is indented more stands below what it follows.
+/// Nests the items: an item that is indented more belongs to the one before it.
 fn nested(items: Vec<Item>) -> Vec<Item> {
     let mut open: Vec<Item> = Vec::new();
     let mut roots = Vec::new();
@@ -428,7 +430,7 @@ impl Reader<'_> {
             .filter(|item| item.mark != Some('-'))
             .filter_map(|item| item.named.slug.clone())
             .collect();
-        // What was stopped is marked like what was dropped, and is part of the plan.
+        // A step that was stopped has the same mark as one that the edit drops, but it remains part of the plan.
         let by_slug = &self.by_slug;
         let has_ended = |item: &Item| {
             let slug = item.named.slug.as_deref().filter(|slug| !stands.contains(*slug));
@@ -515,7 +517,7 @@ impl Reader<'_> {
         } else if !item.text.is_empty() {
             put(&mut entries, "description", text(&item.text.join("\n")));
         }
-        // What is not below the line of a group any more was taken out of it.
+        // A member that is no longer listed below its group was taken out of it.
         if !item.members.is_empty() || item.named.class.is_some() {
             let of_known = known.and_then(|known| match &known.step {
                 Step::Parallel(_) => Some("parallel"),
@@ -540,7 +542,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a line says that an edit cannot do, or nobody understands.
+    /// Reports what a line asks for that an edit cannot do, or that has no meaning.
     fn unmeant(&mut self, item: &Item, place: Place, known: Option<&ShownStep>) {
         if let Some(word) = &item.unread {
             let message = format!("`{word}` means nothing behind a title");
@@ -561,7 +563,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a block says, at the places where it stands in the text.
+    /// The entries of a block, with their places in the whole text.
     fn block(&mut self, block: &str, line: u32, column: u32) -> Vec<Entry> {
         let moved = |place: Place| Place {
             line: place.line.saturating_add(line),
@@ -598,7 +600,7 @@ impl Reader<'_> {
     }
 }
 
-/// That what a line says at `place` stands in its block, too.
+/// The mistake that what the line at `place` says is in its block too.
 fn said_twice(place: Place, key: &str, first: &Entry, hint: &str) -> PlanError {
     PlanError {
         hint: Some(hint.to_owned()),

@@ -1,10 +1,10 @@
-//! The plan language: what a plan is, how it is read from YAML or JSON with all its mistakes at once, and
-//! the graph that follows from it.
+//! The plan language: what a plan is, how it is read from YAML or JSON with all its mistakes reported at once, and the
+//! graph that follows from it.
 //!
-//! [`parse`] reads a text into a [`Plan`]; [`Graph::of`] says which of its steps waits for which;
-//! [`check_inputs`] brings what a run is started with to the types that the plan asks for. [`schema`] is the
-//! JSON schema of all of it, for editors, for models and for people. [`to_markdown`] writes the steps of a plan as people edit
-//! them while it is carried out.
+//! [`parse`] reads a text into a [`Plan`]; [`Graph::of`] says which of its steps waits for which; [`check_inputs`]
+//! converts the inputs of a run to the types that the plan declares. [`schema`] is the JSON schema of plan files, for
+//! editors, models and people. [`to_markdown`] writes the steps of a plan in the form in which people edit them during
+//! a run.
 
 mod budget;
 mod criterion;
@@ -56,7 +56,7 @@ pub fn schema() -> &'static str {
     include_str!("plan.schema.json")
 }
 
-/// The hash by which plans are told apart: of what their steps say.
+/// The hash that tells plans apart. It covers the content of their steps.
 pub(crate) fn hash_of(steps: &[Step]) -> String {
     let mut first = [0; 16];
     let text = canonical(serde_json::json!(steps)).to_string();
@@ -64,7 +64,7 @@ pub(crate) fn hash_of(steps: &[Step]) -> String {
     format!("{:032x}", u128::from_be_bytes(first))
 }
 
-/// The results of the plan around a list that what is done for each of its items reads in templates.
+/// The results of the surrounding plan that the body of a `for_each` reads in templates.
 pub(crate) fn read_by_body(for_each: &ForEach) -> BTreeSet<String> {
     let (mut read, mut own) = (BTreeSet::new(), BTreeSet::new());
     reads::each_member(std::slice::from_ref(&for_each.body), &mut |step| {
@@ -74,7 +74,7 @@ pub(crate) fn read_by_body(for_each: &ForEach) -> BTreeSet<String> {
     read.difference(&own).cloned().collect()
 }
 
-/// The nodes that stand in a plan: its steps, those in groups and sub-plans, and the bodies of lists.
+/// The number of nodes written in a plan: its steps, those in groups and sub-plans, and the bodies of `for_each`.
 pub(crate) fn count_nodes(steps: &[Step]) -> u32 {
     let inner = steps.iter().map(|step| {
         let below = count_nodes(step.members());
@@ -83,8 +83,8 @@ pub(crate) fn count_nodes(steps: &[Step]) -> u32 {
     inner.fold(u32::try_from(steps.len()).unwrap_or(u32::MAX), u32::saturating_add)
 }
 
-/// The nodes that are made at once when whatever `steps` stand in begins: they and the members of groups. What is in a sub-plan, and for the
-/// items of a list, is made when that begins.
+/// The number of nodes that are created at once when the plan of `steps` begins: the steps and the members of groups.
+/// Nodes of a sub-plan, and of the items of a list, are created when that step begins.
 pub(crate) fn count_made(steps: &[Step]) -> usize {
     let members = steps.iter().map(|step| count_made(step.members()));
     steps.len() + members.sum::<usize>()

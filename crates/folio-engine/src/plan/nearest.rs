@@ -1,6 +1,6 @@
 //! "Did you mean …?"
 
-/// The candidate that was most likely meant by `written`, if one is close.
+/// The candidate that `written` most likely means, if one is close enough.
 pub(super) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let written_folded = fold(written);
     let allowed = (written_folded.chars().count() / 3).clamp(1, 3);
@@ -16,10 +16,10 @@ pub(super) fn did_you_mean<'a>(written: &str, candidates: impl IntoIterator<Item
     nearest(written, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
 }
 
-/// Names that a hint lists.
+/// The most names that a hint lists.
 const LISTED_MAX: usize = 20;
 
-/// `names` in a row; of many the first, and how many more there are.
+/// `names` as a list: the first of them, and how many more there are.
 pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
     let mut listed = names.by_ref().take(LISTED_MAX).collect::<Vec<_>>().join(", ");
@@ -39,7 +39,8 @@ fn fold(name: &str) -> String {
         .collect()
 }
 
-/// How many characters must be inserted, left out, replaced, or swapped with their neighbour.
+/// How many characters have to be inserted, removed, replaced, or swapped with their neighbor to get from one to the
+/// other.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();

@@ -12,57 +12,58 @@ use super::validate::validate;
 use super::{Plan, PlanError, PlanErrors};
 use crate::argument::{ArgKind, CallCheck};
 
-/// What a plan may refer to and how large it may be.
+/// What a plan may refer to, and how large it may be.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Known {
-    /// The tools by name; without it the names of tools and arguments are not checked.
+    /// The tools by name; if `None`, the names of tools and arguments are not checked.
     pub tools: Option<BTreeMap<String, KnownTool>>,
-    /// Who may be named as `executor`; without it those names are not checked.
+    /// The allowed values of `executor`; if `None`, they are not checked.
     pub executors: Option<BTreeSet<String>>,
-    /// Whether nobody is named who is a person: whoever plans hands people only what they are there for (E9.17).
+    /// Whether the executor may not be a person: a model that plans may give people only the tasks meant for them
+    /// (E9.17).
     pub without_person: bool,
-    /// How large it may be.
+    /// The limits on its size.
     pub limits: Limits,
-    /// Names of results from outside that its templates and `needs` may read.
+    /// The names of results from outside that its templates and `needs` may read.
     pub before: BTreeSet<String>,
-    /// The ids of criteria from outside that its steps may be there to meet.
+    /// The ids of criteria from outside that its steps may satisfy.
     pub criteria: BTreeSet<String>,
-    /// What a plan for a task has to see to: the criteria, by id, of which each has to be some step's. With it, every step that a model does
-    /// needs criteria of its own, or one of those (E9.1, E9.6).
+    /// The criteria by id that a plan for a task has to cover: some step must satisfy each of them. If set, every step
+    /// that a model does needs criteria of its own or one of these (E9.1, E9.6).
     pub to_meet: Option<BTreeMap<String, String>>,
 }
 
-/// What a plan must know of a tool.
+/// What the check of a plan needs to know about a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownTool {
     /// The arguments that must be given.
     pub required: Vec<String>,
     /// The arguments that may be given.
     pub optional: Vec<String>,
-    /// Arguments of which exactly one must be given, each of them among the optional ones.
+    /// Arguments of which exactly one must be given; all of them are also in `optional`.
     pub one_of: Vec<String>,
-    /// What arguments may hold, by their names; one that is not in it may hold anything.
+    /// What arguments may hold, by name; an argument that is not listed may hold anything.
     pub kinds: BTreeMap<String, ArgKind>,
-    /// What else the tool does not take, in a call of which each argument is what it may be.
+    /// A further check of a call in which every single argument is acceptable.
     pub check: Option<CallCheck>,
-    /// The JSON Schema of the arguments, for a tool that comes with one: then what stands before it does not count.
+    /// The JSON Schema of the arguments, for a tool that comes with one; it replaces all of the fields above.
     pub schema: Option<Value>,
-    /// The JSON Schema of what a call gives, as far as that is known.
+    /// The JSON Schema of the output of a call, as far as it is known.
     pub output: Option<Value>,
-    /// Whether a call may change something outside.
+    /// Whether a call may change something outside the run.
     pub writes: bool,
 }
 
-/// How large a plan may be.
+/// The limits on the size of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// How many plans may be inside one another, the plan itself being the first.
+    /// How deeply plans may be nested; the plan itself counts as the first level.
     pub depth: u32,
-    /// How many branches one parallel group may have.
+    /// The most branches of one parallel group.
     pub children: u32,
-    /// How large `max_items` of a `for_each` may be.
+    /// The largest `max_items` of a `for_each`.
     pub items: u32,
-    /// How many steps there may be in all, those of sub-plans included.
+    /// The most steps in all, including those of sub-plans.
     pub steps: u32,
 }
 
@@ -81,8 +82,7 @@ impl Default for Limits {
 ///
 /// # Errors
 ///
-/// Every mistake that can be found, in the order of the text. Only a text that is not YAML or JSON at all has
-/// a single one.
+/// Every mistake that can be found, in the order of the text. For a text that is not YAML or JSON at all, only one.
 pub fn parse(text: &str, known: &Known) -> Result<Plan, PlanErrors> {
     let text = without_mark(text);
     if markdown::is_markdown(text) {
@@ -93,12 +93,12 @@ pub fn parse(text: &str, known: &Known) -> Result<Plan, PlanErrors> {
     check(&reading.root, reading.errors, Some(known))
 }
 
-/// `text` without the mark of the order of bytes that some editors put in front of it.
+/// `text` without the byte order mark that some editors write first.
 pub(super) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-/// Reads a plan from a value and checks it; as [`parse`], but every mistake stands at 1:1.
+/// Reads a plan from a value and checks it, like [`parse`], but the place of every mistake is 1:1.
 ///
 /// # Errors
 ///
@@ -121,17 +121,17 @@ pub(super) fn check(root: &Node, mut errors: Vec<PlanError>, known: Option<&Know
     Err(PlanErrors(errors))
 }
 
-/// Reads a stored plan. It was checked when it was stored, and rules may have become stricter since: only its
-/// form is looked at.
+/// Reads a stored plan. It was checked when it was stored, and rules may have become stricter since then, so only its
+/// form is checked.
 ///
 /// # Errors
 ///
-/// Every mistake of its form.
+/// Every mistake in its form.
 pub fn from_stored(value: &Value) -> Result<Plan, PlanErrors> {
     check(&Node::of_json(value), Vec::new(), None)
 }
 
-/// As [`from_stored`].
+/// Like [`from_stored`].
 impl<'de> Deserialize<'de> for Plan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         from_stored(&Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)

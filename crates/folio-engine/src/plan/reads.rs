@@ -1,4 +1,4 @@
-//! Which fields of a plan are templates, and which results a step reads by them.
+//! Which fields of a plan are templates, and which results a step reads through them.
 
 use std::collections::BTreeSet;
 
@@ -17,13 +17,13 @@ pub(super) enum Segment {
     Index(usize),
 }
 
-/// A field that is a template, or is made of templates.
+/// A field that is a template or consists of templates.
 #[derive(Debug, Clone)]
 pub(super) struct Site<'a> {
-    /// Where it is, seen from its step or its plan.
+    /// The path of the field, relative to its step or plan.
     pub(super) path: Vec<Segment>,
     pub(super) source: Source<'a>,
-    /// What it may name beside what every template of the step may.
+    /// What it may name in addition to what every template of the step may.
     pub(super) sees: Sees,
 }
 
@@ -36,11 +36,11 @@ pub(super) enum Source<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sees {
-    /// What the step depends on.
+    /// The results that the step depends on.
     Before,
-    /// Also the step's own `result`.
+    /// In addition the step's own `result`.
     OwnResult,
-    /// Also `item` and `index` of a list in the own result.
+    /// In addition `item` and `index` of a list in the own result.
     OwnItems,
 }
 
@@ -54,15 +54,15 @@ impl Source<'_> {
     }
 }
 
-/// The templates of one step. Those of the steps inside it are not among them.
+/// The templates of one step, without those of the steps inside it.
 pub(super) fn sites(step: &Step) -> Vec<Site<'_>> {
     match step {
         Step::Task(task) => task_sites(task),
-        // Their titles are shown as they stand: there may be no item yet, and nothing to wait for.
+        // Their titles are shown unchanged: there may be no item yet, and nothing to wait for.
         Step::Parallel(_) | Step::Sequence(_) => Vec::new(),
         Step::ForEach(for_each) => {
             let source = match &for_each.over {
-                // A text that is no reference either is reported as that, and not as a bad expression too.
+                // A text that is not a reference either is reported as such, and not also as a bad expression.
                 Value::String(text) if !is_template(text) && !is_reference(text) => {
                     return Vec::new();
                 }
@@ -78,7 +78,7 @@ pub(super) fn sites(step: &Step) -> Vec<Site<'_>> {
     }
 }
 
-/// The templates of a plan that may name inputs only.
+/// The templates of a plan that may only name inputs.
 pub(super) fn heading_sites(plan: &Plan) -> Vec<Site<'_>> {
     [
         ("title", &plan.title),
@@ -103,7 +103,7 @@ pub(super) fn closing_sites(plan: &Plan) -> Vec<Site<'_>> {
     sites
 }
 
-/// The template of a sub-plan's output, seen from its task.
+/// The template of a sub-plan's output, with its path relative to the task.
 pub(super) fn sub_plan_sites(plan: &SubPlan) -> Vec<Site<'_>> {
     output_site(plan.output.as_ref(), &[Segment::Key("plan"), Segment::Key("output")])
         .into_iter()
@@ -230,13 +230,13 @@ fn text<'a>(path: &[Segment], text: &'a str, sees: Sees) -> Option<Site<'a>> {
     })
 }
 
-/// The slugs of the surrounding plan that `step` reads in templates, in its sub-plan and its body too.
+/// The slugs of the surrounding plan that `step` reads in templates, including those in its sub-plan or body.
 ///
-/// A name that the sub-plan or the body defines is its own and hides the one outside.
+/// A name that the sub-plan or the body defines hides the outer one.
 pub(super) fn outer_results(step: &Step) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for site in sites(step) {
-        // A template that cannot be read is reported where the plan is checked; here it reads nothing.
+        // A template that cannot be parsed is reported when the plan is checked; here it reads nothing.
         names.extend(site.source.references().map(|read| read.results).unwrap_or_default());
     }
     let mut inner = BTreeSet::new();
@@ -256,7 +256,7 @@ pub(super) fn outer_results(step: &Step) -> BTreeSet<String> {
     names
 }
 
-/// Calls `visit` for every step of one plan, groups and sequences before what is in them.
+/// Calls `visit` for every step of one plan, for groups and sequences before their members.
 pub(super) fn each_member(steps: &[Step], visit: &mut impl FnMut(&Step)) {
     for step in steps {
         visit(step);
@@ -264,7 +264,7 @@ pub(super) fn each_member(steps: &[Step], visit: &mut impl FnMut(&Step)) {
     }
 }
 
-/// The steps of the plan inside a step: of its sub-plan, or the body of a `for_each`.
+/// The steps of the plan inside a step: its sub-plan, or the body of a `for_each`.
 pub(super) fn inner_steps(step: &Step) -> &[Step] {
     match step {
         Step::Task(task) => match &task.work {

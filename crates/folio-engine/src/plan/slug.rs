@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The longest slug, in characters (all of them are one byte).
+/// The most characters of a slug (each is one byte).
 pub const SLUG_CHARS_MAX: usize = 64;
 
 /// A step's short name, unique within its plan: `^[a-z0-9][a-z0-9_-]{0,63}$`.
 ///
-/// Templates name the result of a step by it. A `-` is an operator there, so `results.list-files` cannot be
-/// written; `results.list_files` and `results["list-files"]` both find it. Cheap to clone.
+/// Templates name a step's result by its slug. A `-` is an operator there, so `results.list-files` cannot be written;
+/// `results.list_files` and `results["list-files"]` both find it. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Slug(Arc<str>);
@@ -23,16 +23,16 @@ pub struct Slug(Arc<str>);
     "{given:?} is not a slug: 1 to 64 characters out of a-z, 0-9, `-` and `_`, the first of them a letter or a digit"
 )]
 pub struct SlugError {
-    /// The text as it was given.
+    /// The text that was given.
     pub given: String,
 }
 
 impl Slug {
-    /// Takes `text` as it stands.
+    /// Takes `text` unchanged.
     ///
     /// # Errors
     ///
-    /// `SlugError` if it is empty, too long, or has a character that a slug may not have.
+    /// [`SlugError`] if it is empty, too long, or has a character that a slug may not have.
     pub fn parse(text: &str) -> Result<Self, SlugError> {
         let is_word = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
         let well_formed = text.len() <= SLUG_CHARS_MAX
@@ -45,15 +45,16 @@ impl Slug {
         }
     }
 
-    /// The slug of a name that is known to give one; anything else gives `step`.
+    /// The slug made from a name that is known to give one; `step` for anything else.
     pub(crate) fn of(name: &str) -> Self {
         Self::from_title(name).unwrap_or_else(|| Self("step".into()))
     }
 
-    /// Makes a slug out of words: lower case, everything else that is not a letter or a digit becomes one `-`.
+    /// Makes a slug from words: in lower case, with one `-` for each run of characters that are not letters, digits or
+    /// `_`.
     ///
-    /// Of a title without any Latin letter or digit it is a name that only stands for it, `step-1a2b3c4d`, and the same for the same title.
-    /// `None` of one without any letter or digit.
+    /// A title without any Latin letter or digit gets a derived name such as `step-1a2b3c4d`, always the same for the
+    /// same title. Returns `None` for a title without any letter or digit.
     pub fn from_title(title: &str) -> Option<Self> {
         let mut slug = String::with_capacity(title.len().min(SLUG_CHARS_MAX));
         for c in title.chars() {
@@ -63,7 +64,7 @@ impl Slug {
             match c.to_ascii_lowercase() {
                 c if c.is_ascii_lowercase() || c.is_ascii_digit() => slug.push(c),
                 '_' if !slug.is_empty() => slug.push('_'),
-                // An apostrophe belongs to its word: "don't" reads better as "dont" than as "don-t".
+                // An apostrophe is dropped: "dont" reads better than "don-t".
                 '\'' | '’' => {}
                 _ if slug.is_empty() || slug.ends_with('-') => {}
                 _ => slug.push('-'),

@@ -1,4 +1,4 @@
-//! The text of a plan as a tree that knows where everything stands.
+//! The text of a plan as a tree that knows the place of every value.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,11 +11,11 @@ use super::{Place, json, yaml};
 
 /// How deeply lists and objects may be nested.
 pub(super) const DEPTH_MAX: usize = 64;
-/// How long the text may be, in bytes.
+/// The longest text, in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 1 << 20;
-/// How many values there may be, those that an alias repeats counted each time.
+/// The most values, counting those that an alias repeats each time.
 pub(super) const NODES_MAX: usize = 200_000;
-/// Characters of a number that a message shows.
+/// The most characters of a number that a message shows.
 const NUMBER_CHARS: usize = 40;
 
 /// A value and where it begins.
@@ -36,11 +36,11 @@ pub(super) enum Tree {
     Object(Vec<Entry>),
 }
 
-/// A number as somebody wrote it.
+/// A number together with how it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct WrittenNumber {
     number: Number,
-    /// How it was written, if it would be written otherwise again.
+    /// How it was written, if it would not be printed the same way.
     spelling: Option<Box<str>>,
 }
 
@@ -50,7 +50,7 @@ impl WrittenNumber {
         Self { number, spelling }
     }
 
-    /// How it was written, if a text of it would be another one: `007` becomes 7.
+    /// How it was written, if printing the number gives another text: `007` becomes 7.
     pub(super) fn spelling(&self) -> Option<&str> {
         self.spelling.as_deref()
     }
@@ -92,7 +92,7 @@ impl Node {
         }
     }
 
-    /// The items, if it is a list.
+    /// The items, if this is a list.
     pub(super) fn items(&self) -> Option<&[Self]> {
         match &self.tree {
             Tree::List(items) => Some(items),
@@ -100,7 +100,7 @@ impl Node {
         }
     }
 
-    /// Whether it is the text or the number that `text` is.
+    /// Whether the value equals the text or number `text`.
     pub(super) fn reads_as(&self, text: &str) -> bool {
         match &self.tree {
             Tree::String(own) => own == text,
@@ -125,7 +125,7 @@ impl Node {
         }
     }
 
-    /// The tree of a value that was never text; everything stands at 1:1.
+    /// The tree of a value that was never text; every place is 1:1.
     pub(super) fn of_json(value: &Value) -> Self {
         let place = START;
         let tree = match value {
@@ -148,7 +148,7 @@ impl Node {
         Self { place, tree }
     }
 
-    /// What it is, for messages.
+    /// The kind of value, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match &self.tree {
             Tree::Null => "nothing",
@@ -163,7 +163,7 @@ impl Node {
 
 pub(super) const START: Place = Place { line: 1, column: 1 };
 
-/// A tree, and the mistakes in spite of which there is one.
+/// A tree, and the mistakes that did not prevent reading it.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) root: Node,
@@ -180,8 +180,8 @@ pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
     if !text.trim_start().starts_with(['{', '[']) {
         return yaml::read(text);
     }
-    // YAML contains nearly all of JSON, but not its surrogate pairs, and its complaints about JSON confuse.
-    // What is neither is reported by the reader that came further.
+    // YAML includes nearly all of JSON, but not its surrogate pairs, and its messages about JSON are confusing. If a
+    // text is neither, the reader that got further reports the mistake.
     json::read(text).or_else(|as_json| {
         yaml::read(text).map_err(|as_yaml| {
             if as_yaml.place > as_json.place {
@@ -203,7 +203,7 @@ pub(super) fn unreadable(place: Place, message: impl Into<String>) -> PlanError 
     }
 }
 
-/// That a whole number would not keep its digits.
+/// The message that a whole number would lose digits.
 pub(super) fn too_many_digits(number: &str) -> String {
     format!(
         "`{}` has more digits than a number keeps; in quotes it is a text that has all of them",

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Budget, Criterion, Retry, Share, Slug, duration};
 
-/// How many items a `for_each` may have unless it says otherwise.
+/// The most items of a `for_each` that does not set `max_items`.
 pub const MAX_ITEMS_DEFAULT: u32 = 64;
 
 /// One step of a plan. Cheap to clone.
@@ -26,7 +26,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The name that the author gave it. Groups and sequences may have none.
+    /// The id that the author gave it. Groups and sequences may have none.
     pub fn id(&self) -> Option<&Slug> {
         match self {
             Self::Task(task) => Some(&task.id),
@@ -46,7 +46,7 @@ impl Step {
         }
     }
 
-    /// Whether the plan may go on well without it.
+    /// Whether the plan can succeed without it.
     pub fn is_optional(&self) -> bool {
         match self {
             Self::Task(task) => task.optional,
@@ -56,7 +56,7 @@ impl Step {
         }
     }
 
-    /// The steps that the author says it waits for; `None` is everything earlier.
+    /// The steps that it waits for according to its author; `None` means everything earlier.
     pub fn needs(&self) -> Option<&[Slug]> {
         match self {
             Self::Task(task) => task.needs.as_deref(),
@@ -65,8 +65,7 @@ impl Step {
         }
     }
 
-    /// The same with the name that it goes by and these members, if it is a group or a sequence; those may have none of
-    /// their own.
+    /// The same step with `slug` as its id and these members, if it is a group or a sequence, which may lack an id.
     pub(crate) fn named(&self, slug: &Slug, members: Vec<Self>) -> Self {
         match self {
             Self::Parallel(group) => Self::Parallel(Arc::new(Group {
@@ -83,7 +82,7 @@ impl Step {
         }
     }
 
-    /// The same with these members, if it is a group or a sequence.
+    /// The same step with these members, if it is a group or a sequence.
     pub(crate) fn with_members(&self, members: Vec<Self>) -> Self {
         match self {
             Self::Parallel(group) => Self::Parallel(Arc::new(Group {
@@ -98,7 +97,7 @@ impl Step {
         }
     }
 
-    /// The same without the names that groups and sequences were given because they had none.
+    /// The same step without the ids that were generated for groups and sequences that had none.
     pub(crate) fn unnamed(&self) -> Self {
         let is_given = |id: &Option<Slug>, kind: &str| {
             id.as_ref().is_some_and(|id| {
@@ -123,7 +122,7 @@ impl Step {
         }
     }
 
-    /// The steps inside that belong to the same plan: those of a group or a sequence.
+    /// The steps inside it that belong to the same plan: the members of a group or a sequence.
     ///
     /// The sub-plan of a task and the body of a `for_each` are plans of their own.
     pub fn members(&self) -> &[Self] {
@@ -138,9 +137,9 @@ impl Step {
 /// Steps that run at the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// Its name, if other steps refer to it.
+    /// Its id, if other steps refer to it.
     pub id: Option<Slug>,
-    /// What it is, in a few words.
+    /// The title, in a few words.
     pub title: String,
     /// The branches.
     pub steps: Vec<Step>,
@@ -148,58 +147,58 @@ pub struct Group {
     pub on_hard: OnHard,
     /// When the group is finished.
     pub join: Join,
-    /// Whether the plan may go on well without it.
+    /// Whether the plan can succeed without it.
     pub optional: bool,
 }
 
 /// Steps that run one after the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sequence {
-    /// Its name, if other steps refer to it.
+    /// Its id, if other steps refer to it.
     pub id: Option<Slug>,
-    /// What it is, in a few words.
+    /// The title, in a few words.
     pub title: String,
     /// The steps in order.
     pub steps: Vec<Step>,
-    /// Whether the plan may go on well without it.
+    /// Whether the plan can succeed without it.
     pub optional: bool,
 }
 
 /// One step for every item of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForEach {
-    /// Its name.
+    /// Its id.
     pub id: Slug,
-    /// What it is, in a few words.
+    /// The title, in a few words.
     pub title: String,
-    /// The list: a literal one, a bare reference such as `results.scan.output.files`, or a template that is
-    /// exactly one `{{ expression }}`.
+    /// The list: written out, a bare reference such as `results.scan.output.files`, or a template that is exactly one
+    /// `{{ expression }}`.
     pub over: Value,
     /// The name of the item in templates of the body (`as`). `index` is its position, counted from 0.
     pub item_name: String,
-    /// What is done for each item: a plan of its own.
+    /// What is done for each item, as a plan of its own.
     pub body: Step,
-    /// More items than this are refused, never cut off.
+    /// The most items. A longer list is refused, never cut off.
     pub max_items: u32,
     /// What happens to the other items when one fails hard.
     pub on_item: OnHard,
-    /// How many items are worked on at the same time; `None` is as many as the budget allows.
+    /// How many items run at the same time; `None` means as many as the budget allows.
     pub concurrency: Option<u32>,
-    /// Whether the plan may go on well without it.
+    /// Whether the plan can succeed without it.
     pub optional: bool,
-    /// The steps it waits for; `None` is everything earlier.
+    /// The steps that it waits for; `None` means everything earlier.
     pub needs: Option<Vec<Slug>>,
 }
 
-/// The executor that is a person (E9.17). Nobody else has the name.
+/// The name of the executor that is a person (E9.17). It is reserved.
 pub const HUMAN: &str = "human";
 
 /// A task: the step that does something.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
-    /// Its name, unique in its plan.
+    /// Its id, unique in its plan.
     pub id: Slug,
-    /// What it is, in a few words (a template).
+    /// The title, in a few words (a template).
     pub title: String,
     /// What is to be done (a template).
     pub description: String,
@@ -207,38 +206,38 @@ pub struct Task {
     pub reason: String,
     /// What must hold for its result.
     pub criteria: Vec<Criterion>,
-    /// The criteria of the plan around it that it is there to meet, by id (E9.6).
+    /// The ids of the criteria of the surrounding plan that it is there to meet (E9.6).
     pub satisfies: Vec<String>,
-    /// The steps it waits for and reads; `None` is everything earlier.
+    /// The steps that it waits for and reads; `None` means everything earlier.
     pub needs: Option<Vec<Slug>>,
     /// Who carries it out; `None` leaves the choice to the engine.
     pub executor: Option<String>,
-    /// Whether the plan may go on well without it.
+    /// Whether the plan can succeed without it.
     pub optional: bool,
     /// Whether it must be carried out directly, without a sub-plan.
     pub atomic: bool,
     /// How it is carried out.
     pub work: Work,
-    /// What of its result becomes observations.
+    /// Which parts of its result become observations.
     pub observe: Vec<Observe>,
-    /// How often it is tried.
+    /// How often it is tried, and with which pauses.
     pub retry: Retry,
     /// How long one attempt may take.
     pub timeout: Option<Duration>,
-    /// Limits for it and everything below it. Most tasks have none, and share that.
+    /// Limits for it and everything below it. Most tasks have none and share one empty budget.
     pub budget: Arc<Budget>,
-    /// How much of the limits around it it and everything below it may have.
+    /// How much of the limits around it the task and everything below it may use.
     pub share: Option<Share>,
 }
 
 impl Task {
-    /// Whether only a model can do it: it is neither a call nor a plan, and for no person.
+    /// Whether only a model can do it: it is neither a call nor a plan, and not meant for a person.
     #[must_use]
     pub fn needs_model(&self) -> bool {
         matches!(self.work, Work::Model) && self.executor.as_deref() != Some(HUMAN)
     }
 
-    /// A task of which nothing is said but its name: a model does it.
+    /// A task with only a name: a model does it.
     pub fn new(id: Slug) -> Self {
         Self {
             id,
@@ -275,7 +274,7 @@ pub enum Work {
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Call {
-    /// The tool's name.
+    /// The name of the tool.
     pub tool: String,
     /// Its arguments; every string in it is a template.
     pub args: Value,
@@ -286,48 +285,48 @@ pub struct Call {
 pub struct SubPlan {
     /// Its steps, in order.
     pub steps: Vec<Step>,
-    /// What the task's output is made of (templates); without it the outputs of its steps.
+    /// What the task's output consists of (templates); without it, the outputs of its steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
 }
 
-/// Turns a result into observations.
+/// A rule that turns a result into observations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Observe {
-    /// The observation's type.
+    /// The type of the observation.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its text (a template).
+    /// The text of the observation (a template).
     pub content: String,
-    /// How sure it is, from 0 to 1: a number or a template of one.
+    /// The confidence, from 0 to 1: a number or a template of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Value>,
     /// Its tags (templates).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// How many minutes it is valid.
+    /// The lifetime in minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_minutes: Option<f64>,
-    /// What it is about (templates).
+    /// The context, which says what it is about (templates).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
-    /// A reference to a list in the task's own result (`result.output.files`): one observation per element,
-    /// which is `item` in the templates, `index` its position.
+    /// A reference to a list in the task's own result (`result.output.files`): it gives one observation per element,
+    /// which templates name `item`, with `index` as its position.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_each: Option<String>,
-    /// An expression; where it is false there is no observation.
+    /// An expression; if it is false, no observation is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
 }
 
-/// What happens to the others when one fails hard.
+/// What happens to the other branches or items when one fails hard.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnHard {
-    /// Those that run finish; those that did not start are held.
+    /// Those that are running finish; those that have not started are held back.
     #[default]
     Hold,
-    /// Those that run are cancelled too.
+    /// Those that are running are cancelled too.
     Cancel,
     /// The others go on as if nothing had happened.
     Continue,
@@ -355,7 +354,7 @@ impl Serialize for Join {
     }
 }
 
-// The authored form leaves out what is at its default, so that a plan reads as somebody would write it.
+// The authored form leaves out default values, so that a plan reads as somebody would write it.
 impl Serialize for Step {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

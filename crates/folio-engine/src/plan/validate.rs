@@ -1,4 +1,4 @@
-//! What a plan must be besides well written: no names of nothing, no circles, nothing empty or too large.
+//! The rules for a well-formed plan: references exist, no circles, nothing empty or too large.
 
 mod arguments;
 mod lists;
@@ -20,8 +20,8 @@ use super::{Graph, Known, Plan, Step, count_nodes};
 
 use names::{Frame, Reader};
 
-/// Of how many names that nothing has it is said which one was meant. Each is compared with every name that there is, and a
-/// model may write thousands.
+/// How many unknown names get a hint about which name was meant. Each is compared with every existing name, and a model
+/// may write thousands.
 const GUESSES_MAX: u32 = 100;
 
 /// Adds everything that is wrong with the draft to its mistakes.
@@ -53,21 +53,21 @@ struct Validator<'a> {
     origins: &'a Origins<'a>,
     faults: Faults,
     known: &'a Known,
-    /// Every id of a step anywhere, in sub-plans too.
+    /// The id of every step, including those in sub-plans.
     ids: BTreeSet<String>,
-    /// How many steps there are so far.
+    /// The number of steps so far.
     steps: u32,
-    /// Whether it is more than a list of steps, whose task stands elsewhere.
+    /// Whether it is a whole plan, and not only a list of steps whose task is elsewhere.
     is_whole: bool,
-    /// The ids of the criteria that steps may be there to meet: of the plan, and of the tasks around.
+    /// The ids of the criteria that steps may satisfy: those of the plan and of the tasks around.
     in_sight: Vec<String>,
-    /// How many branches a group may have, by the budgets of the plan and of the tasks around.
+    /// The most branches of a group, by the budgets of the plan and of the tasks around.
     children: u32,
-    /// The deepest level that a plan inside a plan may be on here, by the same budgets.
+    /// The deepest level that a nested plan may have here, by the same budgets.
     deepest: u32,
-    /// How many items a `for_each` may have, likewise.
+    /// The most items of a `for_each`, by the same budgets.
     items: Option<u32>,
-    /// Of how many more names it is said which one was meant.
+    /// How many more unknown names get a hint.
     guesses: Cell<u32>,
 }
 
@@ -134,10 +134,10 @@ impl<'a> Validator<'a> {
         graph
     }
 
-    /// Checks a plan inside a plan, which is on level `depth`: the plan of the run is on level 1 (E9.10).
+    /// Checks a nested plan on level `depth`; the plan of the run is on level 1 (E9.10).
     fn inner_scope(&mut self, steps: &[Step], outer: &Frame<'_>, depth: u32, at: &At<'a>) -> Graph {
         let limit = self.deepest;
-        // Once is enough: what is deeper still is inside this one.
+        // Reported only once: anything deeper is inside this plan.
         if depth == limit.max(1) {
             let message = format!("here plans inside plans become more than {limit} deep");
             self.faults.add(at, code::OVER_CAP, message);
@@ -151,8 +151,8 @@ impl<'a> Validator<'a> {
         self.scope(steps, Some(outer), &[], depth + 1)
     }
 
-    /// Whether a model wrote it. What it may not have is told to whoever writes it, who can write another; what a person wrote goes as far
-    /// as the budgets of its tasks let it.
+    /// Whether a model wrote the plan. A model is told what exceeds its limits and can write another plan; a plan that
+    /// a person wrote runs as far as the budgets of its tasks allow.
     fn is_of_model(&self) -> bool {
         self.known.to_meet.is_some()
     }
@@ -189,7 +189,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// Which of `names` was most likely meant by `written`, as a hint.
+    /// A hint about which of `names` was most likely meant by `written`.
     fn meant<'n>(&self, written: &str, names: impl IntoIterator<Item = &'n str>) -> Option<String> {
         let left = self.guesses.get().checked_sub(1)?;
         self.guesses.set(left);
@@ -230,7 +230,7 @@ impl<'a> Validator<'a> {
 
     fn no_cycles(&mut self, graph: &Graph) {
         for cycle in cycles(graph, |id| self.origins.called(id)) {
-            // Without `needs` there is no circle, so one of its steps has them.
+            // There is no circle without `needs`, so one of its steps has them.
             let with_needs = cycle
                 .nodes
                 .iter()
@@ -247,12 +247,12 @@ impl<'a> Validator<'a> {
     }
 }
 
-/// A limit, and what a budget makes of it: it can only narrow (E9.10).
+/// The smaller of a limit and that of a budget, which can only narrow it (E9.10).
 fn least(limit: u32, own: Option<u32>) -> u32 {
     own.map_or(limit, |own| own.min(limit))
 }
 
-/// Calls `visit` for every step, in sub-plans and bodies too.
+/// Calls `visit` for every step, including those in sub-plans and bodies.
 fn every_step(steps: &[Step], visit: &mut impl FnMut(&Step)) {
     for step in steps {
         visit(step);

@@ -1,4 +1,4 @@
-//! Reads YAML into a tree with places.
+//! Reads YAML into a tree that knows where each value is.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
     let mut documents = 0;
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| match error.info() {
-            // The scanner looks ahead and meets its own limit first.
+            // The scanner looks ahead and reaches its own limit first.
             "recursion limit exceeded" => too_deep(place(*error.marker())),
             info => PlanError {
                 hint: hint(info).map(str::to_owned),
@@ -41,7 +41,7 @@ pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
                     Ok(tree) => tree,
                     Err(message) => return Err(unreadable(at, message)),
                 };
-                // In quotes it is a name like any other.
+                // In quotes it is an ordinary key.
                 if text == "<<" && style == ScalarStyle::Plain && builder.expects_key() {
                     return Err(unreadable(at, "`<<` does not merge here; write the keys out"));
                 }
@@ -60,7 +60,7 @@ pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
     })
 }
 
-/// What to do about a text that the parser refuses with `info`, where that is mostly the same thing.
+/// A hint for a parser error that mostly has the same cause.
 fn hint(info: &str) -> Option<&'static str> {
     if info.starts_with("mapping values are not allowed") {
         return Some("a text with `: ` in it stands in quotation marks: 'look at: this'");
@@ -91,7 +91,7 @@ struct Builder {
     errors: Vec<PlanError>,
 }
 
-/// A list or an object that has begun and not yet ended.
+/// A list or an object that has begun and not ended yet.
 struct Open {
     node: Node,
     anchor: usize,
@@ -112,7 +112,7 @@ impl Builder {
             return Err(too_deep(at));
         }
         if self.expects_key() {
-            // Most often it is the second brace of a template.
+            // This is most often the second brace of a template.
             return Err(unreadable(
                 at,
                 "a key must be a text; a value that begins with {{ stands in quotation marks: '{{ … }}'",
@@ -129,7 +129,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Whether what comes next is a key of an object.
+    /// Whether the next value is a key of an object.
     fn expects_key(&self) -> bool {
         matches!(self.open.last(), Some(open) if open.wants_key())
     }
@@ -146,7 +146,7 @@ impl Builder {
     }
 
     fn alias(&mut self, at: Place, anchor: usize) -> Result<(), PlanError> {
-        // An anchor is complete only when its value is, so a value cannot contain itself.
+        // An anchor is registered only when its value is complete, so a value cannot contain itself.
         match self.anchors.get(&anchor) {
             Some((node, size)) => {
                 let (node, size) = (node.clone(), *size);
@@ -166,7 +166,7 @@ impl Builder {
             return Err(too_many(at));
         }
         if anchor > 0 {
-            // Kept copies count too: a chain of anchors must not hold a growing value many times.
+            // Stored copies count too: a chain of anchors must not hold a growing value many times.
             self.nodes += size.nodes;
             self.anchors.insert(anchor, (node.clone(), size));
         }
@@ -274,7 +274,7 @@ fn number(text: &str) -> Result<Option<Number>, String> {
     if bare.contains(|c| c != '0') && bare.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(too_many_digits(text));
     }
-    // `1.2.3` and `2026-01-27` look like numbers at first, and are texts.
+    // `1.2.3` and `2026-01-27` look like numbers at first, but are texts.
     match unsigned.parse::<f64>() {
         Ok(value) => match Number::from_f64(value) {
             Some(number) => Ok(Some(number)),

@@ -7,14 +7,14 @@ use crate::plan::{Check, Criterion, keys};
 
 use super::Decoder;
 
-/// Criteria of one plan or task: whoever checks them looks at each.
+/// The most criteria of one plan or task: every one of them is looked at when a result is checked.
 const CRITERIA_MAX: usize = 1_000;
-/// Characters of the id of a criterion.
+/// The most characters of a criterion's id.
 const ID_MAX: usize = 64;
 
 impl<'a> Decoder<'a> {
-    /// The criteria of a plan or a task. Those that a step adds to what it is there to meet go by the first of that: `c2.1` of a step
-    /// that satisfies `c2` (E9.6).
+    /// The criteria of a plan or a task. Those that a step adds to the ones that it is there to meet are named after
+    /// the first of these: `c2.1` in a step that satisfies `c2` (E9.6).
     pub(super) fn criteria(&mut self, at: &At<'a>, satisfies: &[String]) -> Vec<Criterion> {
         let Some(at) = self.field(at, "criteria") else {
             return Vec::new();
@@ -30,7 +30,7 @@ impl<'a> Decoder<'a> {
         let read = items.iter().take(CRITERIA_MAX);
         let mut criteria: Vec<Criterion> = read.filter_map(|item| self.criterion(item)).collect();
         number_the_unnamed(&mut criteria, satisfies.first().map(String::as_str));
-        // They are there as long as their run: nothing is kept free for more of them.
+        // They live as long as their run, so no spare capacity is kept.
         criteria.shrink_to_fit();
         criteria
     }
@@ -233,14 +233,14 @@ impl SimpleCheck {
     }
 }
 
-/// Whether `id` can be that of a criterion.
+/// Whether `id` is a valid id of a criterion.
 fn is_plain_id(id: &str) -> bool {
     let is_plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
     (1..=ID_MAX).contains(&id.len()) && id.bytes().all(is_plain)
 }
 
-/// Names the criteria without a name by their place: below `above`, the criterion that they are there for, if there is one and its name
-/// leaves room.
+/// Gives ids to criteria without one, by position: below `above`, the criterion that they serve, if there is one and
+/// its id leaves room.
 fn number_the_unnamed(criteria: &mut [Criterion], above: Option<&str>) {
     let above = above.filter(|id| is_plain_id(id));
     for at in 0..criteria.len() {

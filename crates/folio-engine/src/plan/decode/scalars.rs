@@ -12,7 +12,7 @@ use crate::template::{is_template, single_expression};
 use super::Decoder;
 
 impl<'a> Decoder<'a> {
-    /// The value of `key`, under any of its spellings. A null is as if the key were not there.
+    /// The value of `key`, under any of its spellings. A null counts as absent.
     pub(super) fn field(&mut self, at: &At<'a>, key: &'static str) -> Option<At<'a>> {
         let mut found: Option<At<'a>> = None;
         for name in std::iter::once(key).chain(keys::aliases(key)) {
@@ -52,7 +52,7 @@ impl<'a> Decoder<'a> {
         self.text(&value)
     }
 
-    /// A text that is an expression. Braces around it, as most templates have, change nothing.
+    /// A text that is an expression. Braces around it, which most templates have, are removed.
     pub(super) fn expression(&mut self, at: &At<'a>) -> Option<String> {
         let text = self.text(at)?;
         let inside = if is_template(&text) {
@@ -83,7 +83,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A list of texts; a lone text is a list of one.
+    /// A list of texts; a single text is a list of one.
     pub(super) fn texts(&mut self, at: &At<'a>) -> Vec<String> {
         match at.items() {
             Some(items) => items.iter().map(|item| self.text(item).unwrap_or_default()).collect(),
@@ -147,7 +147,7 @@ impl<'a> Decoder<'a> {
         self.u32(&value)
     }
 
-    /// A number that must not be zero.
+    /// A number that is not zero.
     pub(super) fn positive_field(&mut self, at: &At<'a>, key: &'static str) -> Option<u32> {
         self.field_from(at, key, 1)
     }
@@ -183,7 +183,7 @@ impl<'a> Decoder<'a> {
         found
     }
 
-    /// One of a few words.
+    /// One of a few fixed words.
     pub(super) fn one_of<T: Copy>(&mut self, at: &At<'a>, choices: &[(&'static str, T)]) -> Option<T> {
         let text = self.text(at)?;
         let found = choices
@@ -215,7 +215,7 @@ impl<'a> Decoder<'a> {
 
     pub(super) fn slug(&mut self, at: &At<'a>) -> Option<Slug> {
         let text = match &at.node.tree {
-            // Ids are often plain numbers where a plan comes from another program.
+            // Plans that come from other programs often have plain numbers as ids.
             Tree::Number(number) => number.to_string(),
             _ => self.text(at)?,
         };

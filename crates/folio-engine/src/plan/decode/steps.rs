@@ -60,13 +60,13 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Notes where a step was written.
+    /// Records where a step was written.
     pub(super) fn noted(&mut self, at: &At<'a>, step: Step) -> Step {
         self.origins.note(&step, at);
         step
     }
 
-    /// A name for the step at `at`, whose own could not be read. No message tells it.
+    /// A placeholder id for the step at `at`, whose own id could not be read. Messages never show it.
     pub(super) fn placeholder(&mut self, at: &At<'a>) -> Slug {
         self.placeholders += 1;
         let slug = Slug::parse(&format!("unreadable-step-{}", self.placeholders)).expect("the placeholder is a slug");
@@ -74,7 +74,7 @@ impl<'a> Decoder<'a> {
         slug
     }
 
-    /// The id as it is written. One that is no slug is remembered, because others may name it.
+    /// The id as it is written. An invalid one is remembered, because other steps may refer to it.
     pub(super) fn own_id(&mut self, at: &At<'a>) -> Option<Slug> {
         let slug = self.slug(at);
         if slug.is_none()
@@ -200,7 +200,7 @@ impl<'a> Decoder<'a> {
         self.noted(at, Step::ForEach(Arc::new(for_each)))
     }
 
-    /// The body is either a `step`, or a task whose keys stand beside `for_each`.
+    /// The body is either a `step`, or a task whose keys are written beside `for_each`.
     fn for_each_body(&mut self, at: &At<'a>, id: &Slug, title: String) -> (Step, String) {
         let inline = keys::FOR_EACH_INLINE
             .iter()
@@ -215,7 +215,7 @@ impl<'a> Decoder<'a> {
                 (self.step(&step), title)
             }
             (None, Some(_)) => {
-                // The title is shown once for the whole, where there is no item yet.
+                // The title of the whole `for_each` is shown once, where there is no item to fill in.
                 let own_title = if is_template(&title) {
                     id.to_string()
                 } else {

@@ -1,4 +1,4 @@
-//! Tasks and what belongs to them.
+//! Tasks and their parts.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::template::is_template;
 
 use super::Decoder;
 
-/// A description longer than this is not used as a title.
+/// The most characters of a description that also serves as the title.
 const TITLE_CHARS_MAX: usize = 80;
 
 impl<'a> Decoder<'a> {
@@ -22,7 +22,7 @@ impl<'a> Decoder<'a> {
         self.task_named(at, id, title)
     }
 
-    /// A task that is nothing but a text.
+    /// A task that is written as just a text.
     pub(super) fn titled_task(&mut self, at: &At<'a>, title: &str) -> Step {
         let id = match Slug::from_title(title) {
             Some(id) => Some(id),
@@ -42,13 +42,13 @@ impl<'a> Decoder<'a> {
         self.noted(at, Step::Task(Arc::new(task)))
     }
 
-    /// Stands for a step that could not be read.
+    /// A placeholder for a step that could not be read.
     pub(super) fn broken_step(&mut self, at: &At<'a>) -> Step {
         let task = Task::new(self.placeholder(at));
         self.noted(at, Step::Task(Arc::new(task)))
     }
 
-    /// The id follows from the title if it is not written, and the title from the description or the id.
+    /// Without an id, it is made from the title; without a title, the description or the id serves as one.
     pub(super) fn id_and_title(&mut self, at: &At<'a>, what: &str) -> (Slug, String) {
         let title = self.text_field(at, "title").filter(|title| !title.is_empty());
         let description = self.field(at, "description").and_then(|value| match &value.node.tree {
@@ -81,7 +81,7 @@ impl<'a> Decoder<'a> {
     }
 
     pub(super) fn task_named(&mut self, at: &At<'a>, id: Slug, title: String) -> Step {
-        // In a `for_each` with its task inline, these belong to the `for_each`.
+        // In a `for_each` with its task inline, the keys below belong to the `for_each`.
         let is_inline = at.key("for_each").is_some();
         let mut task = Task { title, ..Task::new(id) };
         task.description = self.text_or_empty(at, "description");
@@ -129,7 +129,7 @@ impl<'a> Decoder<'a> {
                 .add(plan, code::TWO_WAYS, "a task that is `atomic` has no sub-plan");
         }
         let call = call.map(|call| self.call(&call));
-        // Read even if it does not count, so that its mistakes are told too.
+        // The plan is read even if it does not count, so that its mistakes are reported too.
         let plan = plan.map(|plan| self.sub_plan(&plan));
         match (call, plan) {
             (Some(call), _) => Work::Do(call),
@@ -247,7 +247,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// `when: true` is written now and then; as an expression it is the same.
+    /// People sometimes write `when: true`; as an expression it means the same.
     fn condition(&mut self, at: &At<'a>) -> Option<String> {
         match &at.node.tree {
             Tree::Bool(holds) => Some(holds.to_string()),
@@ -294,7 +294,7 @@ impl<'a> Decoder<'a> {
         retry
     }
 
-    /// Dollars as millionths.
+    /// An amount in dollars, converted to millionths.
     fn dollars(&mut self, at: &At<'a>) -> Option<u64> {
         let dollars = self.number(at)?;
         if !(0.0..=1e9).contains(&dollars) {
@@ -336,7 +336,7 @@ impl<'a> Decoder<'a> {
             children: self.u32_field(&at, "children"),
             items: self.u32_field(&at, "items"),
             concurrency: self.positive_field(&at, "concurrency"),
-            // With fewer nothing is put together.
+            // With fewer than two, nothing would be combined.
             fan_in: self.field_from(&at, "fan_in", 2),
             replans: self.u32_field(&at, "replans"),
             deadline: self.duration_field(&at, "deadline"),

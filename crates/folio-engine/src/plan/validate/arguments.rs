@@ -12,11 +12,11 @@ use crate::plan::errors::code;
 use crate::plan::spanned::Tree;
 use crate::plan::{Call, KnownTool};
 
-/// How many mistakes of one call are told.
+/// The most mistakes that are reported for one call.
 const MISTAKES_MAX: usize = 20;
 
 impl<'a> Validator<'a> {
-    /// What of `call` the tool does not take, whatever its templates come to.
+    /// Reports the arguments of `call` that the tool does not accept, whatever its templates evaluate to.
     pub(super) fn arguments(&mut self, call: &Call, tool: &KnownTool, args_at: &At<'a>) {
         let told = self.faults.errors.len();
         for name in tool
@@ -44,7 +44,7 @@ impl<'a> Validator<'a> {
         for (name, value) in call.args.as_object().into_iter().flatten() {
             let at = args_at.key(name).unwrap_or_else(|| args_at.clone());
             if known().any(|known| known == name) {
-                // Null is as good as nothing where nothing is needed.
+                // Null counts as not given, unless the argument is required.
                 let is_none = value.is_null() && !tool.required.contains(name);
                 let kind = tool.kinds.get(name).filter(|_| !is_none && !holds_template(value));
                 if let Some(kind) = kind.filter(|kind| kind.fit(value) == Fit::Wrong) {
@@ -66,13 +66,13 @@ impl<'a> Validator<'a> {
             });
             self.faults.add(&at, code::UNKNOWN_ARGUMENT, message).with_hint(hint);
         }
-        // Of arguments of which each is what it is to be.
+        // Runs only if every single argument is acceptable.
         if self.faults.errors.len() == told {
             self.check_of(call, tool, args_at);
         }
     }
 
-    /// Numbers that are taken as texts and would be others than were written: `007`, `1.10`, `12e4567`.
+    /// Numbers that would be passed as texts other than what was written: `007`, `1.10`, `12e4567`.
     fn as_written(&mut self, call: &Call, name: &str, at: &At<'a>) {
         for at in at.items().unwrap_or_else(|| vec![at.clone()]) {
             let Tree::Number(number) = &at.node.tree else { continue };
@@ -87,7 +87,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// What of `call` its tool does not take together, or cannot read.
+    /// Reports arguments of `call` that its tool does not accept together, or cannot parse.
     fn check_of(&mut self, call: &Call, tool: &KnownTool, args_at: &At<'a>) {
         let (Some(check), Some(args)) = (&tool.check, call.args.as_object()) else {
             return;
@@ -99,9 +99,9 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// What of `call` the schema does not allow, whatever its templates come to.
+    /// Reports what the schema does not allow in `call`, whatever its templates evaluate to.
     pub(super) fn arguments_by_schema(&mut self, call: &Call, schema: &Value, args_at: &At<'a>) {
-        // What cannot be used was refused where the tool came from; the tool itself still checks.
+        // An unusable schema was rejected where the tool was declared; the tool itself still checks its arguments.
         let Ok(validator) = jsonschema::validator_for(schema) else {
             return;
         };
@@ -145,7 +145,7 @@ impl<'a> Validator<'a> {
                     self.faults.add(&at, code::UNKNOWN_ARGUMENT, message).with_hint(hint);
                 }
             }
-            // What a template comes to is known when the step is due; then the call is checked again.
+            // The value of a template is known when the step is due; the call is checked again then.
             _ if args.pointer(path.as_str()).is_some_and(holds_template) => {}
             _ => {
                 let mut at = args_at.clone();

@@ -1,5 +1,6 @@
-//! Whether what a `for_each` goes over is a list, as far as that is known before the run: what kind an input has, what a result has
-//! besides its output, and what its step declares of that, by its tool or by its criteria (E9.1).
+//! Whether the value that a `for_each` iterates over is a list, as far as that is known before the run: from the type
+//! of an input, the fields that every result has, and what a step declares about its output, by its tool or its
+//! criteria (E9.1).
 
 use serde_json::Value;
 
@@ -9,9 +10,9 @@ use crate::plan::cursor::At;
 use crate::plan::errors::code;
 use crate::plan::{Check, InputKind, Step, Task, Work};
 
-/// What a result has besides its output, all of it texts.
+/// The fields of a result other than its output; all of them are texts.
 const TEXTS: [&str; 5] = ["task_id", "status", "notes", "severity", "stop_reason"];
-/// Words of a schema by which it says more than can be followed here.
+/// Schema keywords that make it too complex to be followed here.
 const BRANCHES: [&str; 9] = [
     "$ref",
     "$dynamicRef",
@@ -24,7 +25,7 @@ const BRANCHES: [&str; 9] = [
     "dependentSchemas",
 ];
 
-/// One part of a path behind a name.
+/// One part of a path after a name.
 #[derive(Debug, PartialEq)]
 enum Part<'r> {
     Key(&'r str),
@@ -32,7 +33,7 @@ enum Part<'r> {
 }
 
 impl<'a> Validator<'a> {
-    /// Says so if what `reference` names is certainly no list.
+    /// Reports an error if what `reference` names is certainly not a list.
     pub(super) fn is_list(&mut self, reference: &str, at: &At<'a>, frame: &Frame<'_>) {
         let path = parts(reference);
         let (why, hint) = match path.as_slice() {
@@ -55,7 +56,8 @@ impl<'a> Validator<'a> {
         self.faults.add(at, code::NOT_A_LIST, why).hint = hint;
     }
 
-    /// Why what stands at `path` in the result of `step` is no list, and where there is one, if that is certain.
+    /// Why the value at `path` in the result of `step` is certainly not a list, with a hint where there is one; `None`
+    /// if that is not certain.
     fn no_list(&self, step: &Step, name: &str, path: &[Part<'_>]) -> Option<(String, Option<String>)> {
         let output = match path {
             [] => {
@@ -85,7 +87,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// What is declared of the output of `task`, each with who says so.
+    /// The schemas declared for the output of `task`, each with who declares it.
     fn declared<'t>(&'t self, task: &'t Task) -> impl Iterator<Item = (String, &'t Value)> {
         let tool = match &task.work {
             Work::Do(call) => self.known.tools.as_ref().and_then(|tools| {
@@ -103,7 +105,7 @@ impl<'a> Validator<'a> {
     }
 }
 
-/// The parts of a reference; none if it is more than a path.
+/// The parts of a reference; empty if it is more than a path.
 fn parts(reference: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     for step in reference.trim().split('.') {
@@ -129,7 +131,8 @@ fn parts(reference: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// What `schema` says that stands at `path`, if that is certainly no list; and a key that it has instead, at that place, for one.
+/// What `schema` says the value at `path` is, if that is certainly not a list; and the name of a property there that is
+/// one, as a hint.
 fn wrong<'s>(schema: &'s Value, path: &[Part<'_>]) -> Option<(String, Option<&'s str>)> {
     let mut at = schema;
     for part in path {
@@ -155,14 +158,14 @@ fn wrong<'s>(schema: &'s Value, path: &[Part<'_>]) -> Option<(String, Option<&'s
     Some((format!("this is {}, not a list", kind(at)?), inside))
 }
 
-/// Whether it says what cannot be followed here.
+/// Whether the schema uses keywords that cannot be followed here.
 fn is_open(schema: &Value) -> bool {
     schema
         .as_object()
         .is_none_or(|schema| BRANCHES.iter().any(|word| schema.contains_key(*word)))
 }
 
-/// Whether a value of the type `name` may stand where `schema` does, as far as its `type` says.
+/// Whether a value of the type `name` may match `schema`, as far as its `type` says.
 fn may_be(schema: &Value, name: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(one)) => one == name,
@@ -194,7 +197,7 @@ fn kind(schema: &Value) -> Option<String> {
     }
 }
 
-/// A property that is a list.
+/// The name of a property that is a list.
 fn list_in(schema: &Value) -> Option<&str> {
     let known = schema.get("properties")?.as_object()?;
     let is_list = |schema: &Value| schema.get("type").is_some() && may_be(schema, "array");

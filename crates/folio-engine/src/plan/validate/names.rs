@@ -1,4 +1,4 @@
-//! The names in templates: inputs, results, variables.
+//! The names in templates: inputs, results and variables.
 
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
@@ -10,18 +10,18 @@ use crate::template::{References, TemplateError};
 
 use super::Validator;
 
-/// What templates may name everywhere.
+/// The names that every template may use.
 const EVERYWHERE: [&str; 2] = ["run", "goal"];
 
-/// What a result has, for whoever reads it in a template.
+/// The fields of a result that templates may read.
 const FIELDS: [&str; 6] = ["task_id", "status", "notes", "output", "severity", "stop_reason"];
 
-/// From where a template looks.
+/// The position from which a template reads results.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reader {
     /// From a step.
     Step(usize),
-    /// From the end of the plan, when every step has an outcome.
+    /// The end of the plan, when every step has an outcome.
     End,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Frame<'f> {
     pub(super) graph: &'f Graph,
     pub(super) reader: Reader,
     pub(super) outer: Option<&'f Self>,
-    /// What this plan adds to the variables: the item of a `for_each`.
+    /// The variables that this plan adds: the item of a `for_each`.
     pub(super) variables: &'f [String],
 }
 
@@ -42,9 +42,9 @@ impl<'f> Frame<'f> {
 }
 
 impl<'a> Validator<'a> {
-    /// Checks one template, or every template in a value, that stands at `site.path` below `at`.
+    /// Checks the template, or every template in the value, at `site.path` below `at`.
     pub(super) fn site(&mut self, site: &Site<'_>, at: &At<'a>, frame: Option<&Frame<'_>>) {
-        // What nobody wrote was made out of something that is checked where it stands.
+        // A field that nobody wrote was derived from something that is checked where it was written.
         let Some(here) = at.follow(&site.path) else {
             return;
         };
@@ -192,13 +192,13 @@ impl<'a> Validator<'a> {
     }
 }
 
-/// The step that `name` means from `frame`.
+/// The step that `name` means in `frame`.
 pub(super) fn step_named<'f>(frame: &'f Frame<'_>, name: &str) -> Option<&'f Step> {
     let mut frames = frame.and_outer();
     frames.find_map(|frame| index_of(frame.graph, name).map(|at| &frame.graph.nodes[at].step))
 }
 
-/// The step that the author called `name`; the names given to unnamed groups cannot be relied on.
+/// The step whose author named it `name`; the generated names of unnamed groups do not count.
 fn index_of(graph: &Graph, name: &str) -> Option<usize> {
     graph
         .nodes

@@ -1,4 +1,4 @@
-//! Which step is there for which criterion (E9.6).
+//! Which step serves which criterion (E9.6).
 
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
@@ -9,7 +9,7 @@ use crate::plan::{Criterion, Step, Task, Work, criterion_meant};
 use super::{Validator, every_step};
 
 impl<'a> Validator<'a> {
-    /// What `satisfies` names has to be a criterion of the plan, or of a task around it.
+    /// Each id in `satisfies` has to be a criterion of the plan or of a task around it.
     pub(super) fn satisfies(&mut self, task: &Task, origin: &At<'a>) {
         let satisfies_at = origin.follow_near(&[Segment::Key("satisfies")]);
         for id in task.satisfies.iter().filter(|_| self.is_whole) {
@@ -28,7 +28,8 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// Whoever plans for a task says of each step that a model does how one can tell that it is done.
+    /// In a plan that a model makes for a task, every step that a model does has to say how one can tell that it is
+    /// done.
     pub(super) fn has_criteria(&mut self, task: &Task, origin: &At<'a>) {
         let has_some = !task.criteria.is_empty() || !task.satisfies.is_empty();
         if self.known.to_meet.is_some() && !has_some && task.work == Work::Model {
@@ -38,7 +39,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// Whoever plans for a task has some step meet each of its `criteria` that has to be met.
+    /// In a plan that a model makes for a task, some step has to satisfy each of the `criteria`.
     pub(super) fn all_assigned<'c>(
         &mut self,
         criteria: impl Iterator<Item = (&'c str, &'c str)> + Clone,
@@ -65,7 +66,7 @@ impl<'a> Validator<'a> {
     }
 }
 
-/// The criteria that have to be met, by id.
+/// The criteria that have to be met: ids and texts.
 pub(super) fn required(criteria: &[Criterion]) -> impl Iterator<Item = (&str, &str)> + Clone {
     let required = criteria.iter().filter(|criterion| criterion.required);
     required.map(|criterion| (criterion.id.as_str(), criterion.text.as_str()))

@@ -16,7 +16,7 @@ use super::names::{Frame, Reader};
 use super::satisfies::required;
 use super::{Validator, every_step, least};
 
-/// Tools that may write, where nobody said which tools there are.
+/// Tools that may write, for a check that does not know the available tools.
 const WRITERS: [&str; 4] = ["write", "shell", "observe", "page_append"];
 
 impl<'a> Validator<'a> {
@@ -81,7 +81,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// Keys of calls, which would be without effect on a task with a plan of its own.
+    /// Reports keys that apply to calls only and would have no effect on a task with a plan of its own.
     fn of_calls_only(&mut self, origin: &At<'a>) {
         let hints = [
             (
@@ -98,7 +98,8 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// What would hold for longer than anything does gets the usual time of its type, which is much shorter.
+    /// Warns about a lifetime that exceeds the maximum: the usual one of its type would apply instead, which is much
+    /// shorter.
     fn lifetimes(&mut self, rules: &[Observe], origin: &At<'a>) {
         for (position, rule) in rules.iter().enumerate() {
             if rule
@@ -120,7 +121,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// How often a model is asked again follows from what it answers, and nothing else.
+    /// Reports `retry` on a task that makes no call: whether a model is asked again depends only on its answers.
     fn no_retry(&mut self, task: &Task, origin: &At<'a>) {
         if let Some(at) = origin.key("retry") {
             let error = self
@@ -155,7 +156,7 @@ impl<'a> Validator<'a> {
                 }
             }
         }
-        // Where all have to be ok there is no loser.
+        // If all branches have to succeed, none of them can be cancelled halfway.
         let has_losers = match group.join {
             Join::AllSettled => false,
             Join::FirstOk => true,
@@ -175,7 +176,8 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// The first call in `branch` that may write, as `id`: tool; what a command that checks does nobody knows, either.
+    /// The first call in `branch` that may write, as `id`: tool. The command of a criterion counts too, because nobody
+    /// knows what it does.
     fn writer_in(&self, branch: &Step) -> Option<String> {
         let is_command = |criterion: &Criterion| matches!(criterion.check, Check::Command { .. });
         let mut found = None;
@@ -208,7 +210,7 @@ impl<'a> Validator<'a> {
             self.faults.add(&at, code::OVER_CAP, message);
         }
         let variables = [for_each.item_name.clone(), "index".to_owned()];
-        // A body is no plan of its own.
+        // The body does not count as a nested plan.
         self.scope(std::slice::from_ref(&for_each.body), Some(frame), &variables, depth);
     }
 
@@ -288,7 +290,7 @@ impl<'a> Validator<'a> {
             return;
         };
         let args_at = call_at.follow_near(&[Segment::Key("args")]);
-        // A list of arguments was refused already; what is in it is anyone's guess.
+        // A list of arguments was rejected already; its items cannot be matched to names.
         if !matches!(args_at.node.tree, Tree::Object(_)) {
             return;
         }
@@ -299,7 +301,7 @@ impl<'a> Validator<'a> {
         self.arguments(call, tool, &args_at);
     }
 
-    /// Ids, regular expressions and schemas. Templates in criteria are checked with the others.
+    /// Checks ids, regular expressions and schemas. Templates in criteria are checked with the others.
     pub(super) fn criteria(&mut self, criteria: &[Criterion], origin: &At<'a>) {
         let mut ids = BTreeSet::new();
         for (position, criterion) in criteria.iter().enumerate() {
@@ -347,7 +349,7 @@ impl<'a> Validator<'a> {
     }
 }
 
-/// The message of a regular expression's error comes after a drawing of the place.
+/// The last line of a regular expression error, which comes after a drawing of the place.
 fn last_line(message: &str) -> String {
     let line = message.lines().rfind(|line| !line.trim().is_empty()).unwrap_or(message);
     line.trim().strip_prefix("error: ").unwrap_or(line.trim()).to_owned()
