@@ -20,14 +20,14 @@ use crate::template;
 /// What a parent still needs before its result can be written.
 #[derive(Debug)]
 pub(super) enum Aggregation {
-    /// Nothing: this records it.
+    /// Nothing: this event records the result.
     Done(Box<Event>),
-    /// An output has to be read.
+    /// An output has to be read first.
     Needs(BodyNeeded),
 }
 
 impl Run {
-    /// The result of a node all of whose children have one; or, if somebody is to check it, what it came to until then.
+    /// The result of a node whose children all have one; or, if somebody has to check it, its proposed result.
     pub(super) fn aggregate(&self, index: usize) -> Aggregation {
         let node = &self.nodes[index];
         let event = |result| {
@@ -65,7 +65,7 @@ impl Run {
             let rendered = rendered.map_err(|error| error.to_string());
             match rendered.and_then(|made| too_deep_to_keep(&made).map_or(Ok(made), Err)) {
                 Ok(rendered) => value = Arc::new(rendered),
-                // The steps that it reads may have failed; then that is what the result is about.
+                // The steps that it reads may have failed; the result then is about that.
                 Err(error) => {
                     push_note(&mut result.notes, &format!("its output cannot be made: {error}"));
                     if result.status == Outcome::Ok {
@@ -106,7 +106,7 @@ impl Run {
             return Ok(());
         }
         let scope = self.criteria_scope(index, criteria, result, value)?;
-        // Commands do not run for what has failed; nobody needs to hear that it is not what was wanted.
+        // Commands do not run for a failed result: that it is not what was wanted is known already.
         result.verdicts = self.verdicts(index, criteria, &scope, result, value, &[]);
         let criteria = self.criteria_in_words(index, criteria, (&*result, value));
         self.judge(index, &criteria, result);
@@ -115,16 +115,17 @@ impl Run {
 
     /// Status and notes from the children alone.
     ///
-    /// A group is as its worst required member, hard or not; one that needs only some of them is `ok` once it has those. A plan decides for itself (E9.4): `ok` if every required
-    /// step is, `partial` if some are, else failed; and it is soft, unless somebody reads it. Of a plan of which nothing failed and
-    /// steps were cancelled there is what was done beside them, else it is cancelled, too (E9.11).
+    /// A group is as bad as its worst required member, hard or soft; one that needs only some of its members is `ok`
+    /// once enough are. A plan decides for itself (E9.4): `ok` if every required step is, `partial` if some are, else
+    /// failed; and its failure is soft, unless a later step reads its result. A plan without failures in which steps
+    /// were cancelled has the result of the other steps; without any, it is cancelled too (E9.11).
     pub(super) fn roll_up(&self, index: usize) -> NodeResult {
         let node = &self.nodes[index];
         let results = || {
             self.members(index)
                 .filter_map(|child| Some((&self.nodes[child], self.nodes[child].result.as_ref()?)))
         };
-        // What may fail is needed all the same where not enough of the others went well (E9.5).
+        // An optional member is needed after all where not enough of the others succeeded (E9.5).
         let lacks_some = node.enough_ok().is_some_and(|enough| node.children_ok < enough);
         let required = || {
             results()
@@ -162,7 +163,7 @@ impl Run {
                 let mut cancelled = required().filter(|child| child.status == Outcome::Cancelled);
                 result.stop_reason = cancelled.find_map(|child| child.stop_reason);
             } else if result.status == Outcome::Partial {
-                // Whoever reads it should know of a limit that it was stopped by.
+                // A reader of the result should know which limit stopped a part of it.
                 let mut reasons = required().filter_map(|child| child.stop_reason);
                 result.stop_reason = reasons.find(|reason| reason.is_limit());
             }
@@ -191,7 +192,8 @@ impl Run {
         result
     }
 
-    /// Whether something was done of the plan of node `index`: in its groups and lists, too, whatever became of the rest of them.
+    /// Whether some step of the plan of node `index` was done, including those in its groups and lists, whatever
+    /// happened to the rest.
     pub(super) fn has_some(&self, index: usize) -> bool {
         let members: Vec<usize> = self.members(index).collect();
         let steps = self.without_groups(&members, true).into_iter();
@@ -203,7 +205,7 @@ impl Run {
         })
     }
 
-    /// `5 ok, 1 failed: survey/files (no such folder)`: the counts, and the first failures by name.
+    /// For example `5 ok, 1 failed: survey/files (no such folder)`: the counts, and the first failures by name.
     fn roll_up_notes(&self, index: usize) -> String {
         let children: Vec<usize> = self.members(index).collect();
         if children.is_empty() {
@@ -236,9 +238,9 @@ impl Run {
         notes
     }
 
-    /// The event that records what the runner found of a node's criteria when it made the checks that it was asked for.
+    /// The event that records what the runner found when it made the checks that a node's criteria needed.
     ///
-    /// `None` if the node is not waiting for that.
+    /// `None` if the node is not waiting for checks.
     #[must_use]
     pub fn verified(&self, node: NodeId, found: &[CheckFinding]) -> Option<Event> {
         let index = self.index(node).ok()?;
@@ -249,14 +251,15 @@ impl Run {
         if has_begun && self.nodes[index].cancel.is_some() {
             return Some(self.skipping(index));
         }
-        // What a criterion reads may have to be read again first; then the checks are owed anew.
+        // What a criterion reads may have to be read again first; the checks are then due anew.
         let nothing = || has_begun.then(|| checked(node, Vec::new()));
         self.checked(index, found).or_else(nothing)
     }
 }
 
-/// Whether a member's `result` may be left out of the judgement on its `group`, which need not wait for all: of one that has enough, what
-/// came of the others, before or after; of any, what was stopped because it was not needed (E9.5).
+/// Whether a member's `result` does not count in the result of a `group` that need not wait for all members: once
+/// enough have succeeded, any other result, earlier or later; and always the result of a member that was stopped
+/// because it was not needed (E9.5).
 fn is_spared(group: &Node, result: &NodeResult) -> bool {
     group.enough_ok().is_some_and(|enough| {
         let has_enough = group.children_ok >= enough && result.status != Outcome::Ok;
@@ -264,7 +267,7 @@ fn is_spared(group: &Node, result: &NodeResult) -> bool {
     })
 }
 
-/// What it came to before a judge or a person has checked it (E9.6).
+/// The event for a result that a judge or a person has yet to check (E9.6).
 fn proposed(node: NodeId, result: NodeResult) -> Event {
     Event::Proposed {
         node,

@@ -1,4 +1,5 @@
-//! What waits for a person's yes: plans and calls (E9.14). A yes and a no are events; nothing that a model can call makes one.
+//! What waits for a person's approval: plans and calls (E9.14). Approving and rejecting are events that no call by a
+//! model can cause.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,22 +19,22 @@ use crate::result::{NodeResult, Outcome, Severity, StopReason};
 use crate::spend::in_dollars;
 use crate::talk::Purpose;
 
-/// Calls of models that a step of a plan is reckoned with: a decision, some work, the end.
+/// The number of model calls that a step of a plan is estimated to take: a decision, some work, the end.
 const CALLS_A_STEP: u64 = 3;
 
-/// Which plans of models wait for a person's yes.
+/// Which plans of models wait for a person's approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PlanGate {
-    /// None.
+    /// No plans.
     #[default]
     Never,
-    /// That of the run itself.
+    /// The plan of the run itself.
     Root,
-    /// Those on the first so many levels; the run's own is level 1.
+    /// The plans on this many levels from the top; the run's own plan is level 1.
     Depth(u32),
-    /// All.
+    /// All plans.
     Always,
-    /// Those that are reckoned to cost more than so many millionths of a US dollar, and all if nobody knows prices.
+    /// Plans with an estimated cost above this many millionths of a US dollar, and all plans if prices are unknown.
     Cost(u64),
 }
 
@@ -70,7 +71,7 @@ impl FromStr for PlanGate {
     }
 }
 
-/// Dollars as people write them, in millionths; `None` if they are no amount.
+/// Converts dollars as people write them into millionths; `None` if the text is not an amount.
 #[must_use]
 pub fn micro_usd(text: &str) -> Option<u64> {
     let (whole, part) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
@@ -83,14 +84,14 @@ pub fn micro_usd(text: &str) -> Option<u64> {
     whole.checked_mul(1_000_000)?.checked_add(part)
 }
 
-/// Which yes of a person a call waits for.
+/// Which approval a call has to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asks {
-    /// None.
+    /// None: the call needs no approval.
     Nothing,
-    /// One to it, or to all calls of its tool.
+    /// An approval of this call, or of all calls of its tool.
     AnyYes,
-    /// One to it: whoever said yes to its tool has not seen what it names.
+    /// An approval of this very call: whoever approved its tool has not seen what the call names.
     ItsOwn,
 }
 
@@ -100,40 +101,40 @@ impl From<bool> for Asks {
     }
 }
 
-/// Which yes a call waits for, by its tool and its arguments. Whoever drives the run says it.
+/// Which approval a call waits for, by its tool and its arguments. Provided by the driver of the run.
 pub type AsksFirst = Arc<dyn Fn(&str, &Value) -> Asks + Send + Sync>;
 
-/// What a person allowed of a call.
+/// What a person has approved for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leave {
-    /// Nothing: nobody said yes.
+    /// Nothing: nobody approved anything.
     Nothing,
-    /// All calls of its tool, whose arguments nobody has seen.
+    /// All calls of its tool, without having seen the arguments.
     Tool,
-    /// The very call, with its arguments.
+    /// This very call, with its arguments.
     Call,
 }
 
-/// What was said of a call.
+/// The answer to a call that waited.
 #[derive(Debug, Clone)]
 pub(super) enum Said {
-    /// To the call, or, where it waited beside another, to its tool.
+    /// The call was approved, or its tool, if it waited beside another call of that tool.
     Yes(Leave),
-    /// By whom, and why.
+    /// The call was rejected: by whom, and why.
     No(String, String),
 }
 
-/// A call that somebody was asked about.
+/// A call that a person was asked to approve.
 #[derive(Debug)]
 pub(super) struct AskedAbout {
     pub(super) approval: Approval,
     pub(super) said: Option<Said>,
 }
 
-/// Who says no where nobody is there.
+/// The name that a rejection carries where nobody is there.
 const NOBODY: &str = "nobody";
 
-/// What needs no other yes in the run.
+/// Calls of the run that need no further approval.
 #[derive(Debug)]
 pub(super) struct Rule {
     tool: String,
@@ -153,23 +154,23 @@ impl Rule {
     }
 }
 
-/// Whether `leave` is the yes that a call waits for which `asks` so.
+/// Whether the approval `leave` suffices for a call that needs `asks`.
 fn is_enough(leave: Leave, asks: Asks) -> bool {
     leave == Leave::Call || asks != Asks::ItsOwn
 }
 
-/// Something that waits for a person's yes.
+/// Something that waits for a person's approval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Waiting<'r> {
     /// A call.
     Call(&'r Approval),
     /// A plan, by its version.
     Plan(u32),
-    /// The command of a criterion, as it is asked about (E9.6).
+    /// The command of a criterion, as the question about it (E9.6).
     Check(&'r Question),
 }
 
-/// The call as it is asked about.
+/// The approval that is requested for a call.
 pub(super) fn approval_of(tool: &str, args: &Value) -> Approval {
     let args = canonical(args.clone());
     let mut first = [0; 8];
@@ -183,12 +184,12 @@ pub(super) fn approval_of(tool: &str, args: &Value) -> Approval {
 }
 
 impl Run {
-    /// Says which calls wait for a person's yes. Without it none is asked about: nobody is there who could say it.
+    /// Sets which calls wait for a person's approval. Without it, no call waits: nobody is there to approve it.
     pub fn ask_first(&mut self, asks: Option<AsksFirst>) {
         self.asks_first = asks.map(AskFirst);
     }
 
-    /// Everything that waits for a person's yes, in the order in which it was made.
+    /// Everything that waits for a person's approval, in the order in which it was created.
     #[must_use]
     pub fn waiting(&self) -> Vec<(NodeId, Waiting<'_>)> {
         let plans = self.gated.iter().map(|index| {
@@ -209,7 +210,7 @@ impl Run {
             .collect()
     }
 
-    /// What waits for a yes at `node`.
+    /// What waits for approval at `node`.
     #[must_use]
     pub fn waiting_at(&self, node: NodeId) -> Option<Waiting<'_>> {
         self.waiting()
@@ -217,14 +218,16 @@ impl Run {
             .find_map(|(at, what)| (at == node).then_some(what))
     }
 
-    /// What becomes of a call that is due: whether it was allowed, or the event that asks, or that says no.
+    /// Decides about a call that is due: returns it with its permission, or the event that requests approval or records
+    /// a rejection.
     pub(super) fn permitted(&self, index: usize, call: CallAction) -> Result<CallAction, Box<Event>> {
         let leave = self.permission(index, &call.tool, &call.args, !call.again)?;
         Ok(CallAction { leave, ..call })
     }
 
-    /// The same for a program that is to do a task by itself: it may do whatever a command may, so it waits for the same yes
-    /// (E9.17). Only a task that is to be worked on waits; whoever else would start it there goes without.
+    /// The same for a program that does a task by itself: it may do whatever a command may, so it needs the same
+    /// approval (E9.17). Only a task that is to be worked on waits; for other purposes the program runs without
+    /// approval.
     pub(super) fn permitted_program(&self, index: usize, ask: AskAction) -> Result<AskAction, Box<Event>> {
         let model = self.model_for(index, ask.purpose.role());
         let program = model.and_then(|(model, _)| model.program.as_ref());
@@ -236,10 +239,10 @@ impl Run {
         Ok(AskAction { allowed, ..ask })
     }
 
-    /// What a person allowed of what node `index` is to do, or the event that asks, or that says no.
+    /// The permission for what node `index` is about to do, or the event that requests approval or records a rejection.
     fn permission(&self, index: usize, tool: &str, args: &Value, may_ask: bool) -> Result<Leave, Box<Event>> {
-        // The journal is asked first: what was allowed once stays allowed, whoever drives the run. What a program is started with stands in
-        // settings, which may be others by now; that nobody said yes to.
+        // The journal decides first: what was approved once stays approved, whoever drives the run. The command line of
+        // a program comes from settings that may have changed since; a changed one was not approved.
         let asked = self.asked_about.get(&index);
         match asked.and_then(|asked| Some((&asked.approval, asked.said.as_ref()?))) {
             Some((asked, Said::Yes(leave)))
@@ -271,7 +274,7 @@ impl Run {
         }))
     }
 
-    /// Whether a person is asked before a call that no plan names is made: the command of a criterion (E9.6).
+    /// Whether a person is asked before a call that no plan names: the command of a criterion (E9.6).
     pub(super) fn asks_before(&self, tool: &str, args: &Value) -> bool {
         self.asks_of(tool, args) != Asks::Nothing
     }
@@ -281,8 +284,8 @@ impl Run {
         asks.unwrap_or(Asks::Nothing)
     }
 
-    /// Whether a person said yes to something that is still to be done, or to whatever is like it: who goes on here from somewhere else does
-    /// it without being asked.
+    /// Whether a person has approved something that is still to be done, or a rule for such calls: a fork that
+    /// continues from here would do it without asking.
     #[must_use]
     pub fn holds_leave(&self) -> bool {
         let is_allowed = |asked: &AskedAbout| matches!(asked.said, Some(Said::Yes(_)));
@@ -296,14 +299,14 @@ impl Run {
             || self.nodes.iter().any(|node| node.result.is_none() && commands(node))
     }
 
-    /// Whether a person allowed all such calls of the run.
+    /// Whether a rule allows all such calls of the run.
     pub(super) fn is_always_allowed(&self, tool: &str, args: &Value) -> bool {
         let is_covered = |approval| self.rules.iter().any(|rule| rule.covers(&approval));
         !self.rules.is_empty() && is_covered(approval_of(tool, args))
     }
 
-    /// What becomes of `call`, which had begun when its driver died, and of which nobody knows what a second one would do: a person is
-    /// asked whether it is made again, or nobody is there, and its outcome is not known (E9.12).
+    /// The event for `call`, which had begun when its driver died and whose repetition may not be safe: a request to a
+    /// person whether to make it again, or, if nobody is there, the result that its outcome is unknown (E9.12).
     #[must_use]
     pub fn call_lost(&self, call: &CallAction) -> Event {
         let Some(index) = self.index(call.node).ok().filter(|_| self.asks_first.is_some()) else {
@@ -323,13 +326,14 @@ impl Run {
         }
     }
 
-    /// The event that records a call of which nobody knows what it did, and that is not made again, without anybody being asked (E9.12).
+    /// The event that records a call with an unknown effect that is not repeated, without asking anybody (E9.12).
     #[must_use]
     pub fn call_given_up(&self, call: &CallAction) -> Event {
         self.outcome_unknown(call.node, ", as the settings say")
     }
 
-    /// The event that records a call, which had begun when its driver died, as done: whoever set this up knows that it always is (E9.12).
+    /// The event that records a call as done that had begun when its driver died: the settings say that this can be
+    /// assumed (E9.12).
     #[must_use]
     pub fn call_assumed_done(&self, call: &CallAction) -> Event {
         let notes =
@@ -343,7 +347,7 @@ impl Run {
         }
     }
 
-    /// The event that records a call of which nobody knows what it did, and that was not made again.
+    /// The event that records a call with an unknown effect that was not repeated.
     fn outcome_unknown(&self, node: NodeId, why: &str) -> Event {
         let notes = format!(
             "it had begun when its driver died, and nobody knows whether it took effect; it was not made again{why}"
@@ -385,7 +389,7 @@ impl Run {
         }
     }
 
-    /// What follows for what waits for a yes where nobody is there to say it.
+    /// The events that reject everything that waits for approval if nobody is there to give it.
     pub(super) fn unapproved(&self) -> Vec<Event> {
         let mut events = Vec::new();
         if self.has_nobody() {
@@ -407,12 +411,12 @@ impl Run {
         events
     }
 
-    /// Whether models are there, and no person.
+    /// Whether there are models, but no person.
     pub(super) fn has_nobody(&self) -> bool {
         self.equipment.as_ref().is_some_and(|equipment| !equipment.has_person)
     }
 
-    /// Whether the plan that a model made for node `index` waits for a yes.
+    /// Whether the plan that a model made for node `index` has to wait for approval.
     pub(super) fn is_gated(&self, index: usize, steps: &Value) -> bool {
         match self.gate {
             PlanGate::Never => false,
@@ -423,8 +427,8 @@ impl Run {
         }
     }
 
-    /// What a plan is reckoned to cost in millionths of a dollar: three calls for each step of it, as dear as those of its run were
-    /// so far. `None` if nobody knows what calls cost.
+    /// The estimated cost of a plan in millionths of a dollar: three calls for each of its steps, at the average cost
+    /// of the run's calls so far. `None` if the cost of calls is unknown.
     fn reckoned_cost(&self, _: usize, steps: &Value) -> Option<u64> {
         self.equipment.as_ref()?.planner.price?;
         let spent = self.purse()?.spent;
@@ -434,7 +438,7 @@ impl Run {
         Some(each.saturating_mul(CALLS_A_STEP).saturating_mul(count))
     }
 
-    /// Holds the steps of a plan back that was just made.
+    /// Holds back the steps of a plan that was just made.
     pub(super) fn hold_steps(&mut self, index: usize) {
         let members = self.nodes[index].plan.as_ref().map(|plan| plan.members.clone());
         for member in members.unwrap_or_default() {
@@ -446,13 +450,13 @@ impl Run {
         self.gated.insert(index);
     }
 
-    /// Folds one of the events of this page in.
+    /// Folds in one of the events about approvals.
     pub(super) fn apply_approval(&mut self, event: &Event) -> Result<(), JournalError> {
         match event {
             Event::ApprovalAsked { node, approval } => {
                 let index = self.step_to(*node, Move::Wait)?;
                 self.ready.remove(&index);
-                // It is not under way any more, so it keeps nobody from anything.
+                // The call is not under way any more, so it blocks nobody.
                 self.give_back_resources(index);
                 let asked = AskedAbout {
                     approval: (**approval).clone(),
@@ -472,7 +476,7 @@ impl Run {
                 }
                 let members = self.nodes[index].plan.as_ref().map(|plan| plan.members.clone());
                 for member in members.unwrap_or_default() {
-                    // One that was cancelled meanwhile holds back what follows it.
+                    // A step that was cancelled meanwhile still holds back what follows it.
                     if self.nodes[member].waits_left > 0 {
                         self.release(member);
                     }
@@ -524,13 +528,13 @@ impl Run {
             hash: (always == Always::Arguments).then_some(approval.hash),
             tool: approval.tool,
         };
-        // Others that wait for the same have their yes, too.
+        // Other calls that wait for the same rule are approved too.
         let covered: Vec<usize> = self
             .asked_about
             .iter()
             .filter(|(_, asked)| asked.said.is_none() && !asked.approval.again && rule.covers(&asked.approval))
             .map(|(index, _)| *index)
-            // One that was stopped meanwhile waits for nothing.
+            // A call that was stopped meanwhile does not wait.
             .filter(|index| self.nodes[*index].state == NodeState::WaitingInput)
             .collect();
         for index in covered {
@@ -560,8 +564,8 @@ impl Run {
         }
     }
 
-    /// What follows when there is no other plan after one was rejected: what an earlier plan came to, or else the task is done directly
-    /// (E9.8). Where nobody is there to say yes, it is not.
+    /// The event when no other plan follows a rejected one: the result of an earlier plan, or else the start of doing
+    /// the task directly (E9.8). Where nobody is there to approve, the task is not done.
     pub(super) fn without_approved_plan(&self, index: usize) -> Event {
         let nobody = self.has_nobody().then_some(StopReason::NeedsInput);
         if self.agent(index).is_some_and(|agent| agent.proposal.is_some()) {
@@ -584,14 +588,14 @@ impl Run {
         }
     }
 
-    /// The value by which a run's submitter names its gate.
+    /// The gate that the run's submitter set, from the run variable.
     pub(super) fn gate_in(variable: &Value) -> PlanGate {
         let text = variable.get("plan_gate").and_then(Value::as_str);
         text.and_then(|text| text.parse().ok()).unwrap_or_default()
     }
 }
 
-/// As [`AsksFirst`], for a state that is shown.
+/// Wraps [`AsksFirst`] so that the state can be printed.
 #[derive(Clone)]
 pub(super) struct AskFirst(AsksFirst);
 
@@ -602,7 +606,7 @@ impl fmt::Debug for AskFirst {
 }
 
 impl PlanGate {
-    /// As it stands in the first event of a run.
+    /// The value in the first event of a run.
     #[must_use]
     pub fn to_json(self) -> Value {
         json!(self.to_string())

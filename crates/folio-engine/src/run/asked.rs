@@ -1,4 +1,4 @@
-//! What somebody answers, or says yes or no to: where it was asked, and what exactly (E9.14).
+//! What an answer, an approval or a rejection refers to: the node that asked, and exactly what it asked (E9.14).
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,20 +10,22 @@ use super::approval::Waiting;
 use crate::event::Question;
 use crate::node::NodeId;
 
-/// What is meant by an answer, a yes or a no: what a node asks, or exactly one of the things that it may ask one after the other.
+/// What an answer, an approval or a rejection refers to: whatever a node asks, or exactly one of the things that it may
+/// ask in turn.
 ///
-/// A node that had its answer may ask something else a moment later. Whoever says what he was shown answers nothing but that.
-/// In words: `NODE`, or `NODE.MARK`.
+/// A node that got its answer may ask something else a moment later; with a mark, an answer counts only for the
+/// question that was shown. Written `NODE` or `NODE.MARK`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// Who asks.
+    /// The node that asks.
     pub node: NodeId,
-    /// Names what is asked, as [`Waiting::mark`] and [`Question::mark`] do. Without it, whatever is asked there now.
+    /// Identifies the question, as [`Waiting::mark`] and [`Question::mark`] return it. Without it, whatever the node
+    /// asks now.
     pub mark: Option<String>,
 }
 
 impl Asked {
-    /// Whether what has this mark is meant.
+    /// Whether this refers to the question with that mark.
     #[must_use]
     pub fn means(&self, mark: &str) -> bool {
         self.mark.as_deref().is_none_or(|meant| meant == mark)
@@ -62,8 +64,9 @@ impl FromStr for Asked {
 }
 
 impl Waiting<'_> {
-    /// Names what waits: of a call its hash, of a plan its version, of a command of a criterion what [`Question::mark`] says. Another one at the same node has another mark, and so has a
-    /// call that is to be made once more.
+    /// Identifies what waits: a call by its hash, a plan by its version, the command of a criterion by
+    /// [`Question::mark`]. A different thing at the same node has a different mark, and so has a call that may be made
+    /// again.
     #[must_use]
     pub fn mark(&self) -> String {
         match self {
@@ -76,7 +79,7 @@ impl Waiting<'_> {
 }
 
 impl Question {
-    /// Names the question: the same as long as it is the same one, twelve hexadecimal digits.
+    /// Identifies the question by twelve hexadecimal digits that stay the same as long as the question does.
     #[must_use]
     pub fn mark(&self) -> String {
         let hash = Sha256::digest(format!("{}\n{}", self.call, self.text));

@@ -1,24 +1,25 @@
-//! Blocks that the log of a task gets, and how each is called: what can happen to a task more than once in the same way is counted, so that
-//! no two blocks have one name.
+//! The blocks in the log of a task, and their names: events that can happen to a task repeatedly are counted, so that
+//! no two blocks have the same name.
 
 use super::Run;
 use crate::event::Event;
 use crate::node::NodeId;
 
 impl Run {
-    /// How often somebody was asked to do something for `node`: a model, or a person.
+    /// How often a model or a person was asked to do something for `node`.
     pub(crate) fn times_asked(&self, node: NodeId) -> u32 {
         self.node(node).map_or(0, |view| view.model_calls) + self.times_handed(node)
     }
 
-    /// The name of the block about `event`, which was just applied; none if it has none, or one that cannot come twice.
+    /// The name of the block about `event`, which was just applied; `None` if it has no block, or one that cannot occur
+    /// twice.
     pub(crate) fn block_of(&self, event: &Event) -> Option<String> {
         let (node, name) = self.kind_of_block(event)?;
         let written = self.blocks_called(node, &name)?;
         Some(numbered(name, written))
     }
 
-    /// The name that the block about an answer to the question of `node` has, which is about to be applied.
+    /// The name for the block about an answer to the question of `node` that is about to be applied.
     pub(super) fn next_answer(&self, node: NodeId) -> String {
         let name = self.answer_to(node);
         let written = self.blocks_called(node, &name).unwrap_or_default();
@@ -31,7 +32,8 @@ impl Run {
         Some(same.filter(|written| *written == name).count())
     }
 
-    /// What the blocks about answers to questions of `node` have in common. Of several criteria that a person checks each has an answer.
+    /// The common part of the names of blocks about answers to questions of `node`. If a person checks several
+    /// criteria, each one has an answer.
     fn answer_to(&self, node: NodeId) -> String {
         let asked = self.times_asked(node);
         match self.verdicts_on(node) {
@@ -40,7 +42,7 @@ impl Run {
         }
     }
 
-    /// Counts the block about `event`, which was just applied. Of what has ended nothing more is written.
+    /// Counts the block about `event`, which was just applied. For nodes that have ended, no more blocks are written.
     pub(super) fn count_block(&mut self, event: &Event) {
         if let Event::Finished { node, .. } = event {
             if let Ok(index) = self.index(*node) {
@@ -53,8 +55,8 @@ impl Run {
         }
     }
 
-    /// What the blocks of events have in common that only their number tells apart. Between two calls of a model there may be several
-    /// answers of people, and several rounds of verdicts; a limit that was raised may be reached again.
+    /// The common part of the names of blocks that only a number tells apart. Between two calls of a model there may be
+    /// several answers of people and several rounds of verdicts, and a limit that was raised may be reached again.
     fn kind_of_block(&self, event: &Event) -> Option<(NodeId, String)> {
         let node = event.node()?;
         let asked = || self.times_asked(node);
@@ -75,7 +77,7 @@ impl Run {
     }
 }
 
-/// `name` for the block that is the `written`th of it.
+/// `name` with the number of the block, if it is not the first with that name.
 fn numbered(name: String, written: usize) -> String {
     match written {
         0 | 1 => name,

@@ -1,7 +1,8 @@
-//! Large outputs as far as they are at hand (decision 0087): what is kept beside the journal and was read or made, and what templates see of results.
+//! The cache of large outputs (decision 0087): what was read of the outputs kept beside the journal, and the values
+//! that templates see of results.
 //!
-//! A run never waits for one. What is asked for and not at hand is noted as lacking; whoever drives the run reads it and asks again. Nothing
-//! of this is in the journal, and what a run comes to does not depend on it.
+//! A run never waits for an output. One that is needed but not cached is recorded as lacking; the driver of the run
+//! reads it and asks again. None of this is in the journal, and the result of a run does not depend on it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::size_of;
@@ -11,10 +12,10 @@ use serde_json::Value;
 
 use super::state::Run;
 
-/// What each entry of an object takes besides its name and its value, about.
+/// The approximate memory that each entry of an object takes in addition to its name and value, in bytes.
 const PER_ENTRY: usize = 40;
 
-/// What is at hand of what may be let go of.
+/// The cache of everything that may be dropped.
 #[derive(Debug, Default)]
 pub(super) struct Bodies(Mutex<AtHand>);
 
@@ -22,19 +23,19 @@ pub(super) struct Bodies(Mutex<AtHand>);
 struct AtHand {
     /// Outputs, by the hashes that they are kept under.
     outputs: HashMap<Arc<str>, Kept>,
-    /// Results as templates see them, by node: an output is in them once more.
+    /// Results as templates see them, by node; each contains its output once more.
     seen: HashMap<usize, Kept>,
-    /// All of them, what was not needed for the longest time first.
+    /// All cached values, least recently used first.
     order: BTreeMap<u64, Name>,
-    /// How often something was needed.
+    /// A counter of uses, which serves as the clock of the cache.
     time: u64,
-    /// The same when it was last asked what is owed, if it was.
+    /// The value of `time` when the due actions were last requested, if they were.
     asked: Option<u64>,
-    /// Bytes of all of them in memory, about.
+    /// The approximate memory of all cached values, in bytes.
     bytes: usize,
-    /// What was asked for and is not at hand.
+    /// The hashes of outputs that were needed but not cached.
     lacking: BTreeSet<String>,
-    /// Bytes of outputs that were asked for, at hand or not.
+    /// The bytes of outputs that were needed so far, cached or not.
     read: u64,
 }
 
@@ -43,7 +44,7 @@ struct Kept {
     value: Arc<Value>,
     bytes: usize,
     needed: u64,
-    /// Bytes of what was read for it.
+    /// The bytes of the outputs that it was made from.
     read: u64,
 }
 
@@ -58,7 +59,7 @@ impl Bodies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The output that is kept under `hash`, which has `bytes`. If it is not at hand, it is noted as lacking.
+    /// The output that is kept under `hash`, with its size `bytes`. If it is not cached, it is recorded as lacking.
     pub(super) fn output(&self, hash: &str, bytes: u64) -> Option<Arc<Value>> {
         let mut at_hand = self.at_hand();
         let AtHand {
@@ -72,7 +73,7 @@ impl Bodies {
         found
     }
 
-    /// Whether the output that is kept under `hash` is at hand. If it is not, it is noted as lacking.
+    /// Whether the output that is kept under `hash` is cached. If not, it is recorded as lacking.
     pub(super) fn has(&self, hash: &str) -> bool {
         let mut at_hand = self.at_hand();
         let has = at_hand.outputs.contains_key(hash);
@@ -82,7 +83,7 @@ impl Bodies {
         has
     }
 
-    /// What templates see of the result of node `index`, if that is at hand.
+    /// What templates see of the result of node `index`, if it is cached.
     pub(super) fn seen(&self, index: usize) -> Option<Arc<Value>> {
         let mut at_hand = self.at_hand();
         let AtHand {
@@ -97,17 +98,18 @@ impl Bodies {
         Some(kept.needed_now(order, time))
     }
 
-    /// Keeps what templates see of the result of node `index`, which was made of outputs of `read` bytes.
+    /// Caches what templates see of the result of node `index`, which was made from outputs of `read` bytes.
     pub(super) fn keep_seen(&self, index: usize, value: &Arc<Value>, read: u64) {
         self.at_hand().keep(Name::Seen(index), Arc::clone(value), read);
     }
 
-    /// Bytes of outputs that were asked for so far.
+    /// The bytes of outputs that were needed so far.
     pub(super) fn read(&self) -> u64 {
         self.at_hand().read
     }
 
-    /// Notes that it is asked what is owed: what was needed before is not needed for that. Gives what [`Bodies::read`] does.
+    /// Marks that the due actions are requested: earlier uses do not count for that. Returns what [`Bodies::read`]
+    /// does.
     pub(super) fn asks_anew(&self) -> u64 {
         let mut at_hand = self.at_hand();
         at_hand.asked = Some(at_hand.time);
@@ -167,35 +169,38 @@ impl AtHand {
 }
 
 impl Run {
-    /// Gives the run an output that is kept beside the journal. Not an event: it changes nothing that is owed.
+    /// Gives the run an output that is kept beside the journal. This is not an event: it changes nothing about what is
+    /// due.
     pub fn supply(&self, hash: &str, value: Arc<Value>) {
         self.bodies.at_hand().keep(Name::Output(hash.into()), value, 0);
     }
 
-    /// The hashes of outputs that the run was asked about since the last event, or since this was last asked, and that it had not at hand.
+    /// The hashes of outputs that were needed since the last event, or since the last call of this, and were not
+    /// cached.
     ///
-    /// If there are any, what it answered meanwhile is not to be gone by: read them, [`Run::supply`] them, and ask it the same again. More
-    /// may then be lacking. What is not there any more need not be supplied: then the answers say so, or do without it.
+    /// If there are any, discard what the run answered meanwhile: read them, [`Run::supply`] them, and ask the run the
+    /// same again. More may be lacking then. An output that no longer exists need not be supplied: the answers then say
+    /// so, or do without it.
     #[must_use]
     pub fn lacking(&self) -> Vec<String> {
         std::mem::take(&mut self.bodies.at_hand().lacking).into_iter().collect()
     }
 
-    /// Lets go of what was read or made of large outputs until what is left takes at most `most` bytes: of what was not needed for the longest time
-    /// first, and neither of outputs that are held, as `is_held` says by their hashes, nor of what was needed since [`Run::due`] was last
-    /// asked. What is needed again is then lacking.
+    /// Drops cached outputs and values made from them, least recently used first, until the rest takes at most `most`
+    /// bytes. Keeps outputs that `is_held` names by hash, and everything used since [`Run::due`] was last called. A
+    /// dropped output that is needed again is lacking then.
     pub fn let_go_of_outputs(&self, most: usize, is_held: impl Fn(&str) -> bool) {
         self.bodies.at_hand().let_go(most, is_held);
     }
 
-    /// Bytes in memory, about, of what was read or made of large outputs and is at hand.
+    /// The approximate memory of the cached outputs and the values made from them, in bytes.
     #[must_use]
     pub fn bytes_at_hand(&self) -> usize {
         self.bodies.at_hand().bytes
     }
 }
 
-/// Bytes that `value` has in memory, about.
+/// The approximate memory of `value`, in bytes.
 fn bytes_in_memory(value: &Value) -> usize {
     let within: usize = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,

@@ -1,4 +1,4 @@
-//! From what a tool answered to the event that records it (E9.4).
+//! From the answer of a tool to the event that records it (E9.4).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,38 +17,38 @@ use crate::plan::{Criterion, Observe, Step, Task};
 use crate::result::{Evidence, Failure, Finding, NodeResult, Outcome, Output, Severity, StopReason};
 use crate::template::{self, Scope};
 
-/// What is said of a call that was stopped, if nobody knows better.
+/// The notes of a call that was stopped, if nothing better is known.
 pub(super) const MAY_HAVE_CHANGED: &str = "stopped while it was at work; it may have taken effect";
 
-/// And of one that is known to only look.
+/// The notes of a stopped call whose tool is known to only read.
 pub(super) const CHANGES_NOTHING: &str = "stopped while it was at work; it changes nothing";
 
-/// Elements of which one rule tells why nothing is observed of them.
+/// The most elements for which one rule reports why they give no observation.
 const PROBLEMS_MAX: usize = 8;
 
-/// How a call ended, as whoever made it saw it.
+/// How a call ended, as its caller saw it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallOutcome {
     /// It answered.
     Answered(CallAnswer),
     /// It failed.
     Failed {
-        /// Why.
+        /// Why the call failed.
         failure: Failure,
-        /// What it gave nevertheless, an exit code for example; null if nothing.
+        /// What the call returned nevertheless, such as an exit code; null if nothing.
         output: Arc<Value>,
     },
     /// It was stopped.
     Stopped {
-        /// Whether it may have taken effect, by the class of its tool (E9.12).
+        /// Whether the call may have taken effect, by the effect of its tool (E9.12).
         may_have_changed: bool,
     },
-    /// It had begun when its driver died, and its tool, which was asked, does not know what became of it either.
+    /// It had begun when its driver died, and its tool, when asked, does not know how it ended either.
     Lost(Box<CallAction>),
 }
 
 impl From<Failure> for CallOutcome {
-    /// It failed, and gave nothing.
+    /// A failure without any output.
     fn from(failure: Failure) -> Self {
         let output = Arc::new(Value::Null);
         Self::Failed { failure, output }
@@ -67,11 +67,12 @@ pub struct CallAnswer {
 }
 
 impl Run {
-    /// The event that records how a call ended: another attempt, the node's result, that a person is asked (E9.12), or what it came to, if
-    /// a judge, a person or the runner is to check it (E9.6): whatever becomes of the check, what was done is then not lost (E9.9).
+    /// The event that records how a call ended: another attempt, the node's result, a question to a person (E9.12), or
+    /// a proposed result if a judge, a person or the runner has to check it (E9.6), so that what was done is not lost
+    /// whatever happens to the check (E9.9).
     ///
-    /// A failure is hard if permission or a key was refused, if nobody knows what the call did, or if a later step reads
-    /// the result; else soft (E9.4).
+    /// A failure is hard if permission or a key was refused, if nobody knows what the call did, or if a later step
+    /// reads the result; otherwise it is soft (E9.4).
     #[must_use]
     pub fn conclude(&self, node: NodeId, outcome: CallOutcome, duration: Duration, now: Timestamp) -> Event {
         let Some((index, task)) = self.task(node) else {
@@ -95,7 +96,7 @@ impl Run {
             CallOutcome::Failed { mut failure, output } => {
                 if cancel.is_none() && failure.may_retry && attempt < task.retry.max_attempts {
                     let retry_at = now.plus(task.retry.pause_before(attempt + 1));
-                    // Nobody waits for what comes too late.
+                    // An attempt after the deadline would be of no use.
                     if self.deadline_around(index).is_none_or(|deadline| retry_at < deadline) {
                         return Event::AttemptFailed {
                             node,
@@ -144,7 +145,7 @@ impl Run {
         result.evidence = answer.evidence;
         match self.criteria_scope(index, &task.criteria, &result, &answer.output) {
             Ok(scope) => result.verdicts = self.verdicts(index, &task.criteria, &scope, &result, &answer.output, &[]),
-            // A result that a criterion reads is at hand, or the node would not have begun.
+            // The results that a criterion reads are cached, or the node would not have begun.
             Err(BodyNeeded(hash)) => result.notes = format!("{} (the body {hash} is missing)", result.notes),
         }
         let criteria = self.criteria_in_words(index, &task.criteria, (&result, &answer.output));
@@ -159,13 +160,13 @@ impl Run {
         result
     }
 
-    /// Whether the call of node `index` has answered, and what it came to is being checked.
+    /// Whether the call of node `index` has answered and its result is being checked.
     pub(super) fn has_answered(&self, index: usize) -> bool {
         let agent = self.nodes[index].agent.as_deref();
         agent.is_some_and(|agent| agent.stage == Stage::Verifying && agent.proposal.is_some())
     }
 
-    /// What such a call came to that was stopped for `why`: what it did is done, and stays (E9.11).
+    /// The result of such a call that was stopped for `why`: what it did is done, and remains (E9.11).
     pub(super) fn stopped_when_done(&self, index: usize, why: Cancel) -> NodeResult {
         let mut result = self.stopped(index, why, "done, and stopped while it was checked");
         if let Some(proposal) = self.nodes[index]
@@ -183,7 +184,7 @@ impl Run {
         result
     }
 
-    /// Brings the status of an `ok` or `partial` result in line with its verdicts.
+    /// Adjusts the status of an `ok` or `partial` result to its verdicts.
     pub(super) fn judge(&self, index: usize, criteria: &[Criterion], result: &mut NodeResult) {
         let text = |id: &str| {
             criteria
@@ -210,7 +211,8 @@ impl Run {
                 }
             }
         }
-        // What is required and missing is missing, whether all else was done or a part of it; why there is no more of that is told, too.
+        // An unmet required criterion means failure, whether all or only part of the rest was done; a limit that was
+        // reached is reported too.
         if matches!(result.status, Outcome::Ok | Outcome::Partial) && !gaps.is_empty() {
             let limit = result.stop_reason.filter(|reason| reason.is_limit());
             result.status = Outcome::Failed;
@@ -241,9 +243,9 @@ impl Run {
         }
     }
 
-    /// The observations that a task's `observe:` makes of its result, as a tool would have written them.
+    /// The observations that a task's `observe:` rules make from its result, as a tool would have written them.
     ///
-    /// What cannot be filled in is left out, a rule or what it says of one element; the second part says which and why.
+    /// What cannot be filled in is left out, a whole rule or one of its elements; the second list says which and why.
     #[must_use]
     pub fn observations(&self, node: NodeId, result: &NodeResult, output: &Value) -> (Vec<Value>, Vec<String>) {
         let (mut made, mut problems) = (Vec::new(), Vec::new());
@@ -265,7 +267,8 @@ impl Run {
         (made, problems)
     }
 
-    /// Adds what `rule` says to `made`. Gives what could not be filled in, with the element that it is about, and why.
+    /// Adds the observations of `rule` to `made`. Returns what could not be filled in, with the element concerned and
+    /// the reason.
     fn observe(
         &self,
         index: usize,

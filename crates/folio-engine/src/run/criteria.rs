@@ -1,4 +1,4 @@
-//! Criteria (E9.6): what can be decided from a result alone, and what needs the runner's hands.
+//! Criteria (E9.6): what can be decided from a result alone, and what the runner has to check.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::result::{Finding, NodeResult, Verdict};
 use crate::spend::Spend;
 use crate::template::{self, References, Scope};
 
-/// Characters of a criterion with what it names filled in, where it stands beside other things.
+/// The most characters of a criterion with its template filled in, where it is shown with other text.
 const WORDS_CHARS: usize = 500;
 
 /// The tool that runs commands.
@@ -26,37 +26,37 @@ pub(super) const SHELL: &str = "shell";
 /// A check that the runner makes by calling a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckCall {
-    /// The criterion's id.
+    /// The id of the criterion.
     pub criterion: String,
-    /// `file_exists` is the tool `list` on one path; `command` is the tool `shell`.
+    /// The tool: `list` on one path for `file_exists`, `shell` for `command`.
     pub tool: &'static str,
-    /// Its arguments.
+    /// The arguments of the call.
     pub args: Value,
     /// The exit code that a command must end with.
     pub exit: i32,
-    /// Whether a person said yes to it.
+    /// Whether a person approved it.
     pub allowed: bool,
 }
 
-/// Checks that the runner is to make on what a node came to.
+/// Checks of a node's result that the runner has to make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckAction {
-    /// Whose criteria they are.
+    /// The node whose criteria they are.
     pub node: NodeId,
     /// The checks.
     pub calls: Vec<CheckCall>,
-    /// The names of what their commands may write (E9.15).
+    /// The names of the resources that their commands may write (E9.15).
     pub writes: Vec<String>,
 }
 
 impl CheckAction {
-    /// How many commands there are among them: those are calls of a tool like any other (E9.6), and what only looks is not counted.
+    /// The number of commands among them. Commands count as calls of a tool (E9.6); checks that only read do not.
     #[must_use]
     pub fn commands(&self) -> u32 {
         commands_of(&self.calls)
     }
 
-    /// The event that records their beginning, if commands are among them.
+    /// The event that records the start of the checks, if commands are among them.
     #[must_use]
     pub fn begins(&self) -> Option<Event> {
         let commands = self.commands();
@@ -77,7 +77,7 @@ pub(super) fn commands_of(calls: &[CheckCall]) -> u32 {
     u32::try_from(commands).unwrap_or(u32::MAX)
 }
 
-/// What commands use up.
+/// What the given number of commands uses.
 pub(super) fn spend_of(commands: u32) -> Spend {
     Spend {
         tool_calls: commands.into(),
@@ -88,15 +88,15 @@ pub(super) fn spend_of(commands: u32) -> Spend {
 /// What a check by the runner found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckFinding {
-    /// The criterion's id.
+    /// The id of the criterion.
     pub criterion: String,
     /// What was found.
     pub finding: Finding,
 }
 
 impl Run {
-    /// The checks of `criteria` that somebody has to carry out, templates filled in. A template that cannot be filled in
-    /// is found out about again in [`Run::verdicts`], and makes the criterion unverifiable.
+    /// The checks of `criteria` that the runner has to carry out, with templates filled in. A template that cannot be
+    /// filled in is detected again in [`Run::verdicts`] and makes the criterion unverifiable.
     pub(super) fn check_calls(&self, criteria: &[Criterion], scope: &Scope) -> Vec<CheckCall> {
         criteria
             .iter()
@@ -128,7 +128,7 @@ impl Run {
             .collect()
     }
 
-    /// The verdict on each of `criteria` of node `index`, in order. `found` holds what the runner found.
+    /// The verdict on each of `criteria` of node `index`, in order. `found` holds the runner's findings.
     pub(super) fn verdicts(
         &self,
         index: usize,
@@ -148,7 +148,8 @@ impl Run {
             .collect()
     }
 
-    /// Whether what node `index` came to stands in its output alone: its notes are words about that, such as how many items it has.
+    /// Whether only the output holds the result of node `index`: its notes then just describe it, such as the number of
+    /// items.
     fn has_only_output(&self, index: usize) -> bool {
         let node = &self.nodes[index];
         match node.kind {
@@ -229,7 +230,8 @@ impl Run {
         self.inner_scope(index, &references_of(criteria), vec![("result".to_owned(), own)])
     }
 
-    /// The words of `criterion` of node `index` as people read them, with what they name filled in; as they stand where that cannot be done.
+    /// The text of `criterion` of node `index` for people, with its template filled in; unchanged if that is not
+    /// possible.
     pub(super) fn criterion_words(&self, index: usize, criterion: &Criterion) -> String {
         let text = &criterion.text;
         if !template::is_template(text) {
@@ -241,7 +243,7 @@ impl Run {
         scope.map_or_else(|_| text.clone(), |scope| self.short_words(text, &scope))
     }
 
-    /// `criteria` of node `index`, which came to `result` with `output`, with such words.
+    /// `criteria` of node `index` with their texts filled in, given its `result` and `output`.
     pub(super) fn criteria_in_words<'c>(
         &self,
         index: usize,
@@ -267,7 +269,8 @@ impl Run {
         criteria.iter().map(in_words).collect()
     }
 
-    /// What the words of criteria of node `index` see that read `references`: what the check of the plan lets them name, and its `own` result.
+    /// What the texts of criteria of node `index` that read `references` see: what the check of the plan lets them
+    /// name, and the node's `own` result.
     pub(super) fn words_scope(
         &self,
         index: usize,
@@ -277,12 +280,12 @@ impl Run {
         let own: Vec<_> = own.into_iter().map(|own| ("result".to_owned(), own)).collect();
         match self.nodes[index].parent {
             Some(_) => self.scope(index, references, own),
-            // Those of the run read the results of its plan.
+            // Criteria of the run read the results of its plan.
             None => self.inner_scope(index, references, own),
         }
     }
 
-    /// What node `index` has come to, for a text that reads `references`, if that reads it and it is to be checked.
+    /// The proposed result of node `index`, for a text that reads `references`, if the text reads it and there is one.
     pub(super) fn own_result(&self, index: usize, references: &References) -> Result<Option<Arc<Value>>, BodyNeeded> {
         let proposal = self.agent(index).and_then(|agent| agent.proposal.as_deref());
         let Some(proposal) = proposal.filter(|_| references.variables.contains("result")) else {
@@ -301,14 +304,14 @@ impl Run {
         ))))
     }
 
-    /// `text` filled in, cut where what it names is long.
+    /// `text` filled in, and cut off if what it names is long.
     fn short_words(&self, text: &str, scope: &Scope) -> String {
         let filled = self.templates.render_text(text, scope);
         filled.map_or_else(|_| text.to_owned(), |filled| cut(&filled, WORDS_CHARS.max(text.len())))
     }
 }
 
-/// What the templates of `criteria` read.
+/// The references in the templates of `criteria`.
 fn references_of(criteria: &[Criterion]) -> References {
     let mut all = References::default();
     for criterion in criteria {
@@ -320,7 +323,7 @@ fn references_of(criteria: &[Criterion]) -> References {
             }
             _ => continue,
         };
-        // What cannot be read was refused with the plan; here it makes the criterion unverifiable.
+        // A template that cannot be parsed was refused with the plan; here it makes the criterion unverifiable.
         if let Ok(found) = found {
             all.results.extend(found.results);
             all.inputs.extend(found.inputs);
@@ -331,7 +334,7 @@ fn references_of(criteria: &[Criterion]) -> References {
     all
 }
 
-/// Whether it says nothing: an object does if all that is in it does, as the `value` of a call that found none.
+/// Whether the value is empty: an object is if everything in it is, such as the result of a call that found nothing.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,4 +1,4 @@
-//! What a run is owed now: derived from its state, never stored.
+//! What a run needs done now: derived from its state, never stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,32 +25,33 @@ use crate::result::{NodeResult, Outcome, StopReason};
 use crate::spend::{Allowance, Spend};
 use crate::template;
 
-/// Something that a run is owed.
+/// Something that a run needs done now.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Record this: it follows from what is known, and nobody has to do anything for it.
+    /// Record this event: it follows from what is known, and nothing has to be done for it.
     Record(Event),
-    /// Record that the call begins; when that is durable, make it.
+    /// Record that the call begins; once that is committed, make the call.
     Call(Box<CallAction>),
-    /// Record that a model is asked; when that is durable, ask it, and record what [`Run::model_answered`] gives.
+    /// Record that a model is asked; once that is committed, ask it, and record what [`Run::model_answered`] returns.
     Ask(Box<AskAction>),
     /// Look up what memory holds for this task, and record it as [`Event::Briefed`].
     Brief(NodeId),
-    /// Keep what was said elsewhere, and record what stands for it as [`Event::Compacted`]. If a compactor is asked, record that
-    /// first ([`CompactAction::compacting`]), and begin when it is durable.
+    /// Offload the beginning of the conversation, and record the text that replaces it as [`Event::Compacted`]. If a
+    /// compactor is asked, record that first ([`CompactAction::compacting`]), and begin once it is committed.
     Compact(Box<CompactAction>),
-    /// Make these checks, then record what [`Run::verified`] gives. If commands are among them, record that first
-    /// ([`CheckAction::begins`]), and begin when it is durable.
+    /// Make these checks, then record what [`Run::verified`] returns. If commands are among them, record that first
+    /// ([`CheckAction::begins`]), and begin once it is committed.
     Verify(Box<CheckAction>),
-    /// Something cannot be said before the output that is kept under this hash was read. What else is lacking, [`Run::lacking`] says: nothing of the answer is to be
-    /// done before all of it was supplied and it was asked again, so that what happens in which order does not depend on what was at hand.
+    /// The output that is kept under this hash has to be read first. [`Run::lacking`] names all such outputs: do
+    /// nothing else of this answer before all of them were supplied and the run was asked again, so that the order of
+    /// events does not depend on what was cached.
     Load(String),
-    /// Stop the call of this node, and record how it ended. Owed until then.
+    /// Stop the call of this node, and record how it ended. Due until then.
     Stop(NodeId),
 }
 
 impl Action {
-    /// Whether it is a call, of which only so many may be under way.
+    /// Whether it is a call, which counts against the limit of calls under way.
     #[must_use]
     pub fn takes_place(&self) -> bool {
         match self {
@@ -62,31 +63,31 @@ impl Action {
     }
 }
 
-/// A call that is to be made.
+/// A call that has to be made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallAction {
-    /// For which node.
+    /// The node that the call is for.
     pub node: NodeId,
-    /// Which attempt, from 1. The same as before if the driver died while the call was under way.
+    /// The number of the attempt, from 1. A repeated call keeps its number if the driver died while it was under way.
     pub attempt: u32,
     /// Whether it had begun before, in a process that died.
     pub again: bool,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// Its arguments, filled in.
+    /// The arguments, filled in.
     pub args: Value,
     /// How long it may take.
     pub timeout: Option<std::time::Duration>,
-    /// What a person allowed of it: then what the run was not granted does not keep it from being made.
+    /// What a person approved for it: a call that was approved is made even if the run was not granted what it needs.
     pub leave: Leave,
-    /// The names of what it writes (E9.15).
+    /// The names of the resources that it writes (E9.15).
     pub writes: Vec<String>,
-    /// What its share of the limits around it comes to, if it has one and begins with this (E9.1).
+    /// What the task's share of the limits around it amounts to, if it has a share and begins with this call (E9.1).
     pub limits: Option<Box<Allowance>>,
 }
 
 impl CallAction {
-    /// The event that records its beginning.
+    /// The event that records the start of the call.
     #[must_use]
     pub fn started(&self) -> Event {
         Event::Started {
@@ -125,7 +126,7 @@ pub(crate) fn call_in_words(tool: &str, args: &Value) -> String {
     shortened(&format!("{tool}{args}"), 300)
 }
 
-/// JSON text of at most about 80 characters, made without writing out a large value first.
+/// A JSON text of at most about 80 characters, made without serializing a large value first.
 fn shortened_json(value: &Value) -> String {
     match value {
         Value::Array(items) if items.len() > 8 => format!("[{} items]", items.len()),
@@ -152,17 +153,17 @@ fn shortened(text: &str, max: usize) -> String {
     cut(&printable.take(max + 1).collect::<String>(), max)
 }
 
-/// Actions of one kind after which an answer names no more of it. Expansions come in bursts; a bounded number at a time keeps one answer small.
+/// The most actions of one kind in one answer. Expansions come in bursts; this limit keeps an answer small.
 const ACTIONS_MAX: usize = 1_024;
-/// Bytes of the lists of `for_each` that one answer names, and of large outputs that were read for what it records; then the rest is named by the next. They are in memory
-/// together, and the lists are written together.
+/// The most bytes of the `for_each` lists in one answer, and of large outputs that were read for its events; the next
+/// answer has the rest. They are in memory together, and the lists are written together.
 const LISTED_MAX: u64 = 16 * 1024 * 1024;
 
 impl Run {
-    /// What is owed at `now`, with room for `slots` more calls. Empty if there is nothing to do but wait.
+    /// The actions that are due at `now`, with room for `slots` more calls. Empty if there is nothing to do but wait.
     ///
-    /// Ask again after each [`Action::Record`] was applied: it may have made other things due. A node whose call is
-    /// under way in this process is not named again; after a crash it is, once [`Event::Resumed`] was recorded.
+    /// Ask again after each [`Action::Record`] was applied: it may have made others due. A node whose call is under way
+    /// in this process is not returned again; after a crash it is, once [`Event::Resumed`] was recorded.
     #[must_use]
     pub fn due(&self, now: Timestamp, slots: usize) -> Vec<Action> {
         if self.is_empty() || self.result().is_some() {
@@ -190,7 +191,7 @@ impl Run {
         actions.extend(skipping.map(|index| Action::Record(self.skipping(*index))));
         actions.extend(self.inheriting().take(ACTIONS_MAX));
         let settled = self.settled.iter();
-        // What is recorded makes room for the rest, so there is always more of it next time.
+        // Recording these events makes room for the rest, so each answer makes progress.
         let settled = settled.take_while(|_| self.bodies.read().saturating_sub(read_before) < LISTED_MAX);
         actions.extend(settled.map(|index| match self.aggregate(*index) {
             Aggregation::Done(event) => Action::Record(*event),
@@ -207,7 +208,7 @@ impl Run {
         actions.extend(self.unapproved().into_iter().map(Action::Record));
         let (mut ahead, mut lanes, mut listed) = (Ahead::default(), Lanes::default(), 0_u64);
         let mut ready = self.ready.in_order();
-        // What failed and is tried again has begun, too.
+        // A failed node that is tried again has begun, too.
         while let Some(index) = ready
             .next_begun()
             .or_else(|| parked.next())
@@ -228,7 +229,7 @@ impl Run {
             }
             let read_before = self.bodies.read();
             let action = match self.nodes[index].kind {
-                // What it came to is being checked.
+                // The result of the call or plan is being checked.
                 NodeKind::Call | NodeKind::Plan if self.agent(index).is_some() => {
                     let action = self.due_of_agent(index, now, has_room);
                     action.filter(|action| self.may_check(index, action, has_room, &mut ahead))
@@ -246,9 +247,9 @@ impl Run {
                 | NodeKind::Sequence
                 | NodeKind::ForEach => Some(self.opening(index)),
             };
-            // Whoever is told what memory holds begins with it, and is asked next.
+            // A task that is briefed begins with that, and its model is asked next.
             let begins = matches!(action, Some(Action::Brief(_))) && !self.is_for_person_at(index);
-            // So does, most likely, what only has to be read: else more would be read than may begin.
+            // A node that only lacks an output most likely begins too; otherwise more would be read than can begin.
             let reads = matches!(action, Some(Action::Load(_))) && has_room;
             if begins || reads || action.as_ref().is_some_and(Action::takes_place) {
                 free = free.saturating_sub(1);
@@ -267,9 +268,9 @@ impl Run {
         actions
     }
 
-    /// Whether `action` of an answer of [`Self::due`] is still owed as it stands, after others of that answer were recorded: what
-    /// those set aside is not free any more (E9.10), what they write is taken (E9.15), and whom they hold back does not begin (E9.5). If it is not, what is owed
-    /// instead is in the next answer.
+    /// Whether `action` from an answer of [`Self::due`] is still due unchanged after other actions of that answer were
+    /// recorded: these may have used its budget (E9.10), taken the resources that it writes (E9.15), or held it back
+    /// (E9.5). If not, the next answer has what is due instead.
     #[must_use]
     pub fn is_still_due(&self, action: &Action) -> bool {
         let may_begin = |node: NodeId, more: &Spend, is_last| {
@@ -299,7 +300,7 @@ impl Run {
                 };
                 is_free && may_begin(check.node, &more, false)
             }
-            // What is set aside for a group was reckoned from what was free.
+            // The amounts for a group were computed from what was free.
             Action::Record(Event::Expanded { node, set_aside, .. }) => {
                 let is_open = self.index(*node).is_ok_and(|index| self.ready.contains(&index));
                 is_open && set_aside.is_none()
@@ -308,10 +309,10 @@ impl Run {
         }
     }
 
-    /// What follows when nobody is there to answer the question of node `index`, or nobody did in time (E9.14).
+    /// The action if nobody is there to answer the question of node `index`, or nobody answered in time (E9.14).
     fn unattended(&self, index: usize, now: Timestamp) -> Option<Action> {
         let question = self.agent(index)?.question.as_deref()?;
-        // Somebody was asked the same meanwhile: nobody is asked twice.
+        // The same question was answered elsewhere meanwhile: nobody is asked twice.
         if let Some((answer, by)) = self.answered_meanwhile(question) {
             return Some(Action::Record(Event::Answered {
                 node: self.nodes[index].id,
@@ -341,20 +342,20 @@ impl Run {
         }))
     }
 
-    /// The next instant at which something becomes due by itself: a retry, a question's end, or the deadline.
+    /// The next time at which something becomes due by itself: a retry, the end of a question, or the deadline.
     #[must_use]
     pub fn wakes_at(&self) -> Option<Timestamp> {
         self.wakes_after(None)
     }
 
-    /// The same for whoever has asked at `asked` what is [due](Self::due): a retry that was due by then and did not begin waits for room, and
-    /// for no time. What gives that room back has it looked at.
+    /// The same for a caller that asked at `asked` what is [due](Self::due): a retry that was due by then and did not
+    /// begin waits for room, not for a time. The event that frees the room makes it due.
     #[must_use]
     pub fn wakes_after(&self, asked: Option<Timestamp>) -> Option<Timestamp> {
         if self.result().is_some() {
             return None;
         }
-        // What is paused waits for whoever has it go on, and for no time.
+        // A paused node waits until somebody continues it, not for a time.
         let mut parked = self
             .parked
             .iter()
@@ -426,14 +427,14 @@ impl Run {
         }
     }
 
-    /// Whether what node `index` stands in failed, as a group does of which nothing can begin.
+    /// Whether the parent of node `index` failed, as a group does if none of its members can begin.
     fn parent_failed(&self, index: usize) -> bool {
         let parent = self.nodes[index].parent.map(|parent| &self.nodes[parent]);
         let result = parent.and_then(|parent| parent.result.as_ref());
         result.is_some_and(|result| result.status == Outcome::Failed)
     }
 
-    /// What to do with a node that is not a call and may begin.
+    /// The action that opens a node that is not a call.
     fn opening(&self, index: usize) -> Action {
         let node = &self.nodes[index];
         let expanded = |items, set_aside| {
@@ -444,7 +445,7 @@ impl Run {
                 limits: self.share_at(index),
             })
         };
-        // What is needed for all of a group is set aside before the first of it begins, or none of it does.
+        // What a whole group needs is set aside before its first member begins; otherwise none begins.
         let fanned_out = |items, needs| match self.fits_group(index, needs) {
             Fits::Freely => expanded(items, None),
             Fits::With(set_aside) => expanded(items, Some(set_aside)),
@@ -487,7 +488,7 @@ impl Run {
                     let notes = format!("{} items are more than {whose}, {max}; none was begun", items.len());
                     return Action::Record(self.failing(index, StopReason::BudgetChildren, notes));
                 }
-                // For each item the whole of its body is made at once.
+                // The whole body is created at once for each item.
                 let made = items
                     .len()
                     .saturating_mul(plan::count_made(std::slice::from_ref(&for_each.body)));
@@ -552,10 +553,11 @@ impl Run {
             ));
         };
         let node = &self.nodes[index];
-        // A call that had begun when its driver died counts already, and its fate goes by its class (E9.9, E9.12).
+        // A call that had begun when its driver died is counted already, and what happens to it depends on the effect
+        // of its tool (E9.9, E9.12).
         let again = node.state == crate::node::NodeState::Executing;
         let invalid = |error: template::TemplateError| {
-            // A name that the plan check found is missing now only if the step that gives it has no result to give.
+            // A name that the check of the plan accepted is missing now only if its step has no result.
             Refusal::Template(
                 StopReason::InvalidInput,
                 format!("its arguments cannot be made: {error}"),
@@ -564,7 +566,7 @@ impl Run {
         if !again && let Some(reason) = self.refused_by_budget(index, &Spend::TOOL_CALL, false) {
             return Err(Refusal::Template(reason, used_up(reason)));
         }
-        // What a model wants called stands as it is: it is no template.
+        // The arguments of a call that a model wants are not templates.
         let args = if node.kind == NodeKind::Action {
             call.args.clone()
         } else {
@@ -590,7 +592,7 @@ impl Run {
     }
 }
 
-/// Why no call of a tool is made any more.
+/// The reason why no more calls of tools are made.
 pub(super) fn used_up(reason: StopReason) -> String {
     let what = match reason {
         StopReason::BudgetBytes => "the bytes of journal and pages",

@@ -1,7 +1,8 @@
-//! How people change a plan that is being carried out (E9.1, E9.14): what may be changed, what it comes to, and the fold of it.
+//! How people change a plan during its run (E9.1, E9.14): what may be changed, the event that results, and how it is
+//! folded.
 //!
-//! An edit names every step, those that stay included. What has begun stays as it is; what has not may be changed, dropped and
-//! moved. A step that is the same in both versions keeps its node; one that is not is another node.
+//! An edit lists every step, including those that stay. Steps that have begun cannot change; others may be changed,
+//! dropped and moved. A step that is the same in both versions keeps its node; a changed step is another node.
 
 use std::sync::Arc;
 
@@ -16,54 +17,54 @@ use crate::plan::{self, Around, Graph, Known, Part, PlanErrors, ShownStep, Slug,
 use crate::result::Outcome;
 use crate::template::Scope;
 
-/// Why a plan cannot be edited so. Nothing was changed.
+/// Why an edit of a plan was refused. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// There is no such node, or it has no plan.
     #[error("{path} has no plan that is being carried out")]
     NoPlan {
-        /// Which node.
+        /// The path of the node.
         path: String,
     },
-    /// It has ended, or is being stopped.
+    /// The node has ended, or is being stopped.
     #[error("{path} has ended, or is being stopped; its plan cannot be edited any more")]
     Ended {
-        /// Which node.
+        /// The path of the node.
         path: String,
     },
-    /// The edit was made of another version.
+    /// The edit is based on another version.
     #[error("the plan of {path} has version {current}, and the edit {}", of_version(*given))]
     Stale {
-        /// Which node.
+        /// The path of the node.
         path: String,
-        /// The version that it has.
+        /// The current version of the plan.
         current: u32,
-        /// The version that the edit was made of, if it says which.
+        /// The version that the edit is based on, if it says.
         given: Option<u32>,
     },
-    /// Steps that have begun are not as they are.
+    /// The edit changes or drops steps that have begun.
     #[error("steps that have begun stay as they are: {}", in_words(steps))]
     ReadOnly {
-        /// Each step, and what the edit does to it: `changed` or `dropped`.
+        /// Each of these steps, and what the edit does to it: `changed` or `dropped`.
         steps: Vec<(String, &'static str)>,
     },
-    /// The plan is wrong.
+    /// The edited plan has mistakes.
     #[error("the edited plan is wrong")]
     Mistakes(PlanErrors),
-    /// It has more steps than the run may have.
+    /// The edited plan has more steps than the run may have nodes.
     #[error("{more} more steps beside {used} nodes are more than the budget of {limit}")]
     OverNodes {
-        /// Steps that the edit adds.
+        /// The number of steps that the edit adds.
         more: usize,
-        /// Nodes that there are.
+        /// The number of nodes so far.
         used: usize,
-        /// Nodes that there may be.
+        /// The most nodes allowed.
         limit: u32,
     },
 }
 
 impl EditError {
-    /// A stable name, for programs.
+    /// A stable code, for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -92,17 +93,17 @@ fn in_words(steps: &[(String, &'static str)]) -> String {
     words.join(", ")
 }
 
-/// The plan of a node as it stands.
+/// The current plan of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShownPlan {
-    /// Which version it has.
+    /// The version of the plan.
     pub version: u32,
-    /// Its steps in order.
+    /// The steps in order.
     pub steps: Vec<ShownStep>,
 }
 
 impl Run {
-    /// The plan of a node as it stands; `None` if it has none, or has not begun with it.
+    /// The current plan of a node; `None` if it has none, or has not begun it.
     #[must_use]
     pub fn shown_plan(&self, node: NodeId) -> Option<ShownPlan> {
         let index = self.index(node).ok()?;
@@ -111,7 +112,7 @@ impl Run {
                 version: plan.version,
                 steps: plan.members.iter().map(|member| self.shown_step(*member)).collect(),
             }),
-            // Nobody has begun with the run yet.
+            // The run has not begun yet.
             None if index == 0 && self.nodes[0].kind == NodeKind::Plan => Some(ShownPlan {
                 version: 1,
                 steps: ShownStep::written(&self.plan.steps),
@@ -120,7 +121,7 @@ impl Run {
         }
     }
 
-    /// Whether the plan of a node is a model's: its own, or that of something it is in.
+    /// Whether a model made the plan of a node, or of something around it.
     #[must_use]
     pub fn is_plan_of_model(&self, node: NodeId) -> bool {
         let index = self.index(node);
@@ -138,7 +139,7 @@ impl Run {
         let mark = match (node.state, node.result.as_ref().map(|result| result.status)) {
             (_, Some(Outcome::Ok | Outcome::Partial)) => 'x',
             (_, Some(Outcome::Failed)) => '!',
-            // `-` would say that it is none.
+            // `-` would mean that the line is not part of the plan.
             (_, Some(Outcome::Skipped | Outcome::Cancelled)) | (NodeState::Created, None) => ' ',
             (_, None) => '~',
         };
@@ -153,7 +154,7 @@ impl Run {
         }
     }
 
-    /// The step of node `index`, groups in it and itself with the names that they go by.
+    /// The step of node `index`, with the ids that the node and the groups in it go by.
     fn named_step(&self, index: usize) -> Step {
         let node = &self.nodes[index];
         let slug = Slug::of(self.view(index).slug());
@@ -178,13 +179,13 @@ impl Run {
         }
     }
 
-    /// Whether another version of a plan took the place of node `index`, or of what it is in, before it began.
+    /// Whether another version of a plan replaced node `index`, or something around it, before it began.
     pub(super) fn is_superseded(&self, index: usize) -> bool {
         self.and_around(index).any(|at| self.nodes[at].superseded_by > 0)
     }
 
-    /// The steps of a node whose results counted in the version of its plan before the last, in plan order, with what is in groups of them
-    /// behind each.
+    /// The steps of a node whose results counted in the version of its plan before the last, in plan order; the members
+    /// of groups follow their group.
     #[must_use]
     pub fn steps_replaced(&self, id: NodeId) -> Vec<super::NodeView<'_>> {
         let plan = self.index(id).ok().and_then(|index| self.nodes[index].plan.as_deref());
@@ -201,7 +202,7 @@ impl Run {
         steps
     }
 
-    /// The steps of a node's plan that its last version took the place of.
+    /// The steps of a node's plan that its last version superseded.
     #[must_use]
     pub fn superseded(&self, node: NodeId) -> Vec<super::NodeView<'_>> {
         let Ok(index) = self.index(node) else { return Vec::new() };
@@ -213,14 +214,14 @@ impl Run {
             .collect()
     }
 
-    /// The event by which `text` becomes the plan of `node`; `None` if it says what the plan is already.
+    /// The event by which `text` becomes the plan of `node`; `None` if the plan says the same already.
     ///
-    /// `version` is the version that the edit was made of; the text may say it, too. One that says none and changes
-    /// something is of the first: so nobody undoes what he has not seen (E9.14).
+    /// `version` is the version that the edit is based on; the text may name it, too. An edit that names none counts as
+    /// based on version 1, so nobody undoes changes that they have not seen (E9.14).
     ///
     /// # Errors
     ///
-    /// Why it cannot become the plan; all mistakes of the text at once.
+    /// Why the edit is refused; for a text with mistakes, all of them.
     pub fn edit_plan(
         &self,
         node: NodeId,
@@ -292,7 +293,7 @@ impl Run {
         }
     }
 
-    /// How many nodes stand in the plan for node `index`.
+    /// The number of nodes in the plan of node `index`, counting the node itself.
     fn nodes_of(&self, index: usize) -> u32 {
         self.nodes[index]
             .step
@@ -300,7 +301,7 @@ impl Run {
             .map_or(0, |step| plan::count_nodes(std::slice::from_ref(step)))
     }
 
-    /// The new steps with the names of those that they are, which old ones go on, and how the versions differ.
+    /// The new steps with the ids that they go by, the old steps that continue, and how the versions differ.
     fn compared(
         &self,
         members: &[usize],
@@ -354,7 +355,7 @@ impl Run {
     fn known_to_editor(&self, index: usize, known: &Known) -> Known {
         let mut known = known.clone();
         known.limits.children = known.limits.children.min(self.limits.children_max);
-        // The plan of a model stands in no other; what it may read besides its own steps is what runs around it.
+        // A model's plan is not nested in another one; besides its own steps it may read those around the node.
         let mut at = self.top_of(index);
         while let Some(frame) = self.nodes[at].frame {
             let frame = &self.frames[frame];
@@ -369,14 +370,14 @@ impl Run {
         known
     }
 
-    /// The node around `index` whose plan stands in no other: the root's, or that of a model.
+    /// The node at or around `index` whose plan is not nested in another: the root, or a node with a model's plan.
     fn top_of(&self, index: usize) -> usize {
         self.and_around(index)
             .find(|at| self.nodes[*at].kind == NodeKind::Model || self.nodes[*at].parent.is_none())
             .unwrap_or(0)
     }
 
-    /// The plan that the steps of node `index` stand in, and where.
+    /// The plan that contains the steps of node `index`, and their place in it.
     fn around<'s>(&'s self, index: usize, shown: &'s [ShownStep], filled: &'s dyn Fn(&str) -> String) -> Around<'s> {
         let steps_now = |at: usize| -> Value {
             let members = self.nodes[at].plan.as_ref().map_or(&[][..], |plan| &plan.members);
@@ -390,7 +391,7 @@ impl Run {
             if is_top {
                 let mut plan = json!(*self.plan);
                 if self.nodes[at].kind == NodeKind::Model {
-                    // A model's plan has neither report nor criteria of its own.
+                    // A model's plan has neither a report nor criteria of its own.
                     plan = json!({"version": plan::PLAN_VERSION, "title": "plan", "inputs": plan.get("inputs")});
                     if plan["inputs"].is_null() {
                         plan["inputs"] = json!({});
@@ -406,7 +407,7 @@ impl Run {
                     filled,
                 };
             }
-            // Upwards to the plan around it: through its own task, groups, and the body of a `for_each`.
+            // Go up to the plan around it: through its own task, groups, and the body of a `for_each`.
             let mut value = json!(self.named_step(at));
             value["plan"]["steps"] = steps.take();
             way.push(Part::Key("plan"));
@@ -480,7 +481,7 @@ impl Run {
         let graph = Arc::new(Graph::of(&steps));
         let before = self.nodes[index].plan.as_deref().map(|plan| plan.replaced.clone());
         self.lay_out(index, frame, &graph, version, &kept);
-        // What waited for a yes never took the place of what was before it.
+        // A plan that waited for approval never replaced the one before it.
         if state == NodeState::AwaitingApproval
             && let Some(plan) = self.nodes[index].plan.as_deref_mut()
         {
@@ -494,7 +495,7 @@ impl Run {
         Ok(())
     }
 
-    /// Version `version` of the plan takes the place of node `index`, which has not begun.
+    /// Replaces node `index`, which has not begun, because of version `version` of the plan.
     pub(super) fn supersede(&mut self, index: usize, version: u32) {
         if self.is_open(index) {
             self.nodes[index].superseded_by = version;
@@ -505,7 +506,8 @@ impl Run {
         }
     }
 
-    /// Another version of the plan takes the place of node `index`, whatever came of it, and of all in it but what is `kept`.
+    /// Marks node `index` as replaced by another version of the plan, whatever its state, and everything in it that is
+    /// not `kept`.
     pub(super) fn replace(&mut self, index: usize, kept: &[usize]) {
         let mut rest = vec![index];
         while let Some(at) = rest.pop() {
@@ -515,12 +517,13 @@ impl Run {
         }
     }
 
-    /// Makes the steps of `graph` the plan of `owner`: those that are `kept` stay the nodes that they are, and all that have not
-    /// begun wait for what they wait for now.
+    /// Makes the steps of `graph` the plan of `owner`: the `kept` steps keep their nodes, and all steps that have not
+    /// begun wait for what the new plan says.
     fn lay_out(&mut self, owner: usize, frame: usize, graph: &Arc<Graph>, version: u32, kept: &[usize]) {
         let before = std::mem::take(&mut self.frames[frame].nodes);
         for at in before {
-            // Members of a group that go in lanes wait for nothing else: what makes room for whom stays as it is (E9.10).
+            // Members of a group with lanes wait for nothing else: which member makes room for which does not change
+            // (E9.10).
             let mut dependents = std::mem::take(&mut self.nodes[at].dependents);
             dependents.retain(|member| self.has_lanes_around(*member));
             self.nodes[at].dependents = dependents;
@@ -542,11 +545,13 @@ impl Run {
             self.frames[frame].by_slug.insert(planned.slug.clone(), at);
             nodes.push(at);
         }
-        // Also of what has begun or ended: it may stand behind something else now, and what follows it waits for that, too.
+        // This includes steps that have begun or ended: they may come after something else now, and what follows them
+        // waits for that, too.
         for (planned, at) in graph.nodes.iter().zip(&nodes) {
             let group = planned.parent.map(|parent| &self.nodes[nodes[parent]]);
             let container_waits = group.is_some_and(|group| group.started_at.is_none());
-            // What failed in a group, or ended it, holds its members back whatever becomes of the plan around it (E9.5).
+            // A failure in a group, or the end of the group, holds its members back whatever happens to the plan around
+            // it (E9.5).
             let is_groups_own = group.is_some_and(|group| group.started_at.is_some() || group.is_terminal());
             if !self.has_lanes_around(*at) {
                 let waits = u32::try_from(planned.waits.len()).unwrap_or(u32::MAX);
@@ -583,7 +588,8 @@ impl Run {
     }
 }
 
-/// Gives groups without a name that of the group that they are, so that they stay the same wherever they stand.
+/// Gives unnamed groups the ids of the groups that they were before, so that they stay the same wherever they are
+/// moved.
 fn adopt_names(new: Vec<Step>, shown: &[ShownStep]) -> Vec<Step> {
     let mut free: Vec<&ShownStep> = shown
         .iter()

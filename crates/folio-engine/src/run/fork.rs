@@ -1,4 +1,5 @@
-//! Another run that begins at a moment of one: the journal up to there, told anew with the ids of the new run.
+//! A fork: a run that begins at a moment of another one, with its journal up to there rewritten for the ids of the new
+//! run.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,16 +13,16 @@ use crate::node::NodeId;
 use crate::result::StopReason;
 use crate::template::Templates;
 
-/// The moment of a run at which another begins.
+/// The moment of a run at which a fork begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForkAt {
     /// Before this node began.
     Node(NodeId),
-    /// Before a limit stopped anything: whoever raises it goes on from there (E9.10).
+    /// Before a limit stopped anything: a fork with a higher limit continues from there (E9.10).
     Limit,
 }
 
-/// The node of the run `source` that `event` ends, or has come to an end, because of a limit.
+/// The node of the run `source` that `event` ends, or starts to end, because of a limit.
 fn stopped_by_limit(source: RunId, event: &Event) -> Option<NodeId> {
     match event {
         Event::CancelRequested { node, by } if by == Run::DEADLINE => Some(node.unwrap_or(NodeId::root(source))),
@@ -37,13 +38,13 @@ fn stopped_by_limit(source: RunId, event: &Event) -> Option<NodeId> {
     }
 }
 
-/// Why a run cannot begin at a moment of another.
+/// Why a run cannot be forked there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForkError {
     /// The node has not begun, so there is no such moment.
     #[error("{part} has not begun in that run")]
     NotBegun {
-        /// Which node: its path, or its id where that is not known.
+        /// The path of the node, or its id if the path is not known.
         part: String,
     },
     /// No limit was reached, so there is no such moment.
@@ -55,7 +56,7 @@ pub enum ForkError {
 }
 
 impl ForkError {
-    /// A stable name, for programs.
+    /// A stable code, for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -65,55 +66,55 @@ impl ForkError {
     }
 }
 
-/// Goes through the journal of a run, event by event, for the moment at which another one is to begin. Has no more of it in memory than
-/// the run as it was then.
+/// Searches the journal of a run, event by event, for the moment at which a fork begins. Holds no more of it in memory
+/// than the run as it was at that moment.
 #[derive(Debug)]
 pub struct Search {
     at: ForkAt,
-    /// The run before the next event, or, once that is behind the moment, at the moment.
+    /// The run before the next event, or at the moment, once the search has passed it.
     run: Run,
-    /// Events that were gone through, and how many of them the run has.
+    /// The number of events that were read, and how many of them were folded into the run.
     passed: usize,
     folded: usize,
     found: Option<Found>,
-    /// Where something was asked to stop, and what; the run as a whole if nothing is said.
+    /// The positions of requests to stop, each with the node; `None` for the whole run.
     stops: Vec<(usize, Option<NodeId>)>,
-    /// The events by which what has not ended was last begun.
+    /// The events with which nodes that have not ended last began.
     begun: HashMap<NodeId, Vec<usize>>,
 }
 
-/// Where the moment is.
+/// The position of the moment.
 #[derive(Debug)]
 struct Found {
-    /// The first event that the other run does not have.
+    /// The first event that the fork does not have.
     cut: usize,
     path: String,
 }
 
-/// What came of going through a journal.
+/// The outcome of searching a journal.
 #[derive(Debug)]
 pub enum Searched {
-    /// There is such a moment.
+    /// The moment was found.
     Found(Box<Moment>),
-    /// It is earlier than what led to it: the journal is to be gone through once more, with this.
+    /// The moment is earlier than the events already folded: search the journal once more with this.
     Earlier(Box<Search>),
 }
 
-/// A moment of a run, and what another one that begins there has to know.
+/// A moment of a run, and what a fork that begins there needs to know.
 #[derive(Debug)]
 pub struct Moment {
-    /// The run as it was then.
+    /// The run as it was at that moment.
     pub run: Run,
     /// The path of the node that is done anew.
     pub path: String,
-    /// How many events it has.
+    /// The number of its events.
     cut: usize,
-    /// Which of them began what was under way.
+    /// The positions of the events that began what was under way.
     unfinished: HashSet<usize>,
 }
 
 impl Search {
-    /// Looks for `at` in the journal of `source`, of which nothing has been read yet.
+    /// Begins a search for `at` in the journal of `source`, before its first event.
     #[must_use]
     pub fn new(source: RunId, at: ForkAt, templates: &Arc<Templates>) -> Self {
         let is_root = at == ForkAt::Node(NodeId::root(source));
@@ -136,11 +137,11 @@ impl Search {
         }
     }
 
-    /// Takes in the next event of the journal; whether the moment was before it.
+    /// Takes in the next event of the journal. Returns whether the moment was before it.
     ///
     /// # Errors
     ///
-    /// The journal cannot be folded.
+    /// If the journal cannot be folded.
     pub fn take(&mut self, at: Timestamp, event: &Event) -> Result<bool, JournalError> {
         let position = self.passed;
         self.passed += 1;
@@ -174,11 +175,11 @@ impl Search {
         Ok(false)
     }
 
-    /// Where the moment is, if `event`, the one at `position`, tells.
+    /// The position of the moment, if `event`, the one at `position`, reveals it.
     fn looked_at(&self, position: usize, event: &Event) -> Option<Found> {
         let (cut, node) = match self.at {
             ForkAt::Node(node) if event.node() != Some(node) => return None,
-            // It was stopped before it began: whoever does it has to come before that.
+            // The node was stopped before it began: to do it, the fork has to begin before the stop.
             ForkAt::Node(node) if matches!(event, Event::Finished { .. }) => {
                 (self.stopping(node).unwrap_or(position), node)
             }
@@ -189,7 +190,7 @@ impl Search {
         Some(Found { cut, path })
     }
 
-    /// Where it was asked to stop `node`, or something around it.
+    /// The position of the request to stop `node` or something around it.
     fn stopping(&self, node: NodeId) -> Option<usize> {
         let around = |inner: &NodeId| self.run.node(*inner).and_then(|view| view.parent);
         let inside: Vec<NodeId> = std::iter::successors(Some(node), around).collect();
@@ -204,17 +205,18 @@ impl Search {
         self.run.node(node).map(|view| view.path.to_owned())
     }
 
-    /// Whether the moment turned out to be earlier than what was gone through: the rest of the journal need not be.
+    /// Whether the moment turned out to be earlier than the events folded so far: the rest of the journal need not be
+    /// read.
     #[must_use]
     pub fn is_too_far(&self) -> bool {
         self.found.as_ref().is_some_and(|found| found.cut < self.folded)
     }
 
-    /// What came of it, when all of the journal was taken in, or it is too far.
+    /// The outcome, once the whole journal was taken in or the search went too far.
     ///
     /// # Errors
     ///
-    /// That there is no such moment, or no journal.
+    /// If there is no such moment, or the journal is empty.
     pub fn end(self) -> Result<Searched, ForkError> {
         if self.passed == 0 {
             return Err(JournalError::Start.into());
@@ -233,7 +235,7 @@ impl Search {
             let again = Self::with(Run::new(run.id(), Arc::clone(&run.templates)), self.at, Some(found));
             return Ok(Searched::Earlier(Box::new(again)));
         }
-        // Whoever goes on begins it anew.
+        // A fork begins what was under way anew.
         let mut begun = self.begun;
         let under_way = run.in_flight().into_iter();
         let unfinished = under_way.filter_map(|node| begun.remove(&node)).flatten().collect();
@@ -246,10 +248,11 @@ impl Search {
     }
 }
 
-/// A run that begins at a moment of another one, while that one's journal up to there is told anew, event by event.
+/// Builds a fork while the journal of its source, up to the moment, is rewritten event by event.
 ///
-/// What was under way at that moment has not begun in it. Node ids follow from the run, so those of the source are replaced by those of
-/// the new run wherever they stand, and so is its own id, as in the path of its folder; nodes are made in the same order in both.
+/// What was under way at that moment has not begun in the fork. Node ids derive from the run, so those of the source
+/// are replaced by those of the new run wherever they occur, and so is the run's own id, such as in the path of its
+/// folder. Nodes are created in the same order in both.
 #[derive(Debug)]
 pub struct Forking {
     run: Run,
@@ -277,30 +280,30 @@ impl Forking {
         }
     }
 
-    /// The new run as far as it was told.
+    /// The new run, as far as it was rebuilt.
     #[must_use]
     pub fn run(&self) -> &Run {
         &self.run
     }
 
-    /// The new run, of which all was told.
+    /// The new run, once it is complete.
     #[must_use]
     pub fn into_run(self) -> Run {
         self.run
     }
 
-    /// Whether all of it was told.
+    /// Whether the new run is complete.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.passed >= self.cut
     }
 
-    /// Takes in the next event of the source, from the first one, which happened at `at`: the event that the new run has for it. What that
-    /// writes into its pages is to be asked of the new run before it takes in more.
+    /// Takes in the next event of the source, starting with the first, which happened at `at`, and returns the new
+    /// run's event for it. Query what that event writes on the run's pages before taking in more.
     ///
     /// # Errors
     ///
-    /// The journal cannot be folded.
+    /// If the journal cannot be folded.
     pub fn tell(&mut self, at: Timestamp, event: &Event) -> Result<Option<Event>, JournalError> {
         if self.is_over() {
             return Ok(None);
@@ -318,11 +321,11 @@ impl Forking {
         Ok(Some(told))
     }
 
-    /// Adds an event of its own, behind those of the source.
+    /// Adds an event of the fork itself, after those of the source.
     ///
     /// # Errors
     ///
-    /// It cannot happen then.
+    /// If the event is not allowed then.
     pub fn add(&mut self, event: &Event) -> Result<(), JournalError> {
         self.run.apply(self.now, event)?;
         self.names.learn(&self.run);
@@ -330,11 +333,11 @@ impl Forking {
     }
 }
 
-/// Which node of the new run each of the old one is.
+/// Maps the nodes of the old run to those of the new one.
 #[derive(Debug)]
 struct Names {
     runs: [String; 2],
-    /// Those of the old run, in the order in which they were made.
+    /// The nodes of the old run, in the order in which they were created.
     old: std::vec::IntoIter<NodeId>,
     known: HashMap<NodeId, NodeId>,
 }
@@ -349,23 +352,24 @@ impl Names {
         }
     }
 
-    /// Takes in the nodes that `new` has got.
+    /// Takes in the nodes that `new` has created.
     fn learn(&mut self, new: &Run) {
         let made = new.nodes.iter().skip(self.known.len());
         self.known
             .extend(self.old.by_ref().take(made.len()).zip(made.map(|node| node.id)));
     }
 
-    /// `event`, which happens `later` now, with the new ids, wherever an old one stands: in its fields, in evidence, in what a model said.
+    /// `event`, moved later by `later`, with the new ids wherever an old one occurs: in its fields, in evidence, in
+    /// what a model said.
     fn told(&self, event: &Event, later: Duration) -> Result<Event, JournalError> {
         let unreadable = |error: serde_json::Error| JournalError::Plan(error.to_string());
         let text = serde_json::to_string(event).map_err(unreadable)?;
         let mut told: Event = serde_json::from_str(&self.renamed(&text)).map_err(unreadable)?;
-        // The new run has a time of its own.
+        // The new run has its own deadline.
         if let Event::LimitsChanged { limits, .. } = &mut told {
             limits.deadline = None;
         }
-        // Who is asked has as long as at first.
+        // Whoever is asked has as much time as in the source.
         if let Event::Questioned { question, .. } = &mut told {
             question.deadline = question.deadline.map(|deadline| deadline.plus(later));
         }
@@ -375,7 +379,7 @@ impl Names {
         Ok(told)
     }
 
-    /// The name in the new run of the node whose id is written `word` in the old one.
+    /// The id in the new run of the node whose id in the old run is `word`.
     fn new_name(&self, word: &str) -> Option<String> {
         if word.bytes().any(|byte| byte.is_ascii_uppercase()) {
             return None;

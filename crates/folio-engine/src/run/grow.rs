@@ -1,4 +1,4 @@
-//! How a tree grows: the nodes of a plan, of the items of a `for_each`, of one call.
+//! How a tree grows: the nodes of a plan, of the items of a `for_each`, of a single call.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -82,10 +82,11 @@ impl Run {
         index
     }
 
-    /// Makes the steps of version `version` of a plan of `owner`. `kept` are steps of earlier versions that count on.
+    /// Creates the steps of version `version` of the plan of `owner`. The results of the `kept` steps of earlier
+    /// versions still count.
     pub(super) fn make_plan(&mut self, owner: usize, steps: &[Step], version: u32, kept: &[usize]) {
         self.replans += u32::from(version > 1);
-        // What failed hard of the version before holds nothing of this one back.
+        // A hard failure in the version before holds back nothing in this one.
         self.nodes[owner].halted = false;
         self.halted.remove(&owner);
         let graph = Arc::new(Graph::of(steps));
@@ -110,7 +111,7 @@ impl Run {
         }));
     }
 
-    /// The plan of `owner` takes the place of the version before it.
+    /// Puts the plan of `owner` in the place of the version before it.
     pub(super) fn take_place(&mut self, owner: usize) {
         let Some(plan) = self.nodes[owner].plan.as_deref() else {
             return;
@@ -121,7 +122,7 @@ impl Run {
         }
     }
 
-    /// The version before the plan of `owner`, which nobody wants, is its plan again.
+    /// Restores the previous version of the plan of `owner`, because the new one was rejected.
     pub(super) fn take_back(&mut self, owner: usize) {
         let Some(plan) = self.nodes[owner].plan.as_deref_mut() else {
             return;
@@ -132,7 +133,7 @@ impl Run {
         }
     }
 
-    /// Adds the node of one step of a plan to what it stands in.
+    /// Adds the node of one step of a plan below `parent`.
     pub(super) fn add_step(&mut self, parent: usize, frame: usize, planned: &GraphNode, version: u32) -> usize {
         let slug = planned.slug.as_str();
         let id = self.nodes[parent].id.child(version, slug, "");
@@ -163,7 +164,8 @@ impl Run {
         self.frames.len() - 1
     }
 
-    /// Makes every node of `graph`. `name` gives id and last part of the path for a node directly below `owner`.
+    /// Creates all nodes of `graph`. `name` returns the id and the last part of the path for a node directly below
+    /// `owner`.
     fn make_graph(
         &mut self,
         owner: usize,
@@ -195,7 +197,7 @@ impl Run {
             );
             debug_assert_eq!(index, first + position);
             self.nodes[index].needed = planned.needed;
-            // A member of a group waits for the group to begin, too.
+            // A member of a group also waits for the group to begin.
             let container = u32::from(planned.parent.is_some());
             self.nodes[index].waits_left = u32::try_from(planned.waits.len()).unwrap_or(u32::MAX) + container;
             self.frames[frame].by_slug.insert(planned.slug.clone(), index);
@@ -214,14 +216,14 @@ impl Run {
         first
     }
 
-    /// Makes a child for each of `items`, of which at most `lanes` are at work at one time.
+    /// Creates a child for each of `items`, of which at most `lanes` run at the same time.
     pub(super) fn make_items(&mut self, owner: usize, for_each: &plan::ForEach, items: &[Value], lanes: Option<u32>) {
         let graph = Arc::new(Graph::of(std::slice::from_ref(&for_each.body)));
         let earlier = self.earlier_items(owner, items);
         let mut seen: HashMap<String, u32> = HashMap::new();
         let mut roots: Vec<usize> = Vec::with_capacity(items.len());
         for (position, item) in items.iter().enumerate() {
-            // Two equal items are two children: the second is told apart by its count.
+            // Two equal items are two children: a count tells the second apart.
             let canonical = item.to_string();
             let count = seen.entry(canonical.clone()).and_modify(|n| *n += 1).or_insert(0);
             let key = if *count == 0 {
@@ -244,7 +246,7 @@ impl Run {
                 self.inherit(*root, earlier);
             }
         }
-        // Lanes instead of a counter: item n waits for item n - k, so at most k are at work and the order is fixed.
+        // Lanes instead of a counter: item n waits for item n - k, so at most k run and the order is fixed.
         if let Some(lanes) = for_each.concurrency.into_iter().chain(lanes).min() {
             self.keep_lanes(&roots, lanes);
         }

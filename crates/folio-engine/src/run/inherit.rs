@@ -1,8 +1,9 @@
-//! What a list of a new plan need not do again: what an earlier version of it did well for the same items (E9.1, E9.8).
+//! What a list in a new plan need not do again: the items that an earlier version of it did well (E9.1, E9.8).
 //!
-//! A `for_each` of which some items failed is no step that stays when a task is planned anew. Written again under the same id, with the same
-//! step, it is the same list, and the same item in it is the same child: what ended `ok` counts, and only the rest is done. Its nodes are
-//! new ones, each with the result of the old one, so whoever reads the tree sees both versions as they were.
+//! A `for_each` with failed items is not among the steps that stay when a task is planned anew. Written again under the
+//! same id with the same step, it is the same list, and the same item in it is the same child: what ended `ok` counts,
+//! and only the rest is done. Its nodes are new, each with the result of the old one, so a reader of the tree sees both
+//! versions as they were.
 
 use std::collections::HashMap;
 
@@ -17,13 +18,13 @@ use crate::plan::{self, Slug, Step};
 use crate::result::{Evidence, NodeResult};
 
 impl Run {
-    /// For each of `items` of the list `index`, the child that was made for the same one by the version of the list before it; none, if
-    /// there is no such version.
+    /// For each of `items` of the list `index`, the child that the previous version of the list made for the same item;
+    /// `None` if there is no such version.
     pub(super) fn earlier_items(&self, index: usize, items: &[Value]) -> Vec<Option<usize>> {
         let Some(earlier) = self.earlier_list(index) else {
             return vec![None; items.len()];
         };
-        // Of items that are the same, the second is the second one of before.
+        // Among equal items, the second one corresponds to the second one before.
         let mut known: HashMap<String, Vec<usize>> = HashMap::new();
         for child in self.nodes[earlier].children.iter().rev() {
             let frame = self.nodes[*child].frame;
@@ -35,9 +36,9 @@ impl Run {
         items.iter().map(same).collect()
     }
 
-    /// The list `index` in the version of its plan that last began with it, if it went wrong and is the same list.
+    /// The list `index` in the version of its plan that last began it, if it did not succeed and is the same list.
     fn earlier_list(&self, index: usize) -> Option<usize> {
-        // A list in the body of one.
+        // A list inside the body of another list.
         if let Some(earlier) = self.inherited.get(&index) {
             return Some(*earlier);
         }
@@ -53,11 +54,12 @@ impl Run {
                 self.nodes[list].started_at.is_some().then_some((at, list))
             });
         let (before, earlier) = begun.next()?;
-        // What went well stays without being written again: whoever writes it again has dropped it.
+        // A list that succeeded stays without being written again: a plan that writes it again wants it done again.
         (!self.nodes[earlier].is_ok() && self.is_same_list(index, frame, earlier, before)).then_some(earlier)
     }
 
-    /// Whether the lists `new` of `frame` and `old` of the frame `before` do the same for each item, and read the same results for it.
+    /// Whether the lists `new` in `frame` and `old` in the frame `before` do the same for each item and read the same
+    /// results for it.
     fn is_same_list(&self, new: usize, frame: usize, old: usize, before: usize) -> bool {
         let (Some(Step::ForEach(new)), Some(Step::ForEach(old))) = (&self.nodes[new].step, &self.nodes[old].step)
         else {
@@ -73,7 +75,8 @@ impl Run {
             && reads.iter().all(|name| named(frame, name) == named(before, name))
     }
 
-    /// Node `new`, which was just made, is what node `old` of an earlier version was: the tasks in it that went well are not done again.
+    /// Lets node `new`, which was just created, inherit from node `old` of an earlier version: tasks in it that
+    /// succeeded are not done again.
     pub(super) fn inherit(&mut self, new: usize, old: usize) {
         let mut pairs = vec![(new, old)];
         while let Some((new, old)) = pairs.pop() {
@@ -100,14 +103,14 @@ impl Run {
         }
     }
 
-    /// Whether node `index` has not begun and need not, because an earlier version of it went well.
+    /// Whether node `index` has not begun and need not, because it succeeded in an earlier version.
     pub(super) fn is_inherited(&self, index: usize) -> bool {
         let node = &self.nodes[index];
         let is_new = node.state == NodeState::Created && node.agent.is_none() && node.cancel.is_none();
         is_new && node.kind != NodeKind::ForEach && self.inherited.contains_key(&index)
     }
 
-    /// What is to be recorded of nodes that need not be done again.
+    /// The events to record for nodes that need not be done again.
     pub(super) fn inheriting(&self) -> impl Iterator<Item = Action> {
         let due = self.inherited.iter().filter(|(new, _)| self.is_inherited(**new));
         due.filter_map(|(new, old)| {

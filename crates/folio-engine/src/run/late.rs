@@ -1,4 +1,4 @@
-//! What there is of a task when its time is over: what was done is kept, and put together without a model (E9.8, E9.10).
+//! What remains of a task when its time is over: what was done is kept, and combined without a model (E9.8, E9.10).
 
 use super::agent::Agent;
 use super::agent::verify::unverifiable;
@@ -7,13 +7,13 @@ use super::tree::{Cancel, NodeKind};
 use crate::event::Event;
 use crate::result::{NodeResult, Outcome, StopReason};
 
-/// What is said of a criterion that nobody came to check.
+/// The finding for a criterion that was not checked in time.
 const NOT_CHECKED: &str = "the time was over before it was checked";
 
 impl Run {
-    /// What node `index` came to that was stopped because its time, or that of what it is in, is over: what was proposed, of which nobody can
-    /// say any more whether it is what was wanted; or what was done, put together as where no model does it. `None` if nothing is there, or
-    /// somebody else stopped it.
+    /// The result of node `index`, which was stopped because its own deadline or that of something around it passed:
+    /// what was proposed, which nobody can judge any more; or what was done, combined without a model. `None` if there
+    /// is nothing, or somebody else stopped it.
     pub(super) fn kept_when_late(&self, index: usize) -> Option<NodeResult> {
         let node = &self.nodes[index];
         let agent = node
@@ -40,7 +40,8 @@ impl Run {
         Some(NodeResult { stop_reason, ..*result })
     }
 
-    /// Whether something was done for node `index`, which a model does: by its steps, or else by the calls that it wanted.
+    /// Whether some work was done for node `index`, which a model does: by its steps, or else by the calls that the
+    /// model wanted.
     fn has_done_some(&self, index: usize, agent: &Agent) -> bool {
         if agent.has_plan() {
             return self.has_some(index);

@@ -1,4 +1,5 @@
-//! Whose limit it was that stopped something: that of the run, or one of a part of it, which more for the run changes nothing of (E9.10).
+//! Which limit stopped something: that of the run, or that of a part of it, which a higher limit for the run does not
+//! change (E9.10).
 
 use std::iter::once;
 
@@ -13,26 +14,26 @@ use crate::spend::Dimension;
 /// A limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitMet {
-    /// Whose it is: the root's, if it is the run's.
+    /// The node whose limit it is: the root for a limit of the run.
     pub node: NodeId,
-    /// Of what.
+    /// What is limited.
     pub what: LimitKind,
 }
 
-/// What has a limit that people can raise.
+/// Something with a limit that people can raise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitKind {
-    /// Something that is used up.
+    /// Something that is used.
     Use(Dimension),
-    /// Nodes.
+    /// The number of nodes.
     Nodes,
     /// Time.
     Time,
 }
 
 impl Run {
-    /// The limit that stopped something in this run for `reason`: the run's, if it was one of them, or else the first of a part. `None` if none
-    /// did that can be raised.
+    /// The limit that stopped something in this run for `reason`: that of the run, if it was among them, otherwise the
+    /// first of a part. `None` if no limit that can be raised did.
     #[must_use]
     pub fn limit_met(&self, reason: StopReason) -> Option<LimitMet> {
         let (index, what) = *self.limits_met.get(reason.as_str())?;
@@ -42,7 +43,7 @@ impl Run {
         })
     }
 
-    /// Notes whose limit something was stopped at.
+    /// Records whose limit stopped something.
     pub(super) fn note_limit(&mut self, reason: StopReason, met: (usize, LimitKind)) {
         let first = self.limits_met.entry(reason.as_str()).or_insert(met);
         if met.0 == 0 {
@@ -50,13 +51,14 @@ impl Run {
         }
     }
 
-    /// The limit that `event` stops something at, as it is before the event.
+    /// The limit at which `event` stops something, as it is before the event.
     pub(super) fn limit_of(&self, event: &Event) -> Option<(StopReason, (usize, LimitKind))> {
         let (index, reason) = self.stopped_by(event)?;
         Some((reason, self.limit_around(index, reason)?))
     }
 
-    /// The node that `event` stops at a limit, and the reason. What follows from that for whatever is around it is no other limit.
+    /// The node that `event` stops at a limit, and the reason. The consequences for the nodes around it do not count as
+    /// another limit.
     fn stopped_by(&self, event: &Event) -> Option<(usize, StopReason)> {
         let (node, reason) = match event {
             Event::CancelRequested { node, by } if by == Self::DEADLINE => (*node, StopReason::Deadline),
@@ -80,7 +82,8 @@ impl Run {
         (reason.is_limit() && !follows).then_some((index, reason))
     }
 
-    /// Of the limits around node `index` that `reason` can mean, the one that leaves the least; of equal ones the innermost.
+    /// Out of the limits around node `index` that `reason` can mean, the one that leaves the least; of equal ones, the
+    /// innermost.
     fn limit_around(&self, index: usize, reason: StopReason) -> Option<(usize, LimitKind)> {
         let of_use = |dimensions: &[Dimension]| {
             self.least_room(index, dimensions)
@@ -96,7 +99,7 @@ impl Run {
             StopReason::BudgetUsd => of_use(&[Dimension::MicroUsd]),
             StopReason::BudgetModelCalls => of_use(&[Dimension::ModelCalls]),
             StopReason::BudgetToolCalls => of_use(&[Dimension::ToolCalls]),
-            // An output that is too large is none of the bytes that may be written.
+            // An output that is too large does not count against the bytes of journal and pages.
             StopReason::BudgetBytes => self
                 .least_room(index, &[Dimension::Bytes])
                 .filter(|(_, _, room)| *room == 0)
@@ -107,7 +110,7 @@ impl Run {
                     .min_by_key(|(_, room)| *room)
                     .map(|(at, _)| (at, LimitKind::Nodes))
             }
-            // What may take no time has not begun.
+            // A part with a time limit of zero never began.
             StopReason::Deadline if self.own_time(index).is_some_and(|time| time.is_zero()) => {
                 Some((index, LimitKind::Time))
             }

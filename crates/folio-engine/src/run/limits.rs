@@ -5,37 +5,37 @@ use std::time::Duration;
 use crate::plan::{self, Budget, Plan};
 use crate::spend::Allowance;
 
-/// Tokens that models of one run may read and write, unless its plan says otherwise (E9.10).
+/// The default limit on tokens that the models of one run may read and write (E9.10).
 const TOKENS_DEFAULT: u64 = 2_000_000;
 
-/// Bytes that the journal and the pages of one run may have, unless its plan says otherwise: 4 GiB, which is some ten thousand for each of
+/// The default limit on bytes of the journal and the pages of one run: 4 GiB, which is some ten thousand for each of
 /// several hundred thousand nodes (E9.10).
 const BYTES_DEFAULT: u64 = 4 * 1024 * 1024 * 1024;
 
-/// The limits of a run. `0` is zero.
+/// The limits of a run. `0` means none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Levels of plans within plans, the root's own plan being level 1.
+    /// The most levels of nested plans; the root's own plan is level 1.
     pub depth_max: u32,
-    /// Nodes in the whole tree.
+    /// The most nodes in the whole tree.
     pub nodes_max: u32,
-    /// Members of one group, or steps of one plan.
+    /// The most members of one group, or steps of one plan.
     pub children_max: u32,
-    /// Results that a model puts together at once; at least two.
+    /// The most results that a model combines at once; at least two.
     pub fan_in_max: u32,
-    /// Items of one `for_each`, if that is to be fewer than each says of itself.
+    /// The most items of one `for_each`, if that is to be lower than its own limit.
     pub items_max: Option<u32>,
-    /// Calls under way at one moment.
+    /// The most calls under way at the same time.
     pub concurrency: u32,
-    /// How long the run may take.
+    /// The longest time that the run may take.
     pub deadline: Duration,
-    /// Bytes of one result.
+    /// The most bytes of one result.
     pub output_bytes_max: u64,
-    /// Times that one task may plan anew.
+    /// How many times one task may plan anew.
     pub replans_max: u32,
-    /// Times that all tasks together may plan anew.
+    /// How many times all tasks together may plan anew.
     pub replans_in_run_max: u32,
-    /// What may be used up.
+    /// What may be used.
     pub allowance: Allowance,
 }
 
@@ -62,8 +62,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The limits that `plan` gives itself; what it says nothing of is the default. Nodes that stand in the plan do not
-    /// count against the default number: somebody wrote every one of them down.
+    /// The limits that `plan` sets for itself, with defaults for the others. Nodes that are written in the plan do not
+    /// count against the default number, because somebody wrote each of them down.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
         let Budget {

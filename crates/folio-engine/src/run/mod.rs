@@ -1,18 +1,21 @@
-//! A run as the fold of its events: what is, what is owed, and what follows.
+//! A run as the fold of its events: its state, what is due, and what follows.
 //!
-//! - `state`: [`Run`], and how each event changes it; `views`: what others see of it; `stop`: how parts of it are stopped
-//! - `due`: what is owed now, derived from the state and never stored
-//! - `grow`: how the tree grows; `inherit`: what a list of a new plan has from the one before it
-//! - `edit`: how people change a plan that is being carried out
-//! - `purses`: what parts of it may use up, and what is set aside; `narrow`: the other limits that tasks set for themselves
-//! - `resources`: what calls write, and that no two write the same at one time
-//! - `approval`: what waits for a person's yes; `asked`: what exactly is meant by an answer; `raise`: how people change limits;
-//!   `fork`: another run from a moment of one; `versions`: the versions that a plan had
+//! - `state`: [`Run`], and how each event changes it; `views`: what callers see of it; `stop`: how parts of it are
+//!   stopped
+//! - `due`: what is due now, derived from the state and never stored
+//! - `grow`: how the tree grows; `inherit`: what a list in a new plan takes over from the one before it
+//! - `edit`: how people change a plan during its run
+//! - `purses`: what parts of it may use, and what is set aside; `narrow`: the other limits that tasks set for
+//!   themselves
+//! - `resources`: what calls write, and that no two write the same at the same time
+//! - `approval`: what waits for a person's approval; `asked`: what exactly an answer refers to; `raise`: how people
+//!   change limits; `fork`: a run from a moment of another; `versions`: the versions that a plan had
 //! - [`agent`]: tasks that a model does
-//! - `conclude`: from what a tool answered to the event that records it
-//! - `aggregate`: from the results of children to the result of their parent; `late`: what there is of it when its time is over
-//! - `scope`: what the templates of a node see; `bodies`: what is at hand of large outputs
-//! - `criteria`: what can be checked without a model, and what needs the runner's hands
+//! - `conclude`: from the answer of a tool to the event that records it
+//! - `aggregate`: from the results of children to the result of their parent; `late`: what remains of it when its time
+//!   is over
+//! - `scope`: what the templates of a node see; `bodies`: the cache of large outputs
+//! - `criteria`: what can be checked without a model, and what the runner has to check
 
 pub mod agent;
 mod aggregate;

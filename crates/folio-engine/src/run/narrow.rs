@@ -1,5 +1,5 @@
-//! Limits that a task sets for itself and everything below it: they narrow those around it (E9.10). What is used up (tokens, calls, …) is
-//! counted in purses; here are the others.
+//! Limits that a task sets for itself and everything below it: they narrow those around it (E9.10). Purses count what
+//! is used (tokens, calls, …); this module handles the other limits.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter::once;
@@ -13,35 +13,35 @@ use crate::event::Event;
 use crate::node::NodeId;
 use crate::plan::{Budget, Step};
 
-/// Of the time that there is, what is kept for handing back what was done: a tenth (E9.10).
+/// The divisor for the part of the time that is kept for handing back what was done: a tenth (E9.10).
 const KEPT_OF_TIME: u32 = 10;
 
-/// What has to be known of the limits that tasks set for themselves.
+/// The state of the limits that tasks set for themselves.
 #[derive(Debug, Default)]
 pub(super) struct OwnLimits {
-    /// When tasks that have begun must have ended, and have not.
+    /// The deadlines of tasks that have begun and not ended.
     deadlines: BTreeSet<(Timestamp, usize)>,
-    /// Whether some task says how much of it may be under way at one moment.
+    /// Whether some task limits how many of its calls may be under way at the same time.
     has_concurrency: bool,
-    /// How many nodes are below tasks that say how many there may be: every plan below them asks that before it begins.
+    /// The number of nodes below each task that limits them: every plan below checks it before it begins.
     below: HashMap<usize, usize>,
-    /// What people made of the time and the nodes that tasks say.
+    /// The time and node limits of tasks that people changed.
     changed: BTreeMap<usize, Changed>,
 }
 
-/// Limits of a task that people changed.
+/// The changed limits of a task.
 #[derive(Debug, Default, Clone, Copy)]
 struct Changed {
     time: Option<Duration>,
     nodes: Option<u32>,
 }
 
-/// What one answer to what is due begins, beside what is under way.
+/// The calls that one answer about due actions begins, in addition to those under way.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     /// The nodes of the calls that it begins.
     pub(super) taken: Vec<usize>,
-    /// Tasks that have as much under way as they may.
+    /// Tasks that have as many calls under way as they may.
     full: BTreeSet<usize>,
 }
 
@@ -53,18 +53,18 @@ impl Run {
         }
     }
 
-    /// The least that `what` says of the tasks around node `index`, and of itself; at most `of_run`.
+    /// The smallest limit that `what` returns for node `index` and the tasks around it; at most `of_run`.
     pub(super) fn least_around<T: Ord>(&self, index: usize, of_run: T, what: impl Fn(&Budget) -> Option<T>) -> T {
         let own = self.and_around(index).filter_map(|at| what(self.budget_of(at)?));
         own.fold(of_run, T::min)
     }
 
-    /// Bytes that the result of node `index` may have.
+    /// The most bytes that the result of node `index` may have.
     pub(super) fn output_bytes_max(&self, index: usize) -> u64 {
         self.least_around(index, self.limits.output_bytes_max, |budget| budget.output_bytes)
     }
 
-    /// The level that a plan for node `index` would be on, and the most that it may be: of models' plans at most `of_run`.
+    /// The level that a plan for node `index` would have, and the deepest level allowed, which is at most `of_run`.
     pub(super) fn plan_level(&self, index: usize, of_run: u32) -> (u32, u32) {
         let level = self.plans_around(index).saturating_add(1);
         let own = self
@@ -73,13 +73,14 @@ impl Run {
         (level, own.fold(of_run, u32::min))
     }
 
-    /// Whether `more` nodes for node `index` are too many: then how many there are, and how many there may be.
+    /// Whether `more` nodes for node `index` are too many: if so, how many there are, and how many are allowed.
     pub(super) fn over_nodes_by(&self, index: usize, more: usize) -> Option<(usize, u32)> {
         let mut all = self.node_limits(index).map(|(_, used, limit)| (used, limit));
         all.find(|(used, limit)| used.saturating_add(more) > *limit as usize)
     }
 
-    /// The limits of nodes that hold for node `index`, each with whose it is and how many there are; the run's at last.
+    /// The limits on nodes that apply to node `index`: the node that has the limit, the number of nodes so far, and the
+    /// limit; that of the run comes last.
     fn node_limits(&self, index: usize) -> impl Iterator<Item = (usize, usize, u32)> {
         let own = self.and_around(index).filter_map(|at| {
             let limit = self.own_nodes(at)?;
@@ -88,13 +89,13 @@ impl Run {
         own.chain(once((0, self.nodes_in_plans(), self.limits.nodes_max)))
     }
 
-    /// How many nodes more there may be by each of the limits that hold for node `index`, with whose it is.
+    /// How many more nodes each limit that applies to node `index` allows, with the node that has the limit.
     pub(super) fn rooms_for_nodes(&self, index: usize) -> impl Iterator<Item = (usize, usize)> {
         self.node_limits(index)
             .map(|(at, used, limit)| (at, (limit as usize).saturating_sub(used)))
     }
 
-    /// The nodes below node `top` that stand in plans; it is none of them itself.
+    /// The number of nodes below node `top` that belong to plans, without `top` itself.
     pub(super) fn nodes_below(&self, top: usize) -> usize {
         if let Some(count) = self.own_limits.below.get(&top) {
             return *count;
@@ -108,7 +109,7 @@ impl Run {
         count
     }
 
-    /// Node `index` was made: what it says of itself is looked for from now on, and it counts where nodes are counted.
+    /// Notes that node `index` was created: its own limits apply from now on, and it counts where nodes are counted.
     pub(super) fn note_own_limits(&mut self, index: usize) {
         if !self.own_limits.below.is_empty() && stands_in_a_plan(self.nodes[index].kind) {
             let mut around = self.nodes[index].parent;
@@ -127,33 +128,33 @@ impl Run {
         }
     }
 
-    /// How many nodes may be below node `index`, as it says itself.
+    /// The most nodes below node `index` by its own limit.
     pub(super) fn own_nodes(&self, index: usize) -> Option<u32> {
         let own = self.budget_of(index)?.nodes?;
         let changed = self.own_limits.changed.get(&index);
         Some(changed.and_then(|changed| changed.nodes).unwrap_or(own))
     }
 
-    /// How long node `index` may take, as it says itself.
+    /// How long node `index` may take by its own limit.
     pub(super) fn own_time(&self, index: usize) -> Option<Duration> {
         let own = self.budget_of(index)?.deadline?;
         let changed = self.own_limits.changed.get(&index);
         Some(changed.and_then(|changed| changed.time).unwrap_or(own))
     }
 
-    /// When node `index` must have ended, as it says itself.
+    /// When node `index` must have ended by its own limit.
     pub(super) fn own_deadline(&self, index: usize) -> Option<Timestamp> {
         let own = self.own_time(index)?;
         Some(self.nodes[index].started_at?.plus(own))
     }
 
-    /// The first moment at which node `index` must have ended: as it says itself, what it is in, or the run.
+    /// The earliest time at which node `index` must have ended, by its own limit, those around it, or that of the run.
     pub(super) fn deadline_around(&self, index: usize) -> Option<Timestamp> {
         let own = self.and_around(index).filter_map(|at| self.own_deadline(at));
         own.chain(self.deadline).min()
     }
 
-    /// Node `index` may take `time` from when it began, and have so many `nodes` below it, from now on.
+    /// Sets the `time` that node `index` may take from its start, and the number of `nodes` below it.
     pub(super) fn change_own(&mut self, index: usize, time: Option<Duration>, nodes: Option<u32>) {
         if time.is_none() && nodes.is_none() {
             return;
@@ -168,7 +169,8 @@ impl Run {
         }
     }
 
-    /// How many nodes are below `node`, and how many may be, if it is a part of the run that says so itself; of the run, those of all of it.
+    /// The number of nodes below `node` and the most allowed, if it is a part of the run with such a limit; for the
+    /// root, those of the whole run.
     #[must_use]
     pub fn nodes_within(&self, node: NodeId) -> Option<(usize, u32)> {
         let index = self.index(node).ok()?;
@@ -178,8 +180,8 @@ impl Run {
         Some((self.nodes_below(index), self.own_nodes(index)?))
     }
 
-    /// When `node` must have ended, if it is a part of the run that says so itself and has begun, or begins at `now`; of the run, when all of
-    /// it must.
+    /// When `node` must have ended, if it is a part of the run with such a limit, counted from its start or, if it has
+    /// not begun, from `now`; for the root, when the run must have ended.
     #[must_use]
     pub fn deadline_of(&self, node: NodeId, now: Timestamp) -> Option<Timestamp> {
         let index = self.index(node).ok()?;
@@ -190,21 +192,21 @@ impl Run {
         Some(began.plus(self.own_time(index)?))
     }
 
-    /// Node `index` has begun: its own time runs.
+    /// Starts the time limit of node `index`, which has begun.
     pub(super) fn begin_time(&mut self, index: usize) {
         if let Some(deadline) = self.own_deadline(index) {
             self.own_limits.deadlines.insert((deadline, index));
         }
     }
 
-    /// Node `index` has ended: it needs no more time.
+    /// Ends the time limit of node `index`, which has ended.
     pub(super) fn end_time(&mut self, index: usize) {
         if let Some(deadline) = self.own_deadline(index) {
             self.own_limits.deadlines.remove(&(deadline, index));
         }
     }
 
-    /// The first of the deadlines that tasks have of their own which is still to be kept.
+    /// The earliest deadline of a task's own that is still pending.
     pub(super) fn next_own_deadline(&self) -> Option<Timestamp> {
         let mut open = self.open_deadlines();
         open.next().map(|(deadline, _)| deadline)
@@ -224,13 +226,13 @@ impl Run {
         })
     }
 
-    /// Whether only the time is left for node `index` that is kept for handing back what there is.
+    /// Whether node `index` has only the time left that is kept for handing back results.
     pub(super) fn is_late(&self, index: usize, now: Timestamp) -> bool {
         self.time_before_late(index, now) == Some(Duration::ZERO)
     }
 
-    /// How long node `index` may go on before only the time is left that is kept for handing back; `None` if nothing says when it must have
-    /// ended.
+    /// How long node `index` may go on until only the time is left that is kept for handing back results; `None` if it
+    /// has no deadline.
     pub(super) fn time_before_late(&self, index: usize, now: Timestamp) -> Option<Duration> {
         let before = |began: Option<Timestamp>, deadline: Option<Timestamp>| {
             let (began, deadline) = (began?, deadline?);
@@ -242,7 +244,7 @@ impl Run {
         own.chain(before(self.started_at, self.deadline)).min()
     }
 
-    /// Whether one more call for node `index` may be under way, by what the tasks around it say, beside those that `lanes` has already.
+    /// Whether the tasks around node `index` allow one more call under way for it, in addition to those in `lanes`.
     pub(super) fn has_lane(&self, index: usize, lanes: &mut Lanes) -> bool {
         !self.own_limits.has_concurrency || self.and_around(index).all(|at| self.has_lane_in(at, lanes))
     }
@@ -251,7 +253,7 @@ impl Run {
         let Some(most) = self.budget_of(task).and_then(|own| own.concurrency) else {
             return true;
         };
-        // Who waits for a lane is asked about again and again, and what is full stays full until something ends.
+        // This is asked again and again, and a task that is full stays full until something ends.
         if lanes.full.contains(&task) {
             return false;
         }

@@ -1,8 +1,8 @@
-//! What parts of a run may use up: charged to a node and to all around it, and set aside for the members of a group before
-//! the first of them begins (E9.10).
+//! What parts of a run may use: charged to a node and to all nodes above it, and set aside for the members of a group
+//! before the first of them begins (E9.10).
 //!
-//! What a member was set aside is held in every purse around it. It uses that up first; only what it needs beyond has to fit into
-//! what is free, and what it does not need is free again when it has ended.
+//! What is set aside for a member is held in every purse above it. The member uses that up first; only what it needs
+//! beyond that has to fit into what is free, and the unused part is released when it ends.
 
 use serde_json::Value;
 
@@ -16,25 +16,26 @@ use crate::result::StopReason;
 use crate::spend::{Allowance, Amount, Dimension, Purse, Spend};
 use crate::talk::ModelRole;
 
-/// Tokens that the first call for a task reads, about: rules, the task, what is known.
+/// The estimated number of tokens that the first call for a task reads: rules, the task, what is known.
 const TASK_TOKENS_IN: u64 = 2_000;
 
 /// What was set aside for a member of a group.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// So much.
+    /// The amount that was set aside.
     aside: Amount,
-    /// What it and everything below used up or set aside since; nothing as long as it waits, which most members of a large group do.
+    /// What it and everything below have used or set aside since; `None` while it waits, which most members of a large
+    /// group do.
     used: Option<Box<Amount>>,
 }
 
 impl Held {
-    /// What of it is not used.
+    /// The part that is not used yet.
     pub(super) fn rest(&self) -> Amount {
         self.used.as_deref().map_or(self.aside, |used| self.aside.minus(used))
     }
 
-    /// Takes in that `grown` more and `shrunk` less is used; gives what it changes around it.
+    /// Takes in a change of what is used. Returns the resulting change for the nodes above.
     fn take_in(&mut self, change: Change) -> Change {
         let before = self.rest();
         let used = self.used.get_or_insert_default();
@@ -49,7 +50,7 @@ impl Held {
     }
 }
 
-/// By how much something grows and shrinks at once.
+/// How much something grows and shrinks at once.
 #[derive(Debug, Clone, Copy, Default)]
 struct Change {
     grown: Amount,
@@ -57,7 +58,7 @@ struct Change {
 }
 
 impl Change {
-    /// The same without what comes and goes.
+    /// The same change without the part that cancels out.
     fn settled(self) -> Self {
         Self {
             grown: self.grown.minus(&self.shrunk),
@@ -66,26 +67,26 @@ impl Change {
     }
 }
 
-/// What the members of a group that begins need at the least: one for each that has something to do.
+/// What the members of a group that begins need at least: one amount for each member that has something to do.
 pub(super) struct Needs {
     task: Spend,
     each: Vec<Amount>,
-    /// Whether what an earlier version did well in groups of them is left out.
+    /// Whether the amounts leave out what an earlier version did well in groups of the list.
     rest_only: bool,
 }
 
-/// What a group that begins comes to.
+/// Whether a group that begins fits into the limits.
 pub(super) enum Fits {
-    /// Nothing has to be set aside: no limit is touched.
+    /// Nothing has to be set aside: no limit applies.
     Freely,
-    /// So much is set aside for its members.
+    /// This is set aside for its members.
     With(SetAside),
-    /// Not one member fits, or calls that are counted are not there for all.
+    /// Not even one member fits, or there are not enough calls for all.
     Not(StopReason, String),
 }
 
 impl Run {
-    /// Counts `spent` as used up by `index` and by all above it.
+    /// Counts `spent` as used by `index` and by all nodes above it.
     pub(super) fn spend(&mut self, index: usize, spent: &Spend) {
         self.settle(index, &Spend::default(), spent);
     }
@@ -103,7 +104,7 @@ impl Run {
         });
     }
 
-    /// Frees what was set aside for a call of `index`, and counts what it `spent`.
+    /// Releases what was set aside for a call of `index`, and counts what it `spent`.
     pub(super) fn settle(&mut self, index: usize, reserved: &Spend, spent: &Spend) {
         let change = Change {
             grown: Amount::of(spent),
@@ -119,7 +120,7 @@ impl Run {
         });
     }
 
-    /// Counts what `event` adds to the journal and to the pages as written of its node and of all above it.
+    /// Counts the bytes that `event` adds to the journal and the pages for its node and all nodes above it.
     pub(super) fn count_bytes(&mut self, event: &Event) {
         let bytes = event.bytes();
         let mut at = Some(event.node().and_then(|node| self.index(node).ok()).unwrap_or(0));
@@ -132,8 +133,8 @@ impl Run {
         }
     }
 
-    /// Does `each` to the node at `from` and all above it. What is used or set aside for calls changes by `calls`, and together with
-    /// what is held, by `all`.
+    /// Calls `each` for the node at `from` and all nodes above it. `calls` is the change in what calls use or set
+    /// aside, `all` the change including what is held.
     fn charge(&mut self, from: Option<usize>, calls: Change, all: Change, each: impl Fn(&mut Node)) {
         let mut all = all;
         let mut at = from;
@@ -141,7 +142,7 @@ impl Run {
             let node = &mut self.nodes[index];
             each(node);
             if let Some(purse) = node.purse.as_deref_mut() {
-                // What a call takes of what was held is no longer held.
+                // What a call takes from a held amount is no longer held.
                 let gained = all.grown.plus(&calls.shrunk);
                 let lost = all.shrunk.plus(&calls.grown);
                 purse.held = purse.held.plus(&gained.minus(&lost)).minus(&lost.minus(&gained));
@@ -153,7 +154,7 @@ impl Run {
         }
     }
 
-    /// Sets aside what the member `index` of a group that sets something aside needs at the least, as far as it fits.
+    /// Sets aside what the member `index` of such a group needs at least, as far as it fits.
     pub(super) fn hold_for(&mut self, index: usize) {
         let Some(parent) = self.nodes[index].parent else { return };
         let Some(set_aside) = self.nodes[parent].set_aside.as_deref() else {
@@ -180,7 +181,7 @@ impl Run {
         self.charge(Some(parent), Change::default(), change, |_| {});
     }
 
-    /// Frees what the member `index` was set aside and did not use.
+    /// Releases what was set aside for the member `index` and not used.
     pub(super) fn let_go(&mut self, index: usize) {
         let Some(held) = self.nodes[index].held.take() else {
             return;
@@ -193,7 +194,7 @@ impl Run {
         self.charge(Some(parent), Change::default(), change, |_| {});
     }
 
-    /// What more fits into all purses from node `index` up, besides what is kept for the end of each.
+    /// How much more fits into all purses from node `index` up, without what is kept for the end of each.
     fn room_in(&self, index: usize) -> Amount {
         let (mut room, mut own) = (Amount::ALL, Amount::default());
         let mut at = Some(index);
@@ -210,8 +211,8 @@ impl Run {
         room
     }
 
-    /// Of the limits of `dimensions` from node `index` up, the one with the least room besides what is kept for the end: whose it is, of what, and
-    /// how much. Of equal ones the innermost.
+    /// The limit on one of `dimensions` from node `index` up that has the least room, without what is kept for the end:
+    /// the node that has it, the dimension, and the room. Of equal ones, the innermost.
     pub(super) fn least_room(&self, index: usize, dimensions: &[Dimension]) -> Option<(usize, Dimension, u64)> {
         let (mut own, mut least) = (Amount::default(), None);
         for at in self.and_around(index) {
@@ -239,14 +240,14 @@ impl Run {
         self.and_around(index).filter_map(|at| self.nodes[at].purse.as_deref())
     }
 
-    /// The smallest limit of each thing, from node `index` up.
+    /// The smallest limit in each dimension, from node `index` up.
     fn limits_around(&self, index: usize) -> Allowance {
         self.purses(index)
             .fold(Allowance::default(), |least, purse| least.least(&purse.limit))
     }
 
-    /// What the share of the task `node` comes to of the limits around it as they are now, for the event that it begins with; `None` if it has no
-    /// share, or has begun (E9.1).
+    /// What the share of the task `node` amounts to under the current limits around it, for the event that it begins
+    /// with; `None` if it has no share, or has begun (E9.1).
     #[must_use]
     pub fn share_of(&self, node: NodeId) -> Option<Box<Allowance>> {
         self.index(node).ok().and_then(|index| self.share_at(index))
@@ -271,14 +272,14 @@ impl Run {
         node.shared = Some(Box::new(*limits));
     }
 
-    /// The tokens that node `index` may still use for anything but its end; `None` if nothing around it limits them.
+    /// The tokens that node `index` may still use for anything but its end; `None` if no limit applies.
     pub(super) fn tokens_left(&self, index: usize) -> Option<u64> {
         let is_limited = self.purses(index).any(|purse| purse.limit.tokens.is_some());
         is_limited.then(|| self.room_in(index).get(Dimension::Tokens))
     }
 
-    /// Whether what node `index` costs has to be known: money is limited, and whoever submitted the run did not say that models without
-    /// a price may be asked all the same.
+    /// Whether the cost of node `index` has to be known: money is limited, and the run's submitter did not allow asking
+    /// models without a price.
     pub(super) fn needs_price(&self, index: usize) -> bool {
         let allows_unpriced = || self.run_variable.get("unpriced").and_then(Value::as_bool) == Some(true);
         self.purses(index).any(|purse| purse.limit.micro_usd.is_some()) && !allows_unpriced()
@@ -311,7 +312,8 @@ impl Run {
         self.purses(index).map(Purse::per_cent).max().unwrap_or(0)
     }
 
-    /// What the items of the list `index` need, without what an earlier version of it did well for the same ones (E9.8).
+    /// What the items of the list `index` need, without what an earlier version of it did well for the same items
+    /// (E9.8).
     pub(super) fn needs_of_items(&self, index: usize, for_each: &ForEach, items: &[Value]) -> Needs {
         let (task, around) = (self.task_reckoned(), self.limits_around(index));
         let whole = least_of(&for_each.body, &Amount::of(&task), &around);
@@ -322,7 +324,7 @@ impl Run {
         let is_task = matches!(for_each.body, Step::Task(_));
         let all: Vec<Amount> = self.earlier_items(index, items).into_iter().map(left).collect();
         let rest_only = !is_task && all.iter().any(|left| *left != whole);
-        // Who has nothing left to do is none of those at work.
+        // An item with nothing left to do takes no lane.
         let each = all.into_iter().filter(|left| whole.is_nothing() || !left.is_nothing());
         Needs {
             task,
@@ -331,7 +333,7 @@ impl Run {
         }
     }
 
-    /// The same of the members of the group `index`.
+    /// The same for the members of the group `index`.
     pub(super) fn needs_of_members(&self, index: usize) -> Needs {
         let (task, around) = (self.task_reckoned(), self.limits_around(index));
         let members = self.nodes[index].children.iter().copied();
@@ -347,12 +349,13 @@ impl Run {
         Needs { task, each, rest_only }
     }
 
-    /// What the first call for a task may come to.
+    /// What the first call for a task may cost.
     fn task_reckoned(&self) -> Spend {
         self.equipment.as_deref().map(task_of).unwrap_or_default()
     }
 
-    /// What `step` needs at the least beside what went well of node `old`, which an earlier version of its list made of it.
+    /// What `step` needs at least, without what succeeded in node `old`, which an earlier version of its list made from
+    /// it.
     fn least_beside(&self, step: &Step, old: usize, task: &Amount, around: &Allowance) -> Amount {
         let members = match step {
             Step::Task(_) if self.nodes[old].is_ok() => return Amount::default(),
@@ -366,7 +369,7 @@ impl Run {
         })
     }
 
-    /// The same of node `index`, which was made: beside what has ended in it, or need not be done again.
+    /// The same for node `index`, which exists already: without what has ended in it or need not be done again.
     fn least_left(&self, index: usize, task: &Amount, around: &Allowance) -> Amount {
         let node = &self.nodes[index];
         if node.is_terminal() || self.is_inherited(index) {
@@ -387,10 +390,11 @@ impl Run {
         step.map_or_else(Amount::default, |step| least_of(step, task, around))
     }
 
-    /// Whether the members of the group `index`, which need so much, fit into what is free, all at once or fewer at a time.
+    /// Whether the members of the group `index`, with these needs, fit into what is free, all at once or fewer at a
+    /// time.
     ///
-    /// Of calls, which are counted, there have to be enough for all of them: none is left out. Tokens and money come back
-    /// from whoever needed less, so there have to be enough for those that are at work at one time.
+    /// There have to be enough calls for all members, because a call that was made stays used. Members that need fewer
+    /// tokens or less money give the rest back, so these have to suffice only for those that run at the same time.
     pub(super) fn fits_group(&self, index: usize, needs: Needs) -> Fits {
         let Needs { task, each, rest_only } = needs;
         let all = each.iter().fold(Amount::default(), |sum, more| sum.plus(more));
@@ -431,7 +435,7 @@ impl Run {
             }
             lanes = lanes.min(at_once);
         }
-        // Lanes go in the order of the plan; where members wait for others by name, that may be another one.
+        // Lanes follow the order of the plan; members that wait for others by name may need another order.
         let members = self.nodes[index].children.iter();
         let members = members.filter(|member| self.may_begin(**member));
         let mut steps = members.filter_map(|member| self.nodes[*member].step.as_ref());
@@ -443,12 +447,12 @@ impl Run {
         })
     }
 
-    /// Whether node `index` has not begun, and nothing keeps it from beginning but what it waits for.
+    /// Whether node `index` has not begun, and only what it waits for keeps it from beginning.
     pub(super) fn may_begin(&self, index: usize) -> bool {
         self.nodes[index].state == NodeState::Created && !self.skipped.contains(&index)
     }
 
-    /// Whether something is set aside for node `index` when its turn comes.
+    /// Whether the amount for node `index` is set aside only when its turn comes.
     pub(super) fn has_lanes_around(&self, index: usize) -> bool {
         let around = self.nodes[index]
             .parent
@@ -456,7 +460,7 @@ impl Run {
         around.is_some_and(|set_aside| set_aside.lanes.is_some())
     }
 
-    /// Has at most `lanes` of the `members` of a group at work at one time: member n waits for member n - lanes.
+    /// Makes at most `lanes` of the `members` of a group run at the same time: member n waits for member n - lanes.
     pub(super) fn keep_lanes(&mut self, members: &[usize], lanes: u32) {
         let lanes = lanes.max(1) as usize;
         for (position, member) in members.iter().enumerate().skip(lanes) {
@@ -466,8 +470,8 @@ impl Run {
         }
     }
 
-    /// Sets aside what the members of the group `index` need, or, where they wait for one another, leaves it to each as its
-    /// turn comes.
+    /// Sets aside what the members of the group `index` need, or, if they run in lanes, leaves that to the moment when
+    /// each one's turn comes.
     pub(super) fn set_aside(&mut self, index: usize, set_aside: Option<SetAside>) {
         self.nodes[index].set_aside = set_aside.map(Box::new);
         if set_aside.is_some_and(|set_aside| set_aside.lanes.is_none()) {
@@ -501,7 +505,7 @@ fn too_few(dimension: Dimension, needed: u64, left: u64, members: usize) -> Stri
     format!("{who} {needed} {what} at the least, and {left} {are} left; none was begun")
 }
 
-/// What the first call for a task that a model does may come to.
+/// What the first call for a task that a model does may cost.
 fn task_of(equipment: &Equipment) -> Spend {
     let cost = |role: ModelRole| {
         let model = equipment.model(role);
@@ -521,8 +525,9 @@ fn task_of(equipment: &Equipment) -> Spend {
     }
 }
 
-/// What `step` needs at the least: its calls of tools, and `task` for each task of a model, within the limits that its tasks
-/// set themselves, or have as a share of the limits `around`. What lists give is known once they are there.
+/// What `step` needs at least: its calls of tools, and `task` for each task of a model, within the limits that its
+/// tasks set for themselves or have as a share of the limits `around`. The needs of lists are known only once the lists
+/// are.
 fn least_of(step: &Step, task: &Amount, around: &Allowance) -> Amount {
     let sum = |steps: &[Step], around: &Allowance| {
         steps
@@ -535,7 +540,7 @@ fn least_of(step: &Step, task: &Amount, around: &Allowance) -> Amount {
             let limit = own.budget.allowance().least(&share);
             let needed = match &own.work {
                 Work::Do(_) => Amount::of(&Spend::TOOL_CALL),
-                // Nobody is asked about what a person does.
+                // No model is asked for a task that a person does.
                 Work::Model if own.executor.as_deref() == Some(HUMAN) => Amount::default(),
                 Work::Model => *task,
                 Work::Plan(plan) => sum(&plan.steps, &around.least(&limit)),
@@ -547,13 +552,13 @@ fn least_of(step: &Step, task: &Amount, around: &Allowance) -> Amount {
             Dimension::ALL.into_iter().fold(needed, most)
         }
         Step::Parallel(group) if group.join == Join::AllSettled => sum(&group.steps, around),
-        // Of a race nobody knows how many begin.
+        // In a race, nobody knows how many branches begin.
         Step::Parallel(_) | Step::ForEach(_) => Amount::default(),
         Step::Sequence(sequence) => sum(&sequence.steps, around),
     }
 }
 
-/// Whether neither `step` nor a member of it says by name what it waits for.
+/// Whether neither `step` nor a member of it names what it waits for.
 fn waits_for_nobody(step: &Step) -> bool {
     step.needs().is_none() && step.members().iter().all(waits_for_nobody)
 }

@@ -1,4 +1,4 @@
-//! How people change the limits of a run that goes on (E9.10).
+//! How people change the limits of a run while it runs (E9.10).
 
 use std::time::Duration;
 
@@ -13,51 +13,52 @@ use crate::plan;
 use crate::result::StopReason;
 use crate::spend::Dimension;
 
-/// Why a limit cannot be changed so. Nothing was changed.
+/// Why a change of a limit was refused. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// The part has no limit of its own.
     #[error("{path} has no limit of its own in {what}; change that of the run")]
     None {
-        /// Which node.
+        /// The path of the node.
         path: String,
-        /// Which limit.
+        /// The name of the limit.
         what: &'static str,
     },
-    /// Less than is used up already.
+    /// The new limit is below what is used already.
     #[error("{what} cannot be {wanted}: {used} are used up or set aside")]
     Used {
-        /// Which limit.
+        /// The name of the limit.
         what: &'static str,
-        /// What was wanted.
+        /// The limit that was requested.
         wanted: u64,
-        /// What is used up and set aside.
+        /// What is used and set aside.
         used: u64,
     },
-    /// Fewer nodes than stand in the plan: all of them are to be made.
+    /// The new limit on nodes is below the number in the plan, all of which have to be created.
     #[error("nodes cannot be {wanted}: {planned} {} in the plan", if *planned == 1 { "stands" } else { "stand" })]
     Planned {
-        /// What was wanted.
+        /// The limit that was requested.
         wanted: u64,
-        /// How many stand in the plan.
+        /// The number of nodes in the plan.
         planned: u32,
     },
-    /// A moment that is over.
+    /// The new deadline is in the past.
     #[error("{what} cannot have ended at {deadline}: it goes on now")]
     Past {
-        /// What.
+        /// The run, or the path of its part.
         what: String,
-        /// The moment.
+        /// The deadline that was requested.
         deadline: Timestamp,
     },
 }
 
 impl Run {
-    /// The event by which limits of `node`, or of the run, become `limits`.
+    /// The event by which the limits of `node`, or of the run, become `limits`.
     ///
     /// # Errors
     ///
-    /// Why they cannot: never less than what is spent and set aside, and never fewer nodes than stand in the plan.
+    /// Why the change is refused: a limit is never less than what is spent and set aside, and never fewer nodes than
+    /// the plan has.
     pub fn change_limits(
         &self,
         node: Option<NodeId>,
@@ -126,7 +127,8 @@ impl Run {
         })
     }
 
-    /// Folds [`Event::LimitsChanged`] in. Tasks that a raised limit had stopped, and that have not handed back what they have, go on.
+    /// Folds [`Event::LimitsChanged`] in. Tasks that a raised limit had stopped, and that have not handed back what
+    /// they have, continue.
     pub(super) fn limits_changed(&mut self, node: Option<NodeId>, limits: &NewLimits) -> Result<(), JournalError> {
         let index = node.map_or(Ok(0), |id| self.index(id))?;
         if let Some(purse) = self.nodes[index].purse.as_deref_mut() {

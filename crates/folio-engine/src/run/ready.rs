@@ -1,4 +1,4 @@
-//! Which nodes may begin or go on, which of them only wait for room, and who comes first.
+//! Which nodes may begin or continue, which of them only wait for room, and in which order they do.
 
 use std::collections::BTreeSet;
 use std::collections::btree_set;
@@ -7,17 +7,17 @@ use std::iter::Peekable;
 use super::state::Run;
 use super::tree::NodeKind;
 
-/// Nodes that may begin, or go on, in the order in which they were made. Those that are owed nothing but a call stand apart: where there is
-/// no room for one, nobody looks at them, however many they are.
+/// Nodes that may begin or continue, in the order in which they were created. Those that need only a call are kept
+/// apart: while there is no room for a call, none of them is looked at, however many there are.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
-    /// Tasks that have begun: they may have something to be read.
+    /// Tasks that have begun: some of them may need something read.
     begun: BTreeSet<usize>,
-    /// Calls that those want.
+    /// Calls that the models of these tasks want.
     wanted: BTreeSet<usize>,
-    /// What begins without a call: plans, groups, tasks for people.
+    /// Nodes that begin without a call: plans, groups, tasks for people.
     opening: BTreeSet<usize>,
-    /// What begins with a call.
+    /// Nodes that begin with a call.
     waiting: BTreeSet<usize>,
 }
 
@@ -27,16 +27,16 @@ impl Ready {
         sets.iter().any(|set| set.contains(index))
     }
 
-    /// Whether it was one of them.
+    /// Removes the node. Returns whether it was there.
     pub(super) fn remove(&mut self, index: &usize) -> bool {
         let sets = [&mut self.begun, &mut self.wanted, &mut self.opening, &mut self.waiting];
         sets.into_iter().any(|set| set.remove(index))
     }
 
-    /// All of them, in the order in which they are looked at.
+    /// All of them, in the order in which they are considered.
     ///
-    /// Who has begun goes on before anybody begins: of many tasks no more are in memory than there is room for, and what is there is put
-    /// together before there is more (E9.15).
+    /// Nodes that have begun go first: so no more tasks are in memory than there is room for, and their results are
+    /// combined before more begin (E9.15).
     pub(super) fn in_order(&self) -> InOrder<'_> {
         InOrder {
             begun: self.begun.iter(),
@@ -47,7 +47,7 @@ impl Ready {
     }
 }
 
-/// Those that are still to be looked at.
+/// The nodes that are still to be considered.
 #[derive(Debug)]
 pub(super) struct InOrder<'r> {
     begun: btree_set::Iter<'r, usize>,
@@ -57,12 +57,12 @@ pub(super) struct InOrder<'r> {
 }
 
 impl InOrder<'_> {
-    /// The next one that has begun.
+    /// The next node that has begun.
     pub(super) fn next_begun(&mut self) -> Option<usize> {
         self.begun.next().copied()
     }
 
-    /// The next one of the others; of those that wait for room only if there is some.
+    /// The next of the others; one that needs a call only if there is room.
     pub(super) fn next(&mut self, has_room: bool) -> Option<usize> {
         if !has_room {
             return self.opening.next().copied();
@@ -80,7 +80,7 @@ impl InOrder<'_> {
 }
 
 impl Run {
-    /// Node `index` may begin, or go on.
+    /// Marks that node `index` may begin or continue.
     pub(super) fn make_ready(&mut self, index: usize) {
         self.ready.remove(&index);
         if self.is_inherited(index) {
@@ -92,7 +92,7 @@ impl Run {
             _ if node.agent.is_some() => &mut ready.begun,
             NodeKind::Action => &mut ready.wanted,
             NodeKind::Call | NodeKind::RollUp => &mut ready.waiting,
-            // A person needs no room.
+            // A task for a person needs no room.
             NodeKind::Model if !is_for_person => &mut ready.waiting,
             NodeKind::Model | NodeKind::Plan | NodeKind::Parallel | NodeKind::Sequence | NodeKind::ForEach => {
                 &mut ready.opening

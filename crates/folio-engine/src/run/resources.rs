@@ -1,9 +1,10 @@
-//! What calls write: two that write the same are made one after the other, in the order of the tree (E9.15).
+//! What calls write: two calls that write the same resource are made one after the other, in the order of the tree
+//! (E9.15).
 //!
-//! What is written has a name: a path, whose parts stand between `/`. Names are the same, or meet, if one is the other or is inside of it:
-//! a command in a folder and a file in that folder. A call takes all of its names when it begins and gives them back when its attempt has
-//! ended. Nobody who has one waits for another, so nobody waits for ever. Who may not begin yet takes no place of those that may be
-//! under way, and whoever comes later does not overtake it.
+//! A resource has a name: a path with parts between `/`. Two names meet if they are equal or one is inside the other,
+//! such as a command in a folder and a file in that folder. A call takes all of its names when it begins and releases
+//! them when its attempt ends. A call that holds a name never waits for another, so there is no deadlock. A call that
+//! may not begin yet takes no place among the calls under way, and no later call overtakes it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,13 +17,14 @@ use super::due::Action;
 use super::state::Run;
 use crate::plan::{Step, Work};
 
-/// What a call writes, by its tool and its arguments. Whoever drives the run says it.
+/// What a call writes, by its tool and its arguments. Provided by the driver of the run.
 pub type WritesOf = Arc<dyn Fn(&str, &Value) -> Vec<String> + Send + Sync>;
 
-/// Whether calls of other runs write what these names say, something inside of it or something around it. Whoever drives the run says it.
+/// Whether calls of other runs write what these names name, or something inside or around it. Provided by the driver of
+/// the run.
 pub type WrittenElsewhere = Arc<dyn Fn(&[String]) -> bool + Send + Sync>;
 
-/// The same, as a run keeps it.
+/// Wraps [`WrittenElsewhere`] so that a run can be printed.
 pub(super) struct Elsewhere(WrittenElsewhere);
 
 impl fmt::Debug for Elsewhere {
@@ -31,7 +33,7 @@ impl fmt::Debug for Elsewhere {
     }
 }
 
-/// The same, as a run keeps it.
+/// Wraps [`WritesOf`] so that a run can be printed.
 pub(super) struct Declared(WritesOf);
 
 impl fmt::Debug for Declared {
@@ -40,10 +42,10 @@ impl fmt::Debug for Declared {
     }
 }
 
-/// Whether calls of a tool only look, as the driver says.
+/// Whether the calls of a tool only read, according to the driver.
 pub type OnlyLooks = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// The same, as a run keeps it.
+/// Wraps [`OnlyLooks`] so that a run can be printed.
 pub(super) struct Looking(OnlyLooks);
 
 impl fmt::Debug for Looking {
@@ -52,12 +54,12 @@ impl fmt::Debug for Looking {
     }
 }
 
-/// Names that are taken, and by which node.
+/// The names that are taken, each with the node that holds it.
 #[derive(Debug, Default)]
 pub(super) struct Resources(BTreeMap<String, usize>);
 
 impl Resources {
-    /// Whether a node other than `index` has `name`, something around it or something inside of it.
+    /// Whether a node other than `index` holds `name`, or something around or inside it.
     fn meets(&self, index: usize, name: &str) -> bool {
         let is_other = |owner: &usize| *owner != index;
         let around = std::iter::successors(Some(name), |at| Some(at.rsplit_once('/')?.0));
@@ -88,26 +90,28 @@ impl Resources {
     }
 }
 
-/// What those wait for who were looked at first.
+/// The names that nodes considered earlier wait for.
 #[derive(Debug, Default)]
 pub(super) struct Ahead<'r> {
     names: Resources,
-    /// The names of the last one that waits, if they are known without putting its call together.
+    /// The names of the last node that waits, if they are known without building its call.
     last: Option<&'r [String]>,
 }
 
 impl Run {
-    /// Says what calls write. Without it nobody knows, and calls are kept apart only from those whose names the journal has.
+    /// Sets what calls write. Without it, that is unknown, and calls are kept apart only from those whose names are in
+    /// the journal.
     pub fn know_writes(&mut self, of: Option<WritesOf>) {
         self.declared = of.map(Declared);
     }
 
-    /// Says which tools only look: of a call of one that was stopped it is known that it changed nothing (E9.11). Without it that is known of none.
+    /// Sets which tools only read: a stopped call of such a tool is known to have changed nothing (E9.11). Without it,
+    /// that is known of none.
     pub fn know_looks(&mut self, of: Option<OnlyLooks>) {
         self.looking = of.map(Looking);
     }
 
-    /// Whether the call of node `index` only looks.
+    /// Whether the call of node `index` only reads.
     pub(super) fn only_looks(&self, index: usize) -> bool {
         let called = match &self.nodes[index].step {
             Some(Step::Task(task)) => match &task.work {
@@ -120,7 +124,8 @@ impl Run {
         called.is_some_and(|tool| looking.is_some_and(|Looking(only_looks)| only_looks(tool)))
     }
 
-    /// Says which names calls of other runs have. Without it nobody knows, and calls are kept apart only within the run.
+    /// Sets which names the calls of other runs hold. Without it, that is unknown, and calls are kept apart only within
+    /// the run.
     pub fn know_elsewhere(&mut self, written: Option<WrittenElsewhere>) {
         self.elsewhere = written.map(Elsewhere);
     }
@@ -129,7 +134,7 @@ impl Run {
         !names.is_empty() && self.elsewhere.as_ref().is_some_and(|Elsewhere(written)| written(names))
     }
 
-    /// The names that calls under way have, each with the path of its node; in the order of the names.
+    /// The names that calls under way hold, each with the path of its node, in the order of the names.
     #[must_use]
     pub fn written(&self) -> Vec<(&str, &str)> {
         let taken = self.taken.0.iter();
@@ -138,9 +143,9 @@ impl Run {
             .collect()
     }
 
-    /// What the call of node `index` writes, which is one of `tool` with `args`. The same for every attempt.
+    /// What the call of node `index` to `tool` with `args` writes. The same for every attempt.
     pub(super) fn writes_of(&self, index: usize, tool: &str, args: &Value) -> Vec<String> {
-        // Who had begun when its driver died still has what it had.
+        // A call that had begun when its driver died still holds its names.
         if let Some(names) = self.writing.get(&index) {
             return names.clone();
         }
@@ -150,7 +155,7 @@ impl Run {
         known.to_vec()
     }
 
-    /// What the commands among `calls`, which check what node `index` came to, may write.
+    /// What the commands among `calls`, which check the result of node `index`, may write.
     pub(super) fn writes_of_checks(&self, index: usize, calls: &[CheckCall]) -> Vec<String> {
         if let Some(names) = self.writing.get(&index) {
             return names.clone();
@@ -159,7 +164,7 @@ impl Run {
         self.declared_of(commands.map(|call| (call.tool, &call.args)))
     }
 
-    /// What whoever drives the run says that these calls write.
+    /// What these calls write, according to the driver of the run.
     fn declared_of<'c>(&self, calls: impl IntoIterator<Item = (&'c str, &'c Value)>) -> Vec<String> {
         let Some(Declared(of)) = &self.declared else {
             return Vec::new();
@@ -171,9 +176,10 @@ impl Run {
         names
     }
 
-    /// The call of node `index`, unless what it writes is being written, or is what an earlier one of `ahead` waits for.
+    /// The call of node `index`, unless what it writes is being written, or an earlier node in `ahead` waits for it.
     pub(super) fn call_in_turn<'r>(&'r self, index: usize, ahead: &mut Ahead<'r>) -> Option<Action> {
-        // Whoever waits is not put together again each time, and who writes the same as the one before is not even looked up.
+        // The call of a waiting node is not built again each time, and a node that writes the same as the one before is
+        // not even looked up.
         if let Some(names) = self.nodes[index].writes.get()
             && !self.writing.contains_key(&index)
         {
@@ -193,17 +199,19 @@ impl Run {
         }
     }
 
-    /// Whether `names` are being written, or are what an earlier one of `ahead` waits for. Whoever comes later waits for node `index`.
+    /// Whether `names` are being written, or an earlier node in `ahead` waits for them. Later nodes then wait for node
+    /// `index`.
     fn waits_for_turn(&self, index: usize, names: &[String], ahead: &mut Ahead<'_>) -> bool {
         let is_written = self.is_written(index, names);
-        // Who had begun when its driver died has what an earlier one waits for, and does not wait for that one.
+        // A call that had begun when its driver died holds what an earlier node waits for, and does not wait for that
+        // node.
         let waits = is_written || !self.writing.contains_key(&index) && ahead.names.meet(index, names);
         ahead.names.take(index, names);
         waits
     }
 
-    /// Whether `action` of node `index` is no check by commands, or its commands may begin: there is room for them, and nobody writes where
-    /// they may.
+    /// Whether `action` of node `index` is not a check by commands, or its commands may begin: there is room for them,
+    /// and nobody writes what they may write.
     pub(super) fn may_check(&self, index: usize, action: &Action, has_room: bool, ahead: &mut Ahead<'_>) -> bool {
         match action {
             Action::Verify(check) if check.commands() > 0 => {
@@ -213,7 +221,7 @@ impl Run {
         }
     }
 
-    /// Whether somebody else writes what these `names` of node `index` say.
+    /// Whether another call writes what these `names` of node `index` name.
     pub(super) fn is_written(&self, index: usize, names: &[String]) -> bool {
         self.taken.meet(index, names) || self.is_written_elsewhere(names)
     }
@@ -227,7 +235,7 @@ impl Run {
         }
     }
 
-    /// Notes that the call of node `index` writes nothing any more.
+    /// Notes that the call of node `index` no longer writes anything.
     pub(super) fn give_back_resources(&mut self, index: usize) {
         if let Some(names) = self.writing.remove(&index) {
             self.taken.give_back(index, &names);
@@ -235,8 +243,8 @@ impl Run {
     }
 }
 
-/// A name without what says nothing: empty parts, `.`, and parts that `..` takes back. A `/` in front stays, but where it is all there
-/// is. `None` if nothing is left of it.
+/// Normalizes a name: removes empty parts, `.`, and parts that `..` takes back. A leading `/` stays, unless it is the
+/// whole name, which becomes empty. `None` if nothing is left.
 fn tidied(name: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in name.split('/') {

@@ -1,4 +1,4 @@
-//! What the templates of a node see (E9.2): inputs, the item it is for, and results of what comes before it.
+//! What the templates of a node see (E9.2): inputs, the item that it is for, and results of what comes before it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::plan::{Slug, Step};
 use crate::result::{Given, NodeResult, Output};
 use crate::template::{self, References, Scope, TemplateError};
 
-/// Characters of a title that is made of what others wrote: it stands in one line, in many places.
+/// The most characters of a title made from other people's text: it is shown on one line in many places.
 const TITLE_CHARS: usize = 300;
 
-/// An output that has to be read first: the hash that it is kept under.
+/// An output that has to be read first, by the hash that it is kept under.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BodyNeeded(pub(super) String);
 
@@ -25,20 +25,22 @@ pub(super) struct BodyNeeded(pub(super) String);
 pub(super) type ReportText = Result<(String, String), TemplateError>;
 
 impl Run {
-    /// What a template of node `index` that reads `references` sees, and `more` besides.
+    /// What a template of node `index` that reads `references` sees, in addition to `more`.
     pub(super) fn scope(
         &self,
         index: usize,
         references: &References,
         more: Vec<(String, Arc<Value>)>,
     ) -> Result<Scope, BodyNeeded> {
-        // A task's own sub-plan and a for_each's items are frames of their own, but a node's templates are read in the
-        // frame that it is a member of. The root's (the report, the output) are read inside its plan.
+        // A task's own sub-plan and the items of a `for_each` have frames of their own, but a node's templates are read
+        // in the frame that the node is a member of. Those of the root (the report, the output) are read inside its
+        // plan.
         let frame = self.nodes[index].frame;
         self.scope_in(frame, references, more)
     }
 
-    /// As [`Run::scope`], seen from inside the plan of `index`: for its output and report, which read its own steps.
+    /// Like [`Run::scope`], but seen from inside the plan of `index`, for its output and report, which read its own
+    /// steps.
     pub(super) fn inner_scope(
         &self,
         index: usize,
@@ -71,11 +73,11 @@ impl Run {
         variables.extend(more);
         let mut results = BTreeMap::new();
         let mut needed = None;
-        // The innermost plan that knows a name wins.
+        // The innermost plan that defines a name wins.
         for frame in &frames {
             for (slug, index) in self.named(*frame, references) {
                 if !results.contains_key(slug.as_str()) && self.nodes[index].is_terminal() {
-                    // All that is lacking is noted at once.
+                    // All lacking outputs are recorded at once.
                     let seen = self.in_scope(index).unwrap_or_else(|body| {
                         needed.get_or_insert(body);
                         Arc::default()
@@ -94,7 +96,7 @@ impl Run {
         })
     }
 
-    /// What a node is called, its template filled in as far as that can be done now.
+    /// The title of a node, with its template filled in as far as that is possible now.
     #[must_use]
     pub fn title(&self, node: NodeId) -> String {
         let Ok(index) = self.index(node) else {
@@ -119,7 +121,7 @@ impl Run {
         }
     }
 
-    /// The plan's report, filled in: its title and its markdown. `None` if the plan has none, or the run goes on.
+    /// The plan's report, filled in: its title and its markdown. `None` if the plan has none, or the run has not ended.
     ///
     /// A report that cannot be filled in, because a step that it reads failed, says so instead of being left out.
     #[must_use]
@@ -136,11 +138,11 @@ impl Run {
         }
     }
 
-    /// The report of a run that comes to `result`: nothing if the plan has none, or why it cannot be filled in. An error
-    /// if an output has to be read first.
+    /// The report of a run with the result `result`: `None` if the plan has none, or why it cannot be filled in. An
+    /// error if an output has to be read first.
     pub(super) fn report_on(&self, result: &NodeResult, output: &Value) -> Result<Option<ReportText>, BodyNeeded> {
         let Some(report) = &self.plan.report else {
-            // Whoever had a goal and no plan reads what the model came to.
+            // For a goal without a plan, the report is the model's result.
             let is_goal = self.nodes.first().is_some_and(|root| root.kind == NodeKind::Model);
             return Ok(is_goal.then(|| Ok(self.report_on_goal(result, output))));
         };
@@ -187,7 +189,7 @@ impl Run {
             .collect()
     }
 
-    /// The result of a node as templates see it. Made once, as long as it is at hand: it is shared, not copied.
+    /// The result of a node as templates see it. Made once and shared while it is cached.
     fn in_scope(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
         if let Some(made) = self.bodies.seen(index) {
             return Ok(made);
@@ -195,7 +197,7 @@ impl Run {
         let before = self.bodies.read();
         let output = self.output_of(index)?;
         let mut made = result_value(self.view(index).slug(), self.nodes[index].result.as_ref(), &Value::Null);
-        // What was put together for this is not copied once more.
+        // A value that was assembled for this is not copied again.
         made["output"] = Arc::unwrap_or_clone(output);
         let made = Arc::new(made);
         self.bodies
@@ -203,8 +205,9 @@ impl Run {
         Ok(made)
     }
 
-    /// What a node gives to later steps: its own output, or what its members' come to. A group gives an object by slug, a `for_each` a
-    /// list in the order of its items, with null where an item has none. Neither is stored: their members' outputs are.
+    /// What a node gives to later steps: its own output, or those of its members. A group gives an object by slug, a
+    /// `for_each` a list in the order of its items, with null for an item without output. Neither is stored; the
+    /// outputs of the members are.
     #[must_use]
     pub fn given(&self, node: NodeId) -> Option<Given> {
         self.index(node).ok().map(|index| self.given_by(index))
@@ -227,11 +230,11 @@ impl Run {
         }
     }
 
-    /// The value of what a node [gives](Run::given). Of what has to be read first all is noted as lacking.
+    /// The value of what a node [gives](Run::given). All outputs that have to be read first are recorded as lacking.
     pub(super) fn output_of(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
         let given = self.given_by(index);
         let outputs = given.outputs();
-        // Nothing is put together before all of it is there.
+        // Nothing is assembled before all of it is there.
         if outputs.len() > 1 {
             let kept = outputs.into_iter().filter_map(Output::kept_under);
             let mut lacking: Vec<&str> = kept.filter(|hash| !self.bodies.has(hash)).collect();

@@ -25,7 +25,7 @@ use crate::template::Templates;
 
 /// A run: the fold of its events.
 ///
-/// A cheap value until [`Event::RunStarted`] is applied. Every event costs time in proportion to what it changes: its
+/// A cheap value until [`Event::RunStarted`] is applied. The cost of an event is proportional to what it changes: its
 /// node, the node's dependents and, for an expansion, the new children; nothing depends on the size of the tree.
 #[derive(Debug)]
 pub struct Run {
@@ -44,13 +44,13 @@ pub struct Run {
     pub(super) by_id: HashMap<NodeId, usize>,
     /// Nodes that may begin, in the order in which they were made.
     pub(super) ready: Ready,
-    /// Nodes of lists that were planned anew, each with the one that an earlier version made for the same item.
+    /// Nodes of lists that were planned anew, each with the node that an earlier version made for the same item.
     pub(super) inherited: BTreeMap<usize, usize>,
-    /// Nodes that will not begin, or need only their result written.
+    /// Nodes that will not begin, or only need their result recorded.
     pub(super) skipped: BTreeSet<usize>,
     /// Nodes that begin no more of their children.
     pub(super) halted: BTreeSet<usize>,
-    /// Nodes all of whose children have results.
+    /// Nodes whose children all have results.
     pub(super) settled: BTreeSet<usize>,
     /// Nodes whose call is under way, in this process or one that died.
     pub(super) executing: BTreeSet<usize>,
@@ -58,52 +58,52 @@ pub struct Run {
     pub(super) stopping: BTreeSet<usize>,
     /// Nodes that wait for their next attempt.
     pub(super) parked: BTreeSet<(Timestamp, usize)>,
-    /// What is at hand of outputs that are kept beside the journal. Not part of what the journal says.
+    /// The cache of outputs that are kept beside the journal. Not derived from the journal.
     pub(super) bodies: Bodies,
     pub(super) finished: BTreeMap<Outcome, u32>,
     pub(super) cancel_requests: u32,
-    /// What models may be asked, if the driver has any. Not part of what the journal says.
+    /// The models that may be asked, if the driver has any. Not derived from the journal.
     pub(super) equipment: Option<Arc<Equipment>>,
-    /// Nodes that wait for the answer of a person.
+    /// Nodes that wait for a person's answer.
     pub(super) asking: BTreeSet<usize>,
-    /// What people answered, by what was asked.
+    /// The answers of people, by question.
     pub(super) answers: BTreeMap<String, Fact>,
-    /// What memory held when somebody was last told.
+    /// What memory held when a task was last briefed.
     pub(super) last_told: Arc<str>,
-    /// Calls of tools that models wanted, and roll-ups: nodes that stand in no plan.
+    /// The number of calls that models wanted, and of roll-ups: nodes that belong to no plan.
     pub(super) actions: usize,
-    /// Plans that took the place of others.
+    /// The number of plans that replaced others.
     pub(super) replans: u32,
-    /// Which plans wait for a person's yes, as the run's submitter said.
+    /// Which plans wait for a person's approval, as the run's submitter set it.
     pub(super) gate: PlanGate,
-    /// Nodes whose plan waits for a yes.
+    /// Nodes whose plan waits for approval.
     pub(super) gated: BTreeSet<usize>,
-    /// Calls that a person was asked about, until their nodes have ended.
+    /// Calls that a person was asked to approve, until their nodes have ended.
     pub(super) asked_about: BTreeMap<usize, AskedAbout>,
-    /// What needs no other yes.
+    /// Rules for calls that need no further approval.
     pub(super) rules: Vec<Rule>,
-    /// Which calls wait for a yes, if somebody is there to say it. Not part of what the journal says.
+    /// Which calls wait for approval, if somebody is there to give it. Not derived from the journal.
     pub(super) asks_first: Option<AskFirst>,
-    /// What calls under way write, by name.
+    /// The names of the resources that calls under way write.
     pub(super) taken: Resources,
-    /// The names of each of these calls, by node.
+    /// The names that each of these calls holds, by node.
     pub(super) writing: BTreeMap<usize, Vec<String>>,
-    /// What calls write, if the driver says it. Not part of what the journal says.
+    /// What calls write, if the driver provides it. Not derived from the journal.
     pub(super) declared: Option<Declared>,
-    /// Which tools only look, if the driver says it. Not part of what the journal says.
+    /// Which tools only read, if the driver provides it. Not derived from the journal.
     pub(super) looking: Option<Looking>,
-    /// What calls of other runs write, if the driver says it. Not part of what the journal says.
+    /// What calls of other runs write, if the driver provides it. Not derived from the journal.
     pub(super) elsewhere: Option<Elsewhere>,
-    /// How many subtrees are paused.
+    /// The number of subtrees that are paused.
     pub(super) paused: u32,
     pub(super) pauses: u32,
-    /// How often somebody was asked for a yes, said one or a no, or changed limits.
+    /// How often an approval was requested, given or denied, or limits were changed.
     pub(super) steered: u32,
-    /// How often in a row it was taken up with something under way, of which nothing has come since.
+    /// How often in a row the run was resumed with something under way, without any outcome since.
     pub(super) broken_off: u32,
-    /// The blocks that the logs of tasks under way have got and could get once more, by node.
+    /// The blocks in the logs of tasks under way whose names could occur again, by node.
     pub(super) blocks: HashMap<usize, Vec<String>>,
-    /// The limits that stopped something, by the reason that was told, and the nodes that have them.
+    /// The limits that stopped something, by the reported reason, with the nodes that have them.
     pub(super) limits_met: BTreeMap<&'static str, (usize, LimitKind)>,
     /// The format of the journal's events.
     pub(super) format: u32,
@@ -112,27 +112,27 @@ pub struct Run {
 /// Why a journal cannot be folded. It was not written by a correct runner, or by a newer one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
-    /// A newer version wrote it.
+    /// A newer version wrote the journal.
     #[error("the journal has event format {found}; this version of folio knows formats up to {FORMAT}")]
     TooNew {
-        /// Its format.
+        /// The format of the journal.
         found: u32,
     },
-    /// The first event must be, and no later one may be, the start of the run.
+    /// The first event is not the start of the run, or a later one is.
     #[error("the journal does not begin with exactly one run_started")]
     Start,
-    /// The plan in it cannot be read.
+    /// The plan in the journal cannot be read.
     #[error("the plan in the journal cannot be read: {0}")]
     Plan(String),
     /// An event names a node that does not exist.
     #[error("the journal names node {0}, which does not exist at that place")]
     UnknownNode(NodeId),
-    /// An event is not allowed in the state that its node is in.
+    /// An event is not allowed in the state of its node.
     #[error("node {node} is {state} and cannot be {event}")]
     Transition {
         /// The node.
         node: NodeId,
-        /// Its state.
+        /// The state of the node.
         state: &'static str,
         /// The event.
         event: &'static str,
@@ -140,7 +140,7 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    /// A stable name, for programs.
+    /// A stable code, for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -151,7 +151,7 @@ impl JournalError {
 }
 
 impl Run {
-    /// The run `id`, of which nothing is known yet.
+    /// The run `id`, before its first event.
     #[must_use]
     pub fn new(id: RunId, templates: Arc<Templates>) -> Self {
         Self {
@@ -205,12 +205,12 @@ impl Run {
         }
     }
 
-    /// Says what models may be asked and which tools they may call. Without it a task that needs a model fails.
+    /// Sets which models may be asked and which tools they may call. Without it, a task that needs a model fails.
     pub fn equip(&mut self, equipment: Arc<Equipment>) {
         self.equipment = Some(equipment);
     }
 
-    /// What models may be asked.
+    /// The models that may be asked, and their tools.
     #[must_use]
     pub fn equipment(&self) -> Option<&Arc<Equipment>> {
         self.equipment.as_ref()
@@ -220,14 +220,14 @@ impl Run {
         self.by_id.get(&id).copied().ok_or(JournalError::UnknownNode(id))
     }
 
-    /// Folds one event in. `at` is the instant of the commit that recorded it.
+    /// Folds one event in. `at` is the time of the commit that recorded it.
     ///
     /// # Errors
     ///
-    /// The journal cannot be right: then the state is as before this event, except after [`JournalError::Plan`].
+    /// If the journal cannot be right. The state is then as before this event, except after [`JournalError::Plan`].
     pub fn apply(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
         Self::expect_known(event)?;
-        // Nobody goes by what was answered before any more.
+        // Answers from before this event are obsolete.
         drop(self.lacking());
         if self.nodes.is_empty() != matches!(event, Event::RunStarted { .. }) {
             return Err(JournalError::Start);
@@ -243,7 +243,8 @@ impl Run {
         Ok(())
     }
 
-    /// What only says that something begins is no sign that a run goes on: it says so again each time it is taken up.
+    /// An event that only says that something begins does not show progress: it is repeated each time the run is
+    /// resumed.
     fn count_breaks(&mut self, event: &Event) {
         match event {
             Event::Resumed { in_flight } if in_flight.is_empty() => {}
@@ -258,7 +259,7 @@ impl Run {
         }
     }
 
-    /// Refuses an event by which a newer version says that what follows is not known here.
+    /// Refuses an event that announces a format newer than this version knows.
     pub(super) fn expect_known(event: &Event) -> Result<(), JournalError> {
         match event {
             Event::RunStarted { format, .. } | Event::FormatRaised { format } if *format > FORMAT => {
@@ -364,9 +365,9 @@ impl Run {
                     }
                     self.repeat_compaction(index);
                     match self.nodes[index].state {
-                        // Commands that checked are run again: they say nothing that would be lost.
+                        // Commands of checks are run again: they record nothing that would be lost.
                         NodeState::Executing | NodeState::Verifying => self.make_ready(index),
-                        // Nobody is there any more who could stop it.
+                        // The process that could stop it is gone.
                         NodeState::Cancelling => drop(self.skipped.insert(index)),
                         _ => {}
                     }
@@ -415,18 +416,18 @@ impl Run {
         Ok(())
     }
 
-    /// Whether no call of node `index` may begin, because somebody paused it or something around it.
+    /// Whether no call of node `index` may begin, because it or something around it is paused.
     pub(super) fn is_paused(&self, index: usize) -> bool {
         self.paused > 0 && self.and_around(index).any(|at| self.nodes[at].paused)
     }
 
-    /// Whether somebody paused all of it, and it has not ended.
+    /// Whether the whole run is paused, and has not ended.
     #[must_use]
     pub fn is_paused_whole(&self) -> bool {
         self.result().is_none() && self.nodes.first().is_some_and(|root| root.paused)
     }
 
-    /// Who asks for a cancellation when the time is up.
+    /// The name under which a run is cancelled when its time is over.
     pub const DEADLINE: &str = "deadline";
 
     fn start(
@@ -454,7 +455,7 @@ impl Run {
         self.deadline = deadline;
         self.started_at = Some(at);
         let id = NodeId::root(self.id);
-        // A goal without a plan is a task that a model takes apart or does.
+        // A goal without a plan is a task that a model splits up or does.
         let kind = if self.plan.steps.is_empty() {
             NodeKind::Model
         } else {
@@ -469,7 +470,7 @@ impl Run {
         Ok(())
     }
 
-    /// Moves a node along the table.
+    /// Moves a node along the table of transitions.
     pub(super) fn step_to(&mut self, id: NodeId, by: Move) -> Result<usize, JournalError> {
         let index = self.index(id)?;
         let state = self.nodes[index].state;
@@ -494,11 +495,11 @@ impl Run {
             })
         })?;
         self.nodes[index].state = next;
-        // Whatever comes of what waits for another attempt, it waits for it no more.
+        // A parked node that moves no longer waits for its next attempt.
         if state == NodeState::Parked {
             self.unpark(index);
         }
-        // Earlier versions began some of what is held back now: what has begun goes on.
+        // Earlier versions began some nodes that would be held back now: what has begun continues.
         if matches!(by, Move::Expand | Move::Decide | Move::Start) {
             self.skipped.remove(&index);
         }
@@ -530,7 +531,7 @@ impl Run {
                 }
             }
             Some(Step::Parallel(_) | Step::Sequence(_)) => {
-                // The members were made with their plan; they only waited for this.
+                // The members were created with their plan; they only waited for this.
                 let members = self.nodes[index].children.clone();
                 self.set_aside(index, set_aside);
                 if let Some(lanes) = lanes {
@@ -561,7 +562,7 @@ impl Run {
         Ok(())
     }
 
-    /// One thing that `index` waited for has come.
+    /// Notes that one thing that `index` waited for has come.
     pub(super) fn release(&mut self, index: usize) {
         let mut released = vec![index];
         while let Some(index) = released.pop() {
@@ -581,10 +582,11 @@ impl Run {
         }
     }
 
-    /// Adds to `released` what waited for node `index`, which has ended and waits for nothing itself.
+    /// Adds to `released` the nodes that waited for node `index`, which has ended and itself waits for nothing.
     ///
-    /// Who waits for a step waits by that for all that the step waits for (the fewest waits are kept), and the members of a group that
-    /// never began wait for it, too. So what ends before its turn holds back what follows it until its turn has come (E9.1, E9.2).
+    /// Waiting for a step implies waiting for everything that the step waits for (only the fewest waits are kept), and
+    /// the members of a group that never began wait for it too. So a node that ends before its turn holds back what
+    /// follows it until its turn has come (E9.1, E9.2).
     pub(super) fn pass_on(&mut self, index: usize, released: &mut Vec<usize>) {
         let node = &mut self.nodes[index];
         released.append(&mut node.dependents);
@@ -625,7 +627,7 @@ impl Run {
                 self.release(dependent);
             }
         }
-        // Members of a group that never began get their own record, so that nothing is left without a result.
+        // Members of a group that never began get a record of their own, so that no node is left without a result.
         for child in self.nodes[index].children.clone() {
             if self.is_to_begin(child) {
                 self.skip(child);
@@ -635,7 +637,7 @@ impl Run {
         let container = &mut self.nodes[parent];
         container.children_left = container.children_left.saturating_sub(1);
         container.children_ok += u32::from(result.status == Outcome::Ok);
-        // What a model wanted called is its own affair, whatever came of it.
+        // A failed call that a model wanted is for the model to handle, and stops nothing else.
         if result.is_hard() && !optional && !is_action {
             match container.on_hard() {
                 plan::OnHard::Continue => {}
@@ -665,7 +667,7 @@ impl Run {
         }
     }
 
-    /// The value of an output, or what has to be read first.
+    /// The value of an output, or which output has to be read first.
     pub(super) fn output_needed(&self, output: &Output) -> Result<Arc<Value>, BodyNeeded> {
         match output {
             Output::Inline(inline) => Ok(inline.value()),
@@ -676,14 +678,14 @@ impl Run {
         }
     }
 
-    /// The value of an output of the run, if it is at hand.
+    /// The value of an output of the run, if it is in the journal or cached.
     #[must_use]
     pub fn value_of(&self, output: &Output) -> Option<Arc<Value>> {
         self.output_needed(output).ok()
     }
 }
 
-/// The plan of a run of which nothing is known yet.
+/// The plan of a run before its first event.
 fn no_plan() -> Plan {
     Plan {
         version: plan::PLAN_VERSION,

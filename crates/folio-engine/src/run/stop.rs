@@ -1,4 +1,5 @@
-//! How parts of a run are stopped, or wait until they are tried again: what has a result keeps it, what runs is told to end, and the rest does not begin (E9.5, E9.11).
+//! How parts of a run are stopped, or wait to be tried again: what has a result keeps it, what is running is told to
+//! end, and the rest does not begin (E9.5, E9.11).
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use crate::node::{Move, NodeState};
 use crate::result::{Failure, NodeResult, Outcome};
 
 impl Run {
-    /// Node `index` waits until it is tried again, because of `failure`.
+    /// Makes node `index` wait until it is tried again, because of `failure`.
     pub(super) fn park(&mut self, index: usize, until: Timestamp, failure: &Failure) {
         self.parked.insert((until, index));
         let node = &mut self.nodes[index];
@@ -18,15 +19,16 @@ impl Run {
         node.parked_for = failure.message.as_str().into();
     }
 
-    /// Node `index` waits for no other attempt any more.
+    /// Ends the wait of node `index` for another attempt.
     pub(super) fn unpark(&mut self, index: usize) {
         if let Some(retry_at) = self.nodes[index].retry_at.take() {
             self.parked.remove(&(retry_at, index));
         }
     }
 
-    /// What node `index` came to, of which nothing is there and which was stopped for `why`. Whoever had the time that is over has failed, as at
-    /// any other limit (E9.10); nobody wanted it stopped, and what was stopped with it is cancelled.
+    /// The result of node `index`, which has nothing to show and was stopped for `why`. A node whose own time is over
+    /// has failed, as at any other limit (E9.10), because nobody asked to stop it; nodes that were stopped with it are
+    /// cancelled.
     pub(super) fn stopped(&self, index: usize, why: Cancel, notes: &str) -> NodeResult {
         let around = self.nodes[index].parent.and_then(|parent| self.nodes[parent].cancel);
         if why == Cancel::ByDeadline && around != Some(Cancel::ByDeadline) {
@@ -36,8 +38,8 @@ impl Run {
         }
     }
 
-    /// Whether `container` needs only some of its members to be `ok` and may still have so many: then one that failed hard holds nobody
-    /// back, for the others are there to do without it (E9.5).
+    /// Whether `container` needs only some of its members to be `ok`, and can still get that many: then a hard failure
+    /// holds nobody back, because the others can make up for it (E9.5).
     pub(super) fn has_enough_left(&self, container: usize) -> bool {
         let node = &self.nodes[container];
         node.enough_ok()
@@ -57,8 +59,9 @@ impl Run {
         }
     }
 
-    /// What stands in a container that begins no more, was opened before that, and of which nothing has begun: it does not begin, either (E9.5).
-    /// Looked at when something is due, because earlier versions let it begin, and what has begun goes on.
+    /// Nodes in a halted container that were opened before the halt and in which nothing has begun: they do not begin,
+    /// either (E9.5). Determined when due actions are requested, because earlier versions let such nodes begin, and
+    /// what has begun continues.
     pub(super) fn held_back(&self) -> BTreeSet<usize> {
         let containers = self.halted.iter();
         let children = containers.flat_map(|container| &self.nodes[*container].children);
@@ -67,18 +70,18 @@ impl Run {
         children.filter(|child| self.is_only_opened(*child)).collect()
     }
 
-    /// Whether node `index` has not begun, whatever holds it together or whoever was asked about it.
+    /// Whether node `index` has not begun yet, even if it was opened or somebody was asked to approve it.
     pub(super) fn is_to_begin(&self, index: usize) -> bool {
         self.nodes[index].state == NodeState::Created || self.is_asked_to_begin(index) || self.is_only_opened(index)
     }
 
-    /// Whether node `index` holds steps together none of which has begun.
+    /// Whether node `index` only contains other steps, and none of them has begun.
     fn is_only_opened(&self, index: usize) -> bool {
         let node = &self.nodes[index];
         node.state == NodeState::RunningChildren && node.cancel.is_none() && !self.has_begun(index)
     }
 
-    /// Whether anything that is no mere opening has begun at node `index` or below it.
+    /// Whether anything other than an opening has begun at node `index` or below it.
     fn has_begun(&self, index: usize) -> bool {
         let node = &self.nodes[index];
         match node.kind {
@@ -91,7 +94,7 @@ impl Run {
         }
     }
 
-    /// Whether a person is asked, or has said, whether the call of node `index` may begin, and it has not.
+    /// Whether a person was asked to approve the call of node `index`, and it has not begun.
     fn is_asked_to_begin(&self, index: usize) -> bool {
         let node = &self.nodes[index];
         node.state == NodeState::WaitingInput && node.started_at.is_none() && self.asked_about.contains_key(&index)
@@ -108,7 +111,7 @@ impl Run {
         }
     }
 
-    /// Stops a subtree: what has a result keeps it, what runs is to be stopped, the rest does not begin.
+    /// Stops a subtree: what has a result keeps it, what is running is to be stopped, the rest does not begin.
     pub(super) fn cancel(&mut self, top: usize, why: Cancel) {
         let mut stack = vec![top];
         while let Some(index) = stack.pop() {
@@ -128,7 +131,7 @@ impl Run {
             match before {
                 _ if self.executing.contains(&index) => drop(self.stopping.insert(index)),
                 NodeState::RunningChildren => self.settle_if_done(index),
-                // A model that waits for its calls: they are stopped first.
+                // A model waits for its calls: these are stopped first.
                 NodeState::Executing if self.nodes[index].children_left > 0 => drop(self.ready.remove(&index)),
                 _ => {
                     self.ready.remove(&index);

@@ -20,14 +20,14 @@ use crate::spend::{Allowance, Purse, Spend};
 pub enum Cancel {
     /// Somebody asked for it.
     ByUser,
-    /// Its group had no more need of it.
+    /// Its group no longer needed it.
     ByParent,
-    /// The time was up.
+    /// Its time was over.
     ByDeadline,
 }
 
 impl Cancel {
-    /// The stop reason that results carry.
+    /// The stop reason of the results.
     #[must_use]
     pub fn reason(self) -> StopReason {
         match self {
@@ -38,18 +38,18 @@ impl Cancel {
     }
 }
 
-/// What sort of node it is.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NodeKind {
     /// A task that is one call of a tool.
     Call,
     /// A task with a plan of its own; the root is one.
     Plan,
-    /// A task that a model does, or takes apart.
+    /// A task that a model does or splits up.
     Model,
     /// A call of a tool that a model wants.
     Action,
-    /// A part of the results that a task puts together, put into one (E9.16).
+    /// One result that combines a part of the results that a task has to combine (E9.16).
     RollUp,
     /// Members that run at the same time.
     Parallel,
@@ -60,7 +60,7 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// The sort of node that `step` becomes.
+    /// The kind of node that `step` becomes.
     #[must_use]
     pub fn of(step: &Step) -> Self {
         match step {
@@ -75,7 +75,7 @@ impl NodeKind {
         }
     }
 
-    /// The name as it is written.
+    /// The kind's name as it is written.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -90,13 +90,13 @@ impl NodeKind {
         }
     }
 
-    /// Whether it is somebody's task: then it has a branch of its own in the tree of pages.
+    /// Whether it is a task, which has a branch of its own in the tree of pages.
     #[must_use]
     pub fn is_task(self) -> bool {
         matches!(self, Self::Call | Self::Plan | Self::Model)
     }
 
-    /// Whether it holds steps of the plan around it together, and has no plan or result of its own to tell.
+    /// Whether it only groups steps of the plan around it, without a plan or result of its own to report.
     #[must_use]
     pub fn is_group(self) -> bool {
         matches!(self, Self::Parallel | Self::Sequence)
@@ -108,29 +108,29 @@ impl NodeKind {
 pub(super) struct Frame {
     /// The node whose plan it is.
     pub(super) owner: usize,
-    /// Its steps, and which node each of them is.
+    /// The steps of the plan, and the node of each.
     pub(super) graph: Arc<Graph>,
     pub(super) nodes: Vec<usize>,
     /// Steps of earlier versions of the plan whose results still count.
     pub(super) kept: Vec<usize>,
-    /// The frame around it, whose results its steps may read, too.
+    /// The frame around it, whose results its steps may read too.
     pub(super) outer: Option<usize>,
     /// Nodes by slug.
     pub(super) by_slug: HashMap<Slug, usize>,
-    /// What its templates see besides results: the item and its index.
+    /// What its templates see in addition to results: the item and its index.
     pub(super) variables: Vec<(String, Arc<Value>)>,
 }
 
 /// The plan of a node while it is carried out.
 #[derive(Debug)]
 pub(super) struct Planned {
-    /// Which version of it, from 1.
+    /// The version of the plan, from 1.
     pub(super) version: u32,
-    /// Where its names are.
+    /// The frame with its names.
     pub(super) frame: usize,
-    /// The steps whose results count, in plan order: those of this version, and what was kept of earlier ones.
+    /// The steps whose results count, in plan order: those of this version, and those kept from earlier ones.
     pub(super) members: Vec<usize>,
-    /// Those of the version before it, and where their names are: they count until this one may be carried out.
+    /// The steps of the previous version and the frame with their names: they count until this version is approved.
     pub(super) replaced: Vec<usize>,
     pub(super) frame_before: Option<usize>,
 }
@@ -140,63 +140,63 @@ pub(super) struct Planned {
 pub(super) struct Node {
     pub(super) id: NodeId,
     pub(super) parent: Option<usize>,
-    /// The frame whose slugs it is one of. The root is in none.
+    /// The frame that it is a member of. The root is in none.
     pub(super) frame: Option<usize>,
     pub(super) kind: NodeKind,
-    /// What the plan says of it; the root's plan stands in the run.
+    /// The step in the plan; the plan of the root is in the run.
     pub(super) step: Option<Step>,
-    /// Slugs from the root, `survey/hot-files`; empty for the root.
+    /// The slugs from the root, `survey/hot-files`; empty for the root.
     pub(super) path: Arc<str>,
     pub(super) depth: u32,
     pub(super) optional: bool,
-    /// Whether a later step reads its result: then its failure is hard.
+    /// Whether a later step reads its result, which makes its failure hard.
     pub(super) needed: bool,
     pub(super) state: NodeState,
     pub(super) children: Vec<usize>,
-    /// Children without a result.
+    /// The number of children without a result.
     pub(super) children_left: u32,
-    /// Children that are `ok`, for groups that need not wait for all.
+    /// The number of children that are `ok`, for groups that need not wait for all.
     pub(super) children_ok: u32,
-    /// What must have a result first, its container's start included.
+    /// The number of nodes that must have a result first, counting the start of its container.
     pub(super) waits_left: u32,
-    /// Who waits for this one.
+    /// The nodes that wait for this one.
     pub(super) dependents: Vec<usize>,
-    /// No more children are begun.
+    /// Whether no more children begin.
     pub(super) halted: bool,
-    /// The version of the plan around it that took its place before it began; 0 if none did.
+    /// The version of the plan around it that replaced it before it began; 0 if none did.
     pub(super) superseded_by: u32,
-    /// Whether another version took its place, or that of what it is in, whatever had come of it by then.
+    /// Whether another version replaced it or something around it, whatever its state was.
     pub(super) replaced: bool,
-    /// Its plan, once it has one.
+    /// The plan, once it has one.
     pub(super) plan: Option<Box<Planned>>,
-    /// Of a roll-up, the results that it puts into one. Of a task whose results are too many, what stands for them.
+    /// For a roll-up, the results that it combines. For a task with too many results, the nodes that stand for them.
     pub(super) gathers: Box<[usize]>,
     pub(super) cancel: Option<Cancel>,
     pub(super) attempt: u32,
     pub(super) retry_at: Option<Timestamp>,
-    /// Why it waits for that, or did until it was stopped.
+    /// Why it waits for its next attempt, or did until it was stopped.
     pub(super) parked_for: Box<str>,
     pub(super) started_at: Option<Timestamp>,
     pub(super) finished_at: Option<Timestamp>,
-    /// What its last call was, in one line.
+    /// The last call, in one line.
     pub(super) call: Box<str>,
     pub(super) result: Option<NodeResult>,
-    /// What a model that does it said and did, until it has ended; and what is counted of that afterwards.
+    /// The conversation of the model that does it, until it has ended; and the counts that remain afterwards.
     pub(super) agent: Option<Box<Agent>>,
     pub(super) tally: Option<Tally>,
-    /// What it and everything below used up.
+    /// What it and everything below have used.
     pub(super) spent: Spend,
-    /// What it and everything below may use up, if that is counted here.
+    /// What it and everything below may use, if that is counted at this node.
     pub(super) purse: Option<Box<Purse>>,
-    /// What its share of the limits around it came to when it began, if it has one.
+    /// What its share of the limits around it amounted to when it began, if it has one.
     pub(super) shared: Option<Box<Allowance>>,
-    /// What it was set aside as a member of a group, until it has ended.
+    /// What is set aside for it as a member of a group, until it has ended.
     pub(super) held: Option<Box<Held>>,
     /// What it sets aside for its members, if it is a group.
     pub(super) set_aside: Option<Box<SetAside>>,
-    /// No call at or below it is begun.
+    /// Whether no call at or below it may begin.
     pub(super) paused: bool,
-    /// The names of what its call writes, once somebody asked.
+    /// The names of what its call writes, once they were needed.
     pub(super) writes: OnceLock<Box<[String]>>,
 }
 
@@ -205,7 +205,7 @@ impl Node {
         self.state == NodeState::Terminal
     }
 
-    /// Whether it ended well.
+    /// Whether it ended `ok`.
     pub(super) fn is_ok(&self) -> bool {
         self.result.as_ref().is_some_and(|result| result.status == Outcome::Ok)
     }
@@ -219,7 +219,7 @@ impl Node {
         }
     }
 
-    /// How many children must be `ok` for the others to be needless; `None` if all are waited for.
+    /// How many children must be `ok` for the others to be unnecessary; `None` if all have to end.
     pub(super) fn enough_ok(&self) -> Option<u32> {
         match &self.step {
             Some(Step::Parallel(group)) => match group.join {
@@ -233,57 +233,57 @@ impl Node {
 }
 
 impl Run {
-    /// Node `index` and what it stands in, the nearest first and the root last.
+    /// Node `index` and the nodes around it, the nearest first and the root last.
     pub(super) fn and_around(&self, index: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(index), |at| self.nodes[*at].parent)
     }
 }
 
-/// A node as others see it.
+/// A node as callers see it.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeView<'r> {
     /// Its id.
     pub id: NodeId,
     /// Its parent's id; `None` for the root.
     pub parent: Option<NodeId>,
-    /// What sort of node it is.
+    /// What kind of node it is.
     pub kind: NodeKind,
-    /// Slugs from the root; empty for the root.
+    /// The slugs from the root; empty for the root.
     pub path: &'r str,
-    /// How far it is below the root.
+    /// How many levels it is below the root.
     pub depth: u32,
-    /// What the plan says of it; `None` for the root.
+    /// The step in the plan; `None` for the root.
     pub step: Option<&'r Step>,
-    /// Whether the plan may go on well without it.
+    /// Whether the plan can succeed without it.
     pub optional: bool,
-    /// Where it stands.
+    /// The state of the node.
     pub state: NodeState,
-    /// Which attempt is under way or was the last; 0 before the first.
+    /// The number of the current or last attempt; 0 before the first.
     pub attempt: u32,
-    /// When its first call began, or its children were made.
+    /// When its first call began, or its children were created.
     pub started_at: Option<Timestamp>,
     /// When it got its result.
     pub finished_at: Option<Timestamp>,
-    /// What its last call was, in one line; empty if there was none.
+    /// The last call, in one line; empty if there was none.
     pub call: &'r str,
-    /// What came out.
+    /// The result; `None` if it has not ended.
     pub result: Option<&'r NodeResult>,
     /// How often a model was asked for it.
     pub model_calls: u32,
-    /// Calls of models for it that were made again because their driver died before it saw their end: they were possibly paid for twice, and
-    /// both are in what it used up (E9.9).
+    /// Calls of models that were repeated because their driver died before it saw their end: they may have been paid
+    /// for twice, and both are counted in what it used (E9.9).
     pub repeated: u32,
-    /// The version of its plan; 0 if it has none, or has not begun with it.
+    /// The version of its plan; 0 if it has none, or has not begun it.
     pub plan_version: u32,
-    /// What it and everything below used up.
+    /// What it and everything below have used.
     pub spent: &'r Spend,
-    /// What it and everything below used up and may use up, if that is counted here.
+    /// What it and everything below have used and may use, if that is counted at this node.
     pub purse: Option<&'r Purse>,
-    /// Whether no call at or below it is begun until somebody says so.
+    /// Whether no call at or below it begins until somebody continues it.
     pub paused: bool,
-    /// Until when it waits before it is tried again, and why (E9.19).
+    /// Until when it waits for its next attempt, and why (E9.19).
     pub parked: Option<(Timestamp, &'r str)>,
-    /// Whether another version of a plan took its place, or that of what it is in: what it came to counts no more (E9.1, E9.8).
+    /// Whether another version of a plan replaced it or something around it: its result no longer counts (E9.1, E9.8).
     pub superseded: bool,
 }
 

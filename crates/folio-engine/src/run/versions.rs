@@ -1,4 +1,4 @@
-//! The versions that the plan of a node had, read back from the journal.
+//! The versions that the plan of a node had, read from the journal.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use crate::template::Templates;
 /// One version of a plan, as it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanVersion {
-    /// Its number, from 1.
+    /// The number of the version, from 1.
     pub version: u32,
-    /// Since when it is the plan.
+    /// When it became the plan.
     pub at: Timestamp,
-    /// The person who changed the one before; empty if it is what the plan file says, or a model.
+    /// The person who changed the previous version; empty if the version is that of the plan file or a model's.
     pub by: String,
-    /// Why a model took the task apart like this; empty if no model did, or it did not say.
+    /// Why a model split the task up like this; empty if no model did, or it did not say.
     pub reason: String,
-    /// How it differs from the one before, if a person made it.
+    /// How it differs from the previous version, if a person made it.
     pub difference: Option<PlanDifference>,
-    /// Its steps, of whose work nothing is said.
+    /// The steps, without their state.
     pub steps: Vec<ShownStep>,
 }
 
-/// Every version that the plan of `node` had, the first one first; none if it never had one. Folds the whole `journal` of `run`.
+/// All versions that the plan of `node` had, in order; empty if it never had one. Folds the whole `journal` of `run`.
 ///
 /// # Errors
 ///
-/// What is wrong with the journal.
+/// If the journal cannot be folded.
 pub fn plan_versions(
     run: RunId,
     node: NodeId,
@@ -51,7 +51,7 @@ pub fn plan_versions(
         let Some(plan) = folded.shown_plan(node).filter(|_| is_of_it) else {
             continue;
         };
-        // A plan is there before somebody begins with it, and still there afterwards.
+        // A plan is there before the node begins it, and still there afterwards.
         if versions.last().is_some_and(|last| last.version == plan.version) {
             continue;
         }

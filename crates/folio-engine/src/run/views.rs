@@ -1,4 +1,4 @@
-//! What others see of a run: its parts, its nodes, where each of them stands.
+//! What callers see of a run: its parts, its nodes, and their states.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,28 +15,29 @@ use crate::plan::Plan;
 use crate::result::{NodeResult, Outcome};
 use crate::spend::{Purse, Spend};
 
-/// What a list tells of a run beside its status, so that nobody has to fold its journal for that.
+/// What a list shows of a run beside its status, so that nobody has to fold its journal for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SoFar {
-    /// What it used up.
+    /// What the run has used.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub spent: Spend,
-    /// Whether somebody paused all of it, and it has not ended.
+    /// Whether the whole run is paused, and has not ended.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub paused: bool,
-    /// How much it asks people: questions, and what waits for a yes.
+    /// How many things the run asks people: questions and approvals.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub asks: u32,
-    /// How often in a row whoever drove it was gone while something of it was under way, and nothing has come of it since.
+    /// How often in a row the run's driver was gone while something was under way, without any outcome since.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub broken_off: u32,
 }
 
 impl SoFar {
-    /// How often a run is taken up by itself that breaks off again and again: what it does may be what ends its processes.
+    /// How often a run that breaks off again and again is resumed automatically: what it does may be what kills its
+    /// processes.
     pub const BROKEN_OFF_MAX: u32 = 5;
 
-    /// Whether only somebody who says so goes on with it (E9.9).
+    /// Whether the run continues only if somebody asks for it (E9.9).
     #[must_use]
     pub fn is_left_alone(&self) -> bool {
         self.broken_off >= Self::BROKEN_OFF_MAX
@@ -44,10 +45,10 @@ impl SoFar {
 }
 
 impl Run {
-    /// What the status of a run is that has not ended.
+    /// The status of a run that has not ended.
     pub const RUNNING: &str = "running";
 
-    /// What the status of a run can be. What is not begun because something before it failed is only ever a part of one.
+    /// All values of a run's status. Only parts of a run can be skipped.
     pub const STATUSES: [&str; 5] = [
         Self::RUNNING,
         Outcome::Ok.as_str(),
@@ -56,13 +57,13 @@ impl Run {
         Outcome::Cancelled.as_str(),
     ];
 
-    /// [`RUNNING`](Self::RUNNING), or how it ended.
+    /// [`RUNNING`](Self::RUNNING), or the outcome.
     #[must_use]
     pub fn status(&self) -> &'static str {
         self.result().map_or(Self::RUNNING, |result| result.status.as_str())
     }
 
-    /// What a list tells of it.
+    /// What a list shows of the run.
     #[must_use]
     pub fn so_far(&self) -> SoFar {
         let asks = self.questions().len() + self.waiting().len();
@@ -74,13 +75,13 @@ impl Run {
         }
     }
 
-    /// What the run used up, and may use up; `None` before it began.
+    /// What the run has used and may use; `None` before it began.
     #[must_use]
     pub fn purse(&self) -> Option<&Purse> {
         self.nodes.first()?.purse.as_deref()
     }
 
-    /// Its id.
+    /// The run's id.
     #[must_use]
     pub fn id(&self) -> RunId {
         self.id
@@ -92,56 +93,56 @@ impl Run {
         &self.goal
     }
 
-    /// Its plan.
+    /// The run's plan.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Its inputs: an object.
+    /// The inputs, as an object.
     #[must_use]
     pub fn inputs(&self) -> &Value {
         &self.inputs
     }
 
-    /// What templates see as `run`: the written id, the folder that it was submitted from.
+    /// What templates see as `run`: the run's id as text, the folder that it was submitted from.
     #[must_use]
     pub fn variable(&self) -> &Value {
         &self.run_variable
     }
 
-    /// Its limits.
+    /// The run's limits.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// When it must be over, if there is such a moment.
+    /// When the run must have ended, if it has a deadline.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         self.deadline
     }
 
-    /// Its nodes that stand in plans: those that count against the limit of nodes.
+    /// The number of nodes that belong to plans: those that count against the limit on nodes.
     #[must_use]
     pub fn planned_nodes(&self) -> usize {
         self.nodes_in_plans()
     }
 
-    /// When it was started; `None` before.
+    /// When the run was started; `None` before that.
     #[must_use]
     pub fn started_at(&self) -> Option<Timestamp> {
         self.started_at
     }
 
-    /// The format of its journal's events, as far as they were applied; 0 before it began. One that is lower than
-    /// [`FORMAT`](crate::event::FORMAT) was written by an older version.
+    /// The format of the journal's events, as far as they were applied; 0 before the run began. A journal with a format
+    /// below [`FORMAT`](crate::event::FORMAT) was written by an older version.
     #[must_use]
     pub fn format(&self) -> u32 {
         self.format
     }
 
-    /// What it came to; `None` while it goes on.
+    /// The run's result; `None` while it is running.
     #[must_use]
     pub fn result(&self) -> Option<&NodeResult> {
         self.nodes.first().and_then(|root| root.result.as_ref())
@@ -153,25 +154,25 @@ impl Run {
         &self.finished
     }
 
-    /// How often somebody asked to stop it or a part of it.
+    /// How often somebody asked to stop the run or a part of it.
     #[must_use]
     pub fn cancel_requests(&self) -> u32 {
         self.cancel_requests
     }
 
-    /// The number of nodes made so far.
+    /// The number of nodes created so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether nothing has happened yet.
+    /// Whether the run has no events yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Every node, parents before children and children in the order in which they were made.
+    /// Every node, parents before children and children in the order in which they were created.
     #[must_use]
     pub fn tree(&self) -> Vec<NodeView<'_>> {
         let mut views = Vec::with_capacity(self.nodes.len());
@@ -183,7 +184,7 @@ impl Run {
         views
     }
 
-    /// Every node as people read them: parents before children, and these as [`Run::children_as_planned`].
+    /// Every node in reading order: parents before children, and children as in [`Run::children_as_planned`].
     #[must_use]
     pub fn tree_as_planned(&self) -> Vec<NodeView<'_>> {
         let mut views = Vec::with_capacity(self.nodes.len());
@@ -195,13 +196,13 @@ impl Run {
         views
     }
 
-    /// One node.
+    /// The node with this id.
     #[must_use]
     pub fn node(&self, id: NodeId) -> Option<NodeView<'_>> {
         self.by_id.get(&id).map(|index| self.view(*index))
     }
 
-    /// The children of a node, in the order in which they were made.
+    /// The children of a node, in the order in which they were created.
     #[must_use]
     pub fn children(&self, id: NodeId) -> Vec<NodeView<'_>> {
         let Some(index) = self.by_id.get(&id) else {
@@ -214,8 +215,8 @@ impl Run {
             .collect()
     }
 
-    /// The children of `view` in the order of its plan, which another version of it may have changed. One that no longer stands in the plan
-    /// keeps its place among those that were made before and after it.
+    /// The children of `view` in the order of its plan, which a later version may have changed. A child that is no
+    /// longer in the plan keeps its place among those that were created before and after it.
     #[must_use]
     pub fn children_as_planned(&self, view: &NodeView<'_>) -> Vec<NodeView<'_>> {
         let mut children = self.children(view.id);
@@ -230,7 +231,7 @@ impl Run {
         children
     }
 
-    /// The steps of a node whose results count: those of its last plan and what was kept of earlier ones, in plan order.
+    /// The steps of a node whose results count: those of its last plan and those kept from earlier ones, in plan order.
     #[must_use]
     pub fn steps(&self, id: NodeId) -> Vec<NodeView<'_>> {
         let Some(index) = self.by_id.get(&id) else {
@@ -243,7 +244,7 @@ impl Run {
             .collect()
     }
 
-    /// The steps that version `version` of a model's plan for `id` has made, if it is the last.
+    /// The steps that version `version` of a model's plan for `id` created, if it is the last version.
     #[must_use]
     pub fn steps_of_plan(&self, id: NodeId, version: u32) -> Vec<NodeView<'_>> {
         let steps = self.steps(id);
@@ -251,7 +252,7 @@ impl Run {
         steps.into_iter().filter(made).collect()
     }
 
-    /// What whoever put the steps of the plan of node `id` together said of the version before the last; empty if nobody did.
+    /// What the model that combined the results of the previous plan of node `id` said of it; empty if none did.
     #[must_use]
     pub fn plan_before_came_to(&self, id: NodeId) -> &str {
         let index = self.by_id.get(&id);
@@ -264,19 +265,19 @@ impl Run {
         }
     }
 
-    /// How often somebody paused it or a part of it, or had it go on.
+    /// How often somebody paused or continued the run or a part of it.
     #[must_use]
     pub fn pauses(&self) -> u32 {
         self.pauses
     }
 
-    /// How often somebody was asked for a yes, said one or a no, or changed limits.
+    /// How often an approval was requested, given or denied, or limits were changed.
     #[must_use]
     pub fn steered(&self) -> u32 {
         self.steered
     }
 
-    /// The node whose path of slugs is `path`; of several versions of a plan, the step of the last.
+    /// The node whose path of slugs is `path`; with several versions of a plan, the step of the last one.
     #[must_use]
     pub fn node_at(&self, path: &str) -> Option<NodeView<'_>> {
         self.nodes
@@ -285,21 +286,21 @@ impl Run {
             .map(|index| self.view(index))
     }
 
-    /// The node that `name` means: its id, or its path as [`Self::node_at`] takes it.
+    /// The node that `name` means: an id, or a path as [`Self::node_at`] takes it.
     #[must_use]
     pub fn node_named(&self, name: &str) -> Option<NodeView<'_>> {
         let by_id = name.parse().ok().and_then(|id| self.node(id));
         by_id.or_else(|| self.node_at(name))
     }
 
-    /// The nodes whose call began and has no outcome.
+    /// The nodes whose call has begun and has no outcome.
     #[must_use]
     pub fn in_flight(&self) -> Vec<NodeId> {
         self.executing.iter().map(|index| self.nodes[*index].id).collect()
     }
 
-    /// Whether `event`, which somebody asks for, changes nothing: what is to be stopped is being stopped already or has ended, what is to be
-    /// paused is paused, and what is to go on is not (E9.11).
+    /// Whether `event`, which somebody requests, would change nothing: what is to be stopped is being stopped or has
+    /// ended, what is to be paused is paused, or what is to continue is not paused (E9.11).
     #[must_use]
     pub fn changes_nothing(&self, event: &Event) -> bool {
         let node = |id: &Option<NodeId>| self.nodes.get(id.map_or(Some(0), |id| self.index(id).ok())?);
@@ -340,8 +341,8 @@ impl Run {
         }
     }
 
-    /// Where node `index` stands for others. What a person has allowed waits for no person any more: it may have to wait for a place, or
-    /// for somebody else who writes the same.
+    /// The state of node `index` as callers see it. An approved call no longer waits for a person: it may have to wait
+    /// for room, or for another call that writes the same.
     fn standing(&self, index: usize) -> NodeState {
         let node = &self.nodes[index];
         let is_answered = || {
