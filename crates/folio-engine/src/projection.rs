@@ -1,7 +1,7 @@
 //! The pages of a run (seed 000): what each event writes into the tree that people and planners read.
 //!
-//! Pages are a projection: every id follows from the run and the node, so the same event writes the same entries
-//! whoever performs it, and a page can be made again from the journal.
+//! Pages are a projection: every id derives from the run and the node, so the same event writes the same entries
+//! whoever applies it, and a page can be rebuilt from the journal.
 //!
 //! ```text
 //! workspace
@@ -29,7 +29,7 @@ use crate::node::NodeId;
 use crate::result::{NodeResult, Outcome, Output, StopReason};
 use crate::run::{NodeKind, NodeView, Run};
 
-/// Characters of an output that a log shows.
+/// The most characters of an output that a log shows.
 const PREVIEW_CHARS: usize = 600;
 
 /// The workspace page of `run`: the root of its tree.
@@ -50,27 +50,28 @@ pub fn plan_page(run: RunId) -> PageId {
     page_of(run, &["plan"])
 }
 
-/// The report page of `run`; it is there when the run has ended and its plan has a report.
+/// The report page of `run`; it exists once the run has ended, if its plan has a report.
 #[must_use]
 pub fn report_page(run: RunId) -> PageId {
     page_of(run, &["report"])
 }
 
-/// The summary page of the run's first iteration; a plan that took the place of another has one of its own.
+/// The summary page of the run's first iteration; each plan that replaces another has a summary page of its own.
 #[must_use]
 pub fn summary_page(run: RunId) -> PageId {
     summary_of(run, 1)
 }
 
-/// The summary page of one iteration, from 1.
+/// The summary page of an iteration, counted from 1.
 #[must_use]
 pub fn summary_of(run: RunId, iteration: u32) -> PageId {
     page_of(run, &["summary", &iteration.to_string()])
 }
 
-/// The page that the work of `node` is written on: its branch if it is a task, else that of the task around it.
+/// The page that the work of `node` is written on: its branch if it is a task, otherwise the branch of the task around
+/// it.
 ///
-/// There is one from the moment when the node is begun.
+/// The page exists from the moment when the node begins.
 #[must_use]
 pub fn branch_page(run: &Run, node: NodeId) -> PageId {
     let mut at = run.node(node);
@@ -84,7 +85,7 @@ pub fn branch_page(run: &Run, node: NodeId) -> PageId {
     main_page(run.id())
 }
 
-/// What `event`, which was just applied to `run`, writes. In an order in which every page comes before its entries.
+/// The changes that `event`, which was just applied to `run`, makes. Every page comes before its entries.
 #[must_use]
 pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
     let mut pages = Projection {
@@ -149,17 +150,18 @@ pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
     pages.changes
 }
 
-/// Ids of a run begin with the run's own time, so that a store finds them in one place; the rest follows from `parts`.
+/// The id of a page of `run`. It begins with the run's own time, so that a store keeps the pages of a run together; the
+/// rest derives from `parts`.
 fn page_of(run: RunId, parts: &[&str]) -> PageId {
     PageId::derived_at(run.made_at(), &[&[run.to_string().as_str()], parts].concat())
 }
 
-/// The entry that holds what was answered to a question of `node`, by the name of its block.
+/// The entry with the answer to a question of `node`, by the name of its block.
 pub(crate) fn answer_entry(run: RunId, block: &str, node: NodeId) -> EntryId {
     entry_of(run, &["log", &format!("{block}/{node}")])
 }
 
-/// As [`page_of`], for entries.
+/// Like [`page_of`], for entries.
 fn entry_of(run: RunId, parts: &[&str]) -> EntryId {
     EntryId::derived_at(run.made_at(), &[&[run.to_string().as_str()], parts].concat())
 }
@@ -182,7 +184,7 @@ impl Projection<'_> {
         self.page_with(id, role, title, parent, owner, (branch, self.iteration()));
     }
 
-    /// The iteration that is going on: how many plans the root has had.
+    /// The number of the current iteration, which is the number of plans that the root has had.
     fn iteration(&self) -> u32 {
         self.run
             .node(NodeId::root(self.run.id()))
@@ -206,7 +208,7 @@ impl Projection<'_> {
         self.changes.push(Change::EnsurePage(Box::new(NewPage { id, fields })));
     }
 
-    /// Which node an entry is about. Which run it is of, its page says.
+    /// The source of an entry about `node`. The page tells the run.
     fn source(&self, node: NodeId) -> Source {
         Source {
             node: Some(node.to_string()),
@@ -214,7 +216,7 @@ impl Projection<'_> {
         }
     }
 
-    /// Adds a block to a log. `id` is unique in the run.
+    /// Adds a block to a log. `id` is unique within the run.
     fn log(&mut self, page: PageId, id: &str, title: &str, body: String, parts: Option<Value>, owner: Owner) {
         let mut fields = EntryFields::new(EntryKind::Log, owner, Trust::ToolInternal);
         title.clone_into(&mut fields.title);
@@ -336,7 +338,7 @@ impl Projection<'_> {
         }
     }
 
-    /// One step entry for `step`, which stands in so many groups, and for what is inside it if it is a group.
+    /// Adds the entry of `step`, which is inside `depth` groups, and those of its members if it is a group.
     fn add_steps(&mut self, page: PageId, step: &NodeView<'_>, depth: usize) {
         let mut fields = EntryFields::new(EntryKind::Step, Owner::executor(), Trust::ToolInternal);
         fields.title = self.run.title(step.id);
@@ -357,7 +359,7 @@ impl Projection<'_> {
         }
     }
 
-    /// Whether `view` is a step of a plan. What stands in the body of a `for_each` is not: its items are branches.
+    /// Whether `view` is a step of a plan. A node in the body of a `for_each` is not: the items are branches.
     fn has_step(&self, view: &NodeView<'_>) -> bool {
         if matches!(view.kind, NodeKind::Action | NodeKind::RollUp) {
             return false;
@@ -374,7 +376,7 @@ impl Projection<'_> {
         entry_of(self.run.id(), &["step", &view.id.to_string()])
     }
 
-    /// Moves the step entry of `view`, if it has one.
+    /// Updates the step entry of `view`, if it has one.
     fn patch_step(&mut self, view: &NodeView<'_>, status: Status, outcome: Option<Outcome>) {
         if !self.has_step(view) {
             return;
@@ -391,7 +393,7 @@ impl Projection<'_> {
         });
     }
 
-    /// Makes the branch of a task, below the branch of the task around it.
+    /// Creates the branch of a task, below the branch of the task around it.
     fn branch(&mut self, view: &NodeView<'_>) -> PageId {
         let page = branch_page(self.run, view.id);
         let parent = view
@@ -437,11 +439,11 @@ impl Projection<'_> {
             }
             return;
         }
-        // What another version of the plan took the place of was put away with that.
+        // A step that another version of the plan superseded was archived with that change.
         if view.parent.is_some() && result.stop_reason != Some(StopReason::Superseded) {
             self.patch_step(&view, status, Some(result.status));
         }
-        // What never began has no branch to write on.
+        // A task that never began has no branch to write on.
         if view.parent.is_none() {
             self.run_finished(result);
         } else if view.kind.is_task() && view.started_at.is_some() {
@@ -490,12 +492,12 @@ impl Projection<'_> {
         });
     }
 
-    /// One line for each branch: `look-inside ok: 3 marks [page_…]`.
+    /// One line per branch: `look-inside ok: 3 marks [page_…]`.
     fn roll_up(&self, node: NodeId) -> Vec<String> {
         self.roll_up_of(&self.run.steps(node))
     }
 
-    /// A line for each of `steps`, with the page that its branch is; of a group, for each of its members.
+    /// A line for each of `steps`, with the page of its branch; for a group, a line for each of its members.
     fn roll_up_of(&self, steps: &[NodeView<'_>]) -> Vec<String> {
         let branches = self.without_groups(steps);
         let mut lines: Vec<String> = branches
@@ -514,7 +516,7 @@ impl Projection<'_> {
         let notes = result.notes.lines().next().unwrap_or_default();
         let separator = if notes.is_empty() { "" } else { ": " };
         let mut line = format!("{} {}{separator}{}", branch.slug(), result.status, cut(notes, 160));
-        // What never began has no page.
+        // A task that never began has no page.
         if branch.kind.is_task() && branch.started_at.is_some() {
             line.push_str(&format!(" [{}]", branch_page(self.run, branch.id)));
         }
@@ -578,7 +580,7 @@ impl Projection<'_> {
         text
     }
 
-    /// What of `steps` is not done.
+    /// The titles of those of `steps` that are not done.
     fn remaining(&self, steps: &[NodeView<'_>]) -> Vec<String> {
         let not_done = |view: &NodeView<'_>| {
             !view
@@ -593,7 +595,8 @@ impl Projection<'_> {
     }
 }
 
-/// Where a step stands: in how many groups, and `order`, its place on the page, once a change of the plan has given it another than its age.
+/// The position of a step: how many groups it is in, and `order`, its place on the page if a change of the plan moved
+/// it.
 fn step_parts(view: &NodeView<'_>, depth: usize, order: Option<usize>) -> Value {
     let mut parts = json!({ "kind": view.kind.as_str(), "depth": depth, "path": view.path });
     if let Some(order) = order {
@@ -619,7 +622,7 @@ fn shown(output: &Output) -> Option<String> {
     }
 }
 
-/// The beginning of a value as JSON text, without writing a large one out first.
+/// The beginning of a value as JSON text, made without serializing a large value first.
 fn preview(value: &Value) -> String {
     match value {
         Value::String(text) => cut(text, PREVIEW_CHARS),
@@ -628,9 +631,9 @@ fn preview(value: &Value) -> String {
                 bytes: Vec::new(),
                 left: PREVIEW_CHARS * 4,
             };
-            // The only error is "enough".
+            // The only error means "enough".
             let is_all = serde_json::to_writer(&mut beginning, other).is_ok();
-            // The last character may be there in part.
+            // The last character may be cut in the middle.
             let text = beginning.bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
             let shown = cut(text, PREVIEW_CHARS);
             if is_all || shown.ends_with('…') {
@@ -642,7 +645,7 @@ fn preview(value: &Value) -> String {
     }
 }
 
-/// The first bytes of what is written to it.
+/// A writer that keeps the first bytes that are written to it.
 struct Beginning {
     bytes: Vec<u8>,
     left: usize,

@@ -1,11 +1,12 @@
-//! Templates: text and values of a plan with `{{ … }}` in them, filled in with what a step may see.
+//! Templates: text and values of a plan that contain `{{ … }}`, filled in with what a step may see.
 //!
-//! The language is that of Jinja, without anything that could reach outside or differ between two runs. A
-//! name that does not exist is an error, never an empty text. Three rules are our own:
+//! The language is that of Jinja, without anything that could reach outside or differ between two runs. A name that
+//! does not exist is an error, never an empty text. Three rules are our own:
 //!
-//! - A string without `{{`, `{%` and `{#` is taken as it stands.
-//! - A string that is exactly one `{{ expression }}` keeps the type of its value: a list stays a list. Everywhere else, also with
-//!   white space around it, values become text, lists and objects as compact JSON. Where only a list can stand, the space does not count.
+//! - A string without `{{`, `{%` and `{#` is taken unchanged.
+//! - A string that is exactly one `{{ expression }}` keeps the type of its value: a list stays a list. Everywhere else,
+//!   also with white space around it, values become text, lists and objects as compact JSON. Where only a list is
+//!   allowed, the white space does not count.
 //! - After `results.` a `-` belongs to the name: `results.list-files.output` needs no brackets.
 
 mod bounds;
@@ -29,37 +30,38 @@ pub use source::{is_reference, is_template, single_expression};
 
 use source::Source;
 
-/// How many steps of work one template may take before it is stopped.
+/// The most steps of work of one template before it is stopped.
 const FUEL: u64 = 5_000_000;
 
-/// How long the text or value may be that one template gives, in bytes.
+/// The largest text or value that one template may produce, in bytes.
 pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
 
-/// How long one template may be, in bytes. It also bounds how deeply a template can nest values.
+/// The longest template, in bytes. This also bounds how deeply a template can nest values.
 pub const TEMPLATE_BYTES_MAX: usize = 64 << 10;
 
-/// What stands for what is left out of results: where it is found.
+/// What messages say about the parts of results that were left out: how to read them.
 pub(crate) const RESULT_READ: &str = "result_read gives results in whole";
 
-/// How deeply lists and objects may be nested in what a template gives.
+/// The deepest nesting of lists and objects in what a template produces.
 const DEPTH_MAX: usize = 100;
 
 /// Fills in templates. Built once and shared: it holds no state of a run.
 #[derive(Debug)]
 pub struct Templates {
-    /// Set up for the first template: who only reads and writes memory has none.
+    /// Set up for the first template, because a process that only reads and writes memory needs none.
     environment: LazyLock<Environment<'static>>,
 }
 
 /// What the templates of one step may name.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
-    /// The inputs of the plan: an object, in templates `inputs`.
+    /// The inputs of the plan, an object that templates name `inputs`.
     pub inputs: Arc<Value>,
-    /// Everything else by its name: `item`, `index`, `run`, `goal`, `result`. A later one hides an earlier one.
+    /// Everything else by its name: `item`, `index`, `run`, `goal`, `result`. A later one hides an earlier one of the
+    /// same name.
     pub variables: Vec<(String, Arc<Value>)>,
-    /// The results that the step depends on by slug, in templates `results`. Each is an object
-    /// `{task_id, status, notes, output, severity, stop_reason}`.
+    /// The results that the step depends on, by slug; templates name them `results`. Each is an object `{task_id,
+    /// status, notes, output, severity, stop_reason}`.
     pub results: BTreeMap<String, Arc<Value>>,
 }
 
@@ -70,11 +72,11 @@ pub struct References {
     pub inputs: BTreeSet<String>,
     /// The results: `list-files` for `results.list-files.output`.
     pub results: BTreeSet<String>,
-    /// What of results has to be there: `list-files` and `output` for `results.list-files.output.files`.
+    /// The fields of results that must exist: `list-files` and `output` for `results.list-files.output.files`.
     pub fields: BTreeSet<(String, String)>,
     /// Every other name that the template does not define itself.
     pub variables: BTreeSet<String>,
-    /// Whether it uses `results` as a whole, so that it cannot be said which ones it reads.
+    /// Whether it uses `results` as a whole, so that the results it reads cannot be listed.
     pub all_results: bool,
 }
 
@@ -95,7 +97,7 @@ impl Default for Templates {
 }
 
 impl Templates {
-    /// The language, which is set up when it is first needed.
+    /// The template language, which is set up when it is first needed.
     pub fn new() -> Self {
         Self {
             environment: LazyLock::new(|| language(UndefinedBehavior::Strict)),
@@ -106,7 +108,8 @@ impl Templates {
     ///
     /// # Errors
     ///
-    /// `TemplateError` if it cannot be read, names something that does not exist, fails, or gives too much.
+    /// [`TemplateError`] if the template cannot be parsed, names something that does not exist, fails, or produces too
+    /// much.
     pub fn render_text(&self, template: &str, scope: &Scope) -> Result<String, TemplateError> {
         if !is_template(template) {
             return Ok(template.to_owned());
@@ -114,21 +117,21 @@ impl Templates {
         self.text(template, scope, None)
     }
 
-    /// As [`Templates::render_text`], with the middle left out of whatever an expression puts into the text that is longer than `max`
-    /// characters, for a reader that has other ways to the rest of it.
+    /// Like [`Templates::render_text`], but an expression that yields more than `max` characters is cut in the middle,
+    /// for a reader that has other ways to read the rest.
     ///
     /// # Errors
     ///
-    /// As [`Templates::render_text`].
+    /// As for [`Templates::render_text`].
     pub(crate) fn render_excerpts(&self, template: &str, scope: &Scope, max: usize) -> Result<String, TemplateError> {
         self.text(template, scope, Some(max))
     }
 
-    /// Fills in every string of `value`. Keys of objects are taken as they stand.
+    /// Fills in every string of `value`. Keys of objects are taken unchanged.
     ///
     /// # Errors
     ///
-    /// As [`Templates::render_text`]; the error's `path` says which string of `value` it was.
+    /// As for [`Templates::render_text`]; the error's `path` names the string of `value` that failed.
     pub fn render_value(&self, value: &Value, scope: &Scope) -> Result<Value, TemplateError> {
         let mut room = OUTPUT_BYTES_MAX;
         self.value(value, scope, &mut room)
@@ -138,16 +141,16 @@ impl Templates {
     ///
     /// # Errors
     ///
-    /// As [`Templates::render_text`].
+    /// As for [`Templates::render_text`].
     pub fn eval(&self, expression: &str, scope: &Scope) -> Result<Value, TemplateError> {
         self.evaluate(expression, scope)
     }
 
-    /// Whether the expression holds, by Jinja's rules: empty texts, lists and objects, `0` and null do not.
+    /// Whether the expression is true by Jinja's rules: empty texts, lists and objects, `0` and null are not.
     ///
     /// # Errors
     ///
-    /// As [`Templates::render_text`].
+    /// As for [`Templates::render_text`].
     pub fn holds(&self, expression: &str, scope: &Scope) -> Result<bool, TemplateError> {
         Ok(match self.eval(expression, scope)? {
             Value::Null => false,
@@ -159,15 +162,16 @@ impl Templates {
         })
     }
 
-    /// The items of `over`: a literal list (its strings filled in), a bare reference, or one `{{ expression }}`.
+    /// The items of `over`: a list that is written out (with its strings filled in), a bare reference, or one `{{
+    /// expression }}`.
     ///
     /// # Errors
     ///
-    /// As [`Templates::render_text`], and if what comes out is not a list.
+    /// As for [`Templates::render_text`], and if the value is not a list.
     pub fn list(&self, over: &Value, scope: &Scope) -> Result<Vec<Value>, TemplateError> {
         let found = match over {
             Value::String(text) if !is_template(text) => self.eval(text, scope)?,
-            // A text is no list, so space around the expression cannot be meant.
+            // A text cannot be a list, so white space around the expression does not count.
             Value::String(text) => self.render_value(&Value::from(text.trim()), scope)?,
             other => self.render_value(other, scope)?,
         };
@@ -187,7 +191,7 @@ impl Templates {
         compiled
             .render_captured_to(view::context(scope, &source, excerpt), &mut sink)
             .map_err(|error| TemplateError::of_rendering(&error, &source.rewritten, scope))?;
-        // Every piece was written from a `str`.
+        // Every piece was written from a `str`, so this is valid UTF-8.
         Ok(String::from_utf8(sink.text).unwrap_or_default())
     }
 
@@ -242,20 +246,21 @@ impl Templates {
     }
 }
 
-/// The language of templates. `strictness` says what a name that does not exist is.
+/// The template language. `strictness` decides how a name that does not exist is treated.
 ///
-/// Only for templates that went through [`readable_text`] or [`readable_expression`]: what those put into them bounds what they make.
+/// Only for templates that went through [`readable_text`] or [`readable_expression`], which add what bounds the size of
+/// values.
 pub fn language(strictness: UndefinedBehavior) -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(strictness);
     environment.set_fuel(Some(FUEL));
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    // Errors then carry the piece of the template that failed.
+    // With this, errors carry the piece of the template that failed.
     environment.set_debug(true);
     if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
         environment.set_syntax(syntax);
     }
-    // `debug` prints internals. `namespace` lets a loop nest values as deeply as it likes.
+    // `debug` prints internals. `namespace` lets a loop nest values without limit.
     environment.remove_global("debug");
     environment.remove_global("namespace");
     environment.set_formatter(view::format_value);
@@ -264,20 +269,20 @@ pub fn language(strictness: UndefinedBehavior) -> Environment<'static> {
     environment
 }
 
-/// A template as [`language`] may read it.
+/// A template rewritten so that [`language`] may run it.
 ///
 /// # Errors
 ///
-/// `TemplateError` if it is too long, or names another template.
+/// [`TemplateError`] if it is too long, or names another template.
 pub fn readable_text(template: &str) -> Result<String, TemplateError> {
     Source::of_text(template).map(|source| source.rewritten)
 }
 
-/// An expression as [`language`] may read it.
+/// An expression rewritten so that [`language`] may run it.
 ///
 /// # Errors
 ///
-/// `TemplateError` if it is too long.
+/// [`TemplateError`] if it is too long.
 pub fn readable_expression(expression: &str) -> Result<String, TemplateError> {
     Source::of_expression(expression).map(|source| source.rewritten)
 }
@@ -287,11 +292,11 @@ pub fn is_too_large(error: &minijinja::Error) -> bool {
     bounds::is_too_large(error)
 }
 
-/// What every template string in `value` reads. Checks the syntax, and that every filter and test exists.
+/// The names that the template strings in `value` read. Checks the syntax, and that every filter and test exists.
 ///
 /// # Errors
 ///
-/// `TemplateError` for the first template that cannot be read.
+/// [`TemplateError`] for the first template that cannot be parsed.
 pub fn references(value: &Value) -> Result<References, TemplateError> {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(References::default()),
@@ -313,11 +318,11 @@ pub fn references(value: &Value) -> Result<References, TemplateError> {
     }
 }
 
-/// What one template reads; see [`references`].
+/// The names that one template reads; see [`references`].
 ///
 /// # Errors
 ///
-/// `TemplateError` if it cannot be read.
+/// [`TemplateError`] if it cannot be parsed.
 pub fn references_of_text(template: &str) -> Result<References, TemplateError> {
     if !is_template(template) {
         return Ok(References::default());
@@ -332,11 +337,11 @@ pub fn references_of_text(template: &str) -> Result<References, TemplateError> {
     Ok(source.references(undeclared, &CHECKER.environment))
 }
 
-/// What one expression, written without `{{ }}`, reads; see [`references`].
+/// The names that one expression, written without `{{ }}`, reads; see [`references`].
 ///
 /// # Errors
 ///
-/// `TemplateError` if it cannot be read.
+/// [`TemplateError`] if it cannot be parsed.
 pub fn references_of_expression(expression: &str) -> Result<References, TemplateError> {
     let source = Source::of_expression(expression)?;
     let undeclared = CHECKER
@@ -348,10 +353,10 @@ pub fn references_of_expression(expression: &str) -> Result<References, Template
     Ok(source.references(undeclared, &CHECKER.environment))
 }
 
-/// Reads templates without filling them in; nothing of a plan is kept in it.
+/// Parses templates without filling them in; it keeps nothing of any plan.
 static CHECKER: LazyLock<Templates> = LazyLock::new(Templates::new);
 
-/// Takes text up to the limit and refuses the rest.
+/// A writer that accepts text up to the limit and refuses the rest.
 struct Capped {
     text: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! What people who steer a run write to the tree of pages: changes of plans, yes and no, other limits.
+//! What people who steer a run write to the tree of pages: changes of plans, approvals and rejections, changed limits.
 
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
 use folio_memory::{Change, FieldChange, NewEntry, PageId, Trust};
@@ -11,7 +11,7 @@ use crate::result::StopReason;
 use crate::run::NodeView;
 
 impl Projection<'_> {
-    /// The difference as a block of the log, the new steps, and for every step its place on the page.
+    /// Writes the difference as a block of the log, the new steps, and for every step its place on the page.
     pub(super) fn plan_edited(&mut self, node: NodeId, version: u32, difference: &PlanDifference, by: &str) {
         let Some(view) = self.run.node(node) else { return };
         let is_root = view.parent.is_none();
@@ -47,7 +47,7 @@ impl Projection<'_> {
         for gone in &dropped {
             self.archive_step(gone);
         }
-        // Of an edit that is a yes, too, those of the plan that counted until then.
+        // For an edit that approves a waiting plan, this includes the steps of the plan that counted until then.
         self.put_replaced_away(node, &steps, |gone| dropped.iter().all(|step| step.id != gone.id));
         let mut order = 0;
         for step in steps {
@@ -56,7 +56,7 @@ impl Projection<'_> {
         }
     }
 
-    /// What waits for a yes, what was said, and changed limits.
+    /// Writes a request for approval, the answer to it, or changed limits.
     pub(super) fn approval(&mut self, event: &Event) {
         let Some(node) = event.node().or_else(|| self.run.tree().first().map(|root| root.id)) else {
             return;
@@ -90,7 +90,7 @@ impl Projection<'_> {
         self.log(branch_page(self.run, node), &id, title, body, None, Owner::user());
     }
 
-    /// A step that is no part of the plan any more, with what is in it.
+    /// Archives a step that is no longer part of the plan, together with its members.
     pub(super) fn archive_step(&mut self, step: &NodeView<'_>) {
         self.put_step_away(step);
         if step.kind.is_group() {
@@ -100,8 +100,8 @@ impl Projection<'_> {
         }
     }
 
-    /// A step that is no part of the plan any more, without what is in it. It stands in the groups that it was planned in, behind the steps that
-    /// have a place.
+    /// Archives a step that is no longer part of the plan, without its members. It stays in the groups that it was
+    /// planned in, after the steps that have a place.
     pub(super) fn put_step_away(&mut self, step: &NodeView<'_>) {
         let parents = std::iter::successors(step.parent.and_then(|id| self.run.node(id)), |above| {
             self.run.node(above.parent?)
@@ -120,7 +120,8 @@ impl Projection<'_> {
         });
     }
 
-    /// The entry of a step and of what is in it, at its place: its number on the page, and how many groups it stands in.
+    /// Writes the entry of a step and those of its members at their places: the number on the page, and the number of
+    /// groups around.
     pub(super) fn put_step(
         &mut self,
         page: PageId,

@@ -14,19 +14,19 @@ use crate::run::{NodeView, PlanMode};
 use crate::talk::Wanted;
 
 impl Projection<'_> {
-    /// What `event` writes, if it is one of a task that a model does.
+    /// Writes `event`, if it belongs to a task that a model does.
     pub(super) fn of_a_model(&mut self, event: &Event) {
         match event {
             Event::Briefed { node, .. } => {
                 let Some(view) = self.run.node(*node) else { return };
-                // One that has been taken apart is only told again.
+                // A task that has been split up is only briefed again.
                 if view.parent.is_some() && self.run.children(*node).is_empty() {
                     self.branch(&view);
                     self.patch_step(&view, Status::InProgress, None);
                 }
             }
             Event::Compacted { node, pieces, text, .. } => {
-                // It may be put away more than once between two calls; what stands for it is never the same.
+                // This may happen more than once between two calls; the text that replaces the messages always differs.
                 let id = format!(
                     "compacted/{}/{}",
                     self.calls(*node),
@@ -36,7 +36,7 @@ impl Projection<'_> {
                 self.note(*node, &id, &title, text.clone(), &[], Owner::executor());
             }
             Event::RollUps { node, .. } => {
-                // There may be several for one task, one on top of the other; each makes other nodes.
+                // A task may have several roll-ups, one on top of the other; each creates other nodes.
                 let id = format!("roll-ups/{}", self.run.children(*node).len());
                 self.note(*node, &id, "Roll-ups", event.in_words(), &[], Owner::planner());
             }
@@ -75,7 +75,7 @@ impl Projection<'_> {
                 let id = self.block(event);
                 self.listed(*node, &id, "An answer was not used", String::new(), "results", problems);
             }
-            // Where plans are switched off, nothing was decided.
+            // If plans are switched off, nothing was decided.
             Event::Decided { by, .. } if by == PlanMode::Never.as_str() => {}
             Event::Decided {
                 node,
@@ -165,7 +165,7 @@ impl Projection<'_> {
         }
     }
 
-    /// How often somebody was asked to do something for `node`: a model, or a person.
+    /// How often a model or a person was asked to do something for `node`.
     fn calls(&self, node: NodeId) -> u32 {
         self.run.times_asked(node)
     }
@@ -175,7 +175,7 @@ impl Projection<'_> {
         self.run.block_of(event).unwrap_or_default()
     }
 
-    /// A block on the branch of `node`.
+    /// Adds a block to the branch of `node`.
     fn note(&mut self, node: NodeId, id: &str, title: &str, body: String, actions: &[String], owner: Owner) {
         let page = branch_page(self.run, node);
         let parts = (!actions.is_empty()).then(|| json!({ "actions": actions }));
@@ -232,14 +232,14 @@ impl Projection<'_> {
             self.takes_place(&view, &new);
             return;
         }
-        // The plan before it counts until somebody says yes, and stands before it.
+        // The plan before it counts until this one is approved, and comes first on the page.
         let mut order = self.run.steps_replaced(node).len();
         for step in steps {
             self.put_step(self.page_of_steps(&view), &step, true, (&mut order, 0));
         }
     }
 
-    /// The page that the steps of `view` stand on.
+    /// The page with the steps of `view`.
     fn page_of_steps(&self, view: &NodeView<'_>) -> PageId {
         match view.parent {
             None => plan_page(self.run.id()),
@@ -247,19 +247,20 @@ impl Projection<'_> {
         }
     }
 
-    /// The plan of `view` takes the place of the one before it. Of its steps, `new` have no entry yet.
+    /// Puts the plan of `view` in the place of the one before it. Those of its steps in `new` have no entry yet.
     fn takes_place(&mut self, view: &NodeView<'_>, new: &HashSet<NodeId>) {
         let all = self.run.steps(view.id);
         self.put_replaced_away(view.id, &all, |_| true);
         let page = self.page_of_steps(view);
-        // What was kept of a group stands for itself now.
+        // A step that was kept from a group now stands on its own.
         let mut order = 0;
         for step in all {
             self.put_step(page, &step, new.contains(&step.id), (&mut order, 0));
         }
     }
 
-    /// The steps of the plan of `node` before this one that are none of those that count, `all` of which are these, if `is_meant`.
+    /// Archives the steps of the previous plan of `node` that do not count any more (`all` are those that do) and that
+    /// `is_meant` selects.
     pub(super) fn put_replaced_away(
         &mut self,
         node: NodeId,
@@ -275,7 +276,7 @@ impl Projection<'_> {
         }
     }
 
-    /// A plan that waited for a yes has it.
+    /// Writes that a plan that waited was approved.
     pub(super) fn plan_approved(&mut self, node: NodeId) {
         let Some(view) = self.run.node(node).filter(|view| view.plan_version > 1) else {
             return;
@@ -286,7 +287,7 @@ impl Projection<'_> {
         self.takes_place(&view, &HashSet::new());
     }
 
-    /// `steps`, and what is in those of them that are groups.
+    /// `steps`, and the members of those that are groups.
     fn with_members(&self, steps: &[NodeView<'_>]) -> HashSet<NodeId> {
         let mut all = HashSet::new();
         let mut rest = steps.to_vec();
@@ -299,8 +300,8 @@ impl Projection<'_> {
         all
     }
 
-    /// The branches of a step that another plan took the place of, and of all that it is made of, say so. Of a group, the members are steps of
-    /// their own.
+    /// Marks the branches of a step that another plan replaced, and of everything in it, as superseded. The members of
+    /// a group are steps of their own.
     fn branches_superseded(&mut self, gone: NodeView<'_>) {
         let is_group = gone.kind.is_group();
         let mut rest = if is_group { Vec::new() } else { vec![gone] };
@@ -342,7 +343,7 @@ impl Projection<'_> {
         );
     }
 
-    /// What came of one call that a model wanted, or of one roll-up.
+    /// Writes the result of one call that a model wanted, or of one roll-up.
     pub(super) fn action_finished(&mut self, node: NodeId) {
         let Some((view, result)) = self.run.node(node).and_then(|view| Some((view, view.result?))) else {
             return;
@@ -372,8 +373,8 @@ impl Projection<'_> {
         );
     }
 
-    /// The end of an iteration of the root's planner whose plan another one took the place of: the steps that it had are told, and what
-    /// they `came_to` for whoever put them together.
+    /// Writes the end of an iteration of the root's planner whose plan was replaced: the steps that it had, and
+    /// `came_to`, which is what the planner said when it combined their results.
     pub(super) fn iteration_replaced(&mut self, iteration: u32, came_to: &str) {
         let steps = self.run.steps_replaced(NodeId::root(self.run.id()));
         let tasks: Vec<NodeView<'_>> = steps.into_iter().filter(|step| !step.kind.is_group()).collect();
@@ -395,7 +396,8 @@ impl Projection<'_> {
         self.iteration_ended(iteration, Outcome::Partial, (notes, summary), &tasks);
     }
 
-    /// The end of an iteration of the root's planner: what `steps` came to, and a page that keeps it (seed 000).
+    /// Writes the end of an iteration of the root's planner: the results of `steps`, and a page that keeps them (seed
+    /// 000).
     pub(super) fn iteration_ended(
         &mut self,
         iteration: u32,

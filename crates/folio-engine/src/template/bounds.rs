@@ -1,40 +1,41 @@
-//! How much a template may make: texts and lists in the middle of its work, of which nobody sees how long they are.
+//! Limits on the texts and lists that a template makes while it runs, which nobody sees.
 //!
-//! Fuel counts steps, and one step can double a text or repeat it a million times. So whatever makes a value longer than what it was made
-//! of is charged to one account for each template that is filled in: the filters here, the formatter, and the operators and literals that
-//! [`marks`](super::marks) puts the filter [`FITS`] around. What can be very long at once is reckoned before it is made.
+//! Fuel counts steps, and one step can double a text or repeat it a million times. So everything that makes a value
+//! longer than its operands is charged to one account for each template that is filled in: the filters here, the
+//! formatter, and the operators and literals that [`marks`](super::marks) wraps in the filter [`FITS`]. What can become
+//! very long at once is calculated before it is made.
 
 use minijinja::value::{Rest, Value as Seen, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, filters, functions};
 
 use super::{DEPTH_MAX, OUTPUT_BYTES_MAX, view};
 
-/// How many bytes one template may make on its way to what it gives, all texts and lists taken together.
+/// The most bytes that one template may make on its way to its result, all texts and lists taken together.
 pub(super) const MADE_BYTES_MAX: usize = 8 * OUTPUT_BYTES_MAX;
 
-/// The filter around what an operator takes and what a literal makes: charges it and leaves it as it is.
+/// The filter around the operands of operators and around literals: charges the value and returns it unchanged.
 pub(super) const FITS: &str = "__fits";
 
-/// The filter beside text that stands in the template: charges so many bytes and gives nothing.
+/// The filter beside text in the template: charges the given number of bytes and returns an empty text.
 pub(super) const SPENT: &str = "__spent";
 
-/// What an item of a list takes beside what is in it.
+/// The bytes that an item of a list takes in addition to its content.
 const ITEM_BYTES: usize = 32;
 
-/// What a character takes that becomes an item of a list.
+/// The bytes that a character takes as an item of a list.
 const CHARACTER_BYTES: usize = 32;
 
-/// How far the items of the deepest list are moved to the right by `pprint`, for each byte that they are counted as.
+/// How far `pprint` indents the items of the most deeply nested list, for each byte that they are counted as.
 const PRETTY_FACTOR: usize = 4 * DEPTH_MAX / ITEM_BYTES;
 
-/// The bytes that were charged to the template that is being filled in.
+/// The bytes charged to the template that is being filled in.
 struct Account(usize);
 
 fn too_large() -> Error {
     Error::new(ErrorKind::InvalidOperation, view::TOO_LARGE)
 }
 
-/// Whether an error says that a limit of size was reached, ours or one of the template language (`'a' * 999999999`).
+/// Whether an error says that a limit of size was reached, one of ours or of the template language (`'a' * 999999999`).
 pub(super) fn is_too_large(error: &Error) -> bool {
     let is_repeated = |detail: &str| detail.starts_with("repeated ") && detail.ends_with(" is too large");
     error
@@ -47,14 +48,14 @@ fn room(state: &State<'_, '_>) -> usize {
     MADE_BYTES_MAX - spent
 }
 
-/// Charges `bytes`.
+/// Charges `bytes` to the account.
 pub(super) fn spend(state: &mut State<'_, '_>, bytes: usize) -> Result<(), Error> {
     let left = room(state).checked_sub(bytes).ok_or_else(too_large)?;
     state.get_or_insert_extension(Account(0)).0 = MADE_BYTES_MAX - left;
     Ok(())
 }
 
-/// Charges a value with all that is in it, as often as it is in it.
+/// Charges a value with everything in it, as often as it occurs.
 fn spend_value(state: &mut State<'_, '_>, value: &Seen) -> Result<(), Error> {
     let before = room(state);
     let mut left = before;
@@ -62,7 +63,7 @@ fn spend_value(state: &mut State<'_, '_>, value: &Seen) -> Result<(), Error> {
     spend(state, before - left)
 }
 
-/// About how many bytes `value` is, as far as a template may make them.
+/// The approximate size of `value` in bytes; an error if a template may not make that many.
 fn bytes_of(value: &Seen) -> Result<usize, Error> {
     let mut left = MADE_BYTES_MAX;
     take_from(&mut left, value, DEPTH_MAX)?;
@@ -81,7 +82,7 @@ fn take_from(left: &mut usize, value: &Seen, depth_left: usize) -> Result<(), Er
         ValueKind::String => return take(value.as_str().map_or(0, str::len)),
         ValueKind::Bytes => return take(value.as_bytes().map_or(0, <[u8]>::len)),
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {}
-        // Numbers and the like. What cannot be used fails where it is used.
+        // Numbers and the like. Values that cannot be used fail where they are used.
         _ => return Ok(()),
     }
     let below = depth_left
@@ -99,7 +100,8 @@ fn take_from(left: &mut usize, value: &Seen, depth_left: usize) -> Result<(), Er
     Ok(())
 }
 
-/// Makes the built-in filters and functions that can give more than they take count what they give, and adds the two of the marks.
+/// Replaces the built-in filters and functions that can return more than they take by ones that count it, and adds the
+/// two filters of the marks.
 pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_filter(FITS, |state: &mut State<'_, '_>, value: Seen| {
         spend_value(state, &value).map(|()| value)
@@ -112,7 +114,8 @@ pub(super) fn add(environment: &mut Environment<'static>) {
             $($(add_filter(environment, stringify!($name), Seen::from_function(filters::$name), $need);)+)+
         };
     }
-    // Those that are not here give a number, a part of what they take, or nothing of their own: `first`, `length`, `default` …
+    // Filters that are not listed return a number, a part of their operand, or nothing of their own: `first`, `length`,
+    // `default` …
     bounded! {
         nothing: upper lower title capitalize trim string escape safe dictsort;
         of_items: reverse list sort unique map select reject selectattr rejectattr groupby;
@@ -134,8 +137,8 @@ pub(super) fn add(environment: &mut Environment<'static>) {
     });
 }
 
-/// Adds a filter that charges what it gives. `need` tells beforehand how many bytes it is going to make, if that can be much more than what it
-/// takes.
+/// Adds a filter that charges what it returns. `need` calculates beforehand how many bytes it will make, if that can be
+/// much more than its operands.
 pub(super) fn add_filter(
     environment: &mut Environment<'static>,
     name: &'static str,
@@ -165,7 +168,7 @@ fn number(given: &[Seen], at: usize) -> usize {
     given.get(at).and_then(Seen::as_usize).unwrap_or_default()
 }
 
-/// An argument that has a place, or else its name.
+/// The argument at a position, or else the one with the given name.
 fn named<'a>(given: &'a [Seen], at: usize, name: &str) -> Option<std::borrow::Cow<'a, Seen>> {
     let by_name = given.last().filter(|last| last.is_kwargs());
     match given.get(at).filter(|found| !found.is_kwargs()) {
@@ -176,7 +179,7 @@ fn named<'a>(given: &'a [Seen], at: usize, name: &str) -> Option<std::borrow::Co
     }
 }
 
-/// A text is taken as a list of its characters.
+/// A text is treated as a list of its characters.
 fn of_items(given: &[Seen]) -> Result<usize, Error> {
     Ok(text(given, 0).len().saturating_mul(CHARACTER_BYTES))
 }
@@ -228,7 +231,7 @@ fn of_indent(given: &[Seen]) -> Result<usize, Error> {
     Ok(whole.len().saturating_add(lines.saturating_mul(width)))
 }
 
-/// Every width that stands in the text or is given for a `*`, and everything that is put in, as often as something is put in.
+/// Counts every width in the text or given for a `*`, and every inserted value, once for each place.
 fn of_format(given: &[Seen]) -> Result<usize, Error> {
     let form = text(given, 0);
     let widths = form
@@ -258,7 +261,7 @@ fn of_pretty(given: &[Seen]) -> Result<usize, Error> {
     Ok(bytes.saturating_mul(PRETTY_FACTOR))
 }
 
-/// With a text or a list to begin with, everything before an item is copied for each item.
+/// If the sum starts with a text or a list, everything before an item is copied for each item.
 fn of_sum(given: &[Seen]) -> Result<usize, Error> {
     let start = named(given, 2, "start");
     let Some(list) = given.first().filter(|_| start.is_some_and(|start| !start.is_number())) else {

@@ -11,33 +11,33 @@ use serde_json::Value;
 use super::marks::unmarked;
 use super::{OUTPUT_BYTES_MAX, Scope, bounds, view};
 
-/// Why a template could not be filled in: which expression, what is wrong, and what there is instead.
+/// Why a template could not be filled in: which expression failed, what is wrong, and what exists instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: TemplateErrorKind,
     /// The piece of the template that failed.
     pub expression: String,
     /// What is wrong with it.
     pub reason: String,
-    /// The line of the template, counted from 1.
+    /// The line in the template, counted from 1.
     pub line: Option<u32>,
     /// What to write instead.
     pub hint: Option<String>,
-    /// Which string of a larger value it was, for example `files[2].name`; empty for a lone template.
+    /// The path of the string within a larger value, for example `files[2].name`; empty for a single template.
     pub path: String,
 }
 
 /// The kinds of failure of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TemplateErrorKind {
-    /// It cannot be read.
+    /// It cannot be parsed.
     Syntax,
     /// It names something that does not exist.
     Undefined,
     /// It took too many steps.
     TooExpensive,
-    /// It is too long itself, or gives too much.
+    /// The template is too long, or produces too much.
     TooLarge,
     /// An operation in it failed.
     Failed,
@@ -123,7 +123,7 @@ impl TemplateError {
         }
     }
 
-    /// Says where on the way through `piece` the first name is missing, and which names are there.
+    /// Says at which point of the path in `piece` a name is missing, and which names exist there.
     pub(super) fn of_undefined(piece: &str, scope: &Scope) -> Self {
         let mut reason = "it does not exist".to_owned();
         let mut hint = None;
@@ -187,7 +187,7 @@ impl TemplateError {
         }
     }
 
-    /// The same error, one level further out: `segment` is a key, or an index in brackets.
+    /// The same error, seen from one level further out: `segment` is a key, or an index in brackets.
     pub(super) fn below(mut self, segment: &str) -> Self {
         let separator = if self.path.is_empty() || self.path.starts_with('[') {
             ""
@@ -199,7 +199,8 @@ impl TemplateError {
     }
 }
 
-/// The expression up to the filter that stands at `range`: what is missing is what the filter is given. `None` if there is none.
+/// The expression up to the filter at `range`: the missing value is the operand of the filter. `None` if there is no
+/// filter.
 fn with_what_is_filtered(source: &str, range: &Range<usize>) -> Option<String> {
     let before = source.get(..range.start)?;
     if !before.trim_end().ends_with('|') {
@@ -210,7 +211,7 @@ fn with_what_is_filtered(source: &str, range: &Range<usize>) -> Option<String> {
     Some(source.get(start..range.end)?.trim().to_owned())
 }
 
-/// Where the path begins that goes on at `at`: the error of `a.b.c` may point to `.c` alone.
+/// The start of the path that continues at `at`: the error of `a.b.c` may point to `.c` alone.
 fn start_of_path(source: &str, at: usize) -> usize {
     let belongs = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '[' | ']' | '"' | '\'');
     let starts_inside = source.get(at..).is_some_and(|rest| rest.starts_with(['.', '[']));
@@ -220,7 +221,7 @@ fn start_of_path(source: &str, at: usize) -> usize {
     }
 }
 
-/// The beginning of `text`, on one line, with results named as they are written in plans.
+/// The beginning of `text` on one line, with results named as plans write them.
 pub(super) fn excerpt(text: &str) -> String {
     const CHARS_MAX: usize = 80;
     let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -246,13 +247,13 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-/// Words of the language, which name nothing.
+/// Keywords of the language, which are not names.
 const WORDS: [&str; 14] = [
     "or", "and", "not", "in", "is", "if", "else", "for", "true", "false", "none", "True", "False", "None",
 ];
 
-/// The dotted paths in a piece of code, longest reading of each: `a.b[0]["c"]` is `a`, `b`, `0`, `c`. Names of filters and of tests, and
-/// words of the language, are none.
+/// The dotted paths in a piece of code, each as long as possible: `a.b[0]["c"]` is `a`, `b`, `0`, `c`. Names of filters
+/// and tests, and keywords of the language, are not paths.
 fn paths_in(piece: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     let mut rest = piece;
@@ -334,7 +335,7 @@ fn first_missing(path: &[String], scope: &Scope) -> Option<Missing> {
         }
         name => match scope.variables.iter().rev().find(|(variable, _)| variable == name) {
             Some((_, value)) => value,
-            // With something after it, it is a name that the template itself defines, as of a loop.
+            // A name followed by something was defined by the template itself, such as the variable of a loop.
             None if below.next().is_some() => return None,
             None => {
                 let variables = scope.variables.iter().map(|(name, _)| name.as_str());

@@ -1,4 +1,4 @@
-//! Filters beside those of the template language.
+//! Filters in addition to those of the template language.
 
 use folio_memory::excerpt::cut;
 use minijinja::value::Value as Seen;
@@ -31,7 +31,7 @@ fn as_text(value: &Seen) -> Result<String, Error> {
     }
 }
 
-/// `1536` becomes `1.5 KiB`.
+/// Formats a size: `1536` becomes `1.5 KiB`.
 fn human_bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
@@ -40,7 +40,7 @@ fn human_bytes(bytes: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
     let mut size = bytes as f64 / 1024.0;
     let mut unit = 0;
-    // 1023.96 KiB would be shown as 1024.0 KiB.
+    // This avoids showing 1023.96 KiB as 1024.0 KiB.
     while size >= 1023.95 && unit + 1 < UNITS.len() {
         size /= 1024.0;
         unit += 1;
@@ -54,7 +54,7 @@ fn basename(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Text that stays inside one cell of a markdown table and is not read as markup.
+/// Escapes text so that it stays inside one cell of a markdown table and is not read as markup.
 fn md_escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
     for c in text.chars() {

@@ -1,24 +1,25 @@
-//! Puts the filter [`FITS`] around everything in a template with which a value can be made larger than what it is made of.
+//! Puts the filter [`FITS`] around everything in a template that can make a value larger than its operands.
 //!
-//! The template language has no hook for that: `~`, `+` and `*`, lists and objects, and parts of texts are steps of its own. So the code of a
-//! template is read far enough to know where their operands begin and end; what it means stays the same. These get the filter:
+//! The template language has no hook for that: `~`, `+` and `*`, lists and objects, and slices are steps of its own. So
+//! the code of a template is parsed far enough to know where their operands begin and end; its meaning stays the same.
+//! These get the filter:
 //!
-//! - every operand of `~` and `+`, and every product that has a `*` in it;
-//! - every list, tuple and object with more than one item, since `[x, x]` written again and again doubles what is in it;
+//! - every operand of `~` and `+`, and every product with a `*` in it;
+//! - every list, tuple and object with more than one item, because `[x, x]` written repeatedly doubles its content;
 //! - `x[1:]`, which copies.
 //!
-//! Text that stands in the template and may be kept in a name is charged beside it ([`spent`]).
+//! Text in the template that may be kept in a name is charged next to it ([`spent`]).
 
 use super::bounds::FITS;
 use super::source::{string_length, word_length};
 
-/// How deep brackets are read. The template language refuses code long before.
+/// How deeply nested brackets are parsed. The template language refuses code long before that.
 const DEPTH_MAX: usize = 200;
 
-/// Before what gets the filter. With a white space that nobody writes, so that it is found again.
+/// The mark before what gets the filter. It contains a form feed, which nobody writes, so that it can be found again.
 const BEFORE: &str = "((\x0c";
 
-/// What charges `bytes` of text that stands in the template.
+/// The code that charges `bytes` of text in the template.
 pub(super) fn spent(bytes: usize) -> String {
     format!("{SPENT_BEFORE}{bytes}{SPENT_AFTER}")
 }
@@ -26,7 +27,7 @@ pub(super) fn spent(bytes: usize) -> String {
 const SPENT_BEFORE: &str = "{{\x0c''|__spent(";
 const SPENT_AFTER: &str = ")}}";
 
-/// A template without what was put into it, as its writer knows it.
+/// A template without the marks, as its author wrote it.
 pub(super) fn unmarked(code: &str) -> String {
     let mut plain = String::with_capacity(code.len());
     let mut rest = code;
@@ -35,7 +36,7 @@ pub(super) fn unmarked(code: &str) -> String {
         rest = after.split_once(SPENT_AFTER).map_or("", |(_, after)| after);
     }
     plain.push_str(rest);
-    // In a piece of the code one half may be missing.
+    // A piece of the code may contain only one half of a mark.
     let plain = plain.replace(BEFORE, "").replace('\x0c', "");
     plain.replace(&after(), "").replace(&format!(")|{FITS}"), "")
 }
@@ -48,7 +49,7 @@ fn marked(text: &str) -> String {
     format!("{BEFORE}{text}{}", after())
 }
 
-/// The code between `{{` and `}}`, between `{%` and `%}`, or an expression alone.
+/// Marks the code between `{{` and `}}`, between `{%` and `%}`, or a lone expression.
 pub(super) fn mark(code: &str, is_statement: bool) -> String {
     let signs: &[char] = &['-', '+'];
     let inside = code.strip_prefix(signs).unwrap_or(code);
@@ -69,19 +70,19 @@ struct Reader<'a> {
     depth: usize,
 }
 
-/// What stands between two brackets, or all of it.
+/// The code between two brackets, or all of it.
 #[derive(Default)]
 struct Group {
     done: String,
-    /// The operands of `~` and `+` that were read since something that binds less.
+    /// The operands of `~` and `+` read since the last operator that binds less tightly.
     chain: Vec<(Term, &'static str)>,
     term: Term,
     before: Before,
     commas: usize,
     colons: usize,
-    /// Whether names are read that get a value, as far as the end of them.
+    /// Which names are being assigned, until the last of them was read.
     target: Option<Target>,
-    /// Where the value of `set` begins: it may be a list without brackets, and where its commas begin.
+    /// Where the value of `set` begins, which may be a list without brackets, and the number of commas before it.
     value: Option<(usize, usize)>,
 }
 
@@ -95,12 +96,12 @@ enum Target {
 #[derive(Default)]
 struct Term {
     text: String,
-    /// Where the last thing begins that can have `[…]` after it.
+    /// Where the last operand begins that can be followed by `[…]`.
     primary: usize,
     is_product: bool,
 }
 
-/// What was read before, as far as it matters.
+/// The kind of the previous piece, as far as it matters.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Before {
     #[default]
@@ -109,7 +110,7 @@ enum Before {
     Pipe,
     Dot,
     Is,
-    /// The name of a test, after which its argument may stand without brackets.
+    /// The name of a test, whose argument may follow without brackets.
     Test,
 }
 
@@ -125,7 +126,7 @@ impl Group {
         self.before = Before::Operator;
     }
 
-    /// Ends everything that binds more than what comes now.
+    /// Ends everything that binds more tightly than what comes next.
     fn flush(&mut self) {
         let term = std::mem::take(&mut self.term);
         if self.chain.is_empty() && !term.is_product {
@@ -152,9 +153,9 @@ impl Group {
         self.done.push_str(piece);
     }
 
-    /// Begins something that can have `[…]` after it.
+    /// Begins an operand that can be followed by `[…]`.
     fn primary(&mut self) {
-        // Two texts side by side are one.
+        // Two adjacent texts are one.
         if self.before != Before::Operand {
             self.term.primary = self.term.text.len();
         }
@@ -165,7 +166,7 @@ fn word_at(rest: &str) -> &str {
     &rest[..word_length(rest)]
 }
 
-/// Whether it is nothing, a number or one text: no longer than the template itself.
+/// Whether the code is empty, a number or one text, and so makes a value no longer than the template itself.
 fn is_literal(text: &str) -> bool {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
     quote.map_or(text.bytes().all(|byte| byte.is_ascii_digit()), |quote| {
@@ -191,7 +192,7 @@ impl<'a> Reader<'a> {
             _ => Before::Operator,
         };
         if word == "call" && self.rest.starts_with('(') {
-            // What stands in brackets after it are names.
+            // The brackets after it contain names.
             self.brackets(group, '(');
             group.flush();
         }
@@ -203,7 +204,7 @@ impl<'a> Reader<'a> {
         };
     }
 
-    /// Reads up to and including `close`, or to the end. Answers whether it was there.
+    /// Reads up to and including `close`, or to the end. Returns whether `close` was found.
     fn read(&mut self, group: &mut Group, close: Option<char>) -> bool {
         let kind = group.target;
         while let Some(c) = self.rest.chars().next() {
@@ -226,14 +227,14 @@ impl<'a> Reader<'a> {
                 '*' => {
                     let piece = self.take(if self.rest.starts_with("**") { 2 } else { 1 });
                     if group.before == Before::Operator && group.term.text.trim().is_empty() {
-                        // Of arguments: `f(*items)`.
+                        // It unpacks arguments: `f(*items)`.
                         group.separator(piece);
                     } else {
                         group.term.is_product |= piece.len() == 1;
                         group.push(piece, Before::Operator);
                     }
                 }
-                // Numbers only, and it binds less than all that is looked for here.
+                // It applies to numbers only, and binds less tightly than everything that is looked for here.
                 '-' if matches!(group.before, Before::Operand | Before::Test) => group.separator(self.take(1)),
                 '|' => group.push(self.take(1), Before::Pipe),
                 '.' => group.push(self.take(1), Before::Dot),
@@ -283,7 +284,7 @@ impl<'a> Reader<'a> {
             (Before::Dot | Before::Pipe, _) => group.push(word, Before::Operand),
             (Before::Is, "not") => group.push(word, Before::Is),
             (Before::Is, _) => group.push(word, Before::Test),
-            // Where a value has to stand, all of these are names.
+            // Where an operand has to follow, all of these are names.
             (Before::Operand | Before::Test, "is") => group.push(word, Before::Is),
             (Before::Operand | Before::Test, "and" | "or" | "else") | (Before::Operator, "not") => {
                 group.separator(word);
@@ -300,12 +301,13 @@ impl<'a> Reader<'a> {
                     group.done.push_str(self.take(space + 2));
                 }
             }
-            // Of a loop.
+            // Part of a `for` statement.
             (Before::Operand, "recursive") => {
                 group.flush();
                 group.push(word, Before::Operand);
             }
-            // After an operator that is read over, such as `/`. Or it is a mistake, which must not become a call by a bracket between the two.
+            // It follows an operator that is skipped here, such as `/`; or it is a mistake, which must not become a
+            // call through an added bracket.
             (Before::Operand, _) => group.push(word, Before::Operand),
             _ => {
                 group.primary();
@@ -338,7 +340,7 @@ impl<'a> Reader<'a> {
             text.push(close);
             self.take(1);
         }
-        // Behind a value it is a mistake, and a bracket around it would make it a call.
+        // After an operand it is a mistake, and an added bracket would make it a call.
         let begins = group.before != Before::Operand;
         let is_list = (is_primary || (open == '{' && begins)) && inner.commas > 0 && group.target.is_none();
         if is_whole && is_list {

@@ -1,4 +1,4 @@
-//! Reads the text of a template far enough to know which results, inputs, filters and tests it names.
+//! Parses the text of a template far enough to know which results, inputs, filters and tests it names.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::LazyLock;
@@ -8,14 +8,15 @@ use minijinja::{Environment, context};
 use super::marks::{mark, spent};
 use super::{References, TEMPLATE_BYTES_MAX, TemplateError, TemplateErrorKind};
 
-/// Whether `text` has anything to fill in.
+/// Whether `text` contains anything to fill in.
 pub fn is_template(text: &str) -> bool {
     text.as_bytes()
         .windows(2)
         .any(|pair| matches!(pair, b"{{" | b"{%" | b"{#"))
 }
 
-/// The expression, if `text` is exactly one `{{ expression }}`: with nothing around it but white space that it takes away itself (`{{-`).
+/// The expression, if `text` is exactly one `{{ expression }}`, with nothing around it except white space that it
+/// strips itself (`{{-`).
 pub fn single_expression(text: &str) -> Option<&str> {
     let (from_left, from_right) = (text.trim_start(), text.trim_end());
     let text = if from_left.starts_with("{{-") { from_left } else { text };
@@ -27,7 +28,7 @@ pub fn single_expression(text: &str) -> Option<&str> {
     let inner = text.strip_prefix("{{")?.strip_suffix("}}")?;
     let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
     let inner = inner.strip_suffix(['-', '+']).unwrap_or(inner);
-    // `{{ a }} and {{ b }}` also starts and ends with braces, but what is between is not an expression.
+    // `{{ a }} and {{ b }}` also starts and ends with braces, but what is between them is not an expression.
     let expression = Source::of_expression(inner).ok()?;
     CHECKER
         .compile_expression(&expression.rewritten)
@@ -74,21 +75,21 @@ pub fn is_reference(text: &str) -> bool {
 
 static CHECKER: LazyLock<Environment<'static>> = LazyLock::new(Environment::empty);
 
-/// How many pieces one expression may have, commas not counted. The template language reads expressions by
-/// recursion and without a limit of its own: `- - - … 1` would end the whole process.
+/// The most pieces of one expression, not counting commas. The template language parses expressions by recursion and
+/// has no limit of its own: `- - - … 1` would crash the whole process.
 const PIECES_MAX: usize = 2_000;
 
-/// How many statements one template may have. Each can put the value before it into another list, and values
-/// are let go by recursion.
+/// The most statements of one template. Each can put the value before it into another list, and values are dropped by
+/// recursion.
 const STATEMENTS_MAX: usize = 2_000;
 
-/// How many `elif` one template may have; each is nested in the one before.
+/// The most `elif` of one template; each is nested in the one before.
 const ELIFS_MAX: usize = 200;
 
-/// Words without which nothing that a template writes is kept in a name.
+/// The only keywords by which the output of a template can be kept in a name.
 const KEEPS_TEXT: &[&str] = &["macro", "endset", "filter", "call", "recursive"];
 
-/// A template as the template language reads it, and the names in it.
+/// A template in the form that the template language runs, and the names in it.
 #[derive(Debug, Default)]
 pub(super) struct Source {
     /// The template with `results.list-files` written as `results["list-files"]`.
@@ -97,12 +98,12 @@ pub(super) struct Source {
     fields: BTreeSet<(String, String)>,
     inputs: BTreeSet<String>,
     all_results: bool,
-    /// Filters, and tests, by name, each with the line on which it is named first.
+    /// The filters and the tests by name, each with the line where it occurs first.
     filters: BTreeMap<String, usize>,
     tests: BTreeMap<String, usize>,
     statements: usize,
     elifs: usize,
-    /// Whether what the template writes may be kept in a name.
+    /// Whether output of the template may be kept in a name.
     keeps_text: bool,
 }
 
@@ -140,10 +141,11 @@ impl Source {
         Ok(source)
     }
 
-    /// What the template reads, given the names that it does not define itself.
+    /// The names that the template reads, given those that it does not define itself (`undeclared`).
     ///
-    /// Results and inputs are those that stand in the text: of `x[:2]`, of what `{% filter %}` and `{% with %}` are given, the template
-    /// language does not tell which names are read. A name too many costs nothing but a result that nobody looks at.
+    /// Results and inputs are those that occur in the text, because for `x[:2]` and for the operands of `{% filter %}`
+    /// and `{% with %}` the template language does not report which names are read. A name too many only costs looking
+    /// up a result that is not used.
     pub(super) fn references(self, undeclared: HashSet<String>, environment: &Environment<'_>) -> References {
         let built_in: BTreeSet<&str> = environment.globals().map(|(name, _)| name).collect();
         References {
@@ -158,12 +160,13 @@ impl Source {
         }
     }
 
-    /// The results that are named, or `None` if it cannot be said which ones are read.
+    /// The results that are named, or `None` if they cannot be listed.
     pub(super) fn named_results(&self) -> Option<&BTreeSet<String>> {
         (!self.all_results).then_some(&self.results)
     }
 
-    /// The template language itself notices an unknown filter only when it gets there.
+    /// Checks that all filters and tests exist. The template language itself notices an unknown one only when it is
+    /// reached.
     pub(super) fn check_filters(&self, environment: &Environment<'_>, template: &str) -> Result<(), TemplateError> {
         let exists = |name: &str, test: &str| {
             environment
@@ -194,20 +197,20 @@ impl Source {
         })
     }
 
-    /// The line that has been reached, counted from 1.
+    /// The current line, counted from 1.
     fn line(&self) -> usize {
         self.rewritten.matches('\n').count() + 1
     }
 
-    /// Copies text that stands in the template. Where it may be kept instead of written, as in a macro, it is charged: a loop writes it any
-    /// number of times.
+    /// Copies text of the template. Text that may be kept in a name instead of being written, as in a macro, is
+    /// charged, because a loop can write it any number of times.
     fn copy_text(&mut self, text: &str, is_cut_after: bool) {
         let is_cut_before = ["-}}", "-%}", "-#}"].iter().any(|end| self.rewritten.ends_with(end));
         self.copy_charged(text, is_cut_before, is_cut_after, ["", ""]);
     }
 
     fn copy_charged(&mut self, text: &str, is_cut_before: bool, is_cut_after: bool, around: [&str; 2]) {
-        // White space that is taken away has to stand where it is.
+        // White space that is stripped has to stay next to its tag.
         let at = match text.char_indices().find(|(_, c)| !c.is_whitespace()) {
             Some((at, c)) => Some(at + c.len_utf8()),
             None => (!text.is_empty() && !is_cut_before && !is_cut_after).then_some(0),
@@ -253,7 +256,7 @@ impl Source {
         }
     }
 
-    /// Copies code up to and including `end`, noting names and marking what can grow. Answers what comes after.
+    /// Copies code up to and including `end`, recording names and marking what can grow. Returns what follows.
     fn code<'a>(&mut self, code: &'a str, end: Option<&str>) -> Result<&'a str, TemplateError> {
         let start = self.rewritten.len();
         let rest = self.plain_code(code, end)?;
@@ -282,7 +285,7 @@ impl Source {
             let length = match c {
                 '"' | '\'' => string_length(rest, c),
                 c if c.is_ascii_alphabetic() || c == '_' => word_length(rest),
-                // A number is one piece, so that the `e` of `1e5` is not a name.
+                // A number is read as one piece, so that the `e` of `1e5` is not a name.
                 c if c.is_ascii_digit() => word_length(rest),
                 c => c.len_utf8(),
             };
@@ -353,7 +356,7 @@ impl Source {
         Ok(rest)
     }
 
-    /// After `results`: notes the slug and writes it so that a `-` in it is not a minus.
+    /// Reads the name after `results`: records the slug and writes it so that a `-` in it is not a minus.
     fn result_name<'a>(&mut self, rest: &'a str) -> &'a str {
         let Some((slug, tail)) = name_after(rest, true) else {
             self.all_results = true;
@@ -373,7 +376,7 @@ impl Source {
     }
 }
 
-/// What the piece of code before the present one was, as far as it matters.
+/// The kind of the previous piece of code, as far as it matters.
 #[derive(Clone, Copy)]
 enum Before {
     Nothing,
@@ -417,7 +420,7 @@ fn is_raw(inside: &str) -> bool {
         .is_some_and(|tail| !tail.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
 }
 
-/// The name in `.name` or `["name"]` at the start of `rest`, and what comes after it.
+/// The name in `.name` or `["name"]` at the start of `rest`, and what follows it.
 fn name_after(rest: &str, is_slug: bool) -> Option<(&str, &str)> {
     let rest = rest.trim_start();
     if let Some(tail) = rest.strip_prefix('.') {
@@ -433,7 +436,8 @@ fn name_after(rest: &str, is_slug: bool) -> Option<(&str, &str)> {
     Some((&tail[1..=length], after))
 }
 
-/// Whether a name with `after` behind it need not be there: it is asked whether it is, or something else is taken then; or it is no field.
+/// Whether a name followed by `after` may be missing: the template tests whether it exists or has a default for it, or
+/// it is a method and not a field.
 fn may_be_missing(after: &str) -> bool {
     let after = after.trim_start();
     let is_for_nothing =

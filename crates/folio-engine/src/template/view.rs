@@ -1,4 +1,4 @@
-//! JSON values as the template language sees them, and back, without copying what is not read.
+//! Converts JSON values to values of the template language and back, without copying what is not read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::lines::without_middle;
 /// The detail of an error that says that a limit of size was reached.
 pub(super) const TOO_LARGE: &str = "too large";
 
-/// The name under which the formatter finds how many characters it may put into the text at once. No template can write it.
+/// The name under which the formatter finds the most characters of one expression. No template can write it.
 const EXCERPT: &str = "longest excerpt";
 
-/// Everything that a template may name, as far as it does. What it puts into the text at once has `excerpt` characters at most, if that is
-/// said.
+/// Everything that the template may name, limited to what it does name. With `excerpt`, an expression puts at most that
+/// many characters into the text.
 pub(super) fn context(scope: &Scope, source: &Source, excerpt: Option<usize>) -> Seen {
     let results = match source.named_results() {
-        // A run can have thousands of results, and a template reads a few of them.
+        // A run can have thousands of results, and a template reads only a few of them.
         Some(names) => {
             let entry = |name: &String| scope.results.get_key_value(name);
             let entries = names.iter().filter_map(entry);
@@ -152,7 +152,7 @@ impl Object for Branch {
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         match self.here() {
             Value::Array(items) => Enumerator::Seq(items.len()),
-            // Sorted: what a template writes does not depend on who wrote its values down, and how.
+            // Sorted, so that the output of a template does not depend on the order in which an object was written.
             Value::Object(entries) => {
                 let names = entries.keys().collect::<BTreeSet<_>>();
                 Enumerator::Values(names.into_iter().map(|key| Seen::from(key.as_str())).collect())
@@ -162,7 +162,7 @@ impl Object for Branch {
     }
 }
 
-/// What is neither a list nor an object is copied.
+/// Converts what is neither a list nor an object; this is copied.
 fn leaf(value: &Value) -> Option<Seen> {
     Some(match value {
         Value::Null => Seen::from(()),
@@ -181,7 +181,7 @@ fn leaf(value: &Value) -> Option<Seen> {
     })
 }
 
-/// The JSON of what an expression gave. Takes its size in bytes out of `room`.
+/// The value of an expression as JSON. Subtracts its size in bytes from `room`.
 pub(super) fn to_json(seen: &Seen, room: &mut usize, depth_left: usize) -> Result<Value, Error> {
     let too_large = || Error::new(ErrorKind::InvalidOperation, TOO_LARGE);
     if let Some(branch) = seen.downcast_object_ref::<Branch>() {
@@ -247,7 +247,7 @@ fn number(seen: &Seen) -> Result<Number, Error> {
     })
 }
 
-/// About how many bytes `value` takes as JSON; exact for texts without escapes.
+/// The approximate size of `value` as JSON in bytes; exact for texts without escapes.
 pub(super) fn json_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 4,
@@ -263,33 +263,33 @@ pub(super) fn json_bytes(value: &Value) -> usize {
     }
 }
 
-/// About how many bytes a value is, if it is a piece of JSON that a template was given.
+/// The approximate size of a value in bytes, if it is a part of the JSON that the template was given.
 pub(super) fn bytes_of_branch(seen: &Seen) -> Option<usize> {
     seen.downcast_object_ref::<Branch>()
         .map(|branch| json_bytes(branch.here()))
 }
 
-/// How a value appears in text: lists and objects as compact JSON.
+/// Writes a value into text: lists and objects as compact JSON.
 pub(super) fn format_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Seen) -> Result<(), Error> {
     let text = match value.kind() {
         ValueKind::None => "null".to_owned(),
-        // As JSON and shells write it.
+        // Written as in JSON and shells.
         ValueKind::Bool => if value.is_true() { "true" } else { "false" }.to_owned(),
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => compact_json(value)?,
         ValueKind::String => value.as_str().unwrap_or_default().to_owned(),
-        // Whatever else there is, is short.
+        // All other values are short.
         _ => return minijinja::escape_formatter(out, state, value),
     };
     let text = match state.lookup(EXCERPT).and_then(|max| max.as_usize()) {
         Some(max) if text.len() > max && !is_input(state, value) => without_middle(text, max, RESULT_READ),
         _ => text,
     };
-    // What is written may be kept, as by `{% set x %}`.
+    // The output may be kept, as by `{% set x %}`.
     bounds::spend(state, text.len())?;
     out.write_str(&text).map_err(Error::from)
 }
 
-/// Whether `value` is one of the inputs as it was given.
+/// Whether `value` is one of the inputs, unchanged.
 fn is_input(state: &State<'_, '_>, value: &Seen) -> bool {
     let Some(inputs) = state.lookup("inputs") else {
         return false;
@@ -308,7 +308,7 @@ pub(super) fn compact_json(value: &Seen) -> Result<String, Error> {
     Ok(to_json(value, &mut room, super::DEPTH_MAX)?.to_string())
 }
 
-/// What a value is, for messages.
+/// The kind of a value, for messages.
 pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
